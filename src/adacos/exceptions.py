@@ -1,0 +1,52 @@
+"""Errors a user can meet, each naming the parameter, the rule, the value received and the remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class AdacosError(Exception):
+    """Base of every error raised on purpose by this library."""
+
+
+class InvalidInputError(AdacosError, ValueError):
+    """A parameter or a table breaks a rule.
+
+    Parameters
+    ----------
+    parameter : name of the offending argument.
+    rule : what must hold.
+    value : what was received.
+    remedy : what the caller can do about it.
+    """
+
+    def __init__(self, parameter: str, rule: str, value: Any, remedy: str) -> None:
+        self.parameter, self.rule, self.value, self.remedy = parameter, rule, value, remedy
+        super().__init__(f"{parameter}: {rule}; received {_shorten(value)}. {remedy}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default would rebuild from the message alone; worker processes send errors by pickle.
+        return type(self), (self.parameter, self.rule, self.value, self.remedy)
+
+
+class ModelFileError(AdacosError, ValueError):
+    """A model file cannot be read: truncated, foreign, altered, or of a newer format."""
+
+
+class MissingExtraError(AdacosError, ImportError):
+    """An optional dependency is absent; the message holds the exact install command."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        self.package, self.extra = package, extra
+        super().__init__(
+            f"this needs the package {package!r}, which is not installed. "
+            f"Install it with: pip install 'adacos[{extra}]'"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.package, self.extra)
+
+
+def _shorten(value: Any, limit: int = 120) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,1 @@
+"""Numeric kernels: functions of arrays on numpy and scipy, without state."""
