@@ -1,0 +1,19 @@
+"""Tables to try the library on, with the costs and the folds of the paper.
+
+Three tables are bundled (`load_pima`, `load_wisconsin`, `load_heart`); the fourth is read from the
+user's own copy (`load_physionet2012`). `paper_folds` gives the paper's cross-validation.
+"""
+
+from adacos.datasets._bundled import load_heart, load_pima, load_wisconsin
+from adacos.datasets._dataset import Dataset
+from adacos.datasets._folds import paper_folds
+from adacos.datasets._physionet import load_physionet2012
+
+__all__ = [
+    "Dataset",
+    "load_heart",
+    "load_physionet2012",
+    "load_pima",
+    "load_wisconsin",
+    "paper_folds",
+]

@@ -1,0 +1,77 @@
+"""The three tables that ship with the library; data/README.md says how they were made."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from adacos.datasets._csv import binary_class, read_columns
+from adacos.datasets._dataset import Dataset, Panels, make_dataset
+
+
+def load_pima(*, as_frame: bool | None = None) -> Dataset:
+    """Diabetes (1) or not (0) among 768 Pima women, 8 covariates, no missing value.
+
+    Zeros of Glucose, BloodPressure, SkinThickness, Insulin and BMI stand for values that were not
+    recorded; they are kept as they are, as in the paper. The paper uses no panels; passing those of
+    the data set to `Costs` is the user's choice.
+
+    Parameters
+    ----------
+    as_frame : None, X is a data frame of the first of pandas, polars and pyarrow that is installed,
+        and an array if none is; True, a data frame or an error; False, an array.
+    """
+    costs = (1, 17.61, 1, 1, 22.78, 1, 1, 1)
+    panels: Panels = {"blood": (2.10, ["Glucose", "Insulin"])}
+    return _load("pima", costs, panels, as_frame)
+
+
+def load_wisconsin(*, sample_code: bool = False, as_frame: bool | None = None) -> Dataset:
+    """Malignant (1) or benign (0) among 683 breast tumours, 9 covariates, no missing value.
+
+    Parameters
+    ----------
+    sample_code : also give the sample identifier, as column 0 at a cost of 1. It says nothing about
+        a new patient; the paper's experiments contain it.
+    as_frame : see `load_pima`.
+    """
+    dropped = () if sample_code else ("sample_code",)
+    return _load("wisconsin", (1,) * 10, {}, as_frame, dropped)
+
+
+def load_heart(*, as_frame: bool | None = None) -> Dataset:
+    """Heart disease (1) or not (0) among 303 patients, 13 covariates, 6 missing values.
+
+    All columns are numbers. Codes: sex 1 = male; cp (chest pain) 1 = typical angina, 2 = atypical
+    angina, 3 = other pain, 4 = none; restecg 0 = normal, 1 = ST-T abnormality, 2 = left ventricular
+    hypertrophy; slope 1 = up, 2 = flat, 3 = down; thal 3 = normal, 6 = fixed defect, 7 = reversible
+    defect. The paper uses no panels; passing those of the data set to `Costs` is the user's choice.
+
+    Parameters
+    ----------
+    as_frame : see `load_pima`.
+    """
+    costs = (1, 1, 1, 1, 7.27, 5.20, 15.50, 102.90, 87.30, 87.30, 87.30, 100.90, 102.90)
+    panels: Panels = {
+        "blood": (2.10, ["chol", "fbs"]),
+        "exercise_ecg": (86.30, ["exang", "oldpeak", "slope"]),
+        "thallium": (101.90, ["thalach", "thal"]),
+    }
+    return _load("heart", costs, panels, as_frame)
+
+
+def _load(
+    name: str,
+    costs: tuple[float, ...],
+    panels: Panels,
+    as_frame: bool | None,
+    dropped: tuple[str, ...] = (),
+) -> Dataset:
+    folder = resources.files("adacos.datasets") / "data"
+    table = (folder / f"{name}.csv").read_text(encoding="utf-8")
+    provenance = (folder / f"{name}.txt").read_text(encoding="utf-8")
+    columns = read_columns(table.splitlines(), name)
+    y = binary_class(columns.pop("y"), name, "y")
+    prices = {column: float(cost) for column, cost in zip(columns, costs, strict=True)}
+    for column in dropped:
+        del columns[column], prices[column]
+    return make_dataset(columns, y, prices, panels, provenance, as_frame)

@@ -1,0 +1,79 @@
+"""The five folds of the paper's cross-validation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from adacos.datasets._bundled import load_heart, load_pima, load_wisconsin
+from adacos.exceptions import InvalidInputError
+
+_LOADERS = {"pima": load_pima, "wisconsin": load_wisconsin, "heart": load_heart}
+_N_FOLDS = 5
+
+
+def paper_folds(X: Any, y: ArrayLike | None = None, *, seed: int = 564343) -> NDArray[np.int64]:
+    """Fold in which each row is tested, or -1 for a row that is never tested.
+
+    Within each class separately the rows are shuffled and cut in five; fold k is the union of the
+    k-th parts. Only complete rows are cut up: a row with a missing value always trains.
+
+    Parameters
+    ----------
+    X : a numeric data frame or array, or the name of a bundled table: "pima", "wisconsin", "heart".
+    y : the class of each row; leave it out with a name.
+    seed : of the shuffle; the default gives the folds of the paper.
+    """
+    # Here, so that loading a table does not wait for scikit-learn.
+    from sklearn.model_selection import KFold
+
+    if isinstance(X, str):
+        if X not in _LOADERS:
+            raise InvalidInputError(
+                "X",
+                f"a name must be one of {sorted(_LOADERS)}",
+                X,
+                "Pass the table itself: paper_folds(X, y).",
+            )
+        X, y, *_ = _LOADERS[X](as_frame=False)
+    values, classes = _values(X), np.asarray(y)
+    if classes.shape != values.shape[:1]:
+        raise InvalidInputError(
+            "y",
+            f"must hold one class for each of the {len(values)} rows of X",
+            f"shape {classes.shape}",
+            "Pass the y that belongs to X.",
+        )
+    complete = ~np.isnan(values).any(axis=1)
+    folds = np.full(len(values), -1, dtype=np.int64)
+    for label in np.unique(classes):
+        rows = np.flatnonzero(complete & (classes == label))
+        if len(rows) < _N_FOLDS:
+            raise InvalidInputError(
+                "X",
+                f"each class needs at least {_N_FOLDS} rows without a missing value",
+                f"{len(rows)} for class {label}",
+                "Add rows, or use another cross-validation.",
+            )
+        split = KFold(_N_FOLDS, shuffle=True, random_state=seed).split(rows)
+        for fold, (_, tested) in enumerate(split):
+            folds[rows[tested]] = fold
+    return folds
+
+
+def _values(X: Any) -> NDArray[np.float64]:
+    import narwhals
+
+    frame = narwhals.from_native(X, eager_only=True, pass_through=True)
+    raw = frame.to_numpy() if isinstance(frame, narwhals.DataFrame) else X
+    try:
+        values = np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.ndim != 2:
+        raise InvalidInputError(
+            "X", "must be a table of numbers", type(X).__name__, "Encode other columns as numbers."
+        )
+    return values

@@ -1,0 +1,27 @@
+"""Where the tests find the paper's data and the reference results, which are not in the project."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+_BESIDE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--shared-data",
+        type=Path,
+        default=Path(os.environ.get("ADACOS_SHARED", _BESIDE_REPOSITORY)),
+        help="folder holding data/ and reference/ (default: $ADACOS_SHARED, or ../shared)",
+    )
+
+
+@pytest.fixture(scope="session")
+def shared_dir(pytestconfig: pytest.Config) -> Path:
+    folder: Path = pytestconfig.getoption("--shared-data")
+    if not (folder / "data").is_dir():
+        pytest.skip(f"no data/ in {folder}: name the shared folder with --shared-data")
+    return folder
