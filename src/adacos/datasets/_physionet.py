@@ -52,8 +52,8 @@ def load_physionet2012(path: str | Path, *, as_frame: bool | None = None) -> Dat
     path : either a ready table, or the folder of the challenge.
 
         A ready table is a CSV file, plain or compressed (.gz), with a column for each of the 30
-        covariates and `y`; an empty cell is a missing value. Other columns (such as `test_fold`) must
-        hold numbers too, and are ignored.
+        covariates and `y`; an empty cell is a missing value. Other columns (such as `test_fold`)
+        must hold numbers too, and are ignored.
 
         The folder of the challenge holds one or more of `set-a`, `set-b` and `set-c`, each with
         files `<RecordID>.txt` of lines `Time,Parameter,Value`, and beside each set its
