@@ -1,0 +1,54 @@
+"""adacos: which covariate to acquire next, and when to stop and classify.
+
+Names are imported on first use, so that `import adacos` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "AdaCOSClassifier": "adacos.policies",
+    "COSClassifier": "adacos.policies",
+    "Costs": "adacos.costs",
+    "FullModelClassifier": "adacos.policies",
+    "GaussianImputer": "adacos.preprocessing",
+    "LogisticGAM": "adacos.gam",
+    "load": "adacos.persistence",
+    "load_heart": "adacos.datasets",
+    "load_physionet2012": "adacos.datasets",
+    "load_pima": "adacos.datasets",
+    "load_wisconsin": "adacos.datasets",
+    "paper_folds": "adacos.datasets",
+    "save": "adacos.persistence",
+}
+
+__all__ = ["__version__", *_HOME]
+
+if TYPE_CHECKING:
+    from adacos.costs import Costs as Costs
+    from adacos.datasets import load_heart as load_heart
+    from adacos.datasets import load_physionet2012 as load_physionet2012
+    from adacos.datasets import load_pima as load_pima
+    from adacos.datasets import load_wisconsin as load_wisconsin
+    from adacos.datasets import paper_folds as paper_folds
+    from adacos.gam import LogisticGAM as LogisticGAM
+    from adacos.persistence import load as load
+    from adacos.persistence import save as save
+    from adacos.policies import AdaCOSClassifier as AdaCOSClassifier
+    from adacos.policies import COSClassifier as COSClassifier
+    from adacos.policies import FullModelClassifier as FullModelClassifier
+    from adacos.preprocessing import GaussianImputer as GaussianImputer
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'adacos' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

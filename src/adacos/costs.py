@@ -1,0 +1,280 @@
+"""What a covariate, a panel and a wrong answer cost.
+
+`Costs` is what the user writes: covariate costs by name or by position, panels by name, and the
+misclassification costs. `CostTable` is the same bound to the columns of one table: arrays only.
+A panel is a set of covariates that share a cost contained in each member's covariate cost (one
+blood draw, say): the first member acquired pays its full cost, every later member its cost less
+the shared one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from adacos.exceptions import InvalidInputError
+from adacos.validation import real
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+class Costs:
+    """Covariate costs, panels and misclassification costs.
+
+    Parameters
+    ----------
+    covariates : mapping from covariate name to cost, or a sequence in column order, or None.
+        None means that every covariate is free.
+    false_positive, false_negative : cost of answering 1 when the class is 0, and of answering 0
+        when it is 1. Right answers then cost nothing. Default 1 each.
+    misclassification : the whole matrix C[true class, label] instead of these two; entries may be
+        negative, but a wrong label must cost more than the right one.
+    panels : mapping from panel name to (shared cost, member names or positions).
+
+    Examples
+    --------
+    >>> costs = Costs({"glucose": 17.61, "insulin": 22.78, "age": 1.0},
+    ...               false_positive=100, false_negative=1000,
+    ...               panels={"blood": (2.10, ["glucose", "insulin"])})
+    >>> costs.of(["glucose", "insulin"])
+    38.29
+    >>> costs.of(["insulin"], given=["glucose"])
+    20.68
+    """
+
+    def __init__(
+        self,
+        covariates: Mapping[str, float] | ArrayLike | None = None,
+        *,
+        false_positive: float | None = None,
+        false_negative: float | None = None,
+        misclassification: ArrayLike | None = None,
+        panels: Mapping[str, tuple[float, Sequence[str | int]]] | None = None,
+    ) -> None:
+        self.covariates = _checked_covariates(covariates)
+        self.matrix = _checked_matrix(false_positive, false_negative, misclassification)
+        self.panels = _checked_panels(panels)
+        self._false_negative_given = false_negative is not None or misclassification is not None
+
+    @property
+    def false_negative_given(self) -> bool:
+        """Whether the cost of a false negative was stated, rather than left at its default."""
+        return self._false_negative_given
+
+    def with_misclassification(self, matrix: ArrayLike) -> Costs:
+        """The same covariate costs and panels with another misclassification matrix."""
+        return Costs(self.covariates, misclassification=matrix, panels=self.panels)
+
+    def bind(self, names: Sequence[str]) -> CostTable:
+        """These costs as arrays in the order of `names`."""
+        names = list(names)
+        if self.covariates is None:
+            values = np.zeros(len(names))
+        elif isinstance(self.covariates, dict):
+            unknown = [name for name in self.covariates if name not in names]
+            if unknown:
+                raise InvalidInputError(
+                    "costs",
+                    "every covariate cost must belong to a column",
+                    unknown,
+                    f"The columns are {names}; remove the others from the costs.",
+                )
+            missing = [name for name in names if name not in self.covariates]
+            if missing:
+                raise InvalidInputError(
+                    "costs",
+                    "every column needs a covariate cost",
+                    f"none for {missing}",
+                    "Add their costs (0 if they are free) or drop the columns.",
+                )
+            values = np.array([self.covariates[name] for name in names])
+        else:
+            values = np.array(self.covariates, dtype=np.float64)
+            if len(values) != len(names):
+                raise InvalidInputError(
+                    "costs",
+                    f"there must be one covariate cost per column ({len(names)})",
+                    f"{len(values)} costs",
+                    "Give the costs in column order, or by name.",
+                )
+        panel = np.full(len(names), -1, dtype=np.intp)
+        shared = np.zeros(len(self.panels))
+        for number, (title, (amount, members)) in enumerate(self.panels.items()):
+            shared[number] = amount
+            for member in members:
+                position = _position(member, names, f"panels[{title!r}]")
+                if panel[position] >= 0:
+                    raise InvalidInputError(
+                        f"panels[{title!r}]",
+                        "a covariate may belong to one panel only",
+                        names[position],
+                        "Merge the panels or drop the member from one of them.",
+                    )
+                if values[position] < amount:
+                    raise InvalidInputError(
+                        f"panels[{title!r}]",
+                        "the shared cost is part of each member's cost and cannot exceed it",
+                        f"shared {amount:g}, {names[position]} costs {values[position]:g}",
+                        "Give each member the cost of acquiring it alone.",
+                    )
+                panel[position] = number
+        return CostTable(tuple(names), values, panel, shared, self.matrix)
+
+    def of(self, covariates: Collection[str | int], given: Collection[str | int] = ()) -> float:
+        """Cost of acquiring these covariates when `given` have been acquired already."""
+        if self.covariates is None:
+            return 0.0
+        names = (
+            list(self.covariates)
+            if isinstance(self.covariates, dict)
+            else [str(i) for i in range(len(self.covariates))]
+        )
+        table = self.bind(names)
+        before = np.zeros(len(names), dtype=np.bool_)
+        before[[_position(item, names, "given") for item in given]] = True
+        after = before.copy()
+        after[[_position(item, names, "covariates") for item in covariates]] = True
+        return round(float(table.of(after, given=before)), 10)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Costs) and (
+            self.covariates == other.covariates
+            and self.panels == other.panels
+            and bool(np.array_equal(self.matrix, other.matrix))
+            and self._false_negative_given == other._false_negative_given
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        (c00, c01), (c10, c11) = self.matrix.tolist()
+        wrong = (
+            f"false_positive={c01:g}, false_negative={c10:g}"
+            if c00 == c11 == 0
+            else f"misclassification={self.matrix.tolist()}"
+        )
+        panels = f", panels={self.panels}" if self.panels else ""
+        return f"Costs({self.covariates}, {wrong}{panels})"
+
+
+@dataclass(frozen=True)
+class CostTable:
+    """Costs bound to columns: arrays over covariates, and sums over sets of them."""
+
+    names: tuple[str, ...]
+    covariates: Floats
+    panel: NDArray[np.intp]
+    shared: Floats
+    matrix: Floats
+
+    def of(self, acquired: Bools, given: Bools | None = None) -> Floats:
+        """Cost of the covariates in `acquired` beyond those in `given`.
+
+        Both are masks whose last axis runs over covariates; leading axes broadcast.
+        """
+        total = self._paid(acquired if given is None else acquired | given)
+        return total if given is None else total - self._paid(given)
+
+    def _paid(self, acquired: Bools) -> Floats:
+        paid: Floats = acquired @ self.covariates
+        for number, amount in enumerate(self.shared):
+            members = acquired[..., self.panel == number].sum(axis=-1)
+            paid = paid - amount * np.maximum(members - 1, 0)
+        return paid
+
+
+def _checked_covariates(covariates: Any) -> dict[str, float] | tuple[float, ...] | None:
+    if covariates is None:
+        return None
+    if isinstance(covariates, Mapping):
+        return {
+            str(name): real(f"cost of {name!r}", cost, at_least=0)
+            for name, cost in covariates.items()
+        }
+    if isinstance(covariates, str) or np.ndim(covariates) != 1:
+        raise InvalidInputError(
+            "covariates",
+            "must be a mapping from name to cost or a one-dimensional sequence",
+            covariates,
+            "For example Costs({'age': 1.0}) or Costs([1.0, 2.5]).",
+        )
+    values = list(covariates) if not isinstance(covariates, np.ndarray) else covariates.tolist()
+    return tuple(real(f"cost of covariate {i}", c, at_least=0) for i, c in enumerate(values))
+
+
+def _checked_matrix(
+    false_positive: float | None, false_negative: float | None, misclassification: Any
+) -> Floats:
+    if misclassification is None:
+        wrong_positive = (
+            1.0 if false_positive is None else real("false_positive", false_positive, above=0)
+        )
+        wrong_negative = (
+            1.0 if false_negative is None else real("false_negative", false_negative, above=0)
+        )
+        return np.array([[0.0, wrong_positive], [wrong_negative, 0.0]])
+    if false_positive is not None or false_negative is not None:
+        raise InvalidInputError(
+            "misclassification",
+            "cannot be given together with false_positive or false_negative",
+            misclassification,
+            "Give either the matrix or the two costs.",
+        )
+    matrix = np.asarray(misclassification, dtype=np.float64)
+    if matrix.shape != (2, 2) or not np.all(np.isfinite(matrix)):
+        raise InvalidInputError(
+            "misclassification",
+            "must be a finite 2 x 2 matrix C[true class, label]",
+            misclassification,
+            "For example [[0, 100], [1000, 0]].",
+        )
+    if not (matrix[0, 1] > matrix[0, 0] and matrix[1, 0] > matrix[1, 1]):
+        raise InvalidInputError(
+            "misclassification",
+            "a wrong label must cost more than the right one in each row",
+            matrix.tolist(),
+            "Rows are true classes 0 and 1, columns are labels: check the order.",
+        )
+    return matrix
+
+
+def _checked_panels(panels: Any) -> dict[str, tuple[float, tuple[str | int, ...]]]:
+    checked: dict[str, tuple[float, tuple[str | int, ...]]] = {}
+    for title, content in (panels or {}).items():
+        name = f"panels[{title!r}]"
+        try:
+            amount, members = content
+            members = tuple(members)
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                name,
+                "must be (shared cost, members)",
+                content,
+                "For example panels={'blood': (2.10, ['glucose', 'insulin'])}.",
+            ) from None
+        amount = real(f"{name} shared cost", amount, at_least=0)
+        if isinstance(content[1], str) or len(set(members)) != len(members) or len(members) < 2:
+            raise InvalidInputError(
+                name,
+                "needs at least two different members",
+                content[1],
+                "List the names of the covariates that share the cost.",
+            )
+        checked[str(title)] = (amount, members)
+    return checked
+
+
+def _position(item: str | int, names: list[str], parameter: str) -> int:
+    if isinstance(item, str) and item in names:
+        return names.index(item)
+    if isinstance(item, (int, np.integer)) and not isinstance(item, bool):
+        if 0 <= item < len(names):
+            return int(item)
+    raise InvalidInputError(
+        parameter, "must name columns of the table", item, f"The columns are {names}."
+    )

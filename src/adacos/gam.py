@@ -1,0 +1,303 @@
+"""`LogisticGAM`: a logistic generalised additive model with penalised cubic B-splines.
+
+    log-odds(x) = intercept + sum_i f_i(x_i)
+
+with f_i a penalised spline for a numeric covariate, a slope for a two-valued one and one effect
+per category for a categorical one. `fit_additive` is the same fit as a function of arrays, for
+any subset of the covariates; the set sequence is built from it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
+
+from adacos.basis import AdditiveBasis, fit_basis
+from adacos.exceptions import InvalidInputError, MissingExtraError
+from adacos.kernels.strengths import (
+    START,
+    Selection,
+    fixed_strengths,
+    select_strengths,
+    stratified_folds,
+)
+from adacos.preprocessing import TableEncoder, check_labels, covariate_names, validate_table
+from adacos.validation import choice, integer, real
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+FAMILIES = {
+    "auto": ("common", "per_covariate"),
+    "common": ("common",),
+    "per_covariate": ("per_covariate",),
+}
+
+
+class AdditiveFit(NamedTuple):
+    """An additive model of some covariates.
+
+    `coef` runs over all columns of the basis, zero outside the set; `strengths` over all terms,
+    NaN outside the set. `grid_point` is where a similar fit should start its search.
+    """
+
+    intercept: float
+    coef: Floats
+    strengths: Floats
+    leave_out_log_odds: Floats
+    leave_out_loss: float
+    grid_point: tuple[int, int]
+
+
+def fit_additive(
+    columns: Floats,
+    basis: AdditiveBasis,
+    covariates: Ints,
+    y: Floats,
+    weight: Floats,
+    fold: Ints,
+    *,
+    families: tuple[str, ...] = FAMILIES["auto"],
+    strengths: Floats | None = None,
+    start: tuple[int, int] = START,
+) -> AdditiveFit:
+    """Fit the model of these covariates on `columns` = basis.transform(training rows).
+
+    The strengths are chosen by leave-out log-likelihood over `fold` unless they are given.
+    """
+    inside = np.isin(basis.group, covariates)
+    terms = np.flatnonzero(np.isin(basis.term_group, covariates))
+    renumbered = np.full(len(basis.linear), -1, dtype=np.intp)
+    renumbered[terms] = np.arange(len(terms))
+    design = np.column_stack([np.ones(len(y)), columns[:, inside]])
+    term = np.append(-1, renumbered[basis.term[inside]])
+    selection: Selection
+    if strengths is not None or len(terms) == 0:
+        given = np.empty(0) if strengths is None else strengths[terms]
+        selection = fixed_strengths(design, y, weight, fold, term, given)
+    else:
+        selection = select_strengths(
+            design, y, weight, fold, term, basis.linear[terms], families=families, start=start
+        )
+    coef = np.zeros(len(basis.group))
+    coef[inside] = selection.coef[1:]
+    chosen = np.full(len(basis.linear), np.nan)
+    chosen[terms] = selection.strengths
+    return AdditiveFit(
+        float(selection.coef[0]),
+        coef,
+        chosen,
+        selection.leave_out_log_odds,
+        selection.leave_out_loss,
+        selection.grid_point if len(terms) else start,
+    )
+
+
+class LogisticGAM(ClassifierMixin, BaseEstimator):
+    """Logistic additive model with smoothness and ridge strengths chosen by leave-out likelihood.
+
+    Parameters
+    ----------
+    n_splines : number of cubic B-splines per numeric covariate, on equally spaced knots.
+    smoothness : strength lam of the second-difference penalty lam/2 * |D b|^2 on the wiggly part
+        of each covariate, a number or one per covariate; None to choose it.
+    ridge : strength of the ridge on each standardised linear part (and on each category's
+        effect), likewise. Give both strengths or neither.
+    strengths : which penalties to choose from when they are not given: "common" (one smoothness
+        and one ridge for all covariates), "per_covariate" (restricted likelihood), or "auto",
+        whichever has the higher leave-out likelihood.
+    cv : number of folds behind the leave-out probabilities.
+    random_state : seed of the folds.
+
+    Attributes
+    ----------
+    intercept_, coef_ : coefficients on the columns of `basis_`.
+    smoothness_, ridge_ : strengths used, per covariate (NaN where a part does not exist).
+    leave_out_proba_ : for each training row, P(class 1) by a model fitted and tuned without it.
+    leave_out_log_loss_ : their mean negative log-likelihood.
+
+    Examples
+    --------
+    >>> from adacos import LogisticGAM, load_pima
+    >>> X, y, *_ = load_pima()
+    >>> gam = LogisticGAM().fit(X, y)
+    >>> gam.predict_proba(X).shape
+    (768, 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        n_splines: int = 10,
+        smoothness: float | ArrayLike | None = None,
+        ridge: float | ArrayLike | None = None,
+        strengths: str = "auto",
+        cv: int = 10,
+        random_state: int = 0,
+    ) -> None:
+        self.n_splines = n_splines
+        self.smoothness = smoothness
+        self.ridge = ridge
+        self.strengths = strengths
+        self.cv = cv
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit on a complete table X and binary labels y."""
+        integer("n_splines", self.n_splines, at_least=4)
+        integer("cv", self.cv, at_least=2)
+        integer("random_state", self.random_state, at_least=0)
+        choice("strengths", self.strengths, tuple(FAMILIES))
+        table = validate_table(self, X, reset=True)
+        self.classes_, labels = check_labels(y)
+        check_consistent_length(X, labels)
+        self.encoder_ = TableEncoder.fit(table, covariate_names(self))
+        encoded = _complete(self.encoder_.transform(table))
+        weight = _check_sample_weight(sample_weight, encoded, dtype=np.float64)
+        if np.any(weight < 0):
+            raise InvalidInputError(
+                "sample_weight", "must not be negative", float(weight.min()), "Use 0 to leave out."
+            )
+        kept = weight > 0
+        encoded, labels, weight = encoded[kept], labels[kept], weight[kept]
+        self.basis_ = fit_basis(
+            encoded, weight, self.encoder_.source, self.encoder_.kinds, self.n_splines
+        )
+        fold = stratified_folds(encoded, labels, self.cv, self.random_state)
+        fitted = fit_additive(
+            self.basis_.transform(encoded),
+            self.basis_,
+            np.arange(self.n_features_in_),
+            labels,
+            weight,
+            fold,
+            families=FAMILIES[self.strengths],
+            strengths=self._given_strengths(),
+        )
+        self.intercept_, self.coef_ = fitted.intercept, fitted.coef
+        self.ridge_ = np.full(self.n_features_in_, np.nan)
+        self.smoothness_ = np.full(self.n_features_in_, np.nan)
+        linear, of = self.basis_.linear, self.basis_.term_group
+        self.ridge_[of[linear]] = fitted.strengths[linear]
+        self.smoothness_[of[~linear]] = fitted.strengths[~linear]
+        self.leave_out_proba_ = np.full(len(kept), np.nan)
+        self.leave_out_proba_[kept] = expit(fitted.leave_out_log_odds)
+        self.leave_out_log_loss_ = fitted.leave_out_loss / float(weight.sum())
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Log-odds of the second class."""
+        return self._columns(X) @ self.coef_ + self.intercept_
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of the two classes, shape (rows, 2)."""
+        p = expit(self.decision_function(X))
+        return np.column_stack([1.0 - p, p])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The more probable class."""
+        return self.classes_[(self.decision_function(X) > 0).astype(np.intp)]
+
+    def contributions(self, X: Any) -> Floats:
+        """f_i(x_i) of each row and covariate; with the intercept they sum to the log-odds."""
+        weighted = self._columns(X) * self.coef_
+        return np.stack(
+            [weighted[:, self.basis_.group == i].sum(axis=1) for i in range(self.n_features_in_)],
+            axis=1,
+        )
+
+    def shape_function(
+        self, covariate: str | int, points: int = 200
+    ) -> tuple[NDArray[Any], Floats]:
+        """Values of one covariate over its training range, and its contribution at each."""
+        check_is_fitted(self)
+        i = self._position(covariate)
+        own = np.flatnonzero(self.encoder_.source == i)
+        if self.encoder_.categories[i]:
+            values: NDArray[Any] = np.array(self.encoder_.categories[i])
+            encoded = np.eye(len(values))
+        else:
+            values = np.linspace(self.basis_.low[own[0]], self.basis_.high[own[0]], points)
+            encoded = values[:, None]
+        return values, self.basis_.block(encoded, i) @ self.coef_[self.basis_.group == i]
+
+    def plot_shape_functions(self, columns: int = 4) -> Any:
+        """A figure with the contribution of every covariate to the log-odds (extra `plot`)."""
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise MissingExtraError("matplotlib", "plot") from error
+        names = self.encoder_.names
+        rows = -(-len(names) // columns)
+        figure = Figure(figsize=(3.1 * columns, 2.5 * rows), layout="constrained")
+        axes = np.atleast_1d(figure.subplots(rows, columns, sharey=True)).ravel()
+        for i, name in enumerate(names):
+            values, effect = self.shape_function(i)
+            if self.encoder_.categories[i]:
+                axes[i].bar(values, effect, color="#0072B2")
+            else:
+                axes[i].plot(values, effect, color="#0072B2")
+            axes[i].axhline(0.0, color="0.7", linewidth=0.8)
+            axes[i].set_title(name, fontsize=10)
+        for axis in axes[len(names) :]:
+            axis.set_visible(False)
+        figure.supylabel("contribution to the log-odds")
+        return figure
+
+    def _columns(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        table = validate_table(self, X, reset=False)
+        return self.basis_.transform(_complete(self.encoder_.transform(table)))
+
+    def _position(self, covariate: str | int) -> int:
+        names = self.encoder_.names
+        if isinstance(covariate, str) and covariate in names:
+            return names.index(covariate)
+        if isinstance(covariate, int) and 0 <= covariate < len(names):
+            return covariate
+        raise InvalidInputError(
+            "covariate", "must be a fitted column", covariate, f"The columns are {list(names)}."
+        )
+
+    def _given_strengths(self) -> Floats | None:
+        if self.smoothness is None and self.ridge is None:
+            return None
+        if self.smoothness is None or self.ridge is None:
+            raise InvalidInputError(
+                "smoothness, ridge",
+                "must be given both or neither",
+                (self.smoothness, self.ridge),
+                "Give the other one too, or None for both.",
+            )
+        per_covariate = {}
+        for name, value in (("smoothness", self.smoothness), ("ridge", self.ridge)):
+            values = np.broadcast_to(np.asarray(value, dtype=np.float64), self.n_features_in_)
+            for item in values:
+                real(name, float(item), at_least=0)
+            per_covariate[name] = values
+        return np.where(
+            self.basis_.linear,
+            per_covariate["ridge"][self.basis_.term_group],
+            per_covariate["smoothness"][self.basis_.term_group],
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _complete(encoded: Floats) -> Floats:
+    if np.isnan(encoded).any():
+        raise InvalidInputError(
+            "X",
+            "must not contain NaN",
+            "missing values",
+            "LogisticGAM needs complete rows: put a GaussianImputer before it in a Pipeline.",
+        )
+    return encoded

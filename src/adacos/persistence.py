@@ -1,0 +1,179 @@
+"""`save` and `load` fitted models without executing anything from the file.
+
+A model file is a zip archive: `model.json` describes the objects, `arrays/<n>.npy` hold the arrays
+(never pickled), and `manifest.json` the format number, the adacos version and the SHA-256 of every
+other member. Objects are rebuilt only from the closed list in `_CLASSES`, attribute by attribute;
+a file can therefore hold values, but no behaviour. Floats survive bit for bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+import json
+import math
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adacos import __version__
+from adacos.exceptions import InvalidInputError, ModelFileError
+
+FORMAT = 1
+
+# Every class a model file may hold, by the name written into the file.
+_CLASSES = {
+    "AdaCOSClassifier": "adacos.policies.adacos",
+    "AdditiveBasis": "adacos.basis",
+    "COSClassifier": "adacos.policies.cos",
+    "ConditionalDensity": "adacos.density",
+    "CostTable": "adacos.costs",
+    "Costs": "adacos.costs",
+    "FullModelClassifier": "adacos.policies.full_model",
+    "GaussianImputer": "adacos.preprocessing",
+    "LogisticGAM": "adacos.gam",
+    "SequenceModel": "adacos.sequence_model",
+    "SetSequence": "adacos.sequences",
+    "TableEncoder": "adacos.preprocessing",
+}
+# zip members carry a date; a fixed one makes equal models equal files.
+_DATE = (2020, 1, 1, 0, 0, 0)
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to `path`, wholly or not at all."""
+    if type(model).__name__ not in _CLASSES:
+        raise InvalidInputError(
+            "model",
+            "must be a model of this library",
+            type(model).__name__,
+            f"Models that can be saved: {', '.join(sorted(_CLASSES))}.",
+        )
+    if not any(name.endswith("_") and not name.startswith("_") for name in vars(model)):
+        raise InvalidInputError("model", "must be fitted", "an unfitted model", "Call fit first.")
+    arrays: list[np.ndarray[Any, Any]] = []
+    members = {"model.json": json.dumps(_describe(model, arrays), allow_nan=False).encode()}
+    for number, array in enumerate(arrays):
+        buffer = io.BytesIO()
+        np.save(buffer, array, allow_pickle=False)
+        members[f"arrays/{number}.npy"] = buffer.getvalue()
+    manifest = {
+        "application": "adacos",
+        "format": FORMAT,
+        "version": __version__,
+        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
+    }
+    members["manifest.json"] = json.dumps(manifest, indent=1).encode()
+    _write_atomically(Path(path), members)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model written by `save`; refuses anything else with a clear error."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+    except FileNotFoundError:
+        raise
+    except (OSError, zipfile.BadZipFile, EOFError, RuntimeError, NotImplementedError) as error:
+        raise ModelFileError(
+            f"{path} is not a readable adacos model: it is truncated or of another kind ({error})."
+        ) from error
+    try:
+        manifest = json.loads(members.pop("manifest.json"))
+        application, number = manifest["application"], manifest["format"]
+        digests = manifest["sha256"]
+    except (KeyError, ValueError, TypeError) as error:
+        raise ModelFileError(f"{path} is not an adacos model: it has no valid manifest.") from error
+    if application != "adacos" or not isinstance(number, int):
+        raise ModelFileError(f"{path} is not an adacos model: its manifest is of something else.")
+    if number > FORMAT:
+        raise ModelFileError(
+            f"{path} has format {number}, this version reads up to {FORMAT}. Upgrade adacos."
+        )
+    found = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
+    if found != digests:
+        raise ModelFileError(f"{path} was altered or damaged: its contents fail their checksums.")
+    try:
+        return _rebuild(json.loads(members["model.json"]), members)
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+        raise ModelFileError(f"{path} does not describe a model of this version.") from error
+
+
+def _describe(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+    """JSON description of a value; arrays are set aside and referred to by number."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return float(value) if math.isfinite(value) else {"float": repr(float(value))}
+    if isinstance(value, np.ndarray):
+        if value.dtype == object:
+            return {"objects": [_describe(item, arrays) for item in value.tolist()]}
+        arrays.append(value)
+        return {"array": len(arrays) - 1}
+    if isinstance(value, (list, tuple)):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [_describe(item, arrays) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": [[_describe(k, arrays), _describe(v, arrays)] for k, v in value.items()]}
+    name = type(value).__name__
+    if _CLASSES.get(name) != type(value).__module__:
+        raise InvalidInputError(
+            "model",
+            "may hold plain values, arrays and this library's objects only",
+            name,
+            "Replace the parameter by a plain value.",
+        )
+    return {"object": name, "state": {k: _describe(v, arrays) for k, v in vars(value).items()}}
+
+
+def _rebuild(node: Any, members: dict[str, bytes]) -> Any:
+    if not isinstance(node, dict):
+        return node
+    if "object" in node:
+        cls = getattr(importlib.import_module(_CLASSES[node["object"]]), node["object"])
+        instance = cls.__new__(cls)
+        state = {name: _rebuild(item, members) for name, item in node["state"].items()}
+        instance.__dict__.update(state)
+        return instance
+    ((kind, content),) = node.items()
+    if kind == "array":
+        return np.load(io.BytesIO(members[f"arrays/{int(content)}.npy"]), allow_pickle=False)
+    if kind == "float":
+        return float(content)
+    if kind == "dict":
+        return {_rebuild(k, members): _rebuild(v, members) for k, v in content}
+    items = [_rebuild(item, members) for item in content]
+    if kind == "objects":
+        array = np.empty(len(items), dtype=object)
+        array[:] = items
+        return array
+    return {"list": list, "tuple": tuple}[kind](items)
+
+
+def _write_atomically(path: Path, members: dict[str, bytes]) -> None:
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                for name, data in members.items():
+                    archive.writestr(zipfile.ZipInfo(name, _DATE), data, zipfile.ZIP_DEFLATED)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,0 +1,19 @@
+"""Full Model: acquire every covariate, then classify by Bayes' rule."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.policies.sequence_policy import SequencePolicy
+from adacos.policy import AcquisitionResult
+
+
+class FullModelClassifier(SequencePolicy):
+    """The logistic GAM on all covariates with the label of least expected cost.
+
+    See `SequencePolicy` for parameters and attributes.
+    """
+
+    def _acquire(self, encoded: NDArray[np.float64]) -> AcquisitionResult:
+        return self._stop_at(encoded, len(self.model_.sequence) - 1)

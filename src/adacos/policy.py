@@ -1,0 +1,155 @@
+"""What every policy shares: validation, the result of acquiring, scikit-learn's face.
+
+A policy maps what has been acquired of a row to "acquire this covariate" or "classify". Policies
+act on all rows at once; `BasePolicy` turns a table into encoded values and the result into labels.
+"""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from adacos.costs import Costs, CostTable
+from adacos.exceptions import InvalidInputError
+from adacos.kernels.bayes_risk import bayes_risk
+from adacos.preprocessing import TableEncoder, check_labels, covariate_names, validate_table
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class AcquisitionResult:
+    """What a policy did with each row.
+
+    Attributes
+    ----------
+    label : class given to the row.
+    probability : P(second class) when the row was classified.
+    acquired : mask (rows, covariates) of what was acquired.
+    order : (rows, covariates) acquired covariates by position in order of acquisition, then -1.
+    cost : covariate cost paid.
+    stage : number of the set at which the row stopped (counted from 0), or the number of
+        acquisitions for a policy without a set sequence.
+    expected_cost : covariate cost paid plus the Bayes risk at the stop.
+    names : covariate names.
+    """
+
+    label: NDArray[Any]
+    probability: Floats
+    acquired: Bools
+    order: Ints
+    cost: Floats
+    stage: Ints
+    expected_cost: Floats
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def covariates(self, row: int) -> tuple[str, ...]:
+        """Names acquired for one row, in order."""
+        return tuple(self.names[i] for i in self.order[row] if i >= 0)
+
+    def rows(self, selection: Any) -> AcquisitionResult:
+        """The same result for some of the rows."""
+        return AcquisitionResult(
+            **{f.name: getattr(self, f.name)[selection] for f in fields(self) if f.name != "names"},
+            names=self.names,
+        )
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """Validated training rows: encoded values (NaN = unknown), 0/1 labels, bound costs."""
+
+    encoded: Floats
+    y: Floats
+    costs: CostTable
+
+
+class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Base of every policy.
+
+    A subclass stores its parameters (among them `costs`), calls `_begin_fit` first in `fit` and
+    implements `_acquire`.
+    """
+
+    costs: Costs | None
+
+    def _begin_fit(self, X: Any, y: Any) -> TrainingTable:
+        """Validate the training data; sets `classes_`, `encoder_` and `cost_table_`."""
+        if self.costs is not None and not isinstance(self.costs, Costs):
+            raise InvalidInputError(
+                "costs",
+                "must be a Costs object or None",
+                type(self.costs).__name__,
+                "For example costs=Costs({'age': 1.0}, false_positive=100, false_negative=1000).",
+            )
+        table = validate_table(self, X, reset=True)
+        self.classes_, labels = check_labels(y)
+        check_consistent_length(X, labels)
+        names = covariate_names(self)
+        self.cost_table_ = (self.costs or Costs()).bind(names)
+        self.encoder_ = TableEncoder.fit(table, names)
+        return TrainingTable(self.encoder_.transform(table), labels, self.cost_table_)
+
+    @abstractmethod
+    def _acquire(self, encoded: Floats) -> AcquisitionResult:
+        """Run the policy on encoded rows; NaN means that the covariate cannot be acquired.
+
+        Labels are returned as 0 and 1.
+        """
+
+    def acquire(self, X: Any) -> AcquisitionResult:
+        """Run the policy on every row of X: acquire step by step, stop, classify.
+
+        NaN in X means that the value is not available for that row and cannot be acquired.
+        """
+        check_is_fitted(self)
+        table = validate_table(self, X, reset=False)
+        result = self._acquire(self.encoder_.transform(table))
+        return AcquisitionResult(
+            **{**result.__dict__, "label": self.classes_[result.label.astype(np.intp)]}
+        )
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label of each row after acquiring what the policy asks for."""
+        return self.acquire(X).label
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Class probabilities at the stop, shape (rows, 2)."""
+        p = self.acquire(X).probability
+        return np.column_stack([1.0 - p, p])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def finish(
+    log_odds: Floats, label: Ints, acquired: Bools, order: Ints, stage: Ints, costs: CostTable
+) -> AcquisitionResult:
+    """Result of rows that stopped with these log-odds and labels (0 or 1)."""
+    from scipy.special import expit
+
+    paid = costs.of(acquired)
+    return AcquisitionResult(
+        label=label,
+        probability=expit(log_odds),
+        acquired=acquired,
+        order=order,
+        cost=paid,
+        stage=stage,
+        expected_cost=paid + bayes_risk(log_odds, costs.matrix),
+        names=costs.names,
+    )

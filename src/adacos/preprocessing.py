@@ -1,0 +1,262 @@
+"""From a table of any kind to encoded values, and Gaussian imputation of what is missing.
+
+`TableEncoder` learns the kind of each column and writes a float matrix: numeric and boolean
+covariates take one column, a categorical covariate one indicator column per category. NaN marks
+what is unknown. A category never seen in training is encoded by the training frequencies of the
+categories: it was acquired, but says no more than an average row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from adacos.basis import BINARY, CATEGORICAL, CONSTANT, NUMERIC
+from adacos.exceptions import InvalidInputError
+from adacos.kernels.gaussian import conditional_mean, covariance_with_missing
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+MAX_CATEGORIES = 100
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame (pandas, polars, pyarrow and what else narwhals knows)."""
+    return bool(nw.dependencies.is_into_dataframe(X))
+
+
+def validate_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+    """X as a narwhals frame or a float array, checked against what `estimator` was fitted on.
+
+    Sets or checks `n_features_in_` and `feature_names_in_` as scikit-learn does. NaN is allowed,
+    infinity is not.
+    """
+    if not is_frame(X):
+        return validate_data(
+            estimator, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
+        )
+    frame = nw.from_native(X, eager_only=True)
+    names = frame.columns
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InvalidInputError(
+            "X", "column names must be different from each other", repeated, "Rename them."
+        )
+    validate_data(estimator, frame.to_native(), reset=reset, skip_check_array=True)
+    if reset and all(isinstance(name, str) for name in names):
+        # scikit-learn does not recognise every frame; names must travel whatever the frame is.
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    elif not reset and list(getattr(estimator, "feature_names_in_", names)) != list(names):
+        raise InvalidInputError(
+            "X",
+            f"columns must be {list(estimator.feature_names_in_)}",
+            list(names),
+            "Select the fitted columns in this order.",
+        )
+    if len(frame) == 0:
+        raise InvalidInputError("X", "needs at least one row", "0 rows", "Check the selection.")
+    return frame
+
+
+def covariate_names(estimator: BaseEstimator) -> tuple[str, ...]:
+    """Names of the fitted columns: those of the frame, or x0, x1, … for an array."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None:
+        return tuple(str(name) for name in names)
+    return tuple(f"x{i}" for i in range(estimator.n_features_in_))
+
+
+@dataclass(frozen=True)
+class TableEncoder:
+    """What was learned about the columns of the training table.
+
+    Attributes
+    ----------
+    names, kinds : per covariate.
+    categories : per covariate, its categories in order, empty unless categorical.
+    frequencies : per covariate, the share of each category among known values.
+    source : covariate of each encoded column.
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    categories: tuple[tuple[str, ...], ...]
+    frequencies: tuple[Floats, ...]
+    source: Ints
+
+    @staticmethod
+    def fit(table: Any, names: tuple[str, ...]) -> TableEncoder:
+        """Learn kinds and categories from a validated table."""
+        kinds, categories, frequencies = [], [], []
+        for position, name in enumerate(names):
+            values = _column(table, position, name)
+            if values.dtype.kind == "U":
+                known = values[values != ""]
+                _refuse_empty(known, name)
+                levels, counts = np.unique(known, return_counts=True)
+                if len(levels) > MAX_CATEGORIES:
+                    raise InvalidInputError(
+                        f"column {name!r}",
+                        f"a categorical column may have at most {MAX_CATEGORIES} categories",
+                        f"{len(levels)} categories",
+                        "Drop an identifier, group rare categories, or encode it as a number.",
+                    )
+                kinds.append(CATEGORICAL if len(levels) > 1 else CONSTANT)
+                categories.append(tuple(str(level) for level in levels))
+                frequencies.append(counts / counts.sum())
+            else:
+                known = values[~np.isnan(values)]
+                _refuse_empty(known, name)
+                distinct = np.unique(known[:1000])
+                if len(distinct) <= 2:
+                    distinct = np.unique(known)
+                kinds.append((CONSTANT, BINARY, NUMERIC)[min(len(distinct), 3) - 1])
+                categories.append(())
+                frequencies.append(np.empty(0))
+        width = [max(len(levels), 1) for levels in categories]
+        return TableEncoder(
+            names=names,
+            kinds=tuple(kinds),
+            categories=tuple(categories),
+            frequencies=tuple(frequencies),
+            source=np.repeat(np.arange(len(names)), width),
+        )
+
+    def transform(self, table: Any) -> Floats:
+        """Encoded values of a validated table, NaN where unknown."""
+        columns = [
+            self.encode(position, _column(table, position, name))
+            for position, name in enumerate(self.names)
+        ]
+        return np.hstack(columns)
+
+    def encode(self, position: int, values: NDArray[Any]) -> Floats:
+        """Encoded columns of one covariate; text values stand for categories, "" for unknown."""
+        levels = self.categories[position]
+        if not levels:
+            if values.dtype.kind == "U":
+                raise InvalidInputError(
+                    f"column {self.names[position]!r}",
+                    "was numeric when fitted",
+                    "text",
+                    "Convert the column to numbers.",
+                )
+            return values.astype(np.float64)[:, None]
+        if values.dtype.kind != "U":
+            values = np.where(np.isnan(values), "", values.astype(np.str_))
+        table = np.vstack(
+            [np.eye(len(levels)), self.frequencies[position], np.full(len(levels), np.nan)]
+        )
+        ordered = np.array(levels)
+        code = np.minimum(np.searchsorted(ordered, values), len(levels) - 1)
+        code = np.where(ordered[code] == values, code, len(levels))
+        return table[np.where(values == "", len(levels) + 1, code)]
+
+
+def _refuse_empty(known: NDArray[Any], name: str) -> None:
+    if len(known) == 0:
+        raise InvalidInputError(
+            f"column {name!r}",
+            "needs at least one known value",
+            "only missing values",
+            "Drop the column.",
+        )
+
+
+def _column(table: Any, position: int, name: str) -> NDArray[Any]:
+    """One column as floats (NaN = unknown) or as text ("" = unknown)."""
+    if isinstance(table, np.ndarray):
+        return table[:, position]
+    series = table[:, position] if not isinstance(table, nw.DataFrame) else table[name]
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        values = series.cast(nw.Float64).to_numpy().astype(np.float64)
+        unknown = series.is_null().to_numpy()
+        values = np.where(unknown, np.nan, values)
+        if np.isinf(values).any():
+            raise InvalidInputError(
+                f"column {name!r}",
+                "must not hold infinite values",
+                "infinity",
+                "Replace it by a number, or by NaN if it is unknown.",
+            )
+        return values
+    if series.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object):
+        objects = np.array(series.to_list(), dtype=object)
+        unknown = np.array([value is None or value != value for value in objects])
+        text = np.where(unknown, "", objects.astype(np.str_))
+        return text.astype(np.str_)
+    raise InvalidInputError(
+        f"column {name!r}",
+        "must be numeric, boolean, text or categorical",
+        str(series.dtype),
+        "Convert it, for example a date to a number of days.",
+    )
+
+
+class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Fill missing values by their conditional mean under a joint normal distribution.
+
+    The covariance is estimated from all rows, incomplete ones included, by Lounici's estimator
+    with a missing rate per column: with missing entries of the centred data set to zero, products
+    of two columns are divided by both observed fractions and squares by one. It is unbiased when
+    values are missing at random independently of each other.
+
+    Attributes
+    ----------
+    mean_ : mean of the known values of each column.
+    covariance_ : estimated covariance, projected to positive definite.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Estimate mean and covariance; NaN marks missing values."""
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        for position in np.flatnonzero(np.all(np.isnan(X), axis=0)):
+            _refuse_empty(np.empty(0), covariate_names(self)[position])
+        self.mean_, self.covariance_ = covariance_with_missing(X)
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """X with every missing value replaced by its conditional mean given the row's others."""
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan", copy=True
+        )
+        return conditional_mean(X, ~np.isnan(X), self.mean_, self.covariance_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def check_labels(y: Any) -> tuple[NDArray[Any], Floats]:
+    """The two classes in order, and y as 0.0 / 1.0."""
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    if y.ndim == 2 and y.shape[1] == 1:
+        from sklearn.utils.validation import column_or_1d
+
+        y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    classes, code = np.unique(y, return_inverse=True)
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"{type_of_target(y)}."
+        )
+    if len(classes) < 2:
+        raise InvalidInputError(
+            "y",
+            "needs two classes",
+            f"one class: {classes.tolist()}",
+            "Collect rows of the other class; a classifier cannot be learned from one class.",
+        )
+    return classes, code.astype(np.float64)

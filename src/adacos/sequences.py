@@ -1,0 +1,74 @@
+"""Nested covariate sets S_1 ⊂ S_2 ⊂ … ⊂ S_q = V along which a row is asked.
+
+A `SetSequence` is an order of the covariates: S_1 holds the free ones, every later set adds the
+next covariate of the order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.basis import AdditiveBasis
+from adacos.kernels.group_lasso import entry_order
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class SetSequence:
+    """Sets S_1 ⊂ … ⊂ S_q = V as prefixes of one order.
+
+    Attributes
+    ----------
+    order : all covariates in the order of acquisition, free ones first.
+    n_free : number of covariates in S_1.
+    """
+
+    order: Ints
+    n_free: int
+
+    @property
+    def sizes(self) -> Ints:
+        """Number of covariates in each set."""
+        return np.arange(self.n_free, len(self.order) + 1)
+
+    def __len__(self) -> int:
+        return len(self.order) - self.n_free + 1
+
+    def set(self, i: int) -> Ints:
+        """Covariates of the i-th set (counted from 0), in order of acquisition."""
+        return self.order[: self.n_free + i]
+
+    def masks(self) -> NDArray[np.bool_]:
+        """Membership, shape (sets, covariates)."""
+        rank = np.empty(len(self.order), dtype=np.intp)
+        rank[self.order] = np.arange(len(self.order))
+        return rank < self.sizes[:, None]
+
+
+def group_lasso_sequence(
+    basis: AdditiveBasis, encoded: Floats, y: Floats, weight: Floats, covariate_cost: Floats
+) -> SetSequence:
+    """Order in which covariates enter the cost-weighted group-lasso path.
+
+    Each covariate's B-spline columns, standardised, form a group with penalty factor
+    c_i * sqrt(number of columns). The root makes groups of different size comparable; where all
+    have the same size, as in the paper, it is absorbed by lambda. Free covariates are not
+    penalised and make S_1; a constant covariate has nothing to offer and comes last.
+    """
+    columns, group = basis.standardised(encoded, weight)
+    free = np.flatnonzero(covariate_cost == 0)
+    present, compact, size = np.unique(group, return_inverse=True, return_counts=True)
+    order: list[int] = []
+    if np.any(covariate_cost[present] > 0):
+        entered = entry_order(
+            columns, y, compact, covariate_cost[present] * np.sqrt(size), sample_weight=weight
+        )
+        order = [int(present[g]) for g in entered.order]
+    left = [i for i in np.argsort(covariate_cost, kind="stable") if covariate_cost[i] > 0]
+    order += [int(i) for i in left if i not in order]
+    return SetSequence(np.array([*free, *order], dtype=np.intp), len(free))
