@@ -11,6 +11,8 @@ expected to cost. Because u is the total log-odds, r is one fixed function for a
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 from scipy.special import erfcx, expit, ndtr
@@ -27,21 +29,15 @@ _NORMAL_MIXTURE = (
     (0.0434651854, 1.125),
 )
 
-# g(u) ≈ Σ weight · exp(rate · u) for u <= 0, off by at most 9e-7; fitted in the same way.
-_EXPONENTIAL_SUM = (
-    (0.9956322682, 0.9993),
-    (-1.2302355127, 2.067),
-    (6.2479258626, 3.05),
-    (-10.5913419626, 3.25),
-    (5.0780197779, 3.38),
-)
+# Error of the polynomial in e^{u - u*} that stands for g on u <= u*, relative to g(u*).
+_GAIN_TOLERANCE = 2e-6
 
 # Rows per block: the temporaries of a block stay in the processor's cache.
 _BLOCK = 8192
 
-# Standard deviations are moved between these two. Below the first E[r(u)] is r(mu). Above the second
-# it has reached its limit (C00 + C11) / 2 within 1e-6 of the costs for |mu| <= 100, and the sum
-# over knots would lose digits in proportion to sigma.
+# Standard deviations are moved between these two. Below the first E[r(u)] is r(mu). Above the
+# second it has reached its limit (C00 + C11) / 2 within 1e-6 of the costs for |mu| <= 100, and
+# the sum over knots would lose digits in proportion to sigma.
 _SMALLEST_SIGMA, _LARGEST_SIGMA = 1e-100, 1e8
 
 
@@ -82,10 +78,10 @@ def expected_bayes_risk(
     ----------
     mu, sigma : mean and standard deviation of the log-odds after the acquisition; broadcast.
     matrix : C[y, label], true class first.
-    pieces : None for the accurate form, off by at most 7e-7 |C11 - C01| + 9e-7 D, or by its mirror
-        image 7e-7 |C10 - C00| + 9e-7 D if u* > 0, where D = (C01 - C00) + (C10 - C11). A number
-        for the paper's form: the sigmoid interpolated on that many equal pieces of
-        [-bound, bound] and constant outside, off by at most
+    pieces : None for the accurate form, off by at most 7e-7 |C11 - C01| + 2e-6 (C01 - C00) if
+        u* <= 0, and by 7e-7 |C10 - C00| + 2e-6 (C10 - C11) otherwise: with free correct labels
+        3e-6 of the cheaper error. A number for the paper's form: the sigmoid interpolated on that
+        many equal pieces of [-bound, bound] and constant outside, off by at most
         max(|C10 - C00|, |C11 - C01|) · max((2 bound / pieces)² / 8 · 0.0962, g(-bound)).
     bound : where the paper's form ends; the accurate form has no use for it.
     """
@@ -124,9 +120,10 @@ def expected_bayes_risk(
 def _accurate(
     mu: npt.NDArray[np.float64], sigma: npt.NDArray[np.float64], costs: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Closed form with a normal mixture for E[g] and an exponential sum for the gain of label 0.
+    """Closed form with a normal mixture for E[g] and a polynomial in e^u for the gain of label 0.
 
-    For u* <= 0:  r(u) = C01 + (C11 - C01) g(u) - D (g(u*) - g(u))_+.
+    For u* <= 0:  r(u) = C01 + (C11 - C01) g(u) - D (g(u*) - g(u))_+,
+    D = (C01 - C00) + (C10 - C11).
     """
     threshold = decision_threshold(costs)
     if threshold > 0:
@@ -136,29 +133,45 @@ def _accurate(
     for weight, scale in _NORMAL_MIXTURE:
         positive += weight * ndtr(scale * mu / np.sqrt(1 + (scale * sigma) ** 2))
 
-    a = (threshold - mu) / sigma
+    distance = threshold - mu
+    a = distance / sigma
     half_density = 0.5 * np.exp(-0.5 * a**2)
     half_variance = 0.5 * sigma**2
     below = np.zeros_like(mu)  # E[g(u) 1(u < u*)]
-    for weight, rate in _EXPONENTIAL_SUM:
-        # E[e^{ku} 1(u < t)] = e^{kμ + k²σ²/2} Φ(a - kσ) = e^{kt} e^{-a²/2} erfcx(x/√2) / 2 with
-        # x = kσ - a. The first form overflows for x >> 0, the second for x << 0, where
-        # erfcx(x) = 2 e^{x²} - erfcx(-x) leads back to the first: its exponent is then below
-        # k (μ + t) / 2 < 0.
-        x = rate * sigma - a
-        tail = erfcx(np.abs(x) * np.sqrt(0.5))
-        tail *= np.exp(rate * threshold) * half_density
-        inside = np.exp(np.minimum(rate * (mu + rate * half_variance), 0))
+    for k, weight in enumerate(_sigmoid_below(threshold), start=1):
+        # With x = kσ - a,  E[e^{k (u - u*)} 1(u < u*)] = e^{k (μ - u*) + k²σ²/2} Φ(-x)
+        # = e^{-a²/2} erfcx(x/√2) / 2. The first form overflows for x >> 0, the second for x << 0,
+        # where erfcx(-y) = 2 e^{y²} - erfcx(y) leads back to the first: its exponent is then
+        # below k (μ - u*) / 2 < 0.
+        x = k * sigma - a
+        tail = half_density * erfcx(np.abs(x) * np.sqrt(0.5))
+        inside = np.exp(np.minimum(k * (k * half_variance - distance), 0))
         below += weight * (np.copysign(tail, x) + inside * (x < 0))
 
     cut = expit(threshold)
-    # (cut - g)_+ is convex in g: Jensen bounds its mean from below, its chord from above.
-    gain = np.clip(cut * ndtr(a) - below, np.maximum(cut - positive, 0), cut * (1 - positive))
+    # (cut - g)_+ is not negative, and below its chord cut (1 - g): the risk stays between that of
+    # label 1 and that of knowing the class.
+    gain = np.clip(cut * ndtr(a) - below, 0, cut * (1 - positive))
     scale = (costs[0, 1] - costs[0, 0]) + (costs[1, 0] - costs[1, 1])
     risk: npt.NDArray[np.float64] = (
         costs[0, 1] + (costs[1, 1] - costs[0, 1]) * positive - scale * gain
     )
     return risk
+
+
+@lru_cache(maxsize=256)
+def _sigmoid_below(threshold: float) -> tuple[float, ...]:
+    """Weights of v, v², … whose sum is g(u) for u <= threshold, where v = e^{u - threshold}.
+
+    With W = e^threshold, g(u) = v · W / (1 + W v). Interpolating the second factor at the d
+    Chebyshev nodes of [0, 1] leaves the error g(u) T_d(2v - 1) / T_d(-1 - 2/W).
+    """
+    odds = max(np.exp(threshold), 1e-300)
+    degree = np.arccosh(1 / _GAIN_TOLERANCE) / np.arccosh(1 + 2 / odds)
+    series = np.polynomial.Chebyshev.interpolate(
+        lambda v: odds / (1 + odds * v), int(np.ceil(degree)) - 1, domain=[0, 1]
+    )
+    return tuple(series.convert(kind=np.polynomial.Polynomial).coef.tolist())
 
 
 def _piecewise_linear(
