@@ -25,8 +25,10 @@ Ints = NDArray[np.intp]
 # The least penalty on any coefficient, the intercept included, per row: it bounds the log-odds on
 # separated data (where the unpenalised optimum is at infinity) and is far below what data can see.
 PENALTY_FLOOR = 1e-8
-# Lock-step iterations contract quickly or not at all; what is left after these is fitted singly.
-LOCKSTEP_ITERATIONS = 15
+# Fits advanced together that are not done after these iterations are finished one by one.
+LOCKSTEP_ITERATIONS = 25
+# Step length where the kept curvature may be too small: stable up to 1 / 0.35 times too small.
+DAMPING = 0.7
 
 
 class NewtonFit(NamedTuple):
@@ -120,129 +122,132 @@ def fold_grams(design: Floats, row_curvature: Floats, fold: Ints, n_folds: int) 
     return grams
 
 
-def refit_without_folds(
+def fit_folds(
     design: Floats,
     y: Floats,
     weight: Floats,
     fold: Ints,
     penalties: Floats,
-    starts: Floats,
+    start: Floats,
     grams: Floats,
     *,
-    tolerance: float = 1e-8,
-) -> Floats:
-    """Held-out log-odds of the true refits without each fold, for several penalties at once.
+    tolerance: float = 1e-6,
+) -> tuple[Floats, Floats]:
+    """Fits with all rows and true refits without each fold, for several penalties at once.
 
-    `penalties` and `starts` have shape (P, C): C candidate penalties with the coefficients fitted
-    on all rows. `grams` are the per-fold Gram matrices at weights close to the optimum. All K * C
-    refits advance together: exact gradients, but curvature kept at sum(grams) - grams[f], so an
-    iteration is two matrix products for all of them. A refit that stops contracting is finished
-    by Newton's method on its own. Returns shape (n, C).
+    `penalties` has shape (P, C), one column per candidate. `start` is a coefficient vector near
+    the optimum and `grams` the per-fold Gram matrices at its weights. All (K + 1) * C fits advance
+    together: exact gradients, but curvature kept at sum(grams) - grams[f], so an iteration is two
+    matrix products for all of them. A fit that stops contracting is finished by Newton's method on
+    its own. A fit is done when its squared Newton decrement is at most tolerance * n, which leaves
+    an error of about sqrt(tolerance) in the log-odds.
+
+    Returns the coefficients with all rows, shape (P, C), and the held-out log-odds, shape (n, C).
     """
     n, n_columns = design.shape
     n_folds, n_candidates = len(grams), penalties.shape[1]
     penalties = np.maximum(penalties, PENALTY_FLOOR * n)
     total = grams.sum(axis=0)
-    pairs = [(f, c) for f in range(n_folds) for c in range(n_candidates)]
+    diagonal = np.arange(n_columns)
+    # Fold number n_folds stands for "none left out".
+    left_out = np.repeat(np.arange(n_folds + 1), n_candidates)
+    candidate = np.tile(np.arange(n_candidates), n_folds + 1)
     factors = []
-    for f, c in pairs:
-        hessian = total - grams[f]
-        hessian[np.diag_indices_from(hessian)] += penalties[:, c]
+    for f, c in zip(left_out, candidate, strict=True):
+        hessian = total - grams[f] if f < n_folds else total.copy()
+        hessian[diagonal, diagonal] += penalties[:, c]
         factors.append(cholesky(hessian))
-    pair_fold = np.array([f for f, _ in pairs])
-    pair_candidate = np.array([c for _, c in pairs])
-    coef = starts[:, pair_candidate].copy()
-    left_in = weight[:, None] * (fold[:, None] != pair_fold)
-    previous = np.full(len(pairs), np.inf)
-    open_pairs = np.arange(len(pairs))
-    singles: list[int] = []
-    for _ in range(LOCKSTEP_ITERATIONS):
-        current = coef[:, open_pairs]
-        residual = left_in[:, open_pairs] * (expit(design @ current) - y[:, None])
-        gradient = design.T @ residual + penalties[:, pair_candidate[open_pairs]] * current
-        steps = np.empty((n_columns, len(open_pairs)))
-        for position, pair in enumerate(open_pairs):
-            steps[:, position], _ = dpotrs(factors[pair], gradient[:, position], lower=0)
+    coef = np.repeat(start[:, None], len(left_out), axis=1)
+    last_gradient = np.zeros_like(coef)
+    last_step = np.zeros_like(coef)
+    length = np.ones(len(left_out))
+    open_fits = np.arange(len(left_out))
+    for iteration in range(LOCKSTEP_ITERATIONS):
+        current = coef[:, open_fits]
+        residual = expit(design @ current)
+        residual -= y[:, None]
+        residual *= weight[:, None] * (fold[:, None] != left_out[open_fits])
+        gradient = design.T @ residual + penalties[:, candidate[open_fits]] * current
+        steps = np.empty_like(gradient)
+        for position, fit in enumerate(open_fits):
+            steps[:, position], _ = dpotrs(factors[fit], gradient[:, position], lower=0)
         decrement = np.einsum("ij,ij->j", gradient, steps)
-        stalled = decrement > 0.7 * previous[open_pairs]
-        done = decrement <= tolerance * n
-        singles.extend(open_pairs[stalled & ~done])
-        moving = ~stalled | done
-        coef[:, open_pairs[moving]] -= steps[:, moving]
-        previous[open_pairs] = decrement
-        open_pairs = open_pairs[~stalled & ~done]
-        if len(open_pairs) == 0:
+        if iteration:
+            # Spectral step length: the curvature along the last step, as the gradients show it,
+            # over the kept curvature.
+            before = last_gradient[:, open_fits]
+            step = last_step[:, open_fits]
+            seen = np.einsum("ij,ij->j", step, before - gradient)
+            kept = length[open_fits] * np.einsum("ij,ij->j", step, before)
+            length[open_fits] = np.clip(kept / np.maximum(seen, 1e-300), 0.1, 2.0)
+        coef[:, open_fits] -= length[open_fits] * steps
+        last_gradient[:, open_fits], last_step[:, open_fits] = gradient, steps
+        open_fits = open_fits[decrement > tolerance * n]
+        if len(open_fits) == 0:
             break
-    for pair in [*singles, *open_pairs]:
-        rows = fold != pair_fold[pair]
-        coef[:, pair] = newton(
-            design[rows],
-            y[rows],
-            weight[rows],
-            penalties[:, pair_candidate[pair]],
-            coef[:, pair],
-            tolerance=tolerance,
+    for fit in open_fits:
+        rows = fold != left_out[fit]
+        penalty = penalties[:, candidate[fit]]
+        coef[:, fit] = newton(
+            design[rows], y[rows], weight[rows], penalty, coef[:, fit], tolerance=tolerance
         ).coef
     held_out = np.empty((n, n_candidates))
     for f in range(n_folds):
         rows = fold == f
-        held_out[rows] = design[rows] @ coef[:, pair_fold == f]
-    return held_out
+        held_out[rows] = design[rows] @ coef[:, left_out == f]
+    return coef[:, left_out == n_folds], held_out
 
 
 def fellner_schall(
     design: Floats,
     y: Floats,
-    weight: Floats,
+    weights: Floats,
     term: Ints,
     strengths: Floats,
     start: Floats,
+    grams: Floats,
     *,
-    gram: Floats | None = None,
     bounds: tuple[float, float] = (1e-3, 1e6),
-    tolerance: float = 0.02,
-    max_iter: int = 50,
+    tolerance: float = 0.05,
+    max_iter: int = 40,
 ) -> tuple[Floats, Floats]:
     """One strength per term by Fellner–Schall steps towards the restricted-likelihood optimum.
 
-    `term[m]` is the term of column m, -1 where it is unpenalised. The step is
-    strength <- (columns of the term - strength * trace of its block of H^-1) / |its coefficients|^2
-    whose numerator is the term's effective degrees of freedom. One Newton step is taken between
-    two strength steps. With `gram` given, the curvature stays at that Gram matrix. Stops when no
-    term's degrees of freedom change by more than the tolerance. Returns strengths, coefficients.
+    Several problems that differ in their row weights, the columns of `weights`, advance together;
+    `grams` are their Gram matrices near the optimum. `term[m]` is the term of column m, -1 where
+    it is unpenalised. A damped Newton step on the coefficients alternates with
+
+        strength <- (columns of the term - strength * trace of its block of H^-1) / |coefficients|^2
+
+    whose numerator is the term's effective degrees of freedom. Stops when those change by at most
+    the tolerance in every term. Returns strengths (terms, problems), coefficients (P, problems).
     """
-    n = len(y)
-    size = np.bincount(term[term >= 0], minlength=len(strengths)).astype(np.float64)
+    n_problems = weights.shape[1]
     penalised = term >= 0
-    coef = start.copy()
-    log_odds = design @ coef
-    previous = np.full(len(strengths), np.inf)
+    of_term = np.zeros((len(strengths), len(term)))
+    of_term[term[penalised], penalised.nonzero()[0]] = 1.0
+    size = of_term.sum(axis=1)[:, None]
+    floor = PENALTY_FLOOR * len(y)
+    diagonal = np.arange(len(term))
+    lam = np.repeat(strengths[:, None], n_problems, axis=1)
+    coef = np.repeat(start[:, None], n_problems, axis=1)
+    freedom = np.full((len(strengths), n_problems), np.inf)
     for _ in range(max_iter):
-        penalty = np.full(design.shape[1], PENALTY_FLOOR * n)
-        penalty[penalised] = strengths[term[penalised]]
-        hessian = (
-            weighted_gram(design, curvature(log_odds, weight)) if gram is None else gram.copy()
-        )
-        hessian[np.diag_indices_from(hessian)] += penalty
-        factor = cholesky(hessian)
-        gradient = design.T @ (weight * (expit(log_odds) - y)) + penalty * coef
-        step, _ = dpotrs(factor, gradient, lower=0)
-        value = objective(log_odds, y, weight) + 0.5 * float(penalty @ coef**2)
-        length = 1.0
-        while True:
-            trial = coef - length * step
-            trial_odds = design @ trial
-            trial_value = objective(trial_odds, y, weight) + 0.5 * float(penalty @ trial**2)
-            if trial_value <= value or length < 1e-4:
-                break
-            length *= 0.5
-        coef, log_odds = trial, trial_odds
-        inverse, _ = dpotri(factor, lower=0)
-        spread = np.bincount(term[penalised], np.diag(inverse)[penalised], minlength=len(strengths))
-        square = np.bincount(term[penalised], coef[penalised] ** 2, minlength=len(strengths))
-        freedom = np.maximum(size - strengths * spread, 0.0)
-        strengths = np.clip(freedom / np.maximum(square, 1e-300), *bounds)
+        penalty = np.maximum(of_term.T @ lam, floor)
+        residual = expit(design @ coef)
+        residual -= y[:, None]
+        residual *= weights
+        gradient = design.T @ residual + penalty * coef
+        spread = np.empty_like(coef)
+        for k in range(n_problems):
+            hessian = grams[k].copy()
+            hessian[diagonal, diagonal] += penalty[:, k]
+            factor = cholesky(hessian)
+            step, _ = dpotrs(factor, gradient[:, k], lower=0)
+            coef[:, k] -= DAMPING * step
+            spread[:, k] = np.diag(dpotri(factor, lower=0)[0])
+        previous, freedom = freedom, np.maximum(size - lam * (of_term @ spread), 0.0)
+        lam = np.clip(freedom / np.maximum(of_term @ coef**2, 1e-300), *bounds)
         if np.all(np.abs(freedom - previous) <= tolerance):
             break
-        previous = freedom
-    return strengths, coef
+    return lam, coef

@@ -3,9 +3,10 @@
 Two families of diagonal penalties compete. *Common*: one smoothness strength for every wiggly part
 and one ridge strength for every linear part, searched on a grid. *Per covariate*: a strength for
 the linear and one for the wiggly part of each covariate, by restricted likelihood, found anew
-without each fold. The winner has the least held-out loss summed over folds. The leave-out log-odds
-of a fold's rows come from the candidate that wins on the *other* folds, so that the choice itself
-does not see the rows it is judged on.
+without each fold. Every choice, of a grid point within the common family and of the family, is by
+held-out loss summed over folds; the leave-out log-odds of a fold's rows come from what wins on the
+*other* folds, so that the choice itself does not see the rows it is judged on. Families are
+compared by these, since the best of many grid points flatters itself.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.kernels.irls import (
+    NewtonFit,
     curvature,
     fellner_schall,
+    fit_folds,
     fold_grams,
     newton,
-    refit_without_folds,
 )
 
 Floats = NDArray[np.float64]
@@ -33,13 +35,24 @@ START = (2, 1)
 
 
 class Selection(NamedTuple):
-    """The chosen penalty, the fit on all rows and the leave-out log-odds."""
+    """The chosen strengths, the fit on all rows and the leave-out log-odds.
+
+    `grid_point` is where the search of a similar problem should start.
+    """
 
     strengths: Floats
     coef: Floats
     leave_out_log_odds: Floats
     leave_out_loss: float
     grid_point: tuple[int, int]
+
+
+class _Family(NamedTuple):
+    """A family's best member, and its log-odds held out of fit and choice."""
+
+    strengths: Floats
+    coef: Floats
+    log_odds: Floats
 
 
 def stratified_folds(X: Floats, y: Floats, n_folds: int, seed: int) -> Ints:
@@ -76,11 +89,9 @@ def fixed_strengths(
     penalty = _penalty(term, strengths)
     fit = newton(design, y, weight, penalty)
     grams = fold_grams(design, curvature(fit.log_odds, weight), fold, int(fold.max()) + 1)
-    held_out = refit_without_folds(
-        design, y, weight, fold, penalty[:, None], fit.coef[:, None], grams
-    )[:, 0]
-    loss = float(weight @ row_loss(held_out, y))
-    return Selection(strengths, fit.coef, held_out, loss, START)
+    _, held_out = fit_folds(design, y, weight, fold, penalty[:, None], fit.coef, grams)
+    loss = float(weight @ row_loss(held_out[:, 0], y))
+    return Selection(strengths, fit.coef, held_out[:, 0], loss, START)
 
 
 def select_strengths(
@@ -100,69 +111,96 @@ def select_strengths(
     is a linear part (ridge) or a wiggly part (smoothness). The grid is climbed from `start` over
     3 x 3 neighbourhoods; points once visited are kept.
     """
-    n_folds = int(fold.max()) + 1
-    held_out: list[Floats] = []
-    strengths: list[Floats] = []
-    coefs: list[Floats] = []
-    best = start
-
-    visited: dict[tuple[int, int], int] = {}
-    best_fit = newton(design, y, weight, _penalty(term, _on_grid(start, linear)))
-    grams = fold_grams(design, curvature(best_fit.log_odds, weight), fold, n_folds)
-    if "common" in families:
-        while True:
-            fresh = [point for point in _neighbours(best) if point not in visited]
-            if not fresh:
-                break
-            candidates = np.stack([_on_grid(point, linear) for point in fresh])
-            penalties = np.stack([_penalty(term, row) for row in candidates], axis=1)
-            fits = _fit_path(design, y, weight, penalties, fresh, best_fit.coef)
-            odds = refit_without_folds(design, y, weight, fold, penalties, fits, grams)
-            for i, point in enumerate(fresh):
-                visited[point] = len(held_out)
-                held_out.append(odds[:, i])
-                strengths.append(candidates[i])
-                coefs.append(fits[:, i])
-            losses = {p: weight @ row_loss(held_out[i], y) for p, i in visited.items()}
-            winner = min(losses, key=lambda p: losses[p])
-            if winner == best:
-                break
-            best = winner
-    if "per_covariate" in families and len(linear):
-        begin = _on_grid(best, linear)
-        chosen, coef = fellner_schall(design, y, weight, term, begin, best_fit.coef)
-        fit = newton(design, y, weight, _penalty(term, chosen), coef)
-        grams = fold_grams(design, curvature(fit.log_odds, weight), fold, n_folds)
-        total = grams.sum(axis=0)
-        odds_out = np.empty(len(y))
-        for f in range(n_folds):
-            rows = fold == f
-            # From the grid's strengths, not from `chosen`: a term pruned with all rows would stay so.
-            _, coef_f = fellner_schall(
-                design[~rows],
-                y[~rows],
-                weight[~rows],
-                term,
-                begin,
-                best_fit.coef,
-                gram=total - grams[f],
-            )
-            odds_out[rows] = design[rows] @ coef_f
-        held_out.append(odds_out)
-        strengths.append(chosen)
-        coefs.append(fit.coef)
-
-    odds = np.stack(held_out, axis=1)
-    loss = weight[:, None] * row_loss(odds, y)
-    by_fold = np.stack([loss[fold == f].sum(axis=0) for f in range(n_folds)])
-    total_loss = by_fold.sum(axis=0)
-    overall = int(np.argmin(total_loss))
-    best_elsewhere = np.argmin(total_loss - by_fold, axis=1)
-    leave_out = odds[np.arange(len(y)), best_elsewhere[fold]]
-    final = newton(design, y, weight, _penalty(term, strengths[overall]), coefs[overall])
-    return Selection(
-        strengths[overall], final.coef, leave_out, float(weight @ row_loss(leave_out, y)), best
+    found: list[_Family] = []
+    best, best_fit = (
+        start,
+        newton(design, y, weight, _penalty(term, _on_grid(start, linear)), tolerance=1e-6),
     )
+    if "common" in families:
+        common, best, best_fit = _search_grid(design, y, weight, fold, term, linear, best, best_fit)
+        found.append(common)
+    if "per_covariate" in families:
+        found.append(
+            _by_restricted_likelihood(
+                design, y, weight, fold, term, _on_grid(best, linear), best_fit
+            )
+        )
+    leave_out, chosen = _leave_out_choice(
+        np.stack([family.log_odds for family in found], axis=1), y, weight, fold
+    )
+    winner = found[chosen]
+    fit = newton(design, y, weight, _penalty(term, winner.strengths), winner.coef)
+    loss = float(weight @ row_loss(leave_out, y))
+    return Selection(winner.strengths, fit.coef, leave_out, loss, best)
+
+
+def _search_grid(
+    design: Floats,
+    y: Floats,
+    weight: Floats,
+    fold: Ints,
+    term: Ints,
+    linear: NDArray[np.bool_],
+    best: tuple[int, int],
+    best_fit: NewtonFit,
+) -> tuple[_Family, tuple[int, int], NewtonFit]:
+    """Climb the grid of common strengths; returns the family, its best point and the fit there."""
+    n_folds = int(fold.max()) + 1
+    points: list[tuple[int, int]] = []
+    held_out = np.empty((len(y), 0))
+    coefs = np.empty((design.shape[1], 0))
+    while True:
+        fresh = [point for point in _neighbours(best) if point not in points]
+        if not fresh:
+            break
+        grams = fold_grams(design, curvature(best_fit.log_odds, weight), fold, n_folds)
+        penalties = np.stack([_penalty(term, _on_grid(p, linear)) for p in fresh], axis=1)
+        fits, log_odds = fit_folds(design, y, weight, fold, penalties, best_fit.coef, grams)
+        points += fresh
+        held_out = np.hstack([held_out, log_odds])
+        coefs = np.hstack([coefs, fits])
+        winner = int(np.argmin(weight @ row_loss(held_out, y)))
+        if points[winner] == best:
+            break
+        best = points[winner]
+        penalty = _penalty(term, _on_grid(best, linear))
+        best_fit = newton(design, y, weight, penalty, coefs[:, winner], tolerance=1e-6)
+    leave_out, winner = _leave_out_choice(held_out, y, weight, fold)
+    return _Family(_on_grid(best, linear), coefs[:, winner], leave_out), best, best_fit
+
+
+def _by_restricted_likelihood(
+    design: Floats,
+    y: Floats,
+    weight: Floats,
+    fold: Ints,
+    term: Ints,
+    begin: Floats,
+    begin_fit: NewtonFit,
+) -> _Family:
+    """Strengths per term, on all rows and anew without each fold."""
+    n_folds = int(fold.max()) + 1
+    grams = fold_grams(design, curvature(begin_fit.log_odds, weight), fold, n_folds)
+    every = grams.sum(axis=0)
+    chosen, coef = fellner_schall(
+        design, y, weight[:, None], term, begin, begin_fit.coef, every[None]
+    )
+    # The folds too start from `begin`: a term pruned with all rows would stay pruned.
+    left_in = weight[:, None] * (fold[:, None] != np.arange(n_folds))
+    _, refits = fellner_schall(design, y, left_in, term, begin, begin_fit.coef, every - grams)
+    leave_out = np.einsum("ij,ij->i", design, refits[:, fold].T)
+    return _Family(chosen[:, 0], coef[:, 0], leave_out)
+
+
+def _leave_out_choice(
+    held_out: Floats, y: Floats, weight: Floats, fold: Ints
+) -> tuple[Floats, int]:
+    """Best candidate over all folds, and each fold's log-odds by the best on the other folds."""
+    loss = weight[:, None] * row_loss(held_out, y)
+    by_fold = np.stack([loss[fold == f].sum(axis=0) for f in range(int(fold.max()) + 1)])
+    total = by_fold.sum(axis=0)
+    best_elsewhere = np.argmin(total - by_fold, axis=1)
+    return held_out[np.arange(len(y)), best_elsewhere[fold]], int(np.argmin(total))
 
 
 def _on_grid(point: tuple[int, int], linear: NDArray[np.bool_]) -> Floats:
@@ -179,20 +217,3 @@ def _neighbours(point: tuple[int, int]) -> list[tuple[int, int]]:
         for i in range(max(point[0] - 1, 0), min(point[0] + 2, len(SMOOTHNESS_GRID)))
         for j in range(max(point[1] - 1, 0), min(point[1] + 2, len(RIDGE_GRID)))
     ]
-
-
-def _fit_path(
-    design: Floats,
-    y: Floats,
-    weight: Floats,
-    penalties: Floats,
-    points: list[tuple[int, int]],
-    start: Floats,
-) -> Floats:
-    """Fits on all rows, one column per penalty, each started from its neighbour's."""
-    fits = np.empty_like(penalties)
-    previous = start
-    for i in range(len(points)):
-        previous = newton(design, y, weight, penalties[:, i], previous, tolerance=1e-6).coef
-        fits[:, i] = previous
-    return fits
