@@ -9,6 +9,7 @@ any subset of the covariates; the set sequence is built from it.
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -111,8 +112,9 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
     strengths : which penalties to choose from when they are not given: "common" (one smoothness
         and one ridge for all covariates), "per_covariate" (restricted likelihood), or "auto",
         whichever has the higher leave-out likelihood.
-    cv : number of folds behind the leave-out probabilities.
-    random_state : seed of the folds.
+    cv : folds behind the leave-out probabilities: their number, or a splitter or list of
+        (train, test) positions that holds out every row once.
+    random_state : seed of the folds, when `cv` is a number.
 
     Attributes
     ----------
@@ -137,7 +139,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         smoothness: float | ArrayLike | None = None,
         ridge: float | ArrayLike | None = None,
         strengths: str = "auto",
-        cv: int = 10,
+        cv: Any = 10,
         random_state: int = 0,
     ) -> None:
         self.n_splines = n_splines
@@ -150,25 +152,32 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit on a complete table X and binary labels y."""
         integer("n_splines", self.n_splines, at_least=4)
-        integer("cv", self.cv, at_least=2)
         integer("random_state", self.random_state, at_least=0)
         choice("strengths", self.strengths, tuple(FAMILIES))
         table = validate_table(self, X, reset=True)
         self.classes_, labels = check_labels(y)
         check_consistent_length(X, labels)
-        self.encoder_ = TableEncoder.fit(table, covariate_names(self))
-        encoded = _complete(self.encoder_.transform(table))
-        weight = _check_sample_weight(sample_weight, encoded, dtype=np.float64)
+        weight = _check_sample_weight(sample_weight, labels, dtype=np.float64)
         if np.any(weight < 0):
             raise InvalidInputError(
                 "sample_weight", "must not be negative", float(weight.min()), "Use 0 to leave out."
             )
         kept = weight > 0
+        if len(np.unique(labels[kept])) < 2:
+            raise InvalidInputError(
+                "sample_weight",
+                "must leave rows of both classes",
+                "positive weights in one class at most",
+                "Give rows of each class a positive weight.",
+            )
+        rows = table[kept] if isinstance(table, np.ndarray) else table.filter(kept.tolist())
+        self.encoder_ = TableEncoder.fit(rows, covariate_names(self))
+        encoded = _complete(self.encoder_.transform(table))
+        fold = self._folds(encoded, labels, kept)
         encoded, labels, weight = encoded[kept], labels[kept], weight[kept]
         self.basis_ = fit_basis(
             encoded, weight, self.encoder_.source, self.encoder_.kinds, self.n_splines
         )
-        fold = stratified_folds(encoded, labels, self.cv, self.random_state)
         fitted = fit_additive(
             self.basis_.transform(encoded),
             self.basis_,
@@ -201,7 +210,8 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The more probable class."""
-        return self.classes_[(self.decision_function(X) > 0).astype(np.intp)]
+        positive = self.decision_function(X) > 0
+        return self.classes_[positive.astype(np.intp)]
 
     def contributions(self, X: Any) -> Floats:
         """f_i(x_i) of each row and covariate; with the intercept they sum to the log-odds."""
@@ -263,6 +273,28 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         raise InvalidInputError(
             "covariate", "must be a fitted column", covariate, f"The columns are {list(names)}."
         )
+
+    def _folds(self, encoded: Floats, labels: Floats, kept: NDArray[np.bool_]) -> Ints:
+        """Fold of each kept row: dealt out, or as the given splits hold rows out."""
+        if isinstance(self.cv, Integral):
+            n_folds = integer("cv", self.cv, at_least=2)
+            return stratified_folds(encoded[kept], labels[kept], n_folds, self.random_state)
+        from sklearn.model_selection import check_cv
+
+        held_out = [test for _, test in check_cv(self.cv).split(encoded, labels)]
+        once = np.bincount(np.concatenate(held_out), minlength=len(labels))
+        fold = np.empty(len(labels), dtype=np.intp)
+        for number, rows in enumerate(held_out):
+            fold[rows] = number
+        present, renumbered = np.unique(fold[kept], return_inverse=True)
+        if len(once) != len(labels) or np.any(once != 1) or len(present) < 2:
+            raise InvalidInputError(
+                "cv",
+                "must be an integer >= 2 or at least two splits that hold out every row once",
+                self.cv,
+                "Use a number of folds, or KFold or GroupKFold.",
+            )
+        return renumbered
 
     def _given_strengths(self) -> Floats | None:
         if self.smoothness is None and self.ridge is None:

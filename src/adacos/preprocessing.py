@@ -174,7 +174,7 @@ def _column(table: Any, position: int, name: str) -> NDArray[Any]:
     """One column as floats (NaN = unknown) or as text ("" = unknown)."""
     if isinstance(table, np.ndarray):
         return table[:, position]
-    series = table[:, position] if not isinstance(table, nw.DataFrame) else table[name]
+    series = table[:, position]
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         values = series.cast(nw.Float64).to_numpy().astype(np.float64)
         unknown = series.is_null().to_numpy()
@@ -240,6 +240,13 @@ def check_labels(y: Any) -> tuple[NDArray[Any], Floats]:
     """The two classes in order, and y as 0.0 / 1.0."""
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+    if y is None:
+        raise InvalidInputError(
+            "y",
+            "fit requires y to be passed, but the target y is None",
+            None,
+            "Pass the class of each row.",
+        )
     y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     if y.ndim == 2 and y.shape[1] == 1:
         from sklearn.utils.validation import column_or_1d

@@ -22,8 +22,9 @@ from scipy.special import expit
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-# The least penalty on any coefficient, the intercept included, per row: it bounds the log-odds on
-# separated data (where the unpenalised optimum is at infinity) and is far below what data can see.
+# The least penalty on any coefficient, the intercept included, per unit of row weight: it bounds
+# the log-odds on separated data (where the unpenalised optimum is at infinity) and is far below
+# what data can see.
 PENALTY_FLOOR = 1e-8
 # Fits advanced together that are not done after these iterations are finished one by one.
 LOCKSTEP_ITERATIONS = 25
@@ -85,9 +86,10 @@ def newton(
 ) -> NewtonFit:
     """Minimise J from `start`, until half the squared Newton decrement is below the tolerance.
 
-    That quantity is the predicted decrease of J; it is compared with tolerance * (1 + J).
+    That quantity is the predicted decrease of J; it is compared with tolerance * (1 + J). The step
+    that shows it is still taken: so near the optimum it squares the error.
     """
-    penalty = np.maximum(penalty, PENALTY_FLOOR * len(y))
+    penalty = np.maximum(penalty, PENALTY_FLOOR * weight.sum())
     coef = np.zeros(design.shape[1]) if start is None else start.copy()
     log_odds = design @ coef
     value = objective(log_odds, y, weight) + 0.5 * float(penalty @ coef**2)
@@ -99,6 +101,7 @@ def newton(
         step, _ = dpotrs(cholesky(hessian), gradient, lower=0)
         decrement = float(gradient @ step)
         if decrement <= 2.0 * tolerance * (1.0 + abs(value)):
+            coef, log_odds = coef - step, log_odds - design @ step
             break
         direction = design @ step
         length = 1.0
@@ -139,14 +142,15 @@ def fit_folds(
     the optimum and `grams` the per-fold Gram matrices at its weights. All (K + 1) * C fits advance
     together: exact gradients, but curvature kept at sum(grams) - grams[f], so an iteration is two
     matrix products for all of them. A fit that stops contracting is finished by Newton's method on
-    its own. A fit is done when its squared Newton decrement is at most tolerance * n, which leaves
-    an error of about sqrt(tolerance) in the log-odds.
+    its own. A fit is done when its squared Newton decrement is at most tolerance * sum(weight),
+    which leaves an error of about sqrt(tolerance) in the log-odds.
 
     Returns the coefficients with all rows, shape (P, C), and the held-out log-odds, shape (n, C).
     """
     n, n_columns = design.shape
     n_folds, n_candidates = len(grams), penalties.shape[1]
-    penalties = np.maximum(penalties, PENALTY_FLOOR * n)
+    total_weight = float(weight.sum())
+    penalties = np.maximum(penalties, PENALTY_FLOOR * total_weight)
     total = grams.sum(axis=0)
     diagonal = np.arange(n_columns)
     # Fold number n_folds stands for "none left out".
@@ -182,7 +186,7 @@ def fit_folds(
             length[open_fits] = np.clip(kept / np.maximum(seen, 1e-300), 0.1, 2.0)
         coef[:, open_fits] -= length[open_fits] * steps
         last_gradient[:, open_fits], last_step[:, open_fits] = gradient, steps
-        open_fits = open_fits[decrement > tolerance * n]
+        open_fits = open_fits[decrement > tolerance * total_weight]
         if len(open_fits) == 0:
             break
     for fit in open_fits:
@@ -227,7 +231,7 @@ def fellner_schall(
     of_term = np.zeros((len(strengths), len(term)))
     of_term[term[penalised], penalised.nonzero()[0]] = 1.0
     size = of_term.sum(axis=1)[:, None]
-    floor = PENALTY_FLOOR * len(y)
+    floor = PENALTY_FLOOR * weights.sum(axis=0)
     diagonal = np.arange(len(term))
     lam = np.repeat(strengths[:, None], n_problems, axis=1)
     coef = np.repeat(start[:, None], n_problems, axis=1)

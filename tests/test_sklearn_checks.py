@@ -1,0 +1,110 @@
+"""scikit-learn's own checks, and its tools around our estimators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from adacos import (
+    AdaCOSClassifier,
+    COSClassifier,
+    Costs,
+    FullModelClassifier,
+    GaussianImputer,
+    LogisticGAM,
+)
+from adacos.exceptions import InvalidInputError
+from adacos.metrics import neg_total_cost_scorer
+
+POLICIES = [FullModelClassifier, COSClassifier, AdaCOSClassifier]
+CLASSIFIERS = [LogisticGAM, *POLICIES]
+
+
+@parametrize_with_checks([GaussianImputer(), *(cls() for cls in CLASSIFIERS)])
+def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def draw(n: int = 120, seed: int = 3) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(n, 3))
+    y = (rng.random(n) < 1 / (1 + np.exp(-1.5 * values[:, 0] + values[:, 1]))).astype(int)
+    return pd.DataFrame(values, columns=["a", "b", "c"]), y
+
+
+@pytest.mark.parametrize("cls", CLASSIFIERS)
+def test_in_a_pipeline_after_imputation(cls: Any) -> None:
+    X, y = draw()
+    X = X.mask(np.random.default_rng(0).random(X.shape) < 0.1)
+    pipeline = make_pipeline(GaussianImputer(), StandardScaler(), cls(cv=3)).fit(X, y)
+    assert pipeline.score(X, y) > 0.7
+    assert set(pipeline.predict(X)) == {0, 1}
+
+
+@pytest.mark.parametrize("cls", POLICIES)
+def test_clone_keeps_parameters_and_forgets_the_fit(cls: Any) -> None:
+    X, y = draw()
+    costs = Costs({"a": 1.0, "b": 2.0, "c": 0.0}, false_positive=10, false_negative=20)
+    policy = cls(costs=costs, n_splines=6, strengths="common", cv=3, random_state=5).fit(X, y)
+    copy = clone(policy)
+    assert copy.get_params() == policy.get_params()
+    assert not hasattr(copy, "model_")
+    np.testing.assert_array_equal(copy.fit(X, y).predict_proba(X), policy.predict_proba(X))
+
+
+@pytest.mark.parametrize("cls", POLICIES)
+def test_grid_search_by_total_cost(cls: Any) -> None:
+    X, y = draw()
+    costs = Costs({"a": 1.0, "b": 2.0, "c": 50.0}, false_positive=10, false_negative=20)
+    search = GridSearchCV(
+        cls(costs=costs, cv=3),
+        {"n_splines": [5, 8], "strengths": ["common"]},
+        scoring=neg_total_cost_scorer,
+        cv=KFold(2),
+    ).fit(X, y)
+    result = search.best_estimator_.acquire(X)
+    wrong = np.where(result.label == y, 0.0, np.where(y == 1, 20.0, 10.0))
+    assert search.score(X, y) == pytest.approx(-(result.cost + wrong).mean(), rel=1e-12)
+    by_hand = cross_val_score(
+        cls(costs=costs, cv=3, **search.best_params_),
+        X,
+        y,
+        scoring=neg_total_cost_scorer,
+        cv=KFold(2),
+    )
+    assert search.best_score_ == pytest.approx(by_hand.mean(), rel=1e-12)
+
+
+def test_given_splits_are_the_folds_of_the_leave_out_probabilities() -> None:
+    X, y = draw()
+    groups = np.random.default_rng(1).integers(0, 4, len(y))
+    splits = list(GroupKFold(4).split(X, y, groups))
+    gam = LogisticGAM(smoothness=10.0, ridge=1.0, cv=splits).fit(X, y)
+    by_splitter = LogisticGAM(smoothness=10.0, ridge=1.0, cv=KFold(4)).fit(X, y)
+    assert not np.allclose(gam.leave_out_proba_, by_splitter.leave_out_proba_)
+    # Changing the labels of one group leaves its own leave-out probabilities alone.
+    changed = np.where(groups == 2, 1 - y, y)
+    again = LogisticGAM(smoothness=10.0, ridge=1.0, cv=splits).fit(X, changed)
+    own = groups == 2
+    np.testing.assert_allclose(gam.leave_out_proba_[own], again.leave_out_proba_[own], atol=2e-3)
+    assert np.abs(gam.leave_out_proba_[~own] - again.leave_out_proba_[~own]).max() > 0.05
+
+
+@pytest.mark.parametrize(
+    "held_out",
+    [[range(10), range(9, 20)], [range(10), range(10, 19)], [range(20)]],
+    ids=["a row twice", "a row never", "one split"],
+)
+def test_splits_must_hold_out_every_row_once(held_out: list[Any]) -> None:
+    X, y = draw(20)
+    splits = [(np.setdiff1d(np.arange(20), test), np.array(test)) for test in held_out]
+    with pytest.raises(InvalidInputError, match=r"cv: must be .* hold out every row once"):
+        LogisticGAM(cv=splits).fit(X, y)
