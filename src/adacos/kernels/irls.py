@@ -139,29 +139,64 @@ def fit_folds(
     """Fits with all rows and true refits without each fold, for several penalties at once.
 
     `penalties` has shape (P, C), one column per candidate. `start` is a coefficient vector near
-    the optimum and `grams` the per-fold Gram matrices at its weights. All (K + 1) * C fits advance
-    together: exact gradients, but curvature kept at sum(grams) - grams[f], so an iteration is two
-    matrix products for all of them. A fit that stops contracting is finished by Newton's method on
-    its own. A fit is done when its squared Newton decrement is at most tolerance * sum(weight),
-    which leaves an error of about sqrt(tolerance) in the log-odds.
+    the optimum and `grams` the per-fold Gram matrices at its weights. For the tolerance see
+    `fit_together`.
 
     Returns the coefficients with all rows, shape (P, C), and the held-out log-odds, shape (n, C).
     """
-    n, n_columns = design.shape
     n_folds, n_candidates = len(grams), penalties.shape[1]
-    total_weight = float(weight.sum())
-    penalties = np.maximum(penalties, PENALTY_FLOOR * total_weight)
-    total = grams.sum(axis=0)
-    diagonal = np.arange(n_columns)
     # Fold number n_folds stands for "none left out".
     left_out = np.repeat(np.arange(n_folds + 1), n_candidates)
     candidate = np.tile(np.arange(n_candidates), n_folds + 1)
+    coef = fit_together(
+        design,
+        y,
+        weight,
+        fold,
+        left_out,
+        penalties[:, candidate],
+        np.repeat(start[:, None], len(left_out), axis=1),
+        grams,
+        tolerance=tolerance,
+    )
+    held_out = np.empty((len(y), n_candidates))
+    for f in range(n_folds):
+        rows = fold == f
+        held_out[rows] = design[rows] @ coef[:, left_out == f]
+    return coef[:, left_out == n_folds], held_out
+
+
+def fit_together(
+    design: Floats,
+    y: Floats,
+    weight: Floats,
+    fold: Ints,
+    left_out: Ints,
+    penalties: Floats,
+    start: Floats,
+    grams: Floats,
+    *,
+    tolerance: float = 1e-6,
+) -> Floats:
+    """Coefficients of several fits, the k-th without the rows of fold left_out[k].
+
+    `penalties` and `start` have one column per fit, `grams` are the Gram matrices of the folds.
+    All fits advance together: exact gradients, but curvature kept at sum(grams) less the fold's, so
+    an iteration is two matrix products for all of them. A fit that stops contracting is finished
+    by Newton's method on its own. A fit is done when its squared Newton decrement is at most
+    tolerance * sum(weight). That leaves an error of about sqrt(tolerance) in the log-odds, as a
+    root mean square with weights p(1 - p); where p is near 0 or 1 it can be larger.
+    """
+    total_weight = float(weight.sum())
+    penalties = np.maximum(penalties, PENALTY_FLOOR * total_weight)
+    total = grams.sum(axis=0)
+    diagonal = np.arange(design.shape[1])
     factors = []
-    for f, c in zip(left_out, candidate, strict=True):
-        hessian = total - grams[f] if f < n_folds else total.copy()
-        hessian[diagonal, diagonal] += penalties[:, c]
+    for fit, f in enumerate(left_out):
+        hessian = total - grams[f] if f < len(grams) else total.copy()
+        hessian[diagonal, diagonal] += penalties[:, fit]
         factors.append(cholesky(hessian))
-    coef = np.repeat(start[:, None], len(left_out), axis=1)
+    coef = start.copy()
     last_gradient = np.zeros_like(coef)
     last_step = np.zeros_like(coef)
     length = np.ones(len(left_out))
@@ -171,7 +206,7 @@ def fit_folds(
         residual = expit(design @ current)
         residual -= y[:, None]
         residual *= weight[:, None] * (fold[:, None] != left_out[open_fits])
-        gradient = design.T @ residual + penalties[:, candidate[open_fits]] * current
+        gradient = design.T @ residual + penalties[:, open_fits] * current
         steps = np.empty_like(gradient)
         for position, fit in enumerate(open_fits):
             steps[:, position], _ = dpotrs(factors[fit], gradient[:, position], lower=0)
@@ -191,15 +226,15 @@ def fit_folds(
             break
     for fit in open_fits:
         rows = fold != left_out[fit]
-        penalty = penalties[:, candidate[fit]]
         coef[:, fit] = newton(
-            design[rows], y[rows], weight[rows], penalty, coef[:, fit], tolerance=tolerance
+            design[rows],
+            y[rows],
+            weight[rows],
+            penalties[:, fit],
+            coef[:, fit],
+            tolerance=tolerance,
         ).coef
-    held_out = np.empty((n, n_candidates))
-    for f in range(n_folds):
-        rows = fold == f
-        held_out[rows] = design[rows] @ coef[:, left_out == f]
-    return coef[:, left_out == n_folds], held_out
+    return coef
 
 
 def fellner_schall(
