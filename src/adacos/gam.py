@@ -20,13 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from adacos.basis import AdditiveBasis, fit_basis
 from adacos.exceptions import InvalidInputError, MissingExtraError
-from adacos.kernels.strengths import (
-    START,
-    Selection,
-    fixed_strengths,
-    select_strengths,
-    stratified_folds,
-)
+from adacos.kernels.strengths import blend_strengths, fixed_strengths, stratified_folds
 from adacos.preprocessing import TableEncoder, check_labels, covariate_names, validate_table
 from adacos.validation import choice, integer, real
 
@@ -44,7 +38,7 @@ class AdditiveFit(NamedTuple):
     """An additive model of some covariates.
 
     `coef` runs over all columns of the basis, zero outside the set; `strengths` over all terms,
-    NaN outside the set. `grid_point` is where a similar fit should start its search.
+    NaN outside the set.
     """
 
     intercept: float
@@ -52,7 +46,6 @@ class AdditiveFit(NamedTuple):
     strengths: Floats
     leave_out_log_odds: Floats
     leave_out_loss: float
-    grid_point: tuple[int, int]
 
 
 def fit_additive(
@@ -65,11 +58,12 @@ def fit_additive(
     *,
     families: tuple[str, ...] = FAMILIES["auto"],
     strengths: Floats | None = None,
-    start: tuple[int, int] = START,
+    start: AdditiveFit | None = None,
 ) -> AdditiveFit:
     """Fit the model of these covariates on `columns` = basis.transform(training rows).
 
-    The strengths are chosen by leave-out log-likelihood over `fold` unless they are given.
+    The strengths are found by leave-out log-likelihood over `fold` unless they are given. `start`
+    is the model of a similar set.
     """
     inside = np.isin(basis.group, covariates)
     terms = np.flatnonzero(np.isin(basis.term_group, covariates))
@@ -77,41 +71,34 @@ def fit_additive(
     renumbered[terms] = np.arange(len(terms))
     design = np.column_stack([np.ones(len(y)), columns[:, inside]])
     term = np.append(-1, renumbered[basis.term[inside]])
-    selection: Selection
     if strengths is not None or len(terms) == 0:
         given = np.empty(0) if strengths is None else strengths[terms]
-        selection = fixed_strengths(design, y, weight, fold, term, given)
+        fit = fixed_strengths(design, y, weight, fold, term, given)
     else:
-        selection = select_strengths(
-            design, y, weight, fold, term, basis.linear[terms], families=families, start=start
+        begin = None if start is None else np.append(start.intercept, start.coef[inside])
+        fit = blend_strengths(
+            design, y, weight, fold, term, basis.linear[terms], families=families, start=begin
         )
     coef = np.zeros(len(basis.group))
-    coef[inside] = selection.coef[1:]
+    coef[inside] = fit.coef[1:]
     chosen = np.full(len(basis.linear), np.nan)
-    chosen[terms] = selection.strengths
-    return AdditiveFit(
-        float(selection.coef[0]),
-        coef,
-        chosen,
-        selection.leave_out_log_odds,
-        selection.leave_out_loss,
-        selection.grid_point if len(terms) else start,
-    )
+    chosen[terms] = fit.strengths
+    return AdditiveFit(float(fit.coef[0]), coef, chosen, fit.leave_out_log_odds, fit.leave_out_loss)
 
 
 class LogisticGAM(ClassifierMixin, BaseEstimator):
-    """Logistic additive model with smoothness and ridge strengths chosen by leave-out likelihood.
+    """Logistic additive model with smoothness and ridge strengths found by leave-out likelihood.
 
     Parameters
     ----------
     n_splines : number of cubic B-splines per numeric covariate, on equally spaced knots.
     smoothness : strength lam of the second-difference penalty lam/2 * |D b|^2 on the wiggly part
-        of each covariate, a number or one per covariate; None to choose it.
+        of each covariate, a number or one per covariate; None to have it found.
     ridge : strength of the ridge on each standardised linear part (and on each category's
         effect), likewise. Give both strengths or neither.
-    strengths : which penalties to choose from when they are not given: "common" (one smoothness
-        and one ridge for all covariates), "per_covariate" (restricted likelihood), or "auto",
-        whichever has the higher leave-out likelihood.
+    strengths : candidates when the strengths are not given: "common" (a grid of one smoothness and
+        one ridge for all covariates), "per_covariate" (restricted likelihood), or "auto", both.
+        The model is the mean of the candidates with the weights of highest leave-out likelihood.
     cv : folds behind the leave-out probabilities: their number, or a splitter or list of
         (train, test) positions that holds out every row once.
     random_state : seed of the folds, when `cv` is a number.
@@ -119,7 +106,8 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     intercept_, coef_ : coefficients on the columns of `basis_`.
-    smoothness_, ridge_ : strengths used, per covariate (NaN where a part does not exist).
+    smoothness_, ridge_ : strengths per covariate (NaN where a part does not exist), averaged
+        geometrically over the candidates.
     leave_out_proba_ : for each training row, P(class 1) by a model fitted and tuned without it.
     leave_out_log_loss_ : their mean negative log-likelihood.
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from adacos.basis import AdditiveBasis, fit_basis
 from adacos.costs import CostTable
 from adacos.density import ConditionalDensity, fit_densities
-from adacos.gam import FAMILIES, fit_additive
+from adacos.gam import FAMILIES, AdditiveFit, fit_additive
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.gaussian import conditional_mean, covariance_with_missing
-from adacos.kernels.strengths import START, stratified_folds
+from adacos.kernels.strengths import stratified_folds
 from adacos.policy import TrainingTable
 from adacos.preprocessing import TableEncoder
 from adacos.sequences import SetSequence, group_lasso_sequence
@@ -85,6 +85,17 @@ class SequenceModel:
             result += self.basis.block(own, covariate) @ coef
         return result
 
+    def log_odds_by_set(self, encoded: Floats) -> Floats:
+        """Log-odds by the model of every set, shape (rows, sets)."""
+        result = np.empty((len(encoded), len(self.sequence)))
+        incomplete = np.isnan(encoded).any(axis=1)
+        complete = self.basis.transform(encoded[~incomplete])
+        result[~incomplete] = self.intercepts + complete @ self.coefs.T
+        if incomplete.any():
+            for stage in range(len(self.sequence)):
+                result[incomplete, stage] = self.log_odds(encoded[incomplete], stage)
+        return result
+
 
 def fit_sequence_model(
     training: TrainingTable,
@@ -107,8 +118,7 @@ def fit_sequence_model(
     sequence = group_lasso_sequence(basis, labelled, y, weight, training.costs.covariates)
     columns = basis.transform(complete)
     fold = stratified_folds(encoded, y, cv, random_state)
-    start = START
-    fits = []
+    fits: list[AdditiveFit] = []
     for i in range(len(sequence)):
         fits.append(
             fit_additive(
@@ -119,10 +129,9 @@ def fit_sequence_model(
                 weight,
                 fold,
                 families=FAMILIES[strengths],
-                start=start,
+                start=fits[-1] if fits else None,
             )
         )
-        start = fits[-1].grid_point
     coefs = np.stack([fit.coef for fit in fits])
     densities = fit_densities(
         (complete - basis.mean) / basis.scale,

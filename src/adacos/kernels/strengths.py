@@ -1,12 +1,13 @@
-"""Choice of the penalty strengths by leave-out log-likelihood.
+"""Penalty strengths by leave-out log-likelihood: candidates are blended, not picked.
 
-Two families of diagonal penalties compete. *Common*: one smoothness strength for every wiggly part
-and one ridge strength for every linear part, searched on a grid. *Per covariate*: a strength for
-the linear and one for the wiggly part of each covariate, by restricted likelihood, found anew
-without each fold. Every choice, of a grid point within the common family and of the family, is by
-held-out loss summed over folds; the leave-out log-odds of a fold's rows come from what wins on the
-*other* folds, so that the choice itself does not see the rows it is judged on. Families are
-compared by these, since the best of many grid points flatters itself.
+Candidates are of two families of diagonal penalties. *Common*: one smoothness strength for every
+wiggly part and one ridge strength for every linear part, on a grid. *Per covariate*: a strength for
+the linear and one for the wiggly part of each covariate by restricted likelihood, found anew
+without each fold. All share one design, so a weighted mean of their coefficients is again an
+additive model. The weights (not negative, sum one) minimise the held-out loss of the weighted mean
+of log-odds, a convex problem; the best single candidate is a corner of it, and picking that corner
+is noisy where several are about as good. The leave-out log-odds of a fold's rows use weights found
+on the *other* folds, so that they do not see the rows they are judged on.
 """
 
 from __future__ import annotations
@@ -15,12 +16,17 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cholesky as upper_factor
+from scipy.linalg import solve_triangular
+from scipy.optimize import nnls
+from scipy.special import expit
 
 from adacos.kernels.irls import (
     NewtonFit,
     curvature,
     fellner_schall,
     fit_folds,
+    fit_together,
     fold_grams,
     newton,
 )
@@ -28,31 +34,23 @@ from adacos.kernels.irls import (
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-# A factor of ten between neighbours: the held-out loss is flat at the optimum.
-SMOOTHNESS_GRID = 0.3 * 10.0 ** np.arange(6)
-RIDGE_GRID = 0.1 * 10.0 ** np.arange(4)
-START = (2, 1)
+# From wiggly to straight and from loose to tight; the blend fills the gaps of the coarse grid.
+SMOOTHNESS_GRID = (1.0, 30.0, 1000.0)
+RIDGE_GRID = (0.1, 1.0, 10.0, 100.0)
+# The candidate in the middle, from which all others start.
+CENTER = (30.0, 1.0)
 
 
-class Selection(NamedTuple):
-    """The chosen strengths, the fit on all rows and the leave-out log-odds.
+class Blend(NamedTuple):
+    """Fit on all rows and leave-out log-odds.
 
-    `grid_point` is where the search of a similar problem should start.
+    `strengths` is the geometric mean of the candidates' strengths with the blend's weights.
     """
 
     strengths: Floats
     coef: Floats
     leave_out_log_odds: Floats
     leave_out_loss: float
-    grid_point: tuple[int, int]
-
-
-class _Family(NamedTuple):
-    """A family's best member, and its log-odds held out of fit and choice."""
-
-    strengths: Floats
-    coef: Floats
-    log_odds: Floats
 
 
 def stratified_folds(X: Floats, y: Floats, n_folds: int, seed: int) -> Ints:
@@ -84,17 +82,17 @@ def row_loss(log_odds: Floats, y: Floats) -> Floats:
 
 def fixed_strengths(
     design: Floats, y: Floats, weight: Floats, fold: Ints, term: Ints, strengths: Floats
-) -> Selection:
+) -> Blend:
     """Fit at given strengths, with the leave-out log-odds of true refits."""
     penalty = _penalty(term, strengths)
     fit = newton(design, y, weight, penalty)
     grams = fold_grams(design, curvature(fit.log_odds, weight), fold, int(fold.max()) + 1)
     _, held_out = fit_folds(design, y, weight, fold, penalty[:, None], fit.coef, grams)
     loss = float(weight @ row_loss(held_out[:, 0], y))
-    return Selection(strengths, fit.coef, held_out[:, 0], loss, START)
+    return Blend(strengths, fit.coef, held_out[:, 0], loss)
 
 
-def select_strengths(
+def blend_strengths(
     design: Floats,
     y: Floats,
     weight: Floats,
@@ -103,70 +101,84 @@ def select_strengths(
     linear: NDArray[np.bool_],
     *,
     families: tuple[str, ...] = ("common", "per_covariate"),
-    start: tuple[int, int] = START,
-) -> Selection:
-    """Best strengths of the given families.
+    start: Floats | None = None,
+) -> Blend:
+    """Blend of the candidates of the given families.
 
     `term[m]` numbers the penalised terms (-1 for the intercept) and `linear[t]` says whether term t
-    is a linear part (ridge) or a wiggly part (smoothness). The grid is climbed from `start` over
-    3 x 3 neighbourhoods; points once visited are kept.
+    is a linear part (ridge) or a wiggly part (smoothness). `start` is a coefficient vector.
     """
-    found: list[_Family] = []
-    best, best_fit = (
-        start,
-        newton(design, y, weight, _penalty(term, _on_grid(start, linear)), tolerance=1e-6),
-    )
-    if "common" in families:
-        common, best, best_fit = _search_grid(design, y, weight, fold, term, linear, best, best_fit)
-        found.append(common)
-    if "per_covariate" in families:
-        found.append(
-            _by_restricted_likelihood(
-                design, y, weight, fold, term, _on_grid(best, linear), best_fit
-            )
-        )
-    leave_out, chosen = _leave_out_choice(
-        np.stack([family.log_odds for family in found], axis=1), y, weight, fold
-    )
-    winner = found[chosen]
-    fit = newton(design, y, weight, _penalty(term, winner.strengths), winner.coef)
-    loss = float(weight @ row_loss(leave_out, y))
-    return Selection(winner.strengths, fit.coef, leave_out, loss, best)
-
-
-def _search_grid(
-    design: Floats,
-    y: Floats,
-    weight: Floats,
-    fold: Ints,
-    term: Ints,
-    linear: NDArray[np.bool_],
-    best: tuple[int, int],
-    best_fit: NewtonFit,
-) -> tuple[_Family, tuple[int, int], NewtonFit]:
-    """Climb the grid of common strengths; returns the family, its best point and the fit there."""
     n_folds = int(fold.max()) + 1
-    points: list[tuple[int, int]] = []
-    held_out = np.empty((len(y), 0))
+    center = np.where(linear, CENTER[1], CENTER[0])
+    fit = newton(design, y, weight, _penalty(term, center), start, tolerance=1e-6)
+    grams = fold_grams(design, curvature(fit.log_odds, weight), fold, n_folds)
+    strengths = np.empty((len(linear), 0))
     coefs = np.empty((design.shape[1], 0))
-    while True:
-        fresh = [point for point in _neighbours(best) if point not in points]
-        if not fresh:
+    held_out = np.empty((len(y), 0))
+    if "common" in families:
+        grid = [(smoothness, ridge) for smoothness in SMOOTHNESS_GRID for ridge in RIDGE_GRID]
+        strengths = np.stack([np.where(linear, r, s) for s, r in grid], axis=1)
+        penalties = np.stack([_penalty(term, column) for column in strengths.T], axis=1)
+        coefs, held_out = fit_folds(design, y, weight, fold, penalties, fit.coef, grams)
+    if "per_covariate" in families:
+        own, coef, log_odds = _by_restricted_likelihood(
+            design, y, weight, fold, term, center, fit, grams
+        )
+        strengths = np.column_stack([strengths, own])
+        coefs = np.column_stack([coefs, coef])
+        held_out = np.column_stack([held_out, log_odds])
+    shares = stack_weights(held_out, y, weight)
+    leave_out = np.empty(len(y))
+    for f in range(n_folds):
+        rows = fold == f
+        elsewhere = stack_weights(held_out[~rows], y[~rows], weight[~rows], start=shares)
+        leave_out[rows] = held_out[rows] @ elsewhere
+    return Blend(
+        np.exp(np.log(strengths) @ shares),
+        coefs @ shares,
+        leave_out,
+        float(weight @ row_loss(leave_out, y)),
+    )
+
+
+def stack_weights(
+    log_odds: Floats, y: Floats, weight: Floats, start: Floats | None = None
+) -> Floats:
+    """Weights w >= 0 with sum 1 that minimise the loss of log_odds @ w.
+
+    Newton's method; each quadratic model 1/2 |R (w - w0)|^2, R'R the Hessian and w0 its free
+    minimiser, is minimised on the simplex as non-negative least squares with the sum as one more,
+    heavy row.
+    """
+    n_candidates = log_odds.shape[1]
+    if n_candidates == 1:
+        return np.ones(1)
+    shares = np.full(n_candidates, 1.0 / n_candidates) if start is None else start
+    mixed = log_odds @ shares
+    value = float(weight @ row_loss(mixed, y))
+    # Candidates are nearly collinear: a ridge, per unit of row weight, that only breaks ties.
+    ridge = 1e-6 * float(weight.sum()) * np.eye(n_candidates)
+    for _ in range(30):
+        p = expit(mixed)
+        gradient = log_odds.T @ (weight * (p - y))
+        hessian = (log_odds.T * (weight * p * (1.0 - p))) @ log_odds + ridge
+        factor = upper_factor(hessian)
+        target = factor @ shares - solve_triangular(factor, gradient, trans="T")
+        heavy = 1e3 * float(np.abs(factor).max())
+        trial, _ = nnls(np.vstack([factor, np.full(n_candidates, heavy)]), np.append(target, heavy))
+        direction = trial / trial.sum() - shares
+        slope = float(gradient @ direction)
+        if -slope <= 1e-9 * (1.0 + abs(value)):
             break
-        grams = fold_grams(design, curvature(best_fit.log_odds, weight), fold, n_folds)
-        penalties = np.stack([_penalty(term, _on_grid(p, linear)) for p in fresh], axis=1)
-        fits, log_odds = fit_folds(design, y, weight, fold, penalties, best_fit.coef, grams)
-        points += fresh
-        held_out = np.hstack([held_out, log_odds])
-        coefs = np.hstack([coefs, fits])
-        winner = int(np.argmin(weight @ row_loss(held_out, y)))
-        if points[winner] == best:
-            break
-        best = points[winner]
-        penalty = _penalty(term, _on_grid(best, linear))
-        best_fit = newton(design, y, weight, penalty, coefs[:, winner], tolerance=1e-6)
-    leave_out, winner = _leave_out_choice(held_out, y, weight, fold)
-    return _Family(_on_grid(best, linear), coefs[:, winner], leave_out), best, best_fit
+        length = 1.0
+        while True:
+            moved = mixed + length * (log_odds @ direction)
+            moved_value = float(weight @ row_loss(moved, y))
+            if moved_value <= value + 1e-4 * length * slope or length < 1e-6:
+                break
+            length *= 0.5
+        shares, mixed, value = shares + length * direction, moved, moved_value
+    return np.maximum(shares, 0.0) / np.maximum(shares, 0.0).sum()
 
 
 def _by_restricted_likelihood(
@@ -177,43 +189,33 @@ def _by_restricted_likelihood(
     term: Ints,
     begin: Floats,
     begin_fit: NewtonFit,
-) -> _Family:
-    """Strengths per term, on all rows and anew without each fold."""
-    n_folds = int(fold.max()) + 1
-    grams = fold_grams(design, curvature(begin_fit.log_odds, weight), fold, n_folds)
+    grams: Floats,
+) -> tuple[Floats, Floats, Floats]:
+    """Strengths per term and coefficients on all rows, and log-odds found anew without each fold.
+
+    The folds too start from `begin`: a term pruned with all rows would stay pruned.
+    """
     every = grams.sum(axis=0)
-    chosen, coef = fellner_schall(
+    strengths, coef = fellner_schall(
         design, y, weight[:, None], term, begin, begin_fit.coef, every[None]
     )
-    # The folds too start from `begin`: a term pruned with all rows would stay pruned.
-    left_in = weight[:, None] * (fold[:, None] != np.arange(n_folds))
-    _, refits = fellner_schall(design, y, left_in, term, begin, begin_fit.coef, every - grams)
-    leave_out = np.einsum("ij,ij->i", design, refits[:, fold].T)
-    return _Family(chosen[:, 0], coef[:, 0], leave_out)
-
-
-def _leave_out_choice(
-    held_out: Floats, y: Floats, weight: Floats, fold: Ints
-) -> tuple[Floats, int]:
-    """Best candidate over all folds, and each fold's log-odds by the best on the other folds."""
-    loss = weight[:, None] * row_loss(held_out, y)
-    by_fold = np.stack([loss[fold == f].sum(axis=0) for f in range(int(fold.max()) + 1)])
-    total = by_fold.sum(axis=0)
-    best_elsewhere = np.argmin(total - by_fold, axis=1)
-    return held_out[np.arange(len(y)), best_elsewhere[fold]], int(np.argmin(total))
-
-
-def _on_grid(point: tuple[int, int], linear: NDArray[np.bool_]) -> Floats:
-    return np.where(linear, RIDGE_GRID[point[1]], SMOOTHNESS_GRID[point[0]])
+    left_in = weight[:, None] * (fold[:, None] != np.arange(len(grams)))
+    by_fold, refits = fellner_schall(design, y, left_in, term, begin, begin_fit.coef, every - grams)
+    # The steps stop once the strengths are settled; coefficients that still remember `begin_fit`,
+    # which saw all rows, would flatter the held-out loss.
+    penalties = np.stack([_penalty(term, lam) for lam in (*by_fold.T, strengths[:, 0])], axis=1)
+    fits = fit_together(
+        design,
+        y,
+        weight,
+        fold,
+        np.arange(len(grams) + 1),
+        penalties,
+        np.column_stack([refits, coef]),
+        grams,
+    )
+    return strengths[:, 0], fits[:, -1], np.einsum("ij,ij->i", design, fits[:, fold].T)
 
 
 def _penalty(term: Ints, strengths: Floats) -> Floats:
     return np.where(term >= 0, np.append(strengths, 0.0)[term], 0.0)
-
-
-def _neighbours(point: tuple[int, int]) -> list[tuple[int, int]]:
-    return [
-        (i, j)
-        for i in range(max(point[0] - 1, 0), min(point[0] + 2, len(SMOOTHNESS_GRID)))
-        for j in range(max(point[1] - 1, 0), min(point[1] + 2, len(RIDGE_GRID)))
-    ]
