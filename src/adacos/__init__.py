@@ -17,6 +17,7 @@ _HOME = {
     "FullModelClassifier": "adacos.policies",
     "GaussianImputer": "adacos.preprocessing",
     "LogisticGAM": "adacos.gam",
+    "RecallCertificate": "adacos.recall",
     "load": "adacos.persistence",
     "load_heart": "adacos.datasets",
     "load_physionet2012": "adacos.datasets",
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from adacos.policies import COSClassifier as COSClassifier
     from adacos.policies import FullModelClassifier as FullModelClassifier
     from adacos.preprocessing import GaussianImputer as GaussianImputer
+    from adacos.recall import RecallCertificate as RecallCertificate
 
 
 def __getattr__(name: str) -> Any:

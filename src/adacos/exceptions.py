@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 
@@ -27,6 +28,40 @@ class InvalidInputError(AdacosError, ValueError):
     def __reduce__(self) -> tuple[Any, ...]:
         # The default would rebuild from the message alone; worker processes send errors by pickle.
         return type(self), (self.parameter, self.rule, self.value, self.remedy)
+
+
+class NotCertifiableError(InvalidInputError):
+    """The calibration rows do not prove the recall asked for.
+
+    Attributes
+    ----------
+    certifiable : recall that so many positives with so few misses do prove.
+    needed : positives that would prove the recall asked for if no more of them were missed.
+    """
+
+    def __init__(
+        self,
+        recall: float,
+        confidence: float,
+        n_positives: int,
+        misses: int,
+        certifiable: float,
+        needed: int,
+    ) -> None:
+        self._arguments = recall, confidence, n_positives, misses, certifiable, needed
+        self.certifiable, self.needed = certifiable, needed
+        super().__init__(
+            "target_recall",
+            f"{recall:g} cannot be certified with confidence {confidence:g} on these rows",
+            f"{n_positives} positive calibration rows, of which {misses} missed",
+            f"A recall of {math.floor(certifiable * 1e4) / 1e4:g} can be; {recall:g} needs at "
+            f"least {needed} positives, {needed - n_positives} more. Add calibration rows, lower "
+            "target_recall or the confidence, or answer positive for every row with "
+            "on_uncertifiable='always_positive'.",
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._arguments
 
 
 class ModelFileError(AdacosError, ValueError):

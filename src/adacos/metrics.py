@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.binomial import interval
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +29,20 @@ def total_cost(result: Any, y: ArrayLike, costs: Costs) -> float:
     return float(total_costs(result, y, costs).mean())
 
 
+def operation_costs(result: Any, y: ArrayLike, costs: Costs) -> Floats:
+    """Operation cost of each row: covariate cost paid, plus the cost of a false positive.
+
+    It leaves out what a missed positive costs, which nobody states under a target recall.
+    """
+    true, label = _as_binary(result, y)
+    return np.asarray(result.cost + costs.matrix[0, 1] * ((true == 0) & (label == 1)))
+
+
+def operation_cost(result: Any, y: ArrayLike, costs: Costs) -> float:
+    """Mean operation cost."""
+    return float(operation_costs(result, y, costs).mean())
+
+
 def weighted_accuracy(result: Any, y: ArrayLike, positive_weight: float = 10.0) -> float:
     """Share of right answers with each positive row counted `positive_weight` times."""
     true, label = _as_binary(result, y)
@@ -41,6 +56,26 @@ def recall(result: Any, y: ArrayLike) -> float:
     return float(label[true == 1].mean()) if np.any(true == 1) else float("nan")
 
 
+def recall_interval(result: Any, y: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
+    """Exact two-sided interval of the recall; (0, 1) without positive rows."""
+    true, label = _as_binary(result, y)
+    return _interval(label[true == 1] == 1, confidence)
+
+
+def false_discovery_rate(result: Any, y: ArrayLike) -> float:
+    """Share of negative rows among those answered positive; NaN if none is."""
+    true, label = _as_binary(result, y)
+    return float((true[label == 1] == 0).mean()) if np.any(label == 1) else float("nan")
+
+
+def false_discovery_rate_interval(
+    result: Any, y: ArrayLike, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Exact two-sided interval of the false discovery rate; (0, 1) if none is answered positive."""
+    true, label = _as_binary(result, y)
+    return _interval(true[label == 1] == 0, confidence)
+
+
 def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
     """Scorer for model selection: the negative mean total cost of a fitted policy on (X, y).
 
@@ -49,6 +84,11 @@ def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
     result = estimator.acquire(X)
     true, label = _as_binary(result, y, estimator.classes_)
     return -float((result.cost + estimator.cost_table_.matrix[true, label]).mean())
+
+
+def _interval(successes: NDArray[np.bool_], confidence: float) -> tuple[float, float]:
+    low, high = interval(int(successes.sum()), len(successes), confidence)
+    return float(low), float(high)
 
 
 def _as_binary(

@@ -37,6 +37,7 @@ _CLASSES = {
     "FullModelClassifier": "adacos.policies.full_model",
     "GaussianImputer": "adacos.preprocessing",
     "LogisticGAM": "adacos.gam",
+    "RecallCertificate": "adacos.recall",
     "SequenceModel": "adacos.sequence_model",
     "SetSequence": "adacos.sequences",
     "TableEncoder": "adacos.preprocessing",

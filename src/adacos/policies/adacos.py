@@ -31,7 +31,7 @@ class AdaCOSClassifier(SequencePolicy):
     See `SequencePolicy` for parameters and attributes.
     """
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
+    def _run(self, encoded: Floats) -> AcquisitionResult:
         stage = np.empty(len(encoded), dtype=np.intp)
         log_odds = np.empty(len(encoded))
         incomplete = np.isnan(encoded).any(axis=1)

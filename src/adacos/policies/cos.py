@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from adacos.costs import CostTable
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.policy import AcquisitionResult
-from adacos.sequence_model import SequenceModel
 
 
 class COSClassifier(SequencePolicy):
@@ -20,9 +20,9 @@ class COSClassifier(SequencePolicy):
     stage_ : number of the selected set, the argmin of `expected_cost_`.
     """
 
-    def _finish_fit(self, model: SequenceModel) -> None:
-        super()._finish_fit(model)
+    def _use_costs(self, costs: CostTable) -> None:
+        super()._use_costs(costs)
         self.stage_ = int(np.argmin(self.expected_cost_))
 
-    def _acquire(self, encoded: NDArray[np.float64]) -> AcquisitionResult:
+    def _run(self, encoded: NDArray[np.float64]) -> AcquisitionResult:
         return self._stop_at(encoded, self.stage_)

@@ -15,5 +15,8 @@ class FullModelClassifier(SequencePolicy):
     See `SequencePolicy` for parameters and attributes.
     """
 
-    def _acquire(self, encoded: NDArray[np.float64]) -> AcquisitionResult:
+    def _may_stop_at(self) -> NDArray[np.intp]:
+        return np.array([len(self.model_.sequence) - 1])
+
+    def _run(self, encoded: NDArray[np.float64]) -> AcquisitionResult:
         return self._stop_at(encoded, len(self.model_.sequence) - 1)

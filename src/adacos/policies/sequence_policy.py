@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import copy
+from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from adacos.costs import Costs
+from adacos.costs import Costs, CostTable
+from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.gam import FAMILIES
 from adacos.kernels.bayes_risk import label_of
 from adacos.policy import AcquisitionResult, BasePolicy, finish
-from adacos.preprocessing import validate_table
+from adacos.preprocessing import check_labels, validate_table
+from adacos.recall import (
+    RecallCertificate,
+    always_positive,
+    certify,
+    false_negative_cost,
+    not_certifiable,
+    recall_threshold,
+    threshold_sequence,
+)
 from adacos.sequence_model import SequenceModel, fit_sequence_model
-from adacos.validation import choice, integer
+from adacos.validation import choice, integer, real
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+# Calibration rows on which it is checked that a certified policy tells rows apart at all.
+_ROWS_LOOKED_AT = 8192
 
 
 class SequencePolicy(BasePolicy):
@@ -29,13 +48,28 @@ class SequencePolicy(BasePolicy):
     n_splines : B-splines per numeric covariate.
     strengths : penalties to choose from, see `LogisticGAM`.
     cv : number of folds behind the leave-out probabilities.
-    random_state : seed of the folds.
+    random_state : seed of the folds and of the calibration split.
+    target_recall : least share of positive rows to be answered positive, in place of a
+        false-negative cost. That cost then follows from the leave-out probabilities: it is the
+        least one for which the target is met wherever the policy stops.
+    recall_confidence : confidence with which the target recall is to hold for new rows. `fit` then
+        sets `calibration_fraction` of each class aside, learns from the rest and calls `calibrate`.
+    calibration_fraction : share of the rows set aside for that.
+    on_uncertifiable : what to do when the calibration rows do not prove the target recall:
+        "error", or "always_positive" to answer positive for every row and acquire nothing.
 
     Attributes
     ----------
     model_ : the `SequenceModel`, shared by policies built with `from_model`.
     expected_cost_ : expected total cost of always stopping at each set.
     sets_ : covariate names of each set, in order of acquisition.
+    threshold_, false_negative_cost_ : probability from which on a row is answered positive and
+        the cost it stands for. Like the next one only with a target recall.
+    recall_estimate_ : share of positive training rows whose leave-out probability reaches the
+        threshold at every set at which the policy may stop; after `calibrate`, the recall on the
+        calibration rows.
+    certificate_ : the `RecallCertificate`, after `calibrate`.
+    always_positive_ : whether every row is answered positive for want of a certificate.
     """
 
     def __init__(
@@ -46,12 +80,20 @@ class SequencePolicy(BasePolicy):
         strengths: str = "auto",
         cv: int = 10,
         random_state: int = 0,
+        target_recall: float | None = None,
+        recall_confidence: float | None = None,
+        calibration_fraction: float = 0.4,
+        on_uncertifiable: str = "error",
     ) -> None:
         self.costs = costs
         self.n_splines = n_splines
         self.strengths = strengths
         self.cv = cv
         self.random_state = random_state
+        self.target_recall = target_recall
+        self.recall_confidence = recall_confidence
+        self.calibration_fraction = calibration_fraction
+        self.on_uncertifiable = on_uncertifiable
 
     def fit(self, X: Any, y: Any, X_unlabeled: Any = None) -> Self:
         """Learn the set sequence, the models and the conditional densities.
@@ -63,6 +105,10 @@ class SequencePolicy(BasePolicy):
         integer("cv", self.cv, at_least=2)
         integer("random_state", self.random_state, at_least=0)
         choice("strengths", self.strengths, tuple(FAMILIES))
+        self._check_recall_parameters()
+        held_out = None
+        if self.recall_confidence is not None:
+            (X, y), held_out = self._split(X, y)
         training = self._begin_fit(X, y)
         unlabeled = None
         if X_unlabeled is not None:
@@ -78,13 +124,22 @@ class SequencePolicy(BasePolicy):
                 unlabeled=unlabeled,
             )
         )
-        return self
+        return self if held_out is None else self.calibrate(*held_out)
 
     def from_model(self, fitted: SequencePolicy) -> Self:
         """Become fitted with the sequence model of another fitted policy.
 
-        Policies that differ only in misclassification costs, or in kind, share one fit this way.
+        Policies that differ only in misclassification costs, in target recall, or in kind, share
+        one fit this way.
         """
+        self._check_recall_parameters()
+        if self.recall_confidence is not None:
+            raise InvalidInputError(
+                "recall_confidence",
+                "must be None: a model that is fitted already has no rows set aside",
+                self.recall_confidence,
+                "Call calibrate(X, y, confidence=...) afterwards with rows the model has not seen.",
+            )
         self.classes_, self.encoder_ = fitted.classes_, fitted.encoder_
         self.n_features_in_ = fitted.n_features_in_
         if hasattr(fitted, "feature_names_in_"):
@@ -93,13 +148,181 @@ class SequencePolicy(BasePolicy):
         self._finish_fit(fitted.model_)
         return self
 
+    def calibrate(
+        self, X: Any, y: Any, *, target_recall: float | None = None, confidence: float | None = None
+    ) -> Self:
+        """Choose the boldest threshold whose recall on new rows is certified, see `adacos.recall`.
+
+        The rows must not have been used for fitting, and be of the kind the policy will meet. What
+        is certified is the whole policy as it will run: where it stops, and its answer there.
+
+        Parameters
+        ----------
+        X, y : calibration rows and their classes.
+        target_recall, confidence : instead of the parameters `target_recall` and
+            `recall_confidence`.
+        """
+        check_is_fitted(self)
+        recall = _given("target_recall", target_recall, self.target_recall)
+        confidence = _given("confidence", confidence, self.recall_confidence)
+        choice("on_uncertifiable", self.on_uncertifiable, ("error", "always_positive"))
+        self._refuse_false_negative_cost()
+        encoded = self.encoder_.transform(validate_table(self, X, reset=False))
+        positive = self._positives(y, len(encoded))
+        try:
+            certificate, threshold = self._certify(encoded, positive, recall, confidence)
+        except NotCertifiableError:
+            if self.on_uncertifiable == "error":
+                raise
+            certificate = always_positive(recall, confidence, int(positive.sum()))
+            threshold = -np.inf
+        self.certificate_ = certificate
+        self.always_positive_ = bool(np.isneginf(threshold))
+        self.recall_estimate_ = 1 - certificate.misses / certificate.n_positives
+        return self._use_threshold(threshold)
+
+    def _certify(
+        self, encoded: Floats, positive: Bools, recall: float, confidence: float
+    ) -> tuple[RecallCertificate, float]:
+        """Certificate and its threshold as log-odds."""
+        leave_out = self.model_.leave_out_log_odds[self.model_.y == 1][:, self._may_stop_at()]
+        held_out = encoded[positive]
+        # A row that reaches the threshold at every set is not missed wherever the policy stops.
+        least = self.model_.log_odds_by_set(held_out)[:, self._may_stop_at()].min(axis=1)
+        trial = copy.copy(self)
+        trial.always_positive_ = False
+        counts = []
+
+        def misses_at(threshold: float) -> int:
+            in_danger = held_out[least < threshold + 1e-6]
+            counts.append(int(np.sum(~trial._use_threshold(threshold)._says_positive(in_danger))))
+            return counts[-1]
+
+        def tells_apart(threshold: float) -> bool:
+            every = -(-len(encoded) // _ROWS_LOOKED_AT)
+            return not trial._use_threshold(threshold)._says_positive(encoded[::every]).all()
+
+        certificate, threshold = certify(
+            misses_at, threshold_sequence(leave_out, recall), len(held_out), recall, confidence
+        )
+        hoped_for = recall_threshold(leave_out.min(axis=1), recall)
+        if tells_apart(hoped_for) and not tells_apart(threshold):
+            raise not_certifiable(recall, confidence, len(held_out), counts[-1])
+        return certificate, threshold
+
+    def _says_positive(self, encoded: Floats) -> Bools:
+        if len(encoded) == 0:
+            return np.empty(0, dtype=np.bool_)
+        return np.asarray(self._acquire(encoded).label == 1)
+
     def _finish_fit(self, model: SequenceModel) -> None:
         self.model_ = model
-        self.expected_cost_ = model.expected_costs(self.cost_table_)
+        self.always_positive_ = False
         names = self.encoder_.names
         self.sets_ = [
             tuple(names[k] for k in model.sequence.set(i)) for i in range(len(model.sequence))
         ]
+        if self.target_recall is None:
+            self._use_costs(self.cost_table_)
+        else:
+            leave_out = model.leave_out_log_odds[model.y == 1][:, self._may_stop_at()].min(axis=1)
+            threshold = recall_threshold(leave_out, self.target_recall)
+            self.recall_estimate_ = float(np.mean(leave_out >= threshold))
+            self._use_threshold(threshold)
+
+    def _may_stop_at(self) -> Ints:
+        """Numbers of the sets at which the policy may stop, whatever the costs."""
+        return np.arange(len(self.model_.sequence))
+
+    def _use_threshold(self, log_odds: float) -> Self:
+        """Answer positive from these log-odds on, by the false-negative cost they stand for."""
+        false_positive = float(self.cost_table_.matrix[0, 1])
+        cost = false_negative_cost(log_odds, false_positive)
+        self.threshold_, self.false_negative_cost_ = float(expit(log_odds)), cost
+        matrix = np.array([[0.0, false_positive], [cost, 0.0]])
+        self._use_costs(replace(self.cost_table_, matrix=matrix))
+        return self
+
+    def _use_costs(self, costs: CostTable) -> None:
+        """Decide by these costs from now on."""
+        self.cost_table_ = costs
+        self.expected_cost_ = self.model_.expected_costs(costs)
+
+    def _check_recall_parameters(self) -> None:
+        choice("on_uncertifiable", self.on_uncertifiable, ("error", "always_positive"))
+        real("calibration_fraction", self.calibration_fraction, above=0, below=1)
+        if self.recall_confidence is not None:
+            real("recall_confidence", self.recall_confidence, above=0, below=1)
+            if self.target_recall is None:
+                raise InvalidInputError(
+                    "recall_confidence",
+                    "needs a target_recall",
+                    self.recall_confidence,
+                    "Say which recall is to hold with this confidence, e.g. target_recall=0.95.",
+                )
+        if self.target_recall is not None:
+            real("target_recall", self.target_recall, above=0, below=1)
+            self._refuse_false_negative_cost()
+
+    def _refuse_false_negative_cost(self) -> None:
+        if isinstance(self.costs, Costs) and self.costs.false_negative_given:
+            raise InvalidInputError(
+                "target_recall",
+                "cannot be combined with a false-negative cost: either follows from the other",
+                self.costs,
+                "Give Costs(..., false_positive=...) alone, or leave the target recall out.",
+            )
+
+    def _split(self, X: Any, y: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        """Training and calibration rows: of each class a random part."""
+        table = validate_table(self, X, reset=True)
+        _, labels = check_labels(y)
+        check_consistent_length(X, labels)
+        rng = np.random.default_rng(self.random_state)
+        held_out = np.zeros(len(labels), dtype=np.bool_)
+        for label in (0.0, 1.0):
+            rows = rng.permutation(np.flatnonzero(labels == label))
+            held_out[rows[: int(self.calibration_fraction * len(rows))]] = True
+        y = np.asarray(y).ravel()
+        parts = []
+        for rows in (np.flatnonzero(~held_out), np.flatnonzero(held_out)):
+            part = table[rows] if isinstance(table, np.ndarray) else table[rows].to_native()
+            parts.append((part, y[rows]))
+        return parts[0], parts[1]
+
+    def _positives(self, y: Any, n_rows: int) -> Bools:
+        """Mask of the rows of the second class."""
+        y = column_or_1d(y)
+        if len(y) != n_rows:
+            raise InvalidInputError(
+                "y", f"needs one class for each of the {n_rows} rows", len(y), "Pass the y of X."
+            )
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise InvalidInputError(
+                "y",
+                f"classes must be {self.classes_.tolist()}",
+                unknown.tolist(),
+                "Pass the classes the model was fitted with.",
+            )
+        positive = np.asarray(y == self.classes_[1])
+        if not positive.any():
+            raise InvalidInputError(
+                "y",
+                "calibration needs rows of the positive class",
+                f"no row of class {self.classes_[1]!r} among {n_rows}",
+                "Recall is a share of positive rows: add some.",
+            )
+        return positive
+
+    @abstractmethod
+    def _run(self, encoded: Floats) -> AcquisitionResult:
+        """Acquire and classify by the costs in use."""
+
+    def _acquire(self, encoded: Floats) -> AcquisitionResult:
+        if self.always_positive_:
+            return replace(self._stop_at(encoded, 0), label=np.ones(len(encoded), dtype=np.intp))
+        return self._run(encoded)
 
     def _stop(self, encoded: Floats, stage: Ints, log_odds: Floats) -> AcquisitionResult:
         """Result of rows that acquired what is available of their set and then stopped."""
@@ -121,3 +344,12 @@ class SequencePolicy(BasePolicy):
         """Every row stops at one set."""
         log_odds = self.model_.log_odds(encoded, stage)
         return self._stop(encoded, np.full(len(encoded), stage, dtype=np.intp), log_odds)
+
+
+def _given(name: str, value: float | None, parameter: float | None) -> float:
+    """A probability given to a method, or else the estimator's parameter."""
+    if value is None and parameter is None:
+        raise InvalidInputError(
+            name, "must be given", None, "Pass it to calibrate or set it as a parameter."
+        )
+    return real(name, parameter if value is None else value, above=0, below=1)

@@ -1,0 +1,258 @@
+"""A target recall in place of a false-negative cost: thresholds, and certificates of recall.
+
+A row is answered positive where its probability reaches the threshold t, which is Bayes' rule for
+the false-negative cost c10 = (1 - t) / t * c01. Thresholds are handled here as log-odds.
+
+`recall_threshold` is the paper's estimate: the boldest t that enough positive training rows reach,
+judged by leave-out probabilities. `certify` adds a promise for new rows: thresholds are tried on
+held-out positives from cautious to bold, each by an exact binomial test, up to the first that
+fails. A wrong threshold is certified only if the first wrong one passes its own test, so the
+number of thresholds costs no confidence, and nothing is assumed about the model.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from adacos.costs import Costs
+from adacos.exceptions import MissingExtraError, NotCertifiableError
+from adacos.kernels.binomial import lower_bound, trials_needed
+from adacos.metrics import operation_costs
+
+Floats = NDArray[np.float64]
+
+# Log-odds below which a threshold is as good as zero; keeps the false-negative cost finite.
+_LOWEST = -300.0
+
+
+@dataclass(frozen=True)
+class RecallCertificate:
+    """Proof that the recall of a policy on new rows is at least `bound`, at some confidence.
+
+    Attributes
+    ----------
+    recall : what was asked for.
+    bound : what holds, at least `recall`.
+    confidence : probability with which a certificate of this kind is right.
+    n_positives : held-out positive rows it rests on.
+    misses : how many of them the certified policy answers negative.
+    threshold : probability from which on the policy answers positive.
+    method : how the certificate was obtained.
+    """
+
+    recall: float
+    bound: float
+    confidence: float
+    n_positives: int
+    misses: int
+    threshold: float
+    method: str
+
+    @property
+    def always_positive(self) -> bool:
+        """Whether the certified policy answers positive for every row."""
+        return self.threshold == 0
+
+    def __str__(self) -> str:
+        if self.always_positive:
+            return (
+                f"A recall of {_percent(self.recall)} with {_percent(self.confidence)} confidence "
+                f"could not be certified on {self.n_positives} held-out positive rows.\n"
+                "Every row is answered positive: no positive is missed, no row is told apart."
+            )
+        return (
+            f"Recall of at least {_percent(self.bound)} on new rows like these, "
+            f"with {_percent(self.confidence)} confidence (asked for: {_percent(self.recall)}).\n"
+            f"Evidence: {self.misses} of {self.n_positives} held-out positive rows missed.\n"
+            f"Positive is answered from a probability of {self.threshold:.4g} on.\n"
+            f"Method: {self.method}."
+        )
+
+
+def recall_threshold(log_odds: Floats, recall: float) -> float:
+    """Largest threshold that at least a share `recall` of these log-odds of positive rows reach.
+
+    For a policy that may stop at several sets pass each row's least log-odds over them: a row
+    that reaches the threshold at every set is answered positive wherever it stops.
+    """
+    ordered = np.sort(log_odds)
+    # The tolerance keeps 0.95 * 20 from rounding up to 20 rows.
+    needed = int(np.ceil(recall * len(ordered) - 1e-9))
+    return float(ordered[len(ordered) - needed])
+
+
+def false_negative_cost(threshold: float, false_positive: float) -> float:
+    """c10 for which Bayes' rule answers positive from the log-odds `threshold` on."""
+    return float(np.exp(-max(threshold, _LOWEST)) * false_positive)
+
+
+def threshold_sequence(log_odds: Floats, recall: float, size: int = 100) -> Floats:
+    """Thresholds to try on held-out rows, cautious first.
+
+    `log_odds` holds leave-out log-odds of the positive training rows, one column per set at which
+    the policy may stop. The sequence begins where the odds are a tenth of the least seen anywhere,
+    and ends where even the best set of each row would miss three times what may be missed.
+    """
+    first = float(log_odds.min()) - np.log(10.0)
+    last = float(np.quantile(log_odds.max(axis=1), min(3 * (1 - recall), 1.0)))
+    return np.linspace(first, max(last, first), size)
+
+
+def allowed_misses(n_positives: int, recall: float, confidence: float) -> int:
+    """Most misses among so many positives that still prove the recall; -1 if none do."""
+    misses = np.arange(n_positives + 1)
+    return int(np.sum(lower_bound(n_positives - misses, n_positives, confidence) >= recall)) - 1
+
+
+def certify(
+    misses_at: Callable[[float], int],
+    thresholds: Sequence[float] | Floats,
+    n_positives: int,
+    recall: float,
+    confidence: float,
+    method: str = "exact binomial tests on held-out positives, from cautious to bold threshold",
+) -> tuple[RecallCertificate, float]:
+    """Certificate for the boldest threshold before the first that fails its test, and that one.
+
+    `misses_at(threshold)` counts the held-out positives that the policy with this threshold
+    answers negative. Neither it nor the thresholds may have been chosen on these rows. The bound
+    is that of the most misses allowed rather than of those observed: it does not depend on the
+    labels, so that it holds with the same confidence as the recall asked for.
+    """
+    allowed = allowed_misses(n_positives, recall, confidence)
+    if allowed < 0:
+        raise not_certifiable(recall, confidence, n_positives, misses=0)
+    passed = None
+    for threshold in thresholds:
+        misses = misses_at(float(threshold))
+        if misses > allowed:
+            break
+        passed = float(threshold), misses
+    if passed is None:
+        raise not_certifiable(recall, confidence, n_positives, misses)
+    threshold, misses = passed
+    certificate = RecallCertificate(
+        recall=recall,
+        bound=float(lower_bound(n_positives - allowed, n_positives, confidence)),
+        confidence=confidence,
+        n_positives=n_positives,
+        misses=misses,
+        threshold=float(expit(threshold)),
+        method=method,
+    )
+    return certificate, threshold
+
+
+def always_positive(recall: float, confidence: float, n_positives: int) -> RecallCertificate:
+    """Certificate of the policy that answers positive for every row."""
+    return RecallCertificate(
+        recall=recall,
+        bound=1.0,
+        confidence=confidence,
+        n_positives=n_positives,
+        misses=0,
+        threshold=0.0,
+        method="every row is answered positive",
+    )
+
+
+def not_certifiable(
+    recall: float, confidence: float, n_positives: int, misses: int
+) -> NotCertifiableError:
+    """The error for a recall that so many positives with so many misses do not prove."""
+    return NotCertifiableError(
+        recall,
+        confidence,
+        n_positives,
+        misses,
+        certifiable=float(lower_bound(n_positives - misses, n_positives, confidence)),
+        needed=trials_needed(recall, confidence, misses),
+    )
+
+
+@dataclass(frozen=True)
+class RecallChoice:
+    """What one target recall costs.
+
+    Attributes
+    ----------
+    certificate : of that recall, or of answering positive for every row where it is out of reach.
+    cost, cost_error : mean operation cost and its standard error.
+    """
+
+    certificate: RecallCertificate
+    cost: float
+    cost_error: float
+
+
+def recall_choices(
+    policy: Any, X: Any, y: ArrayLike, recalls: Sequence[float], confidence: float = 0.9
+) -> list[RecallChoice]:
+    """Mean operation cost of a fitted policy at several certified recalls, to choose one of them.
+
+    A recall chosen by looking at these rows must be certified on others: `calibrate` on the same
+    rows promises too much. To use them all the same, call both with the confidence
+    1 - (1 - wanted) / len(recalls).
+    """
+    choices = []
+    for recall in recalls:
+        trial = copy.copy(policy)
+        trial.on_uncertifiable = "always_positive"
+        trial.calibrate(X, y, target_recall=recall, confidence=confidence)
+        costs = operation_costs(trial.acquire(X), y, policy.costs or Costs())
+        error = float(costs.std(ddof=1) / np.sqrt(len(costs)))
+        choices.append(RecallChoice(trial.certificate_, float(costs.mean()), error))
+    return choices
+
+
+def plot_recall_choices(choices: Sequence[RecallChoice]) -> Any:
+    """Figure of the mean operation cost against the certified recall (extra `plot`)."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plot") from error
+    figure = Figure(figsize=(6.2, 4.0), layout="constrained")
+    axes = figure.subplots()
+    groups = {
+        "certified": [c for c in choices if not c.certificate.always_positive],
+        "not certifiable: every row answered positive": [
+            c for c in choices if c.certificate.always_positive
+        ],
+    }
+    for (label, members), color, face in zip(
+        groups.items(), ("#0072B2", "#D55E00"), ("#0072B2", "white"), strict=True
+    ):
+        if members:
+            axes.errorbar(
+                [100 * c.certificate.recall for c in members],
+                [c.cost for c in members],
+                yerr=[c.cost_error for c in members],
+                color=color,
+                marker="o",
+                markerfacecolor=face,
+                linestyle="-" if face == color else "none",
+                capsize=3,
+                label=label,
+            )
+    certificate = choices[0].certificate
+    axes.set_xlabel(
+        f"certified recall in %, at {_percent(certificate.confidence)} confidence "
+        f"({certificate.n_positives} positives)"
+    )
+    axes.set_ylabel("mean operation cost per row ± standard error")
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    return figure
+
+
+def _percent(share: float) -> str:
+    """Rounded down, so that no promise grows by printing it."""
+    return f"{np.floor(share * 1000 + 1e-9) / 10:g} %"
