@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Examples are drawn from a fixed seed, and a busy machine is not a failure.
+settings.register_profile("adacos", derandomize=True, deadline=None)
+settings.load_profile("adacos")
 
 _BESIDE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared"
 
