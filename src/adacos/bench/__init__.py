@@ -1,0 +1,30 @@
+"""The benchmark harness: configuration, methods, run, tables, figures, the paper's experiments.
+
+from adacos.bench import BenchConfig, asymmetric, register_method, run
+
+register_method("mine", lambda costs: MyClassifier(costs))
+config = BenchConfig(
+    datasets=("pima",), methods=("AdaCOS (group lasso)", "mine"),
+    settings=(asymmetric(100),), out="results",
+)
+result = run(config)
+"""
+
+from adacos.bench.configuration import BenchConfig
+from adacos.bench.registry import register_dataset, register_method
+from adacos.bench.run import RunResult, run
+from adacos.bench.settings import Setting, asymmetric, recall, symmetric
+from adacos.bench.tables import FoldTable
+
+__all__ = [
+    "BenchConfig",
+    "FoldTable",
+    "RunResult",
+    "Setting",
+    "asymmetric",
+    "recall",
+    "register_dataset",
+    "register_method",
+    "run",
+    "symmetric",
+]

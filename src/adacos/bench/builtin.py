@@ -1,0 +1,69 @@
+"""The methods and data sets of the paper, registered under the names of its tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adacos.bench.registry import Make, register_dataset, register_method
+from adacos.costs import Costs
+from adacos.datasets import load_heart, load_physionet2012, load_pima, load_wisconsin
+from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
+
+ADACOS, ADACOS_FORWARD = "AdaCOS (group lasso)", "AdaCOS (forward)"
+COS, COS_FORWARD = "COS (group lasso)", "COS (forward)"
+FULL_MODEL = "Full Model"
+OWN_METHODS = (ADACOS, COS, FULL_MODEL, ADACOS_FORWARD, COS_FORWARD)
+
+# Name in the tables, class, package it needs beyond the core, effort.
+_RIVALS: tuple[tuple[str, str, tuple[str, str] | None, float], ...] = (
+    ("Shim2018", "Shim2018Classifier", ("torch", "rivals"), 200.0),
+    ("AdaptGbrt", "AdaptGbrtClassifier", None, 200.0),
+    ("GreedyMiser", "GreedyMiserClassifier", None, 50.0),
+    ("DWSM", "DWSMClassifier", None, 50.0),
+    ("POMDP", "POMDPClassifier", None, 50.0),
+    ("CEGB", "CEGBClassifier", ("lightgbm", "rivals"), 50.0),
+    ("Optimal", "OptimalPolicyClassifier", None, 50.0),
+)
+
+PHYSIONET_OBTAIN = (
+    "Download set-a, set-b, set-c and their Outcomes files from "
+    "https://physionet.org/content/challenge-2012/1.0.0/, unpack them into one folder and pass "
+    "--data physionet=FOLDER (a ready CSV table also serves)."
+)
+
+
+def _rival(class_name: str) -> Make:
+    def make(costs: Costs) -> Any:
+        import adacos.rivals
+
+        return getattr(adacos.rivals, class_name)(costs=costs)
+
+    return make
+
+
+def register_builtin() -> None:
+    """Register everything the library brings along."""
+    shared: dict[str, Any] = {"family": "group lasso"}
+    register_method(ADACOS, lambda costs: AdaCOSClassifier(costs=costs), **shared)
+    register_method(COS, lambda costs: COSClassifier(costs=costs), **shared)
+    register_method(FULL_MODEL, lambda costs: FullModelClassifier(costs=costs), **shared)
+    shared = {"family": "forward", "effort": 10.0}
+    register_method(
+        ADACOS_FORWARD, lambda costs: AdaCOSClassifier(costs=costs, sequence="forward"), **shared
+    )
+    register_method(
+        COS_FORWARD, lambda costs: COSClassifier(costs=costs, sequence="forward"), **shared
+    )
+    for name, class_name, requires, effort in _RIVALS:
+        register_method(name, _rival(class_name), effort=effort, rival=True, requires=requires)
+    register_dataset("pima", lambda: load_pima(as_frame=False))
+    register_dataset("wisconsin", lambda: load_wisconsin(sample_code=True, as_frame=False))
+    register_dataset("heart", lambda: load_heart(as_frame=False))
+    register_dataset(
+        "physionet",
+        lambda path: load_physionet2012(path, as_frame=False),
+        obtain=PHYSIONET_OBTAIN,
+    )
+
+
+register_builtin()

@@ -1,0 +1,227 @@
+"""One method against the others, cell by cell and over all cells, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.bench.pairing import (
+    Interval,
+    fold_interval,
+    geometric_ratio_by_rows,
+    geometric_ratio_by_split,
+    row_differences,
+    row_interval,
+    row_means,
+)
+from adacos.bench.tables import Cell, cell_of
+from adacos.bench.units import Outcome
+
+Floats = NDArray[np.float64]
+
+PAPER, RANDOM = "paper", "random"
+
+
+@dataclass(frozen=True)
+class CellComparison:
+    """Difference first - second of the mean cost of one cell."""
+
+    splits: str
+    first: Cell
+    second: Cell
+    measure: str
+    means: tuple[float, float]
+    folds: Interval
+    rows: Interval
+    n_folds: int
+    n_rows: int
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether either interval contains no difference at all."""
+        return not (self.folds.excludes(0.0) and self.rows.excludes(0.0))
+
+
+@dataclass(frozen=True)
+class OverallComparison:
+    """Ratio first / second of geometric means over the cells of one setting."""
+
+    splits: str
+    first: str
+    second: str
+    setting: str
+    measure: str
+    n_cells: int
+    folds: Interval
+    rows: Interval
+
+
+class OutcomeIndex:
+    """Outcomes by cell, for the paper's folds and for the random splits."""
+
+    def __init__(self, outcomes: Iterable[Outcome]) -> None:
+        self._found: dict[tuple[str, Cell], list[Outcome]] = {}
+        for outcome in outcomes:
+            kind = PAPER if outcome.split == PAPER else RANDOM
+            self._found.setdefault((kind, cell_of(outcome)), []).append(outcome)
+
+    def kinds(self) -> list[str]:
+        """Which of the paper's folds and the random splits were run."""
+        return list(dict.fromkeys(kind for kind, _ in self._found))
+
+    def cells(self, kind: str) -> list[Cell]:
+        """Cells of the paper's folds or of the random splits."""
+        return [cell for of, cell in self._found if of == kind]
+
+    def outcomes(self, kind: str, cell: Cell) -> list[Outcome]:
+        """Outcomes of a cell by split and fold."""
+        return sorted(self._found[kind, cell], key=lambda o: (o.split, o.fold))
+
+    def has(self, kind: str, cell: Cell) -> bool:
+        """Whether a cell was run."""
+        return (kind, cell) in self._found
+
+
+def measure_of(setting: str) -> str:
+    """The cost that a setting is judged by."""
+    return "operation" if setting.startswith("recall") else "total"
+
+
+def compare_cells(index: OutcomeIndex, first: str, second: str) -> list[CellComparison]:
+    """Every cell in which both methods were run, with at least two folds."""
+    found = []
+    for kind in index.kinds():
+        for cell in index.cells(kind):
+            other = cell._replace(method=second)
+            if cell.method != first or not index.has(kind, other):
+                continue
+            a, b = index.outcomes(kind, cell), index.outcomes(kind, other)
+            if len(a) < 2 or len(a) != len(b):
+                continue
+            measure = measure_of(cell.setting)
+            by_fold = _fold_means(a, measure) - _fold_means(b, measure)
+            by_row = row_differences(a, b, measure)
+            found.append(
+                CellComparison(
+                    kind,
+                    cell,
+                    other,
+                    measure,
+                    (float(_fold_means(a, measure).mean()), float(_fold_means(b, measure).mean())),
+                    fold_interval(by_fold),
+                    row_interval(by_row),
+                    len(a),
+                    len(by_row),
+                )
+            )
+    return found
+
+
+def compare_overall(
+    index: OutcomeIndex,
+    first: str,
+    second: str,
+    setting: str,
+    *,
+    at_least: float = 10.0,
+    datasets: Sequence[str] | None = None,
+) -> list[OverallComparison]:
+    """Ratio of geometric means over data sets and false-positive costs from `at_least` on.
+
+    Cells in which a cost is not positive have no logarithm and are left out.
+    """
+    found = []
+    for kind in index.kinds():
+        logs: list[Floats] = []
+        rows: dict[tuple[str, ...], tuple[Floats, Floats]] = {}
+        for cell in index.cells(kind):
+            other = cell._replace(method=second)
+            wanted = (
+                cell.method == first
+                and cell.setting == setting
+                and cell.false_positive >= at_least
+                and (datasets is None or cell.dataset in datasets)
+                and index.has(kind, other)
+            )
+            if not wanted:
+                continue
+            a, b = index.outcomes(kind, cell), index.outcomes(kind, other)
+            measure = measure_of(setting)
+            fold_a, fold_b = _fold_means(a, measure), _fold_means(b, measure)
+            if len(a) != len(b) or len(a) < 2 or min(fold_a.min(), fold_b.min()) <= 0:
+                continue
+            logs.append(np.log(fold_a / fold_b))
+            row_a, row_b = row_means(a, measure), row_means(b, measure)
+            rows[cell.dataset, f"{cell.false_positive:g}"] = (
+                np.array([row_a[r] for r in row_a]),
+                np.array([row_b[r] for r in row_a]),
+            )
+        if logs and len({len(log) for log in logs}) == 1:
+            found.append(
+                OverallComparison(
+                    kind,
+                    first,
+                    second,
+                    setting,
+                    measure_of(setting),
+                    len(logs),
+                    geometric_ratio_by_split(np.mean(logs, axis=0)),
+                    geometric_ratio_by_rows(rows),
+                )
+            )
+    return found
+
+
+def comparison_records(comparisons: Iterable[CellComparison]) -> list[dict[str, Any]]:
+    """Cell comparisons as records of a table."""
+    return [
+        {
+            "splits": c.splits,
+            "dataset": c.first.dataset,
+            "setting": c.first.setting,
+            "false_positive_cost": c.first.false_positive,
+            "first": c.first.method,
+            "second": c.second.method,
+            "measure": f"{c.measure}_cost",
+            "mean_first": c.means[0],
+            "mean_second": c.means[1],
+            "difference": c.folds.estimate,
+            "folds_low": c.folds.low,
+            "folds_high": c.folds.high,
+            "rows_low": c.rows.low,
+            "rows_high": c.rows.high,
+            "n_folds": c.n_folds,
+            "n_rows": c.n_rows,
+            "noise": c.is_noise,
+        }
+        for c in comparisons
+    ]
+
+
+def overall_records(comparisons: Iterable[OverallComparison]) -> list[dict[str, Any]]:
+    """Overall comparisons as records of a table."""
+    return [
+        {
+            "splits": c.splits,
+            "setting": c.setting,
+            "first": c.first,
+            "second": c.second,
+            "measure": f"{c.measure}_cost",
+            "n_cells": c.n_cells,
+            "ratio": c.folds.estimate,
+            "folds_low": c.folds.low,
+            "folds_high": c.folds.high,
+            "rows_ratio": c.rows.estimate,
+            "rows_low": c.rows.low,
+            "rows_high": c.rows.high,
+        }
+        for c in comparisons
+    ]
+
+
+def _fold_means(outcomes: Sequence[Outcome], measure: str) -> Floats:
+    return np.array([getattr(outcome, measure).mean() for outcome in outcomes])

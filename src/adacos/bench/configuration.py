@@ -1,0 +1,207 @@
+"""What a benchmark runs, checked before anything is computed or written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import adacos.bench.builtin  # noqa: F401  (registers the methods and data sets of the paper)
+from adacos.bench.registry import REGISTRY, Method, Source
+from adacos.bench.settings import Setting, Split
+from adacos.costs import Costs
+from adacos.exceptions import AdacosError, InvalidInputError, MissingExtraError
+from adacos.validation import integer, real
+
+N_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class BenchConfig:
+    """Data sets × methods × settings × splits, and where the results go.
+
+    Parameters
+    ----------
+    datasets, methods : registered names. Names may be written as in the tables or in lower case
+        with hyphens ("adacos-group-lasso").
+    settings : see `adacos.bench.settings`.
+    out : folder of the results; created by the run, not here.
+    data : path of each data set that the user must bring.
+    folds : folds that are tested, of the five.
+    paper_folds : whether the paper's cross-validation is run.
+    splits : number of random cross-validations beside it.
+    seed : of the random cross-validations.
+    jobs : number of processes.
+    """
+
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    settings: tuple[Setting, ...]
+    out: Path
+    data: Mapping[str, Path] = field(default_factory=dict)
+    folds: tuple[int, ...] = tuple(range(N_FOLDS))
+    paper_folds: bool = True
+    splits: int = 0
+    seed: int = 0
+    jobs: int = 1
+
+    def __post_init__(self) -> None:
+        datasets = _resolve("datasets", self.datasets, REGISTRY.datasets)
+        methods = _resolve("methods", self.methods, REGISTRY.methods)
+        object.__setattr__(self, "datasets", datasets)
+        object.__setattr__(self, "methods", methods)
+        object.__setattr__(self, "out", Path(self.out))
+        object.__setattr__(self, "data", {name: Path(p) for name, p in self.data.items()})
+        _check_data(self.data, datasets)
+        for method in self.chosen_methods:
+            _check_method(method)
+        _check_settings(self.settings)
+        integer("splits", self.splits, at_least=0)
+        integer("seed", self.seed, at_least=0)
+        integer("jobs", self.jobs, at_least=1)
+        _check_folds(self.folds)
+        if not self.paper_folds and not self.splits:
+            raise InvalidInputError(
+                "splits", "must be at least 1 without the paper's folds", 0, "Pass splits=10, say."
+            )
+        _check_folder(self.out)
+
+    @property
+    def chosen_methods(self) -> tuple[Method, ...]:
+        """The methods named in the configuration."""
+        return tuple(REGISTRY.methods[name] for name in self.methods)
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The data sets named in the configuration."""
+        return tuple(REGISTRY.datasets[name] for name in self.datasets)
+
+    @property
+    def cross_validations(self) -> tuple[Split, ...]:
+        """The paper's cross-validation, then the random ones."""
+        first = (Split("paper", None),) if self.paper_folds else ()
+        # Seeds of neighbouring runs do not overlap.
+        return first + tuple(
+            Split(f"random-{k + 1}", self.seed * 1000 + k) for k in range(self.splits)
+        )
+
+
+def slug(name: str) -> str:
+    """A name in lower case with hyphens between its words, for files and command lines."""
+    return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
+
+
+def available_methods(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+    """Those of the methods that can be run here, and for the others why they cannot."""
+    usable: list[str] = []
+    absent: dict[str, str] = {}
+    for name in _resolve("methods", tuple(names), REGISTRY.methods):
+        try:
+            _check_method(REGISTRY.methods[name])
+            usable.append(name)
+        except (AdacosError, ImportError) as error:
+            absent[name] = str(error)
+    return usable, absent
+
+
+def _resolve(parameter: str, names: Any, known: Mapping[str, Any]) -> tuple[str, ...]:
+    """Registered names, each given in full or as a slug."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        names = (names,)
+    by_slug = {slug(name): name for name in known}
+    found: list[str] = []
+    for name in names:
+        full = name if name in known else by_slug.get(slug(str(name)))
+        if full is None:
+            raise InvalidInputError(
+                parameter, "must be registered", name, f"Known are: {', '.join(known)}."
+            )
+        if full in found:
+            raise InvalidInputError(
+                parameter, "must not be named twice", name, "Remove the duplicate."
+            )
+        found.append(full)
+    if not found:
+        raise InvalidInputError(
+            parameter, "must name at least one", "none", f"Known are: {', '.join(known)}."
+        )
+    return tuple(found)
+
+
+def _check_data(data: Mapping[str, Path], datasets: tuple[str, ...]) -> None:
+    for name, path in data.items():
+        if name not in datasets or REGISTRY.datasets[name].obtain is None:
+            brought = [n for n, s in REGISTRY.datasets.items() if s.obtain is not None]
+            raise InvalidInputError(
+                "data",
+                "must belong to a chosen data set that is read from a file",
+                name,
+                f"Such data sets are: {', '.join(brought)}; name it in datasets too.",
+            )
+        if not path.exists():
+            raise InvalidInputError(
+                f"data[{name!r}]", "must exist", str(path), str(REGISTRY.datasets[name].obtain)
+            )
+    for name in datasets:
+        obtain = REGISTRY.datasets[name].obtain
+        if obtain is not None and name not in data:
+            raise InvalidInputError("datasets", f"{name} needs its file", "no path", obtain)
+
+
+def _check_method(method: Method) -> None:
+    method.check_installed()
+    try:
+        policy = method.make(Costs())
+    except MissingExtraError:
+        raise
+    except Exception as error:
+        raise InvalidInputError(
+            "methods",
+            f"{method.name} must build an object from costs",
+            f"{type(error).__name__}: {error}",
+            "Correct the registered function or leave the method out.",
+        ) from error
+    if not (hasattr(policy, "fit") and hasattr(policy, "acquire")):
+        raise InvalidInputError(
+            "methods",
+            f"{method.name} must build an object with fit and acquire",
+            type(policy).__name__,
+            "Correct the registered function.",
+        )
+
+
+def _check_settings(settings: tuple[Setting, ...]) -> None:
+    keys = [setting.key for setting in settings]
+    if not keys or len(set(keys)) < len(keys):
+        raise InvalidInputError(
+            "settings", "must be at least one, each different", keys, "Remove the duplicates."
+        )
+    for setting in settings:
+        real("false_positive", setting.false_positive, above=0)
+        if setting.target_recall is not None:
+            real("target_recall", setting.target_recall, above=0, below=1)
+        setting.costs([1.0])  # Costs checks the matrix.
+
+
+def _check_folds(folds: tuple[int, ...]) -> None:
+    inside = all(isinstance(k, int) and 0 <= k < N_FOLDS for k in folds)
+    if not folds or not inside or len(set(folds)) < len(folds):
+        raise InvalidInputError(
+            "folds",
+            f"must be different numbers from 0 to {N_FOLDS - 1}",
+            folds,
+            "For example folds=(0, 1).",
+        )
+
+
+def _check_folder(out: Path) -> None:
+    """Refuse a folder that could not be written, without creating it."""
+    nearest = out.absolute()
+    while not nearest.exists():
+        nearest = nearest.parent
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise InvalidInputError(
+            "out", "must be a folder that can be written", str(out), "Choose another folder."
+        )

@@ -1,0 +1,278 @@
+"""The unit of work and of resuming: one fold of one data set, all settings of one method family.
+
+A unit's result is one file, written whole or not at all and named by a digest of everything it
+depends on, so that a run finds what an earlier run finished and never mistakes it for another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import time
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.bench.registry import Method
+from adacos.bench.settings import Setting, Split
+from adacos.datasets import Dataset, paper_folds
+from adacos.metrics import operation_costs, total_costs
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# Parts of the package that cannot change what a method decides.
+_NOT_METHODS = ("bench", "cli", "service", "batch.py", "demo.py")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One fold of one data set for methods that share their fit."""
+
+    dataset: str
+    split: Split
+    fold: int
+    methods: tuple[Method, ...]
+    settings: tuple[Setting, ...]
+    effort: float
+    seed: int
+    digest: str
+
+    @property
+    def title(self) -> str:
+        """For messages."""
+        names = ", ".join(method.name for method in self.methods)
+        return f"{self.dataset}, {self.split.name} fold {self.fold}, {names}"
+
+    @property
+    def file_name(self) -> str:
+        """Name of the result's file."""
+        return f"{self.dataset}-{self.split.name}-{self.fold}-{self.digest[:20]}.npz"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one method did with the test rows of one fold in one setting.
+
+    Attributes
+    ----------
+    rows : position of each test row in the data set.
+    y, label : true class and answer, as 0 and 1.
+    probability : P(class 1) at the stop.
+    cost : covariate cost paid.
+    acquired : number of covariates acquired.
+    """
+
+    dataset: str
+    split: str
+    fold: int
+    method: str
+    setting: Setting
+    rows: Ints
+    y: Ints
+    label: Ints
+    probability: Floats
+    cost: Floats
+    acquired: Ints
+
+    @property
+    def total(self) -> Floats:
+        """Total cost of each row; NaN in a setting without a false-negative cost."""
+        if self.setting.misclassification is None:
+            return np.full(len(self.y), np.nan)
+        return total_costs(self, self.y, self.setting.costs([]))
+
+    @property
+    def operation(self) -> Floats:
+        """Operation cost of each row: covariate cost, and the cost of a false positive."""
+        return operation_costs(self, self.y, self.setting.costs([]))
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Time one method of a unit took, over all settings."""
+
+    fit: float
+    acquire: float
+
+
+def make_unit(
+    dataset: str,
+    table: Dataset,
+    split: Split,
+    fold: int,
+    methods: tuple[Method, ...],
+    settings: tuple[Setting, ...],
+) -> Unit:
+    """The unit with its seed, and the digest of all that its result depends on."""
+    rows, covariates = np.shape(table.X)
+    place = [dataset, split.name, split.seed, fold]
+    seed = int.from_bytes(hashlib.sha256(json.dumps(place).encode()).digest()[:4], "big") >> 1
+    content = [
+        *place,
+        _table_digest(table),
+        _library_digest(),
+        [method.name for method in methods],
+        [setting.as_json() for setting in settings],
+    ]
+    effort = rows * covariates**2 * max(method.effort for method in methods)
+    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    return Unit(dataset, split, fold, methods, settings, effort, seed, digest)
+
+
+def run_unit(unit: Unit, table: Dataset, folder: Path) -> None:
+    """Fit and acquire for every method and setting of a unit, and write the result."""
+    random.seed(unit.seed)
+    np.random.seed(unit.seed)  # noqa: NPY002  (for registered methods that draw from it)
+    tested = fold_of_rows(table, unit.split)
+    rows = np.flatnonzero(tested == unit.fold)
+    train = np.flatnonzero(tested != unit.fold)
+    classes = np.unique(table.y)
+    prices: dict[str, float] | list[float] = table.prices
+    if isinstance(table.X, np.ndarray):
+        prices = list(table.prices.values())
+    answers: dict[str, list[Any]] = {"label": [], "probability": [], "cost": [], "acquired": []}
+    keys: list[tuple[str, int]] = []
+    seconds: dict[str, list[float]] = {}
+    leader: Any = None
+    X_train, X_test = _take(table.X, train), _take(table.X, rows)
+    for method in unit.methods:
+        spent = seconds.setdefault(method.name, [0.0, 0.0])
+        for number, setting in enumerate(unit.settings):
+            if not method.supports(setting):
+                continue
+            policy = method.build(setting.costs(prices), setting, unit.seed)
+            start = time.perf_counter()
+            if leader is not None and hasattr(policy, "from_model"):
+                policy.from_model(leader)
+            else:
+                policy.fit(X_train, table.y[train])
+                leader = policy
+            fitted = time.perf_counter()
+            result = policy.acquire(X_test)
+            spent[0] += fitted - start
+            spent[1] += time.perf_counter() - fitted
+            answers["label"].append(np.searchsorted(classes, result.label).astype(np.int8))
+            answers["probability"].append(np.asarray(result.probability, dtype=np.float64))
+            answers["cost"].append(np.asarray(result.cost, dtype=np.float64))
+            answers["acquired"].append(np.asarray(result.acquired).sum(axis=1).astype(np.int16))
+            keys.append((method.name, number))
+    arrays: dict[str, Any] = {
+        name: np.stack(parts) if parts else np.empty((0, len(rows)))
+        for name, parts in answers.items()
+    }
+    arrays |= {
+        "rows": rows,
+        "y": np.searchsorted(classes, table.y[rows]),
+        "about": np.array(json.dumps({"keys": keys, "seconds": seconds})),
+    }
+    _write(folder / unit.file_name, arrays)
+
+
+def read_unit(unit: Unit, folder: Path) -> tuple[list[Outcome], dict[str, Seconds]]:
+    """The outcomes of a finished unit and the time its methods took."""
+    with np.load(folder / unit.file_name, allow_pickle=False) as file:
+        stored = {name: file[name] for name in file.files}
+    about = json.loads(str(stored["about"]))
+    outcomes = [
+        Outcome(
+            unit.dataset,
+            unit.split.name,
+            unit.fold,
+            method,
+            unit.settings[number],
+            stored["rows"].astype(np.int64),
+            stored["y"].astype(np.int64),
+            stored["label"][i].astype(np.int64),
+            stored["probability"][i],
+            stored["cost"][i],
+            stored["acquired"][i].astype(np.int64),
+        )
+        for i, (method, number) in enumerate(about["keys"])
+    ]
+    return outcomes, {name: Seconds(*spent) for name, spent in about["seconds"].items()}
+
+
+def is_finished(unit: Unit, folder: Path) -> bool:
+    """Whether the result of a unit is there and whole."""
+    try:
+        read_unit(unit, folder)
+    except (OSError, ValueError, KeyError, EOFError):
+        return False
+    return True
+
+
+def fold_of_rows(table: Dataset, split: Split) -> Ints:
+    """Fold in which each row is tested, or -1: only complete rows are tested."""
+    gaps = np.where(_missing(table.X), np.nan, 0.0)
+    if split.seed is None:
+        return paper_folds(gaps, table.y)
+    return paper_folds(gaps, table.y, seed=split.seed)
+
+
+def _write(path: Path, arrays: dict[str, Any]) -> None:
+    temporary = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            np.savez_compressed(file, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _missing(X: Any) -> NDArray[np.bool_]:
+    """Mask of unknown values of an array or a data frame."""
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f":
+        return np.isnan(X)
+    import narwhals as nw
+
+    frame = nw.from_native(X, eager_only=True)
+    columns = []
+    for name in frame.columns:
+        column = frame[name]
+        gap = column.is_null().to_numpy()
+        if column.dtype.is_float():
+            gap = gap | np.isnan(column.fill_null(0.0).to_numpy())
+        columns.append(gap)
+    return np.column_stack(columns)
+
+
+def _take(X: Any, rows: Ints) -> Any:
+    if isinstance(X, np.ndarray):
+        return X[rows]
+    import narwhals as nw
+
+    return nw.from_native(X, eager_only=True)[rows.tolist()].to_native()
+
+
+def _table_digest(table: Dataset) -> str:
+    """Digest of the rows, classes and covariate costs of a data set."""
+    if isinstance(table.X, np.ndarray) and table.X.dtype.kind in "fiub":
+        content = np.ascontiguousarray(table.X).tobytes()
+    else:
+        import narwhals as nw
+
+        content = repr(nw.from_native(table.X, eager_only=True).rows()).encode()
+    digest = hashlib.sha256(content)
+    digest.update(repr((list(map(str, table.y)), sorted(table.prices.items()))).encode())
+    return digest.hexdigest()
+
+
+@cache
+def _library_digest() -> str:
+    """Digest of the code that decides, so that results of other code are not reused."""
+    digest = hashlib.sha256()
+    root = Path(str(resources.files("adacos")))
+    for path in sorted(root.rglob("*.py")):
+        if path.relative_to(root).parts[0] not in _NOT_METHODS:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
