@@ -8,12 +8,15 @@ values r of A = S_i by Bayesian linear regression:
 
 Because z is linear in the basis columns, one factorisation of the Gram matrix of [1, r] gives the
 regression of *every* basis column outside A and so, through the coefficients of each model j, all
-pairs (i, j) of one i. No label enters, so unlabelled rows can be added to the Gram matrix.
+pairs (i, j) of one i. Everything is read off one Gram matrix, that of [1, r, basis columns], for
+any A. No label enters, so unlabelled rows can be added to it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +30,10 @@ PRIOR_PRECISION = 1.0
 PRIOR_DEGREES = 1.0
 
 
+# Rows whose joint columns are held in memory at once.
+_BLOCK = 16384
+
+
 @dataclass(frozen=True)
 class ConditionalDensity:
     """Moments of z given x_A for one A = S_i and every later set j.
@@ -36,14 +43,16 @@ class ConditionalDensity:
     regressors : encoded columns that belong to A.
     weights : regression weights of z on [1, r], one column per later set.
     inverse : inverse of the (prior-augmented) Gram matrix of [1, r].
-    covariance : per later set, covariance of the contributions of its covariates outside A, in
-        order of acquisition, before the factor for the uncertainty of the weights.
+    variance : per later set, variance of z before the factor for the uncertainty of the weights.
+    covariance : the same by covariate: per later set, covariance of the contributions of its
+        covariates outside A, in order of acquisition.
     """
 
     regressors: Ints
     weights: Floats
     inverse: Floats
-    covariance: tuple[Floats, ...]
+    variance: Floats
+    covariance: Sequence[Floats]
 
     def moments(self, r: Floats, available: Bools | None = None) -> tuple[Floats, Floats]:
         """Mean and standard deviation of z for each row and later set.
@@ -56,8 +65,7 @@ class ConditionalDensity:
         mean = design @ self.weights
         inflation = 1.0 + np.einsum("ij,ij->i", design @ self.inverse, design)
         if available is None:
-            variance = np.array([matrix.sum() for matrix in self.covariance])
-            return mean, np.sqrt(np.maximum(variance, 0.0) * inflation[:, None])
+            return mean, np.sqrt(np.maximum(self.variance, 0.0) * inflation[:, None])
         variance = np.empty_like(mean)
         for j, matrix in enumerate(self.covariance):
             seen = available[:, : len(matrix)].astype(np.float64)
@@ -65,64 +73,120 @@ class ConditionalDensity:
         return mean, np.sqrt(np.maximum(variance, 0.0) * inflation[:, None])
 
 
+def moment_matrix(values: Floats, columns: Floats) -> Floats:
+    """Gram matrix of [1, values, columns] over the rows: all that the densities need of the data.
+
+    Parameters
+    ----------
+    values : standardised encoded values (rows, encoded columns), complete.
+    columns : centred basis columns (rows, basis columns).
+    """
+    size = 1 + values.shape[1] + columns.shape[1]
+    gram = np.zeros((size, size))
+    for first in range(0, len(values), _BLOCK):
+        rows = slice(first, first + _BLOCK)
+        ones = np.ones(len(values[rows]))
+        joint = np.column_stack([ones, values[rows], columns[rows]])
+        gram += joint.T @ joint
+    return gram
+
+
 def fit_densities(
-    values: Floats,
-    source: Ints,
-    columns: Floats,
-    group: Ints,
-    coefs: Floats,
-    order: Ints,
-    sizes: Ints,
+    gram: Floats, source: Ints, group: Ints, coefs: Floats, order: Ints, sizes: Ints
 ) -> list[ConditionalDensity]:
     """Densities for every set but the last.
 
     Parameters
     ----------
-    values : standardised encoded values (rows, encoded columns), complete.
+    gram : the `moment_matrix`.
     source : covariate of each encoded column.
-    columns : centred basis columns (rows, basis columns).
     group : covariate of each basis column.
     coefs : coefficients of the model of each set (sets, basis columns).
     order : covariates in order of acquisition.
     sizes : number of covariates in each set.
     """
-    n, n_values = values.shape
-    joint = np.column_stack([np.ones(n), values, columns])
-    gram = joint.T @ joint
+    densities = [
+        density_at(gram, source, group, coefs, order, sizes, i) for i in range(len(sizes) - 1)
+    ]
+    return [replace(density, covariance=tuple(density.covariance)) for density in densities]
+
+
+def density_at(
+    gram: Floats, source: Ints, group: Ints, coefs: Floats, order: Ints, sizes: Ints, i: int
+) -> ConditionalDensity:
+    """Density of the i-th set; parameters as for `fit_densities`.
+
+    The covariances by covariate are computed when they are asked for.
+    """
+    size = int(sizes[i])
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
-    by_rank = np.argsort(rank[group], kind="stable")
-    column_rank = rank[group][by_rank]
-    column_at = 1 + n_values + by_rank
-    center = gram[0, column_at] / n
-    marginal = gram[np.ix_(column_at, column_at)] / n - np.outer(center, center)
-    densities = []
-    for i, size in enumerate(sizes[:-1]):
-        regressors = np.flatnonzero(rank[source] < size)
-        inside = np.append(0, 1 + regressors)
-        outside = column_rank >= size
-        prior = np.diag(np.append(0.0, np.full(len(regressors), PRIOR_PRECISION)))
-        factor = cho_factor(gram[np.ix_(inside, inside)] + prior)
-        cross = gram[np.ix_(inside, column_at[outside])]
-        solved = cho_solve(factor, cross)
-        rest = gram[np.ix_(column_at[outside], column_at[outside])] - cross.T @ solved
-        posterior = (rest + PRIOR_DEGREES * marginal[np.ix_(outside, outside)]) / max(
-            n + PRIOR_DEGREES - 2.0, 1.0
-        )
-        later = coefs[i + 1 :][:, by_rank][:, outside]
-        starts = np.searchsorted(column_rank[outside], np.arange(size, len(order)))
-        densities.append(
-            ConditionalDensity(
-                regressors=regressors,
-                weights=solved @ later.T,
-                inverse=cho_solve(factor, np.eye(len(inside))),
-                covariance=tuple(
-                    _by_covariate(posterior, beta, starts)[: s - size, : s - size]
-                    for beta, s in zip(later, sizes[i + 1 :], strict=True)
-                ),
-            )
-        )
-    return densities
+    regressors = np.flatnonzero(rank[source] < size)
+    columns = np.argsort(rank[group], kind="stable")
+    column_rank = rank[group][columns]
+    columns, column_rank = columns[column_rank >= size], column_rank[column_rank >= size]
+    beta = coefs[i + 1 :][:, columns]
+    regression = regress(gram, regressors, 1 + len(source) + columns)
+    starts = np.searchsorted(column_rank, np.arange(size, len(order)))
+    covariance = _Covariances(regression.covariance, beta, starts, sizes[i + 1 :] - size)
+    return ConditionalDensity(
+        regressors=regressors,
+        weights=regression.weights @ beta.T,
+        inverse=regression.inverse,
+        variance=np.einsum("ij,ij->i", beta @ regression.covariance, beta),
+        covariance=covariance,
+    )
+
+
+class Regression(NamedTuple):
+    """Several columns regressed on [1, r]: weights, and the covariance of what is left over.
+
+    `inverse` is that of the prior-augmented Gram matrix of [1, r].
+    """
+
+    weights: Floats
+    inverse: Floats
+    covariance: Floats
+
+
+def regress(gram: Floats, regressors: Ints, columns: Ints) -> Regression:
+    """Bayesian linear regression of rows `columns` of the moment matrix on [1, r].
+
+    `regressors` counts encoded columns, whose rows in the moment matrix follow that of the 1.
+    """
+    n = float(gram[0, 0])
+    inside = np.append(0, 1 + regressors)
+    prior = np.append(0.0, np.full(len(regressors), PRIOR_PRECISION))
+    factor = cho_factor(gram[np.ix_(inside, inside)] + np.diag(prior))
+    cross = gram[np.ix_(inside, columns)]
+    weights = cho_solve(factor, cross)
+    own = gram[np.ix_(columns, columns)]
+    center = gram[0, columns] / n
+    marginal = own / n - np.outer(center, center)
+    covariance = (own - cross.T @ weights + PRIOR_DEGREES * marginal) / max(
+        n + PRIOR_DEGREES - 2.0, 1.0
+    )
+    return Regression(weights, cho_solve(factor, np.eye(len(inside))), covariance)
+
+
+class _Covariances(Sequence[Floats]):
+    """Per later set, covariance of the contributions of its covariates; computed on access."""
+
+    def __init__(self, columns: Floats, coefs: Floats, starts: Ints, sizes: Ints) -> None:
+        self._columns, self._coefs, self._starts, self._sizes = columns, coefs, starts, sizes
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    @overload
+    def __getitem__(self, j: int) -> Floats: ...
+    @overload
+    def __getitem__(self, j: slice) -> Sequence[Floats]: ...
+    def __getitem__(self, j: int | slice) -> Floats | Sequence[Floats]:
+        if isinstance(j, slice):
+            return [self[number] for number in range(*j.indices(len(self)))]
+        size = self._sizes[j]
+        return _by_covariate(self._columns, self._coefs[j], self._starts)[:size, :size]
 
 
 def _by_covariate(matrix: Floats, beta: Floats, starts: Ints) -> Floats:

@@ -59,11 +59,12 @@ def fit_additive(
     families: tuple[str, ...] = FAMILIES["auto"],
     strengths: Floats | None = None,
     start: AdditiveFit | None = None,
+    tolerance: float = 1e-9,
 ) -> AdditiveFit:
     """Fit the model of these covariates on `columns` = basis.transform(training rows).
 
-    The strengths are found by leave-out log-likelihood over `fold` unless they are given. `start`
-    is the model of a similar set.
+    The strengths are found by leave-out log-likelihood over `fold` unless they are given; to these
+    the tolerance of `newton` applies. `start` is the model of a similar set.
     """
     inside = np.isin(basis.group, covariates)
     terms = np.flatnonzero(np.isin(basis.term_group, covariates))
@@ -71,11 +72,13 @@ def fit_additive(
     renumbered[terms] = np.arange(len(terms))
     design = np.column_stack([np.ones(len(y)), columns[:, inside]])
     term = np.append(-1, renumbered[basis.term[inside]])
+    begin = None if start is None else np.append(start.intercept, start.coef[inside])
     if strengths is not None or len(terms) == 0:
         given = np.empty(0) if strengths is None else strengths[terms]
-        fit = fixed_strengths(design, y, weight, fold, term, given)
+        fit = fixed_strengths(
+            design, y, weight, fold, term, given, start=begin, tolerance=tolerance
+        )
     else:
-        begin = None if start is None else np.append(start.intercept, start.coef[inside])
         fit = blend_strengths(
             design, y, weight, fold, term, basis.linear[terms], families=families, start=begin
         )

@@ -42,6 +42,8 @@ _CLASSES = {
     "SetSequence": "adacos.sequences",
     "TableEncoder": "adacos.preprocessing",
 }
+# Training rows that a policy keeps in memory only.
+_TRANSIENT = {"_set_fits"}
 # zip members carry a date; a fixed one makes equal models equal files.
 _DATE = (2020, 1, 1, 0, 0, 0)
 
@@ -131,7 +133,8 @@ def _describe(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
             name,
             "Replace the parameter by a plain value.",
         )
-    return {"object": name, "state": {k: _describe(v, arrays) for k, v in vars(value).items()}}
+    state = {k: v for k, v in vars(value).items() if k not in _TRANSIENT}
+    return {"object": name, "state": {k: _describe(v, arrays) for k, v in state.items()}}
 
 
 def _rebuild(node: Any, members: dict[str, bytes]) -> Any:

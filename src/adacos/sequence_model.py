@@ -7,21 +7,20 @@ serves any of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.basis import AdditiveBasis, fit_basis
+from adacos.basis import AdditiveBasis
 from adacos.costs import CostTable
-from adacos.density import ConditionalDensity, fit_densities
-from adacos.gam import FAMILIES, AdditiveFit, fit_additive
+from adacos.density import ConditionalDensity, fit_densities, moment_matrix
+from adacos.gam import AdditiveFit
 from adacos.kernels.bayes_risk import label_of
-from adacos.kernels.gaussian import conditional_mean, covariance_with_missing
-from adacos.kernels.strengths import stratified_folds
-from adacos.policy import TrainingTable
-from adacos.preprocessing import TableEncoder
-from adacos.sequences import SetSequence, group_lasso_sequence
+from adacos.kernels.gaussian import conditional_mean
+from adacos.sequences import SetSequence, forward_sequence, group_lasso_sequence
+from adacos.set_fits import SetFits
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -39,6 +38,7 @@ class SequenceModel:
     sequence : the sets.
     intercepts, coefs : model of each set on the basis columns, shapes (q,) and (q, columns).
     densities : one per set but the last.
+    moments : Gram matrix of [1, standardised values, basis columns], for sets off the sequence.
     y : training labels.
     leave_out_log_odds : (rows, q) log-odds of the training rows by models that did not see them.
     """
@@ -49,7 +49,8 @@ class SequenceModel:
     sequence: SetSequence
     intercepts: Floats
     coefs: Floats
-    densities: tuple[ConditionalDensity, ...]
+    densities: Sequence[ConditionalDensity]
+    moments: Floats
     y: Floats
     leave_out_log_odds: Floats
 
@@ -97,59 +98,36 @@ class SequenceModel:
         return result
 
 
-def fit_sequence_model(
-    training: TrainingTable,
-    encoder: TableEncoder,
-    *,
-    n_splines: int,
-    strengths: str,
-    cv: int,
-    random_state: int,
-    unlabeled: Floats | None = None,
-) -> SequenceModel:
-    """Learn the sequence, the models and the densities."""
-    encoded, y = training.encoded, training.y
-    weight = np.ones(len(y))
-    every = encoded if unlabeled is None else np.vstack([encoded, unlabeled])
-    mean, covariance = covariance_with_missing(every)
-    complete = conditional_mean(every, ~np.isnan(every), mean, covariance)
-    labelled = complete[: len(y)]
-    basis = fit_basis(labelled, weight, encoder.source, encoder.kinds, n_splines)
-    sequence = group_lasso_sequence(basis, labelled, y, weight, training.costs.covariates)
-    columns = basis.transform(complete)
-    fold = stratified_folds(encoded, y, cv, random_state)
-    fits: list[AdditiveFit] = []
-    for i in range(len(sequence)):
-        fits.append(
-            fit_additive(
-                columns[: len(y)],
-                basis,
-                sequence.set(i),
-                y,
-                weight,
-                fold,
-                families=FAMILIES[strengths],
-                start=fits[-1] if fits else None,
-            )
-        )
-    coefs = np.stack([fit.coef for fit in fits])
-    densities = fit_densities(
-        (complete - basis.mean) / basis.scale,
-        basis.source,
-        columns,
-        basis.group,
-        coefs,
-        sequence.order,
-        sequence.sizes,
-    )
+def build_sequence_model(fits: SetFits, costs: CostTable, sequence: str) -> SequenceModel:
+    """Find the sequence, fit the models of its sets and the densities.
+
+    `sequence` is "group_lasso", "forward", or "both": whichever holds the set with the lower
+    expected total cost.
+    """
+    if sequence == "both":
+        built = [build_sequence_model(fits, costs, kind) for kind in ("group_lasso", "forward")]
+        return min(built, key=lambda model: float(model.expected_costs(costs).min()))
+    if sequence == "forward":
+        sets = forward_sequence(costs, fits.y, fits.screen)
+    else:
+        labelled = fits.complete[: len(fits.y)]
+        sets = group_lasso_sequence(fits.basis, labelled, fits.y, fits.weight, costs.covariates)
+    models: list[AdditiveFit] = []
+    for i in range(len(sets)):
+        models.append(fits.fit(sets.set(i), models[-1] if models else None))
+    basis = fits.basis
+    coefs = np.stack([model.coef for model in models])
+    moments = moment_matrix((fits.complete - basis.mean) / basis.scale, fits.columns)
+    densities = fit_densities(moments, basis.source, basis.group, coefs, sets.order, sets.sizes)
     return SequenceModel(
         basis=basis,
-        mean=mean,
-        covariance=covariance,
-        sequence=sequence,
-        intercepts=np.array([fit.intercept for fit in fits]),
+        mean=fits.mean,
+        covariance=fits.covariance,
+        sequence=sets,
+        intercepts=np.array([model.intercept for model in models]),
         coefs=coefs,
         densities=tuple(densities),
-        y=y,
-        leave_out_log_odds=np.stack([fit.leave_out_log_odds for fit in fits], axis=1),
+        moments=moments,
+        y=fits.y,
+        leave_out_log_odds=np.stack([model.leave_out_log_odds for model in models], axis=1),
     )

@@ -35,10 +35,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 # From wiggly to straight and from loose to tight; the blend fills the gaps of the coarse grid.
-SMOOTHNESS_GRID = (1.0, 30.0, 1000.0)
-RIDGE_GRID = (0.1, 1.0, 10.0, 100.0)
+SMOOTHNESS_GRID = (1.0, 30.0, 1e4)
+RIDGE_GRID = (0.3, 3.0, 30.0, 100.0)
 # The candidate in the middle, from which all others start.
-CENTER = (30.0, 1.0)
+CENTER = (30.0, 3.0)
 
 
 class Blend(NamedTuple):
@@ -74,6 +74,11 @@ def stratified_folds(X: Floats, y: Floats, n_folds: int, seed: int) -> Ints:
     return fold
 
 
+def central_strengths(linear: NDArray[np.bool_]) -> Floats:
+    """Strengths of the candidate in the middle, for terms that are linear or wiggly parts."""
+    return np.where(linear, CENTER[1], CENTER[0])
+
+
 def row_loss(log_odds: Floats, y: Floats) -> Floats:
     """Negative log-likelihood of each row; `log_odds` may have one column per candidate."""
     labels = y if log_odds.ndim == 1 else y[:, None]
@@ -81,11 +86,19 @@ def row_loss(log_odds: Floats, y: Floats) -> Floats:
 
 
 def fixed_strengths(
-    design: Floats, y: Floats, weight: Floats, fold: Ints, term: Ints, strengths: Floats
+    design: Floats,
+    y: Floats,
+    weight: Floats,
+    fold: Ints,
+    term: Ints,
+    strengths: Floats,
+    *,
+    start: Floats | None = None,
+    tolerance: float = 1e-9,
 ) -> Blend:
     """Fit at given strengths, with the leave-out log-odds of true refits."""
     penalty = _penalty(term, strengths)
-    fit = newton(design, y, weight, penalty)
+    fit = newton(design, y, weight, penalty, start, tolerance=tolerance)
     grams = fold_grams(design, curvature(fit.log_odds, weight), fold, int(fold.max()) + 1)
     _, held_out = fit_folds(design, y, weight, fold, penalty[:, None], fit.coef, grams)
     loss = float(weight @ row_loss(held_out[:, 0], y))
@@ -109,7 +122,7 @@ def blend_strengths(
     is a linear part (ridge) or a wiggly part (smoothness). `start` is a coefficient vector.
     """
     n_folds = int(fold.max()) + 1
-    center = np.where(linear, CENTER[1], CENTER[0])
+    center = central_strengths(linear)
     fit = newton(design, y, weight, _penalty(term, center), start, tolerance=1e-6)
     grams = fold_grams(design, curvature(fit.log_odds, weight), fold, n_folds)
     strengths = np.empty((len(linear), 0))

@@ -27,7 +27,8 @@ from adacos.recall import (
     recall_threshold,
     threshold_sequence,
 )
-from adacos.sequence_model import SequenceModel, fit_sequence_model
+from adacos.sequence_model import SequenceModel, build_sequence_model
+from adacos.set_fits import SetFits, prepare
 from adacos.validation import choice, integer, real
 
 Floats = NDArray[np.float64]
@@ -45,6 +46,9 @@ class SequencePolicy(BasePolicy):
     ----------
     costs : covariate and misclassification costs; None makes every covariate free and both
         errors cost 1.
+    sequence : how the sets are found: "group_lasso" (order of entry into a cost-weighted group
+        lasso), "forward" (greedy by leave-out total cost; needs both misclassification costs) or
+        "both", whichever holds the set with the lower expected total cost.
     n_splines : B-splines per numeric covariate.
     strengths : penalties to choose from, see `LogisticGAM`.
     cv : number of folds behind the leave-out probabilities.
@@ -55,6 +59,7 @@ class SequencePolicy(BasePolicy):
     recall_confidence : confidence with which the target recall is to hold for new rows. `fit` then
         sets `calibration_fraction` of each class aside, learns from the rest and calls `calibrate`.
     calibration_fraction : share of the rows set aside for that.
+    n_jobs : fits of one step of forward selection that run at the same time.
     on_uncertifiable : what to do when the calibration rows do not prove the target recall:
         "error", or "always_positive" to answer positive for every row and acquire nothing.
 
@@ -72,10 +77,14 @@ class SequencePolicy(BasePolicy):
     always_positive_ : whether every row is answered positive for want of a certificate.
     """
 
+    # Training rows, kept where the sequence depends on the costs; never saved.
+    _set_fits: SetFits | None = None
+
     def __init__(
         self,
         costs: Costs | None = None,
         *,
+        sequence: str = "group_lasso",
         n_splines: int = 10,
         strengths: str = "auto",
         cv: int = 10,
@@ -84,8 +93,10 @@ class SequencePolicy(BasePolicy):
         recall_confidence: float | None = None,
         calibration_fraction: float = 0.4,
         on_uncertifiable: str = "error",
+        n_jobs: int | None = None,
     ) -> None:
         self.costs = costs
+        self.sequence = sequence
         self.n_splines = n_splines
         self.strengths = strengths
         self.cv = cv
@@ -94,6 +105,7 @@ class SequencePolicy(BasePolicy):
         self.recall_confidence = recall_confidence
         self.calibration_fraction = calibration_fraction
         self.on_uncertifiable = on_uncertifiable
+        self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, X_unlabeled: Any = None) -> Self:
         """Learn the set sequence, the models and the conditional densities.
@@ -105,6 +117,7 @@ class SequencePolicy(BasePolicy):
         integer("cv", self.cv, at_least=2)
         integer("random_state", self.random_state, at_least=0)
         choice("strengths", self.strengths, tuple(FAMILIES))
+        self._check_sequence()
         self._check_recall_parameters()
         held_out = None
         if self.recall_confidence is not None:
@@ -113,25 +126,29 @@ class SequencePolicy(BasePolicy):
         unlabeled = None
         if X_unlabeled is not None:
             unlabeled = self.encoder_.transform(validate_table(self, X_unlabeled, reset=False))
-        self._finish_fit(
-            fit_sequence_model(
-                training,
-                self.encoder_,
-                n_splines=self.n_splines,
-                strengths=self.strengths,
-                cv=self.cv,
-                random_state=self.random_state,
-                unlabeled=unlabeled,
-            )
+        fits = prepare(
+            training.encoded,
+            training.y,
+            self.encoder_,
+            n_splines=self.n_splines,
+            families=FAMILIES[self.strengths],
+            cv=self.cv,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            unlabeled=unlabeled,
         )
+        self._set_fits = None if self.sequence == "group_lasso" else fits
+        self._finish_fit(build_sequence_model(fits, self.cost_table_, self.sequence))
         return self if held_out is None else self.calibrate(*held_out)
 
     def from_model(self, fitted: SequencePolicy) -> Self:
         """Become fitted with the sequence model of another fitted policy.
 
         Policies that differ only in misclassification costs, in target recall, or in kind, share
-        one fit this way.
+        one fit this way. With a forward sequence, which depends on the misclassification costs, it
+        is the models of the sets that are shared: the sequence is found anew for these costs.
         """
+        self._check_sequence()
         self._check_recall_parameters()
         if self.recall_confidence is not None:
             raise InvalidInputError(
@@ -145,8 +162,30 @@ class SequencePolicy(BasePolicy):
         if hasattr(fitted, "feature_names_in_"):
             self.feature_names_in_ = fitted.feature_names_in_
         self.cost_table_ = (self.costs or Costs()).bind(fitted.encoder_.names)
-        self._finish_fit(fitted.model_)
+        model = fitted.model_
+        self._set_fits = None
+        if self.sequence != "group_lasso":
+            self._set_fits = fitted._set_fits
+            if self._set_fits is None:
+                raise InvalidInputError(
+                    "fitted",
+                    f"must be fitted in this process with sequence={self.sequence!r}",
+                    "a policy without its training rows",
+                    "Fit this policy, or share with one fitted by forward selection.",
+                )
+            model = build_sequence_model(self._set_fits, self.cost_table_, self.sequence)
+        self._finish_fit(model)
         return self
+
+    def _check_sequence(self) -> None:
+        choice("sequence", self.sequence, ("group_lasso", "forward", "both"))
+        if self.sequence != "group_lasso" and self.target_recall is not None:
+            raise InvalidInputError(
+                "sequence",
+                "must be 'group_lasso' with a target recall",
+                self.sequence,
+                "Forward selection needs the false-negative cost, which a target recall replaces.",
+            )
 
     def calibrate(
         self, X: Any, y: Any, *, target_recall: float | None = None, confidence: float | None = None

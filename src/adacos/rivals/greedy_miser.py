@@ -1,0 +1,276 @@
+"""GreedyMiser (Xu, Weinberger, Chapelle 2012): boosted trees that pay for new covariates.
+
+Tree t is grown on the gradient of the loss at the score so far, with λ c_f added to the impurity
+of a split on a covariate that no earlier split uses. A row acquires the covariates on the paths it
+takes through all trees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from adacos.costs import Costs, CostTable
+from adacos.kernels.bayes_risk import label_of
+from adacos.kernels.strengths import stratified_folds
+from adacos.policy import AcquisitionResult, BasePolicy, TrainingTable, finish
+from adacos.rivals.calibration import (
+    class_weights,
+    fit_calibration,
+    held_out_log_odds,
+    mean_total_cost,
+)
+from adacos.rivals.trees import NEVER, Bins, Forest, best_stumps, cut, grow_tree, order_of, plant
+from adacos.validation import choice, integer, real
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+LOSSES = ("logistic", "squared")
+DECISIONS = ("weights", "calibration")
+
+# λ runs over 0 and this range below the value at which the first split no longer pays.
+_LAMBDA_RANGE = 1e-4
+_N_CHECKPOINTS = 10
+# Pseudo-row in each leaf that keeps Newton steps finite.
+_RIDGE = 1.0
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """How trees are added, apart from what cross-validation chooses."""
+
+    loss: str
+    depth: int
+    learning_rate: float
+
+
+class GreedyMiserClassifier(BasePolicy):
+    """Boosted regression trees whose impurity carries the covariate cost not yet paid.
+
+    λ, the number of trees and the way misclassification costs enter are those with the least
+    total cost in cross-validation.
+
+    Misclassification costs enter in one of two ways. "weights": rows weigh in training as much as
+    answering them wrongly costs, and the label is the sign of the score. "calibration": training
+    is unweighted, a logistic curve through held-out scores turns the score into log-odds, and the
+    label is the Bayes decision. The probability is calibrated on held-out scores in both.
+
+    The original charges λ c_f for a covariate's first use in the ensemble, as here; a panel already
+    opened is charged what is left of the member's cost. Where it leaves the choice open: trees take
+    Newton steps, and λ is per training row, on a grid that ends where no first split would pay.
+
+    Parameters
+    ----------
+    costs : covariate and misclassification costs; None makes every covariate free and both
+        errors cost 1.
+    loss : "logistic" or "squared".
+    depth : most splits on a path of a tree.
+    learning_rate : factor on each tree.
+    n_trees : most trees; ten numbers of trees up to this one are tried.
+    n_lambdas : number of values of λ tried, 0 among them.
+    max_bins : most bins a column is cut into.
+    cv : number of folds.
+    random_state : seed of the folds.
+
+    Attributes
+    ----------
+    forest_ : the trees; their values add up to the score, with `constant_`.
+    calibration_ : slope and intercept from the score to log-odds.
+    decision_, lambda_, n_trees_ : what was chosen.
+    cv_cost_ : mean total cost in cross-validation, (decisions, λ, numbers of trees).
+    """
+
+    def __init__(
+        self,
+        costs: Costs | None = None,
+        *,
+        loss: str = "logistic",
+        depth: int = 4,
+        learning_rate: float = 0.1,
+        n_trees: int = 100,
+        n_lambdas: int = 16,
+        max_bins: int = 64,
+        cv: int = 5,
+        random_state: int = 0,
+    ) -> None:
+        self.costs = costs
+        self.loss = loss
+        self.depth = depth
+        self.learning_rate = learning_rate
+        self.n_trees = n_trees
+        self.n_lambdas = n_lambdas
+        self.max_bins = max_bins
+        self.cv = cv
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Choose λ and the number of trees by cross-validated total cost, then fit all rows."""
+        settings = Boosting(
+            choice("loss", self.loss, LOSSES),
+            integer("depth", self.depth, at_least=1),
+            real("learning_rate", self.learning_rate, above=0),
+        )
+        checkpoints = numbers_of_trees(integer("n_trees", self.n_trees, at_least=1))
+        integer("n_lambdas", self.n_lambdas, at_least=1)
+        integer("max_bins", self.max_bins, at_least=2)
+        integer("cv", self.cv, at_least=2)
+        integer("random_state", self.random_state, at_least=0)
+        training = self._begin_fit(X, y)
+        source, labels, matrix = self.encoder_.source, training.y, training.costs.matrix
+        bins = cut(training.encoded, self.max_bins)
+        lambdas = _lambda_grid(bins, labels, source, training.costs, settings, self.n_lambdas)
+        fold = stratified_folds(training.encoded, labels, self.cv, self.random_state)
+        weights = {"weights": class_weights(labels, matrix), "calibration": np.ones(len(labels))}
+        scores, cost = {}, []
+        for decision in DECISIONS:
+            if decision == "calibration" and np.allclose(*weights.values()):
+                scores[decision] = scores["weights"]
+            else:
+                scores[decision], paid = _held_out(
+                    training, bins, weights[decision], source, fold, lambdas, checkpoints, settings
+                )
+            log_odds = held_out_log_odds(
+                scores[decision], labels, fold, matrix, decision == "weights"
+            )
+            cost.append(mean_total_cost(log_odds, paid, labels, matrix))
+        self.cv_cost_ = np.stack(cost)
+        which, at, number = np.unravel_index(self.cv_cost_.argmin(), self.cv_cost_.shape)
+        self.decision_ = DECISIONS[which]
+        self.lambda_, self.n_trees_ = float(lambdas[at]), int(checkpoints[number])
+        self.calibration_ = fit_calibration(
+            scores[self.decision_][:, at, number], labels, matrix, self.decision_ == "weights"
+        )
+        self.constant_, self.forest_ = boost(
+            bins,
+            labels,
+            weights[self.decision_],
+            source,
+            training.costs,
+            self.lambda_,
+            self.n_trees_,
+            settings,
+        )
+        return self
+
+    def _acquire(self, encoded: Floats) -> AcquisitionResult:
+        values, first_use = self.forest_.walk(encoded)
+        slope, intercept = self.calibration_
+        log_odds = slope * (self.constant_ + values.sum(axis=1)) + intercept
+        acquired = first_use < NEVER
+        return finish(
+            log_odds,
+            label_of(log_odds, self.cost_table_.matrix),
+            acquired,
+            order_of(first_use),
+            acquired.sum(axis=1),
+            self.cost_table_,
+        )
+
+
+def numbers_of_trees(most: int) -> Ints:
+    """Ten numbers of trees up to `most`, in equal ratios."""
+    return np.unique(np.geomspace(1, most, _N_CHECKPOINTS).round().astype(np.intp))
+
+
+def gradient_of(loss: str, score: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Negative gradient and curvature of the weighted loss of each row; y is 0 or 1."""
+    if loss == "squared":
+        return weight * (2 * y - 1 - score), weight
+    p = expit(score)
+    return weight * (y - p), weight * np.maximum(p * (1 - p), 1e-6)
+
+
+def first_score(loss: str, y: Floats, weight: Floats) -> float:
+    """Constant of least loss, with half a pseudo-row of each class."""
+    share = (weight @ y + 0.5) / (weight.sum() + 1)
+    return float(2 * share - 1 if loss == "squared" else np.log(share / (1 - share)))
+
+
+def boost(
+    bins: Bins,
+    y: Floats,
+    weight: Floats,
+    source: Ints,
+    costs: CostTable,
+    lam: float,
+    n_trees: int,
+    settings: Boosting,
+) -> tuple[float, Forest]:
+    """Constant and trees of the score; `lam` is the price of covariate cost per row."""
+    constant = first_score(settings.loss, y, weight)
+    score = np.full(len(y), constant)
+    used = np.zeros(len(costs.names), dtype=np.bool_)
+    trees = []
+    for _ in range(n_trees):
+        gradient, curvature = gradient_of(settings.loss, score, y, weight)
+        tree, leaf = grow_tree(
+            bins,
+            gradient,
+            curvature,
+            depth=settings.depth,
+            source=source,
+            costs=costs,
+            charge=lam * len(y),
+            used=used,
+            ridge=_RIDGE,
+        )
+        tree = tree._replace(value=settings.learning_rate * tree.value)
+        score += tree.value[leaf]
+        trees.append(tree)
+    return constant, plant(trees, settings.depth, source)
+
+
+def _lambda_grid(
+    bins: Bins, y: Floats, source: Ints, costs: CostTable, settings: Boosting, number: int
+) -> Floats:
+    """0 and values in equal ratios up to where the first split of the first tree never pays."""
+    weight = np.ones(len(y))
+    score = np.full(len(y), first_score(settings.loss, y, weight))
+    gain = best_stumps(bins, *gradient_of(settings.loss, score, y, weight), ridge=_RIDGE)
+    cost = costs.covariates[source]
+    worth = (gain[cost > 0] / cost[cost > 0]).max(initial=0.0) / len(y)
+    if number == 1 or worth <= 0:
+        return np.zeros(1)
+    return np.append(0.0, worth * np.geomspace(_LAMBDA_RANGE, 1.0, number - 1))
+
+
+def _held_out(
+    training: TrainingTable,
+    bins: Bins,
+    weight: Floats,
+    source: Ints,
+    fold: Ints,
+    lambdas: Floats,
+    checkpoints: Ints,
+    settings: Boosting,
+) -> tuple[Floats, Floats]:
+    """Score and covariate cost of each row by models that did not see it.
+
+    Shape (rows, λ, checkpoints).
+    """
+    scores = np.empty((len(training.y), len(lambdas), len(checkpoints)))
+    paid = np.empty_like(scores)
+    for k in range(int(fold.max()) + 1):
+        inside, outside = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
+        own = bins.rows(outside)
+        for i, lam in enumerate(lambdas):
+            constant, forest = boost(
+                own,
+                training.y[outside],
+                weight[outside],
+                source,
+                training.costs,
+                lam,
+                int(checkpoints[-1]),
+                settings,
+            )
+            values, first_use = forest.walk(training.encoded[inside])
+            scores[inside, i] = constant + np.cumsum(values, axis=1)[:, checkpoints - 1]
+            until = (checkpoints * settings.depth)[:, None]
+            paid[inside, i] = training.costs.of(first_use[:, None, :] < until)
+    return scores, paid

@@ -1,0 +1,315 @@
+"""Depth-limited regression trees that pay for covariates, and ensembles of them.
+
+`grow_tree` minimises, level by level on binned columns,
+
+    1/2 Σ_i w_i (r_i - h(x_i))² + charge · Σ (cost of the covariates the tree is first to use)
+
+where a covariate already used by the ensemble, or by an earlier split of the tree, is free and a
+member of a panel already opened costs what is left of it. An unknown value (NaN) follows the
+default child of a split. `Forest` holds trees as flat arrays; walking rows down all its trees
+gives their values and when each row first uses each covariate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.costs import CostTable
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+MAX_BINS = 255
+
+# A covariate that a row does not use is first used at this time.
+NEVER = np.iinfo(np.intp).max
+
+# Smallest net gain of a split, relative to the mean loss of a row: less is rounding.
+_SMALLEST_GAIN = 1e-10
+
+# A side of a split with less weight is empty.
+_MIN_WEIGHT = 1e-9
+
+# Rows × trees walked together: large enough for long vectors, small enough for the cache.
+_WALKED_AT_ONCE = 1 << 18
+
+
+class Bins(NamedTuple):
+    """Columns cut into bins: value x of column j lies in bin k if edge[k-1] < x <= edge[k].
+
+    `codes` is (columns, rows); an unknown value has the code `edges.shape[1]`, beyond every bin.
+    `edges` is (columns, bins), padded by NaN.
+    """
+
+    codes: Ints
+    edges: Floats
+
+    def rows(self, selection: Ints) -> Bins:
+        """The same bins for some of the rows."""
+        return Bins(self.codes.take(selection, axis=1), self.edges)
+
+
+def cut(encoded: Floats, max_bins: int = MAX_BINS) -> Bins:
+    """Cut each column between its distinct values, or at quantiles if they are too many."""
+    columns = []
+    for values in encoded.T:
+        distinct = np.unique(values[~np.isnan(values)])
+        if len(distinct) > max_bins:
+            known = np.sort(values[~np.isnan(values)])
+            ranks = np.arange(1, max_bins) * len(known) // max_bins
+            below = np.unique(known[ranks - 1])
+            below = below[below < distinct[-1]]
+            above = distinct[np.searchsorted(distinct, below) + 1]
+        else:
+            below, above = distinct[:-1], distinct[1:]
+        # Rounding must not lift the middle of two neighbours onto the upper one.
+        columns.append(np.where((middle := below / 2 + above / 2) < above, middle, below))
+    width = max((len(edges) for edges in columns), default=0) + 1
+    edges = np.full((len(columns), width), np.nan)
+    for j, own in enumerate(columns):
+        edges[j, : len(own)] = own
+    codes = np.stack(
+        [
+            np.where(np.isnan(values), width, np.searchsorted(own, values))
+            for values, own in zip(encoded.T, columns, strict=True)
+        ]
+    )
+    return Bins(codes, edges)
+
+
+class Tree(NamedTuple):
+    """A tree as a heap: the children of node i are 2i + 1 and 2i + 2; a leaf has column -1.
+
+    A value x goes left if x <= threshold, an unknown one if `missing_left`.
+    """
+
+    column: Ints
+    threshold: Floats
+    missing_left: Bools
+    value: Floats
+
+
+def not_yet_paid(costs: CostTable, used: Bools) -> Floats:
+    """What each covariate costs beyond those in `used`."""
+    return costs.of(np.eye(len(used), dtype=np.bool_), given=used)
+
+
+def grow_tree(
+    bins: Bins,
+    gradient: Floats,
+    weight: Floats,
+    *,
+    depth: int,
+    source: Ints,
+    costs: CostTable,
+    charge: float,
+    used: Bools,
+    ridge: float = 0.0,
+    min_weight: float = _MIN_WEIGHT,
+) -> tuple[Tree, Ints]:
+    """Grow one tree; returns it with the leaf of each row.
+
+    Parameters
+    ----------
+    gradient, weight : w_i r_i and w_i of each row. A leaf's value is Σ gradient / (Σ weight +
+        ridge), which for the gradient and curvature of a loss is its Newton step.
+    source : covariate of each column.
+    charge : price in units of the loss of one unit of covariate cost.
+    used : covariates that are free; those the tree uses are added in place.
+    min_weight : least weight of a leaf, above zero.
+    """
+    n_nodes = 2 ** (depth + 1) - 1
+    column = np.full(n_nodes, -1, dtype=np.intp)
+    threshold = np.zeros(n_nodes)
+    missing_left = np.zeros(n_nodes, dtype=np.bool_)
+    leaf = np.zeros(len(gradient), dtype=np.intp)
+    rows = np.arange(len(gradient))
+    place = np.zeros(len(rows), dtype=np.intp)
+    nodes = np.zeros(1, dtype=np.intp)
+    n_bins = bins.edges.shape[1]
+    owed = charge * not_yet_paid(costs, used)[source]
+    floor = _SMALLEST_GAIN * float(gradient @ gradient / weight.sum())
+    for _ in range(depth):
+        gain, edge, default = _best_splits(
+            bins, gradient, weight, rows, place, len(nodes), ridge, min_weight
+        )
+        # The dearest bargain first: what it pays for is free for the other nodes of the level.
+        while True:
+            net = gain - owed
+            k, j = divmod(int(net.argmax()), gain.shape[1])
+            if not net[k, j] > floor:
+                break
+            node = nodes[k]
+            column[node], threshold[node] = j, bins.edges[j, edge[k, j]]
+            missing_left[node] = default[k, j]
+            gain[k] = -np.inf
+            if not used[source[j]]:
+                used[source[j]] = True
+                owed = charge * not_yet_paid(costs, used)[source]
+        split = column[nodes] >= 0
+        if not split.any():
+            break
+        going = split[place]
+        rows, place = rows[going], place[going]
+        own = column[nodes[place]]
+        best_edge = edge[place, own]
+        code = bins.codes[own, rows]
+        left = np.where(code == n_bins, default[place, own], code <= best_edge)
+        leaf[rows] = 2 * leaf[rows] + np.where(left, 1, 2)
+        nodes = nodes[split]
+        place = 2 * (np.cumsum(split) - 1)[place] + ~left
+        nodes = np.stack([2 * nodes + 1, 2 * nodes + 2], axis=1).ravel()
+    total = np.bincount(leaf, weights=weight, minlength=n_nodes) + ridge
+    value = np.bincount(leaf, weights=gradient, minlength=n_nodes)
+    np.divide(value, total, out=value, where=total > 0)
+    return Tree(column, threshold, missing_left, value), leaf
+
+
+def best_stumps(bins: Bins, gradient: Floats, weight: Floats, ridge: float) -> Floats:
+    """Gain of the best first split on each column, -inf where there is none."""
+    rows = np.arange(len(gradient))
+    gain, *_ = _best_splits(bins, gradient, weight, rows, 0 * rows, 1, ridge, _MIN_WEIGHT)
+    return gain[0]
+
+
+def _best_splits(
+    bins: Bins,
+    gradient: Floats,
+    weight: Floats,
+    rows: Ints,
+    place: Ints,
+    n_nodes: int,
+    ridge: float,
+    min_weight: float,
+) -> tuple[Floats, Ints, Bools]:
+    """For each node and column the gain of the best split, its edge and its default child.
+
+    `place` is the node of each of `rows`. The gain is the fall of 1/2 Σ w (r - h)² + ridge/2 Σ h².
+    """
+    n_columns, n_bins = bins.edges.shape
+    width = n_bins + 1
+    # Column by column: the histogram of one column stays in the cache.
+    key = bins.codes.take(rows, axis=1)
+    key += place * (n_columns * width)
+    key += (np.arange(n_columns) * width)[:, None]
+    shape = (n_nodes, n_columns, width)
+
+    def histogram(values: Floats) -> Floats:
+        spread = np.tile(values[rows], n_columns)
+        return np.bincount(key.ravel(), spread, n_nodes * n_columns * width).reshape(shape)
+
+    g, w = histogram(gradient), histogram(weight)
+    left_g, left_w = np.cumsum(g[..., :-1], axis=2), np.cumsum(w[..., :-1], axis=2)
+    known_g, known_w = left_g[..., -1:].copy(), left_w[..., -1:].copy()
+    missing_g, missing_w = g[..., -1:], w[..., -1:]
+
+    def fall(to_left_g: Floats, to_left_w: Floats) -> Floats:
+        right_g, right_w = known_g + missing_g - to_left_g, known_w + missing_w - to_left_w
+        allowed = (np.minimum(to_left_w, right_w) >= min_weight) & is_edge
+        gain = to_left_g**2 / (to_left_w + ridge) + right_g**2 / (right_w + ridge)
+        return np.where(allowed, gain, -np.inf)
+
+    is_edge = ~np.isnan(bins.edges)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gain = fall(left_g, left_w)
+        default = 2 * left_w > known_w
+        if missing_w.any():
+            other = fall(left_g + missing_g, left_w + missing_w)
+            default = np.where(missing_w > 0, other > gain, default)
+            gain = np.maximum(gain, other)
+        whole = (known_g + missing_g) ** 2 / (known_w + missing_w + ridge)
+    edge = gain.argmax(axis=2)
+    at_best = edge[..., None]
+    best = np.take_along_axis(gain, at_best, axis=2) - whole
+    return 0.5 * best[..., 0], edge, np.take_along_axis(default, at_best, axis=2)[..., 0]
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Trees as flat arrays over all their nodes.
+
+    Attributes
+    ----------
+    column, threshold, missing_left, value : as in `Tree`.
+    children : (nodes, 2) left and right child of each node; a leaf is its own child.
+    roots : first node of each tree.
+    depth : most splits on a path.
+    source : covariate of each column.
+    """
+
+    column: Ints
+    threshold: Floats
+    missing_left: Bools
+    value: Floats
+    children: Ints
+    roots: Ints
+    depth: int
+    source: Ints
+
+    def walk(self, encoded: Floats) -> tuple[Floats, Ints]:
+        """Value of each row in each tree, and when each row first uses each covariate.
+
+        Time counts levels of trees: `depth` steps per tree. A row uses a covariate where a split
+        of its path asks for it and its value is known; `NEVER` stands for not at all.
+        """
+        n_trees, n_covariates = len(self.roots), int(self.source.max()) + 1
+        values = np.empty((len(encoded), n_trees))
+        first_use = np.full((len(encoded), n_covariates), NEVER)
+        rows = max(_WALKED_AT_ONCE // max(n_trees, 1), 1)
+        for start in range(0, len(encoded), rows):
+            part = slice(start, start + rows)
+            values[part] = self._walk(np.ascontiguousarray(encoded[part]), first_use[part])
+        return values, first_use
+
+    def _walk(self, encoded: Floats, first_use: Ints) -> Floats:
+        row = np.arange(len(encoded))[:, None]
+        time = np.arange(len(self.roots)) * self.depth
+        node = np.broadcast_to(self.roots, (len(encoded), len(self.roots)))
+        times = first_use.reshape(-1)
+        for level in range(self.depth):
+            column = self.column[node]
+            x = encoded[row, column]
+            missing = np.isnan(x)
+            asked = (column >= 0) & ~missing
+            place = (row * first_use.shape[1] + self.source[column])[asked]
+            np.minimum.at(times, place, np.broadcast_to(time + level, node.shape)[asked])
+            left = np.where(missing, self.missing_left[node], x <= self.threshold[node])
+            node = self.children[node, np.where(left, 0, 1)]
+        return self.value[node]
+
+
+def plant(trees: Sequence[Tree], depth: int, source: Ints) -> Forest:
+    """The forest of these trees, in this order."""
+    n_nodes = 2 ** (depth + 1) - 1
+    roots = np.arange(len(trees)) * n_nodes
+    column = np.concatenate([tree.column for tree in trees])
+    place = np.tile(np.arange(n_nodes), len(trees))
+    root = np.repeat(roots, n_nodes)
+    children = np.where(
+        column[:, None] >= 0,
+        (root + 2 * place)[:, None] + [1, 2],
+        np.arange(len(column))[:, None],
+    )
+    return Forest(
+        column=column,
+        threshold=np.concatenate([tree.threshold for tree in trees]),
+        missing_left=np.concatenate([tree.missing_left for tree in trees]),
+        value=np.concatenate([tree.value for tree in trees]),
+        children=children,
+        roots=roots,
+        depth=depth,
+        source=source,
+    )
+
+
+def order_of(first_use: Ints) -> Ints:
+    """Covariates of each row in order of first use, then -1."""
+    listed = np.argsort(first_use, axis=1, kind="stable")
+    used = np.take_along_axis(first_use, listed, axis=1) < NEVER
+    return np.where(used, listed, -1)
