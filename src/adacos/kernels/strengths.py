@@ -160,8 +160,8 @@ def stack_weights(
     """Weights w >= 0 with sum 1 that minimise the loss of log_odds @ w.
 
     Newton's method; each quadratic model 1/2 |R (w - w0)|^2, R'R the Hessian and w0 its free
-    minimiser, is minimised on the simplex as non-negative least squares with the sum as one more,
-    heavy row.
+    minimiser, is minimised on the simplex as non-negative least squares with one more row for the
+    sum.
     """
     n_candidates = log_odds.shape[1]
     if n_candidates == 1:
@@ -177,8 +177,14 @@ def stack_weights(
         hessian = (log_odds.T * (weight * p * (1.0 - p))) @ log_odds + ridge
         factor = upper_factor(hessian)
         target = factor @ shares - solve_triangular(factor, gradient, trans="T")
-        heavy = 1e3 * float(np.abs(factor).max())
-        trial, _ = nnls(np.vstack([factor, np.full(n_candidates, heavy)]), np.append(target, heavy))
+        # |R w - t| = |(R - t 1') w| where the sum is one. Homogeneous, the problem keeps its
+        # direction whatever the weight of the row for the sum, and dividing by the sum is exact.
+        shifted = factor - target[:, None]
+        heavy = float(np.abs(shifted).max())
+        trial, _ = nnls(
+            np.vstack([shifted, np.full(n_candidates, heavy)]),
+            np.append(np.zeros(n_candidates), heavy),
+        )
         direction = trial / trial.sum() - shares
         slope = float(gradient @ direction)
         if -slope <= 1e-9 * (1.0 + abs(value)):
