@@ -7,11 +7,11 @@ act on all rows at once; `BasePolicy` turns a table into encoded values and the 
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -108,17 +108,76 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Labels are returned as 0 and 1.
         """
 
-    def acquire(self, X: Any) -> AcquisitionResult:
+    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
+        """Run the policy on encoded rows of which the covariates in the mask are known.
+
+        Here they are only free of charge; a policy that can learn from them before it would ask
+        for them does so in its own version.
+        """
+        return free_of_charge(self._acquire(encoded), known, self.cost_table_)
+
+    def acquire(self, X: Any, *, known: ArrayLike | None = None) -> AcquisitionResult:
         """Run the policy on every row of X: acquire step by step, stop, classify.
 
-        NaN in X means that the value is not available for that row and cannot be acquired.
+        Parameters
+        ----------
+        X : the rows. NaN means that the value is not available for that row and cannot be
+            acquired.
+        known : mask of the values that are known from the start, of the shape of X or one entry
+            per covariate for all rows. They cost nothing, are used, and do not count as acquired.
+            A recall certificate was earned without them and does not extend to such rows.
         """
         check_is_fitted(self)
         table = validate_table(self, X, reset=False)
-        result = self._acquire(self.encoder_.transform(table))
+        encoded = self.encoder_.transform(table)
+        if known is None:
+            result = self._acquire(encoded)
+        else:
+            result = self._by_pattern(encoded, self._known_mask(known, encoded))
         return AcquisitionResult(
             **{**result.__dict__, "label": self.classes_[result.label.astype(np.intp)]}
         )
+
+    def _by_pattern(self, encoded: Floats, known: Bools) -> AcquisitionResult:
+        """Run the policy on the rows of each pattern of known covariates in turn."""
+        patterns, number = np.unique(known, axis=0, return_inverse=True)
+        members = [np.flatnonzero(number.ravel() == i) for i in range(len(patterns))]
+        parts = [
+            self._acquire_given(encoded[rows], pattern)
+            for rows, pattern in zip(members, patterns, strict=True)
+        ]
+        back = np.argsort(np.concatenate(members), kind="stable")
+        names = {f.name for f in fields(AcquisitionResult)} - {"names"}
+        return AcquisitionResult(
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names},
+            names=parts[0].names,
+        ).rows(back)
+
+    def _known_mask(self, known: ArrayLike, encoded: Floats) -> Bools:
+        """`known` as one mask per row; a value that is known cannot be missing."""
+        mask = np.asarray(known)
+        names = self.encoder_.names
+        shape = (len(encoded), len(names))
+        if mask.dtype != np.bool_ or mask.shape not in (shape, shape[1:]):
+            raise InvalidInputError(
+                "known",
+                f"must be a mask of shape {shape} or ({len(names)},)",
+                f"{mask.dtype} of shape {mask.shape}",
+                "Pass True where a value is known from the start.",
+            )
+        mask = np.broadcast_to(mask, shape)
+        first = np.searchsorted(self.encoder_.source, np.arange(len(names)))
+        contradiction = np.argwhere(mask & np.isnan(encoded[:, first]))
+        if len(contradiction):
+            row, covariate = contradiction[0]
+            raise InvalidInputError(
+                "known",
+                "a value that is known must be in X",
+                f"row {row}, column {names[covariate]!r} is missing"
+                + (f" (and {len(contradiction) - 1} more)" if len(contradiction) > 1 else ""),
+                "Fill in the value, or set the mask to False there.",
+            )
+        return mask
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of each row after acquiring what the policy asks for."""
@@ -134,6 +193,17 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = True
         return tags
+
+
+def free_of_charge(result: AcquisitionResult, known: Bools, costs: CostTable) -> AcquisitionResult:
+    """The result without the covariates in the mask `known`, which were not paid for."""
+    acquired = result.acquired & ~known
+    skipped = (result.order < 0) | known[result.order]
+    listed = np.argsort(skipped, axis=1, kind="stable")
+    order = np.take_along_axis(np.where(skipped, -1, result.order), listed, axis=1)
+    cost = costs.of(acquired, given=known)
+    expected = result.expected_cost - result.cost + cost
+    return replace(result, acquired=acquired, order=order, cost=cost, expected_cost=expected)
 
 
 def finish(

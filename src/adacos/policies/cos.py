@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import CostTable
+from adacos.known import original_stages
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.policy import AcquisitionResult
 
@@ -23,6 +26,12 @@ class COSClassifier(SequencePolicy):
     def _use_costs(self, costs: CostTable) -> None:
         super()._use_costs(costs)
         self.stage_ = int(np.argmin(self.expected_cost_))
+
+    def _knowing(self, known: NDArray[np.bool_]) -> Self:
+        policy = super()._knowing(known)
+        stages = original_stages(self.model_.sequence, policy.model_.sequence)
+        policy.stage_ = int(np.searchsorted(stages, self.stage_))
+        return policy
 
     def _run(self, encoded: NDArray[np.float64]) -> AcquisitionResult:
         return self._stop_at(encoded, self.stage_)

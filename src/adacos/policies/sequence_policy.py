@@ -16,7 +16,8 @@ from adacos.costs import Costs, CostTable
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.gam import FAMILIES
 from adacos.kernels.bayes_risk import label_of
-from adacos.policy import AcquisitionResult, BasePolicy, finish
+from adacos.known import given_known, original_stages
+from adacos.policy import AcquisitionResult, BasePolicy, finish, free_of_charge
 from adacos.preprocessing import check_labels, validate_table
 from adacos.recall import (
     RecallCertificate,
@@ -362,6 +363,19 @@ class SequencePolicy(BasePolicy):
         if self.always_positive_:
             return replace(self._stop_at(encoded, 0), label=np.ones(len(encoded), dtype=np.intp))
         return self._run(encoded)
+
+    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
+        policy = self._knowing(known)
+        result = policy._acquire(encoded)
+        stages = original_stages(self.model_.sequence, policy.model_.sequence)
+        result = replace(result, stage=stages[result.stage])
+        return free_of_charge(result, known, self.cost_table_)
+
+    def _knowing(self, known: Bools) -> Self:
+        """This policy for rows of which the covariates in the mask are known from the start."""
+        policy = copy.copy(self)
+        policy.model_ = given_known(self.model_, known)
+        return policy
 
     def _stop(self, encoded: Floats, stage: Ints, log_odds: Floats) -> AcquisitionResult:
         """Result of rows that acquired what is available of their set and then stopped."""
