@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from adacos.advice import Prognosis, advise, place
 from adacos.costs import Costs, CostTable
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.gam import FAMILIES
@@ -225,7 +226,7 @@ class SequencePolicy(BasePolicy):
         self, encoded: Floats, positive: Bools, recall: float, confidence: float
     ) -> tuple[RecallCertificate, float]:
         """Certificate and its threshold as log-odds."""
-        leave_out = self.model_.leave_out_log_odds[self.model_.y == 1][:, self._may_stop_at()]
+        thresholds = threshold_sequence(self._leave_out_of_positives(), recall)
         held_out = encoded[positive]
         # A row that reaches the threshold at every set is not missed wherever the policy stops.
         least = self.model_.log_odds_by_set(held_out)[:, self._may_stop_at()].min(axis=1)
@@ -242,11 +243,8 @@ class SequencePolicy(BasePolicy):
             every = -(-len(encoded) // _ROWS_LOOKED_AT)
             return not trial._use_threshold(threshold)._says_positive(encoded[::every]).all()
 
-        certificate, threshold = certify(
-            misses_at, threshold_sequence(leave_out, recall), len(held_out), recall, confidence
-        )
-        hoped_for = recall_threshold(leave_out.min(axis=1), recall)
-        if tells_apart(hoped_for) and not tells_apart(threshold):
+        certificate, threshold = certify(misses_at, thresholds, len(held_out), recall, confidence)
+        if tells_apart(self._estimate_threshold(recall)) and not tells_apart(threshold):
             raise not_certifiable(recall, confidence, len(held_out), counts[-1])
         return certificate, threshold
 
@@ -265,10 +263,22 @@ class SequencePolicy(BasePolicy):
         if self.target_recall is None:
             self._use_costs(self.cost_table_)
         else:
-            leave_out = model.leave_out_log_odds[model.y == 1][:, self._may_stop_at()].min(axis=1)
-            threshold = recall_threshold(leave_out, self.target_recall)
-            self.recall_estimate_ = float(np.mean(leave_out >= threshold))
+            threshold = self._estimate_threshold(self.target_recall)
+            reached = np.all(self._leave_out_of_positives() >= threshold, axis=1)
+            self.recall_estimate_ = float(reached.mean())
             self._use_threshold(threshold)
+
+    def _leave_out_of_positives(self) -> Floats:
+        """Leave-out log-odds of the positive training rows at the sets where a row may stop."""
+        return self.model_.leave_out_log_odds[self.model_.y == 1][:, self._may_stop_at()]
+
+    def _estimate_threshold(self, recall: float) -> float:
+        """The paper's threshold for a target recall, as log-odds."""
+        threshold = recall_threshold(self._leave_out_of_positives().min(axis=1), recall)
+        if 0 in self._may_stop_at() and self.model_.sequence.n_free == 0:
+            # At the empty set all rows are alike: a threshold just above would miss every one.
+            threshold = min(threshold, float(self.model_.intercepts[0]) - 1e-9)
+        return threshold
 
     def _may_stop_at(self) -> Ints:
         """Numbers of the sets at which the policy may stop, whatever the costs."""
@@ -376,6 +386,31 @@ class SequencePolicy(BasePolicy):
         policy = copy.copy(self)
         policy.model_ = given_known(self.model_, known)
         return policy
+
+    @abstractmethod
+    def _goes_on(self, stage: int, prognosis: Prognosis) -> bool:
+        """Whether one row at a set acquires more."""
+
+    def _advise(self, encoded: Floats, have: Bools, known: Bools, unavailable: Bools) -> Advice:
+        where = place(self.model_.sequence, have, known, unavailable)
+        policy = self._knowing(where.ahead)
+        sequence = policy.model_.sequence
+        missing = unavailable.copy()
+        missing[list(where.pending)] = True
+        stage = 0
+        if where.last >= 0:
+            rank = int(np.flatnonzero(sequence.order == self.model_.sequence.order[where.last])[0])
+            stage = max(rank + 1 - sequence.n_free, 0)
+
+        def goes_on(stage: int, prognosis: Prognosis) -> bool:
+            return not (where.pending or self.always_positive_) and policy._goes_on(
+                stage, prognosis
+            )
+
+        advice = advise(policy.model_, self.cost_table_, goes_on, encoded, missing, stage)
+        if where.pending:
+            advice = advice._replace(covariates=where.pending)
+        return advice._replace(label=1) if self.always_positive_ else advice
 
     def _stop(self, encoded: Floats, stage: Ints, log_odds: Floats) -> AcquisitionResult:
         """Result of rows that acquired what is available of their set and then stopped."""

@@ -1,0 +1,159 @@
+"""Are certificates of recall right as often as they say? Repeated draws in worlds of known truth.
+
+The guarantee is conditional on the fitted model, so most repetitions keep one model and draw new
+calibration rows; some repeat everything. The true recall of a certified policy comes from a large
+sample of its own. A certificate that is refused promises nothing and counts as kept.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from adacos import AdaCOSClassifier, FullModelClassifier
+from adacos.exceptions import NotCertifiableError
+from adacos.recall import certify, threshold_sequence
+from tests.studies.recall_worlds import WORLDS, World
+
+# Least probability, under a true rate of 1 - confidence, of as many broken promises as were seen.
+SIGNIFICANCE = 0.01
+
+
+def kept(broken: int, repetitions: int, confidence: float) -> bool:
+    """Whether so many broken promises agree with the confidence, within binomial error."""
+    return bool(binom.sf(broken - 1, repetitions, 1 - confidence) >= SIGNIFICANCE)
+
+
+def fitted(world: World, seed: int, kind=AdaCOSClassifier, **parameters):
+    X, y = world.rows(np.random.default_rng(seed), world.n_train)
+    return kind(world.costs, target_recall=world.recall, **parameters).fit(X, y), X, y
+
+
+def true_recall(policy, world: World, rng, n: int) -> float:
+    return float(policy.predict(world.positives(rng, n)).mean())
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_certificates_hold_for_one_model_and_many_calibration_draws(name):
+    world, repetitions = WORLDS[name], 200
+    n = min(world.n_positives, 150)
+    policy, *_ = fitted(world, 0)
+    model, rng = policy.model_, np.random.default_rng(1)
+    thresholds = threshold_sequence(model.leave_out_log_odds[model.y == 1], world.recall)
+    pool = world.positives(rng, repetitions * n + 20_000)
+    least = model.log_odds_by_set(pool).min(axis=1)
+    missed = np.zeros((len(thresholds), len(pool)), dtype=bool)
+    for k, threshold in enumerate(thresholds):
+        danger = np.flatnonzero(least < threshold + 1e-6)
+        if k > 0 and missed[k - 1].mean() > 4 * (1 - world.recall):
+            missed[k:] = True  # hopeless from here on
+            break
+        missed[k, danger] = ~policy._use_threshold(threshold)._says_positive(pool[danger])
+    recall = 1 - missed[:, repetitions * n :].mean(axis=1)
+    broken = 0
+    for draw in np.split(missed[:, : repetitions * n], repetitions, axis=1):
+        counts = dict(zip(thresholds, draw.sum(axis=1), strict=True))
+        try:
+            certificate, threshold = certify(
+                counts.__getitem__, thresholds, n, world.recall, world.confidence
+            )
+        except NotCertifiableError:
+            continue
+        broken += recall[thresholds == threshold].item() < certificate.bound
+    assert kept(broken, repetitions, world.confidence), broken
+
+
+# So few rows for so many covariates that the model fits its training rows too well.
+OVERFITTED = World(WORLDS["few positives"].log_odds, 0.0, n_train=120, n_positives=60, n_noise=6)
+
+
+def broken_promises(world: World, repetitions: int, *, on_training_rows: bool) -> int:
+    broken = 0
+    for seed in range(repetitions):
+        policy, X, y = fitted(world, seed, FullModelClassifier, strengths="common")
+        rng = np.random.default_rng([seed, 1])
+        if not on_training_rows:
+            X, y = world.calibration(world.positives(rng, int(y.sum())), rng)
+        try:
+            policy.calibrate(X, y, confidence=world.confidence)
+        except NotCertifiableError:
+            continue
+        broken += true_recall(policy, world, rng, 20_000) < policy.certificate_.bound
+    return broken
+
+
+def test_calibration_on_training_rows_is_caught():
+    assert not kept(broken_promises(OVERFITTED, 20, on_training_rows=True), 20, 0.9)
+
+
+@pytest.mark.study
+def test_only_calibration_on_training_rows_is_caught():
+    broken = broken_promises(OVERFITTED, 200, on_training_rows=True)
+    honest = broken_promises(OVERFITTED, 200, on_training_rows=False)
+    print(f"\nof 200 promises broken: {broken} on training rows, {honest} on fresh rows")
+    assert not kept(broken, 200, 0.9)
+    assert kept(honest, 200, 0.9)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("name", WORLDS)
+def test_calibrate_keeps_its_promise(name):
+    world, repetitions = WORLDS[name], 600
+    policy, *_ = fitted(world, 0)
+    rng = np.random.default_rng(2)
+    truth = world.positives(rng, 100_000)
+
+    @cache
+    def recall_at(threshold: float) -> float:
+        return float(policy.predict(truth).mean())
+
+    pool = world.positives(rng, repetitions * world.n_positives)
+    bounds, recalls = [], []
+    for positives in np.split(pool, repetitions):
+        try:
+            policy.calibrate(*world.calibration(positives, rng), confidence=world.confidence)
+        except NotCertifiableError:
+            continue
+        bounds.append(policy.certificate_.bound)
+        recalls.append(recall_at(policy.threshold_))
+    broken = int(np.sum(np.array(recalls) < np.array(bounds)))
+    gap = np.mean(recalls) - np.mean(bounds)
+    print(
+        f"\n{name}: {repetitions} repetitions, {repetitions - len(bounds)} refused, {broken} broken"
+        f" ({broken / repetitions:.3f}), mean bound {np.mean(bounds):.4f},"
+        f" mean true recall {np.mean(recalls):.4f}"
+    )
+    assert kept(broken, repetitions, world.confidence)
+    assert len(bounds) >= 0.8 * repetitions
+    if world.n_positives >= 500:
+        assert abs(gap) <= 0.03
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("name", WORLDS)
+def test_fit_with_a_confidence_keeps_its_promise(name):
+    world, repetitions, broken, refused = WORLDS[name], 60, 0, 0
+    fraction = 0.4
+    share = world.positives_share()
+    n_rows = int(np.ceil(1.1 * world.n_positives / share / fraction))
+    for seed in range(repetitions):
+        rng = np.random.default_rng([seed, 3])
+        X, y = world.rows(rng, n_rows)
+        policy = AdaCOSClassifier(
+            world.costs,
+            target_recall=world.recall,
+            recall_confidence=world.confidence,
+            calibration_fraction=fraction,
+            random_state=seed,
+        )
+        try:
+            policy.fit(X, y)
+        except NotCertifiableError:
+            refused += 1
+            continue
+        broken += true_recall(policy, world, rng, 50_000) < policy.certificate_.bound
+    print(f"\n{name}: {repetitions} fits of {n_rows} rows, {refused} refused, {broken} broken")
+    assert kept(broken, repetitions, world.confidence)
