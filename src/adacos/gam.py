@@ -299,7 +299,15 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
             )
         per_covariate = {}
         for name, value in (("smoothness", self.smoothness), ("ridge", self.ridge)):
-            values = np.broadcast_to(np.asarray(value, dtype=np.float64), self.n_features_in_)
+            try:
+                values = np.broadcast_to(np.asarray(value, dtype=np.float64), self.n_features_in_)
+            except (TypeError, ValueError):
+                raise InvalidInputError(
+                    name,
+                    f"must be a number or one per covariate ({self.n_features_in_})",
+                    value,
+                    "Give one number for all covariates, or as many as there are columns.",
+                ) from None
             for item in values:
                 real(name, float(item), at_least=0)
             per_covariate[name] = values
