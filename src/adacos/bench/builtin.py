@@ -8,6 +8,7 @@ from adacos.bench.registry import Make, register_dataset, register_method
 from adacos.costs import Costs
 from adacos.datasets import load_heart, load_physionet2012, load_pima, load_wisconsin
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
+from adacos.policies.sequence_policy import SequencePolicy
 
 ADACOS, ADACOS_FORWARD = "AdaCOS (group lasso)", "AdaCOS (forward)"
 COS, COS_FORWARD = "COS (group lasso)", "COS (forward)"
@@ -32,6 +33,10 @@ PHYSIONET_OBTAIN = (
 )
 
 
+def _with_sequence(policy: type[SequencePolicy], sequence: str) -> Make:
+    return lambda costs: policy(costs=costs, sequence=sequence)
+
+
 def _rival(class_name: str) -> Make:
     def make(costs: Costs) -> Any:
         import adacos.rivals
@@ -47,13 +52,11 @@ def register_builtin() -> None:
     register_method(ADACOS, lambda costs: AdaCOSClassifier(costs=costs), **shared)
     register_method(COS, lambda costs: COSClassifier(costs=costs), **shared)
     register_method(FULL_MODEL, lambda costs: FullModelClassifier(costs=costs), **shared)
-    shared = {"family": "forward", "effort": 10.0}
-    register_method(
-        ADACOS_FORWARD, lambda costs: AdaCOSClassifier(costs=costs, sequence="forward"), **shared
-    )
-    register_method(
-        COS_FORWARD, lambda costs: COSClassifier(costs=costs, sequence="forward"), **shared
-    )
+    # Forward selection needs the cost of a false negative, which a target recall replaces.
+    shared = {"family": "forward", "effort": 10.0, "recall": False}
+    for sequence in ("forward", "both"):
+        for name, policy in (("AdaCOS", AdaCOSClassifier), ("COS", COSClassifier)):
+            register_method(f"{name} ({sequence})", _with_sequence(policy, sequence), **shared)
     for name, class_name, requires, effort in _RIVALS:
         register_method(name, _rival(class_name), effort=effort, rival=True, requires=requires)
     register_dataset("pima", lambda: load_pima(as_frame=False))

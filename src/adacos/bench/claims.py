@@ -19,6 +19,7 @@ from adacos.bench.pairing import fold_interval
 from adacos.bench.registry import REGISTRY
 from adacos.bench.settings import PAPER_RECALL
 from adacos.bench.sigmoid import LINEAR, NORMAL, largest_errors
+from adacos.bench.style import dataset_title
 from adacos.bench.tables import Cell, FoldTable
 
 # Means that differ by less than this share are equal: a sum in another order, not a difference.
@@ -191,7 +192,7 @@ def _forward_and_lasso(folds: FoldTable) -> Claim:
     if "wisconsin" not in ratios:
         return Claim(text, None, "Needs AdaCOS with both sequences on Wisconsin.")
     similar = all(abs(np.log(r)) < np.log(1.1) for d, r in ratios.items() if d != "wisconsin")
-    listed = ", ".join(f"{dataset} {ratio:.3f}" for dataset, ratio in ratios.items())
+    listed = ", ".join(f"{dataset_title(dataset)} {ratio:.3f}" for dataset, ratio in ratios.items())
     return Claim(
         text,
         similar and ratios["wisconsin"] < 1,
@@ -211,10 +212,10 @@ def _table_1_order(folds: FoldTable) -> Claim:
         best = min(at, key=lambda method: at[method])
         holds &= best == ADACOS_FORWARD
         parts.append(
-            f"at {error:g} the lowest is {best} with {at[best]:.2f}, "
+            f"At {error:g} the lowest is {best} with {at[best]:.2f}, "
             f"AdaCOS (forward) has {at[ADACOS_FORWARD]:.2f}"
         )
-    return Claim(text, holds, "; ".join(parts).capitalize() + ".")
+    return Claim(text, holds, ". ".join(parts) + ".")
 
 
 def _recall_kept(folds: FoldTable, target: float) -> Claim:
@@ -251,7 +252,7 @@ def _least_operation_cost(folds: FoldTable, methods: list[str]) -> Claim:
                 best = min(folds.mean(c, "operation_cost") for c in rivals)
                 least.append(folds.mean(cell, "operation_cost") <= best * (1 + _EQUAL))
         if least:
-            parts.append(f"{dataset} {sum(least)} of {len(least)}")
+            parts.append(f"{dataset_title(dataset)} {sum(least)} of {len(least)}")
             holds.append(all(least) or dataset == "heart")
     if not parts:
         return Claim(text, None, "Needs AdaCOS and another method in the target-recall setting.")
@@ -290,4 +291,4 @@ def _is_rival(method: str) -> bool:
 
 
 def _place(cell: Cell) -> str:
-    return f"{cell.dataset} at {cell.false_positive:g}"
+    return f"{dataset_title(cell.dataset)} at {cell.false_positive:g}"

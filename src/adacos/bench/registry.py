@@ -34,6 +34,7 @@ class Method:
     family : methods of one family are run together; those with `from_model` share one fit.
     effort : run time relative to the others, to start the longest first.
     rival : whether it is a method of the literature rather than of this library.
+    recall : False if it cannot be run with a target recall although it has the parameter.
     requires : package it cannot do without and the extra that brings it.
     """
 
@@ -42,6 +43,7 @@ class Method:
     family: str
     effort: float = 1.0
     rival: bool = False
+    recall: bool = True
     requires: tuple[str, str] | None = None
 
     def check_installed(self) -> None:
@@ -51,7 +53,9 @@ class Method:
 
     def supports(self, setting: Setting) -> bool:
         """Whether the method can be run in a setting: a target recall needs the parameter."""
-        return setting.target_recall is None or "target_recall" in _parameters(self.make(Costs()))
+        if setting.target_recall is None:
+            return True
+        return self.recall and "target_recall" in _parameters(self.make(Costs()))
 
     def build(self, costs: Costs, setting: Setting, seed: int) -> Any:
         """An unfitted object for one setting and seed."""
@@ -97,6 +101,7 @@ def register_method(
     family: str | None = None,
     effort: float = 1.0,
     rival: bool = False,
+    recall: bool = True,
     requires: tuple[str, str] | None = None,
 ) -> None:
     """Add a method under a new name. See `Method` for the arguments."""
@@ -108,7 +113,7 @@ def register_method(
             make,
             f"For example register_method({name!r}, lambda costs: MyClassifier(costs)).",
         )
-    REGISTRY.methods[name] = Method(name, make, family or name, effort, rival, requires)
+    REGISTRY.methods[name] = Method(name, make, family or name, effort, rival, recall, requires)
 
 
 def register_dataset(name: str, load: Callable[..., Dataset], *, obtain: str | None = None) -> None:

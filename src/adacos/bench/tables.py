@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 
 from adacos.bench.run import RunResult
 from adacos.bench.units import Outcome
@@ -34,6 +34,7 @@ MEASURES = (
     "weighted_accuracy",
     "accuracy",
     "auc",
+    "log_loss",
     "recall",
     "fdr",
 )
@@ -101,8 +102,10 @@ def cell_of(outcome: Outcome) -> Cell:
 
 def measures(outcome: Outcome) -> dict[str, float]:
     """The measures of one fold; NaN where one is not defined."""
-    y, label = outcome.y, outcome.label
+    y, label, p = outcome.y, outcome.label, outcome.probability
     total = float(outcome.total.mean())
+    # A method without probabilities gives NaN.
+    ranked = len(set(y)) == 2 and bool(np.all(np.isfinite(p)))
     return {
         "n_rows": len(y),
         "total_cost": total,
@@ -112,7 +115,8 @@ def measures(outcome: Outcome) -> dict[str, float]:
         "n_acquired": float(outcome.acquired.mean()),
         "weighted_accuracy": weighted_accuracy(outcome, y),
         "accuracy": float((label == y).mean()),
-        "auc": float(roc_auc_score(y, outcome.probability)) if len(set(y)) == 2 else np.nan,
+        "auc": float(roc_auc_score(y, p)) if ranked else np.nan,
+        "log_loss": float(log_loss(y, p)) if ranked else np.nan,
         "recall": recall(outcome, y),
         "fdr": false_discovery_rate(outcome, y),
     }

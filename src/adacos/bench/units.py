@@ -11,11 +11,13 @@ import json
 import os
 import random
 import time
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,7 +206,7 @@ def is_finished(unit: Unit, folder: Path) -> bool:
     """Whether the result of a unit is there and whole."""
     try:
         read_unit(unit, folder)
-    except (OSError, ValueError, KeyError, EOFError):
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
         return False
     return True
 

@@ -1,0 +1,266 @@
+"""The library's quality claims on fresh splits, and beside the authors' code.
+
+Five questions: are our total costs those of the authors' code or lower; is AdaCOS below COS on
+fresh splits; is `LogisticGAM` as good a probability model as its peers; does Table 1 come out; and
+does AdaCOS win on PhysioNet. Nothing here is used to tune the library.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy.stats import gmean
+
+from adacos.bench.builtin import ADACOS, COS, FULL_MODEL
+from adacos.bench.comparisons import RANDOM, OutcomeIndex, compare_overall
+from adacos.bench.configuration import BenchConfig, available_methods
+from adacos.bench.paper import BUNDLED
+from adacos.bench.peers import GAM, PEERS, register_peers
+from adacos.bench.reference import Reference, check_reference, paper_table_1, read_authors_code
+from adacos.bench.run import run
+from adacos.bench.settings import PAPER_FALSE_POSITIVE, PAPER_SYMMETRIC, asymmetric, symmetric
+from adacos.bench.style import dataset_title
+from adacos.bench.tables import Cell, FoldTable
+
+POLICIES = (ADACOS, COS, FULL_MODEL)
+COSTS = tuple(cost for cost in PAPER_FALSE_POSITIVE if cost >= 10)
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """What the study runs on.
+
+    Parameters
+    ----------
+    reference : the authors' code's numbers, see `read_authors_code`; without them the first
+        question is skipped.
+    data : path of PhysioNet under the name "physionet"; without it the last is skipped.
+    splits, seed : fresh random five-fold splits and their seed.
+    jobs : number of processes.
+    out : folder of the results; a stopped study resumes there.
+    """
+
+    reference: Path | None = None
+    data: Mapping[str, Path] = field(default_factory=dict)
+    splits: int = 10
+    seed: int = 0
+    jobs: int = 1
+    out: Path = Path("study")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question's tables and whether what is claimed holds (None: skipped)."""
+
+    title: str
+    holds: bool | None
+    tables: tuple[Table, ...]
+    note: str = ""
+
+
+def run_study(options: StudyOptions, *, console: Console | None = None) -> bool:
+    """Answer the five questions one after the other; whether no claim failed."""
+    console = console or Console()
+    check_reference(options.reference)
+    held = True
+    for question in (_against_authors, _fresh_splits, _log_loss, _symmetric, _physionet):
+        answer = question(options)
+        verdict = {True: "[green]holds[/]", False: "[red]does not hold[/]", None: "[dim]skipped[/]"}
+        console.print(f"\n[bold]{answer.title}[/]: {verdict[answer.holds]}", highlight=False)
+        for table in answer.tables:
+            console.print(table)
+        if answer.note:
+            console.print(answer.note, highlight=False)
+        held = held and answer.holds is not False
+    return held
+
+
+def main(**options: Any) -> None:
+    """Run the study and exit with 1 if a claim failed. See `StudyOptions`."""
+    sys.exit(0 if run_study(StudyOptions(**options)) else 1)
+
+
+def _against_authors(options: StudyOptions) -> Answer:
+    title = "Total cost on the paper's folds at most 1.02 of the authors' code"
+    if options.reference is None:
+        return Answer(title, None, (), "Pass the table of the authors' code as reference.")
+    authors = read_authors_code(options.reference)
+    folds = FoldTable(run(_paper_config(options)).outcomes)
+    table = Table("Data set", "FP cost", *(f"{m}, ours" for m in POLICIES), *("authors",) * 3)
+    ratios: dict[str, list[float]] = {method: [] for method in POLICIES}
+    for dataset in BUNDLED:
+        for cost in COSTS:
+            ours, theirs = [], []
+            for method in POLICIES:
+                cell = Cell(dataset, method, "asymmetric", cost)
+                ours.append(folds.mean(cell, "total_cost"))
+                theirs.append(authors[cell, "total_cost"][0])
+                ratios[method].append(ours[-1] / theirs[-1])
+            table.add_row(
+                dataset_title(dataset), f"{cost:g}", *(f"{v:.2f}" for v in (*ours, *theirs))
+            )
+    means = {method: float(gmean(values)) for method, values in ratios.items()}
+    summary = Table("Ours / authors, geometric mean", *POLICIES)
+    summary.add_row("all", *(f"{mean:.4f}" for mean in means.values()))
+    n_costs = len(COSTS)
+    for k, dataset in enumerate(BUNDLED):
+        parts = [gmean(v[k * n_costs : (k + 1) * n_costs]) for v in ratios.values()]
+        summary.add_row(dataset_title(dataset), *(f"{part:.4f}" for part in parts))
+    return Answer(title, max(means.values()) <= 1.02, (table, summary))
+
+
+def _fresh_splits(options: StudyOptions) -> Answer:
+    title = f"AdaCOS below COS on {options.splits} fresh five-fold splits"
+    config = BenchConfig(
+        BUNDLED,
+        POLICIES,
+        tuple(asymmetric(cost) for cost in COSTS),
+        options.out,
+        paper_folds=False,
+        splits=options.splits,
+        seed=options.seed,
+        jobs=options.jobs,
+    )
+    index = OutcomeIndex(run(config).outcomes)
+    table = Table("AdaCOS / …", "Data sets", "Cells", "Ratio", "95 % over folds", "95 % over rows")
+    holds = True
+    for other in (COS, FULL_MODEL):
+        for datasets in (BUNDLED, *((name,) for name in BUNDLED)):
+            (c,) = compare_overall(index, ADACOS, other, "asymmetric", datasets=datasets)
+            table.add_row(
+                other,
+                "all three" if len(datasets) > 1 else dataset_title(datasets[0]),
+                str(c.n_cells),
+                f"{c.folds.estimate:.4f}",
+                f"{c.folds.low:.4f} – {c.folds.high:.4f}",
+                f"{c.rows.low:.4f} – {c.rows.high:.4f}",
+            )
+            if other == COS and len(datasets) > 1:
+                holds = max(c.folds.high, c.rows.high) < 1
+    return Answer(title, holds, (table,), _cell_note(index))
+
+
+def _cell_note(index: OutcomeIndex) -> str:
+    """Cells in which AdaCOS is above COS on the fresh splits."""
+    above = []
+    for cell in index.cells(RANDOM):
+        if cell.method == ADACOS:
+            pair = [index.outcomes(RANDOM, c) for c in (cell, cell._replace(method=COS))]
+            ours, theirs = (np.mean([o.total.mean() for o in outcomes]) for outcomes in pair)
+            if ours > theirs * (1 + 1e-9):
+                above.append(f"{cell.dataset} {cell.false_positive:g} ({ours / theirs:.3f})")
+    return f"AdaCOS above COS in {len(above)} cells: {', '.join(above) or 'none'}."
+
+
+def _log_loss(options: StudyOptions) -> Answer:
+    title = f"LogisticGAM's held-out log-loss on {options.splits} fresh splits"
+    register_peers()
+    usable, absent = available_methods((GAM, *PEERS))
+    config = BenchConfig(
+        BUNDLED,
+        tuple(usable),
+        (asymmetric(100.0),),
+        options.out,
+        paper_folds=False,
+        splits=options.splits,
+        seed=options.seed,
+        jobs=options.jobs,
+    )
+    folds = FoldTable(run(config).outcomes)
+    losses = {
+        method: [
+            float(
+                np.mean(
+                    [
+                        folds.mean(Cell(dataset, method, "asymmetric", 100.0), "log_loss", split)
+                        for split in folds.splits()
+                    ]
+                )
+            )
+            for dataset in BUNDLED
+        ]
+        for method in usable
+    }
+    overall = {method: float(gmean(values)) for method, values in losses.items()}
+    table = Table("Log-loss", *(dataset_title(d) for d in BUNDLED), "geometric mean")
+    for method in usable:
+        table.add_row(method, *(f"{v:.4f}" for v in losses[method]), f"{overall[method]:.4f}")
+    peers = [method for method in usable if method != GAM]
+    within = all(
+        losses[GAM][k] <= 1.01 * min(losses[peer][k] for peer in peers) for k in range(len(BUNDLED))
+    )
+    best = overall[GAM] <= min(overall[peer] for peer in peers)
+    note = "Within 1 % of the best peer on each set" + (": yes" if within else ": no")
+    note += ", best in geometric mean" + (": yes." if best else ": no.")
+    if absent:
+        note += f" Without {', '.join(absent)}; install with: pip install interpret pygam."
+    return Answer(title, within and best, (table,), note)
+
+
+def _symmetric(options: StudyOptions) -> Answer:
+    title = "Pima with symmetric costs within one of the paper's standard deviations"
+    folds = FoldTable(run(_paper_config(options)).outcomes)
+    paper = paper_table_1()
+    authors: Reference = read_authors_code(options.reference) if options.reference else {}
+    table = Table("Method", "Error cost", "Ours", "Paper", "Authors' code", "")
+    holds = True
+    for method in POLICIES:
+        for error in PAPER_SYMMETRIC:
+            cell = Cell("pima", method, "symmetric", error)
+            ours = folds.mean(cell, "total_cost"), folds.std(cell, "total_cost")
+            theirs = paper[cell, "total_cost"]
+            inside = abs(ours[0] - theirs[0]) <= theirs[1]
+            holds = holds and inside
+            code = authors.get((cell, "total_cost"))
+            table.add_row(
+                method,
+                f"{error:g}",
+                f"{ours[0]:.2f} ± {ours[1]:.2f}",
+                f"{theirs[0]:.2f} ± {theirs[1]:.2f}",
+                f"{code[0]:.2f} ± {code[1]:.2f}" if code else "–",
+                "inside" if inside else "outside",
+            )
+    return Answer(title, holds, (table,))
+
+
+def _physionet(options: StudyOptions) -> Answer:
+    title = "PhysioNet: AdaCOS below COS and Full Model at every false-positive cost from 10"
+    if "physionet" not in options.data:
+        return Answer(title, None, (), "Pass data={'physionet': PATH}.")
+    config = BenchConfig(
+        ("physionet",),
+        POLICIES,
+        tuple(asymmetric(cost) for cost in PAPER_FALSE_POSITIVE),
+        options.out,
+        {"physionet": options.data["physionet"]},
+        jobs=options.jobs,
+    )
+    folds = FoldTable(run(config).outcomes)
+    table = Table("FP cost", *POLICIES, *(f"acquired, {m}" for m in POLICIES))
+    holds = True
+    for cost in PAPER_FALSE_POSITIVE:
+        cells = [Cell("physionet", method, "asymmetric", cost) for method in POLICIES]
+        totals = [folds.mean(cell, "total_cost") for cell in cells]
+        holds = holds and (cost < 10 or totals[0] < min(totals[1:]))
+        acquired = [folds.mean(cell, "n_acquired") for cell in cells]
+        table.add_row(f"{cost:g}", *(f"{v:.3f}" for v in totals), *(f"{v:.2f}" for v in acquired))
+    return Answer(title, holds, (table,))
+
+
+def _paper_config(options: StudyOptions) -> BenchConfig:
+    settings = (
+        *(asymmetric(cost) for cost in COSTS),
+        *(symmetric(error) for error in PAPER_SYMMETRIC),
+    )
+    return BenchConfig(BUNDLED, POLICIES, settings, options.out, jobs=options.jobs)
+
+
+if __name__ == "__main__":
+    main()

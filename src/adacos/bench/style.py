@@ -1,0 +1,160 @@
+"""One look for every figure, and how figures are saved.
+
+Colours are Okabe and Ito's, which the colour-blind can tell apart. A policy keeps its colour under
+both set sequences and changes its line.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ParamSpec
+
+from adacos.bench.builtin import ADACOS, ADACOS_FORWARD, COS, COS_FORWARD, FULL_MODEL
+from adacos.bench.tables import write_bytes
+from adacos.exceptions import MissingExtraError
+
+P = ParamSpec("P")
+
+_BLACK, _ORANGE, _SKY, _GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+_YELLOW, _BLUE, _VERMILLION, _PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+GREY = "#767676"
+
+# method: colour, marker, line.
+_METHODS = {
+    ADACOS: (_VERMILLION, "o", "-"),
+    ADACOS_FORWARD: (_VERMILLION, "D", "--"),
+    COS: (_BLUE, "s", "-"),
+    COS_FORWARD: (_BLUE, "P", "--"),
+    "AdaCOS (both)": (_VERMILLION, "*", ":"),
+    "COS (both)": (_BLUE, "X", ":"),
+    FULL_MODEL: (_GREEN, "^", "-"),
+    "Shim2018": (_PURPLE, "v", "-"),
+    "AdaptGbrt": (_ORANGE, "<", "-"),
+    "GreedyMiser": (_SKY, ">", "-"),
+    "DWSM": (_BLACK, "X", "-"),
+    "POMDP": (GREY, "p", "-"),
+    "CEGB": (_ORANGE, "h", ":"),
+    "Optimal": (_BLACK, "*", ":"),
+}
+_SPARE = ((_PURPLE, "d", ":"), (_SKY, "8", ":"), (_GREEN, "*", ":"), (GREY, "H", "--"))
+
+DATASET_TITLES = {
+    "pima": "Pima diabetes",
+    "wisconsin": "Wisconsin breast cancer",
+    "heart": "Heart disease",
+    "physionet": "PhysioNet 2012",
+}
+
+_RC = {
+    "font.size": 9.5,
+    "axes.titlesize": 10.5,
+    "axes.labelsize": 9.5,
+    "legend.fontsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#E4E4E4",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.8,
+    "legend.frameon": False,
+    "figure.facecolor": "white",
+    "figure.titlesize": 11.5,
+    "figure.titleweight": "bold",
+    "svg.hashsalt": "adacos",
+    "pdf.fonttype": 42,
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A saved figure: name of its files without ending, caption, and SVG to embed."""
+
+    name: str
+    caption: str
+    svg: bytes
+
+    @property
+    def data_uri(self) -> str:
+        """The figure as an address that needs no other file."""
+        return "data:image/svg+xml;base64," + base64.b64encode(self.svg).decode()
+
+
+def check_matplotlib() -> None:
+    """Raise MissingExtraError if figures cannot be drawn."""
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError("matplotlib", "plot")
+
+
+def look(method: str, position: int = 0) -> dict[str, Any]:
+    """Line properties of a method; `position` serves methods without a look of their own."""
+    colour, marker, line = _METHODS.get(method, _SPARE[position % len(_SPARE)])
+    return {"color": colour, "marker": marker, "linestyle": line}
+
+
+def dataset_title(name: str) -> str:
+    """A data set's name in a heading."""
+    return DATASET_TITLES.get(name, name)
+
+
+def styled(draw: Callable[P, Picture]) -> Callable[P, Picture]:
+    """Make a drawing function draw in the common style."""
+
+    @wraps(draw)
+    def in_style(*args: P.args, **kwargs: P.kwargs) -> Picture:
+        check_matplotlib()
+        import matplotlib as mpl
+
+        with mpl.rc_context(_RC):
+            return draw(*args, **kwargs)
+
+    return in_style
+
+
+def new_figure(rows: int, columns: int, width: float, height: float) -> tuple[Any, Any]:
+    """A figure and the array of its axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def save(figure: Any, folder: Path, name: str, caption: str) -> Picture:
+    """Write PNG and PDF, and keep an SVG."""
+    content = {}
+    for ending, metadata in (
+        ("png", {"Software": None}),
+        ("pdf", {"CreationDate": None, "Producer": None}),
+        ("svg", {"Date": None}),
+    ):
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=ending, dpi=160, metadata=metadata)
+        content[ending] = buffer.getvalue()
+    for ending in ("png", "pdf"):
+        write_bytes(folder / f"{name}.{ending}", content[ending])
+    return Picture(name, caption, content["svg"])
+
+
+def legend_below(figure: Any, handles: Sequence[Any], columns: int) -> None:
+    """One legend for all panels, below them."""
+    figure.legend(handles=list(handles), loc="outside lower center", ncols=columns)
+
+
+def key(label: str, **line: Any) -> Any:
+    """An entry of a legend."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], label=label, **line)
+
+
+def cost_axis(axis: Any, *, y: bool = False) -> None:
+    """A logarithmic axis of costs with plain numbers at its ticks."""
+    (axis.set_yscale if y else axis.set_xscale)("log")
+    (axis.yaxis if y else axis.xaxis).set_major_formatter("{x:g}")

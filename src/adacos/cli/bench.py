@@ -1,0 +1,181 @@
+"""`adacos bench`: run benchmarks and write their reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from adacos.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from adacos.bench.paper import PaperReport
+
+app = typer.Typer(
+    help="Run benchmarks and write their reports.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+Out = Annotated[Path, typer.Option(help="Folder of the report; a stopped run resumes there.")]
+Jobs = Annotated[int | None, typer.Option(help="Processes; by default one per processor.")]
+Splits = Annotated[int, typer.Option(help="Random five-fold splits beside the paper's folds.")]
+Seed = Annotated[int, typer.Option(help="Seed of the random splits.")]
+Reference = Annotated[
+    Path | None,
+    typer.Option(help="Table of the authors' code's numbers, or the folder that holds it."),
+]
+Data = Annotated[
+    list[str] | None,
+    typer.Option(help="NAME=PATH of a data set that is not bundled, such as physionet=FOLDER."),
+]
+Plugin = Annotated[
+    list[Path] | None,
+    typer.Option(help="Python file that registers methods or data sets of your own."),
+]
+
+
+@app.command()
+def paper(
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Names separated by commas, or all. Default: AdaCOS, COS, Full Model."),
+    ] = None,
+    datasets: Annotated[
+        str | None,
+        typer.Option(help="Names separated by commas. Default: the bundled ones and --data."),
+    ] = None,
+    data: Data = None,
+    splits: Splits = 0,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    out: Out = Path("report"),
+    quick: Annotated[bool, typer.Option("--quick", help="Two folds only.")] = False,
+    reference: Reference = None,
+    plugin: Plugin = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the claims as JSON and nothing else.")
+    ] = False,
+) -> None:
+    """Reproduce the paper: every table and figure, with a report in HTML."""
+    from joblib import cpu_count
+
+    from adacos.bench.paper import PaperOptions, run_paper
+
+    load_plugins(plugin or [])
+    options = PaperOptions(
+        methods=_names(methods),
+        datasets=_names(datasets),
+        data=_paths(data or []),
+        splits=splits,
+        seed=seed,
+        jobs=cpu_count() if jobs is None else jobs,
+        out=out,
+        quick=quick,
+        reference=reference,
+    )
+    found = run_paper(options, progress=False if as_json else None)
+    if as_json:
+        typer.echo(json.dumps(_as_json(found), indent=2))
+    else:
+        _print(found)
+    if found.failures:
+        raise typer.Exit(1)
+
+
+@app.command("list")
+def list_names(plugin: Plugin = None) -> None:
+    """List the methods and data sets that can be named."""
+    import adacos.bench.builtin  # noqa: F401
+    from adacos.bench.registry import REGISTRY
+
+    load_plugins(plugin or [])
+    for title, names in (("methods", REGISTRY.methods), ("data sets", REGISTRY.datasets)):
+        typer.echo(f"{title}:")
+        for name in names:
+            typer.echo(f"  {name}")
+
+
+@app.command()
+def study(
+    jobs: Jobs = None,
+    seed: Seed = 0,
+    splits: Annotated[int, typer.Option(help="Random five-fold splits.")] = 10,
+    data: Data = None,
+    reference: Reference = None,
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("study"),
+) -> None:
+    """Check the library's quality claims on fresh splits and against the authors' code."""
+    from joblib import cpu_count
+
+    from adacos.bench.study import StudyOptions, run_study
+
+    held = run_study(
+        StudyOptions(
+            jobs=cpu_count() if jobs is None else jobs,
+            seed=seed,
+            splits=splits,
+            data=_paths(data or []),
+            reference=reference,
+            out=out,
+        )
+    )
+    if not held:
+        raise typer.Exit(1)
+
+
+def load_plugins(paths: list[Path]) -> None:
+    """Run Python files that call `register_method` or `register_dataset`."""
+    import runpy
+
+    for path in paths:
+        if not path.is_file():
+            raise InvalidInputError("plugin", "must be a Python file", str(path), "Check the path.")
+        runpy.run_path(str(path), run_name="adacos_plugin")
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _paths(pairs: list[str]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for pair in pairs:
+        name, sign, path = pair.partition("=")
+        if not (name and sign and path) or name in found:
+            raise InvalidInputError(
+                "data",
+                "must be NAME=PATH, each name once",
+                pair,
+                "For example --data physionet=path/to/challenge-2012.",
+            )
+        found[name] = Path(path)
+    return found
+
+
+def _print(found: PaperReport) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("Claim of the paper", "Here", "Numbers", show_lines=True)
+    for claim in found.claims:
+        colour = {True: "green", False: "red", None: "dim"}[claim.holds]
+        table.add_row(claim.text, f"[{colour}]{claim.verdict}[/]", claim.numbers)
+    console = Console()
+    console.print(table)
+    for failure in found.failures:
+        console.print(f"[red]failed[/] {failure.unit}: {failure.error}", highlight=False)
+    console.print(f"{found.index} written in {found.seconds:.0f} s")
+
+
+def _as_json(found: PaperReport) -> dict[str, object]:
+    return {
+        "report": str(found.index),
+        "seconds": round(found.seconds, 1),
+        "claims": [{"claim": c.text, "holds": c.holds, "numbers": c.numbers} for c in found.claims],
+        "failures": [{"unit": f.unit, "error": f.error} for f in found.failures],
+    }
