@@ -14,9 +14,12 @@ Everything is linear in the basis columns, so the result is a `SequenceModel` li
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
+from threading import Lock
 from typing import overload
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +33,35 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
+# Derived models by model and pattern, the least recently used ones dropped.
+_PREPARED: WeakKeyDictionary[SequenceModel, OrderedDict[bytes, SequenceModel]] = WeakKeyDictionary()
+_MOST_PREPARED = 64
+_LOCK = Lock()
+
 
 def given_known(model: SequenceModel, known: Bools) -> SequenceModel:
     """The model of rows whose covariates in the mask `known` are known; its S_1 contains them."""
     order, n_free = model.sequence.order, model.sequence.n_free
     first = known[order] | (np.arange(len(order)) < n_free)
-    if first[:n_free].all() and not first[n_free:].any():
+    if not first[n_free:].any():
         return model
+    pattern = first.tobytes()
+    with _LOCK:
+        prepared = _PREPARED.setdefault(model, OrderedDict())
+        if pattern in prepared:
+            prepared.move_to_end(pattern)
+            return prepared[pattern]
+    derived = _derive(model, first)
+    with _LOCK:
+        prepared[pattern] = derived
+        while len(prepared) > _MOST_PREPARED:
+            prepared.popitem(last=False)
+    return derived
+
+
+def _derive(model: SequenceModel, first: Bools) -> SequenceModel:
+    """The model whose S_1 holds the covariates of the sequence's order in the mask `first`."""
+    order, n_free = model.sequence.order, model.sequence.n_free
     sequence = SetSequence(np.append(order[first], order[~first]), int(first.sum()))
     stages = original_stages(model.sequence, sequence)
     holds_known = int(np.flatnonzero(first)[-1]) + 1 - n_free
@@ -56,7 +81,7 @@ def given_known(model: SequenceModel, known: Bools) -> SequenceModel:
         sequence=sequence,
         intercepts=np.array(intercepts),
         coefs=stacked,
-        densities=_Densities(model, sequence, stacked),
+        densities=_Densities(model.moments, model.basis, stacked, sequence),
         leave_out_log_odds=model.leave_out_log_odds[:, stages],
     )
 
@@ -110,8 +135,10 @@ def _on_columns(basis: AdditiveBasis, regressors: Ints, weights: Floats) -> tupl
 class _Densities(Sequence[ConditionalDensity]):
     """Densities of a derived sequence, each computed when a row first stands at its set."""
 
-    def __init__(self, model: SequenceModel, sequence: SetSequence, coefs: Floats) -> None:
-        self._model, self._sequence, self._coefs = model, sequence, coefs
+    def __init__(
+        self, moments: Floats, basis: AdditiveBasis, coefs: Floats, sequence: SetSequence
+    ) -> None:
+        self._moments, self._basis, self._coefs, self._sequence = moments, basis, coefs, sequence
         self._computed: dict[int, ConditionalDensity] = {}
 
     def __len__(self) -> int:
@@ -127,14 +154,13 @@ class _Densities(Sequence[ConditionalDensity]):
         if not 0 <= i < len(self):
             raise IndexError(i)
         if i not in self._computed:
-            model, sequence = self._model, self._sequence
             self._computed[i] = density_at(
-                model.moments,
-                model.basis.source,
-                model.basis.group,
+                self._moments,
+                self._basis.source,
+                self._basis.group,
                 self._coefs,
-                sequence.order,
-                sequence.sizes,
+                self._sequence.order,
+                self._sequence.sizes,
                 i,
             )
         return self._computed[i]

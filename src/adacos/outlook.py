@@ -60,7 +60,7 @@ def begin(model: SequenceModel, encoded: Floats) -> WalkState:
     part = np.zeros((len(encoded), len(model.sequence)))
     state = WalkState(0, np.arange(len(encoded)), encoded, available, part)
     for covariate in model.sequence.set(0):
-        part += _contribution(model, encoded, available, covariate)
+        part += contribution(model, encoded, available, covariate)
     return state
 
 
@@ -71,19 +71,25 @@ def advance(model: SequenceModel, state: WalkState, go_on: Bools) -> WalkState:
     available = None if state.available is None else state.available[go_on]
     part = state.part[go_on]
     if len(part):
-        part += _contribution(model, encoded, available, model.sequence.set(stage)[-1])
+        part += contribution(model, encoded, available, model.sequence.set(stage)[-1])
     return WalkState(stage, state.rows[go_on], encoded, available, part)
+
+
+def filled_in(model: SequenceModel, state: WalkState) -> tuple[Floats, Floats]:
+    """Contributions and values of S_stage, unavailable covariates at their conditional mean."""
+    if state.available is None:
+        return state.part, state.encoded
+    values = model.fill(state.encoded, state.stage)
+    part = state.part.copy()
+    for covariate in model.sequence.set(state.stage):
+        part += contribution(model, values, ~state.available, covariate)
+    return part, values
 
 
 def look_ahead(model: SequenceModel, costs: CostTable, state: WalkState) -> Outlook:
     """What the rows know at their set and expect of the later ones."""
     i, sequence, basis = state.stage, model.sequence, model.basis
-    part, values = state.part, state.encoded
-    if state.available is not None:
-        values = model.fill(values, i)
-        part = part.copy()
-        for covariate in sequence.set(i):
-            part += _contribution(model, values, ~state.available, covariate)
+    part, values = filled_in(model, state)
     log_odds = model.intercepts[i] + part[:, i]
     if i + 1 == len(sequence):
         nothing = np.empty((len(part), 0))
@@ -104,7 +110,7 @@ def look_ahead(model: SequenceModel, costs: CostTable, state: WalkState) -> Outl
     return Outlook(log_odds, mean, sd, cost)
 
 
-def _contribution(
+def contribution(
     model: SequenceModel, values: Floats, where: Bools | None, covariate: int
 ) -> Floats:
     """f_jk(x_k) of one covariate under every model j, zero for rows outside `where`."""

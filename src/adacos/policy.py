@@ -7,8 +7,9 @@ act on all rows at once; `BasePolicy` turns a table into encoded values and the 
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,10 @@ from adacos.costs import Costs, CostTable
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.bayes_risk import bayes_risk
 from adacos.preprocessing import TableEncoder, check_labels, covariate_names, validate_table
+from adacos.steps import Advice
+
+if TYPE_CHECKING:
+    from adacos.consultation import Consultation
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -115,6 +120,45 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         for them does so in its own version.
         """
         return free_of_charge(self._acquire(encoded), known, self.cost_table_)
+
+    def _advise(self, encoded: Floats, have: Bools, known: Bools, unavailable: Bools) -> Advice:
+        """What to do with one encoded row of which the values in `have` are there.
+
+        A policy does not look at what it has not acquired. So it is run with any value in place
+        of those to come, and the first that it asks for is next; and it is run with none of them
+        to see what it would answer now.
+        """
+        absent = np.isnan(encoded) & ~unavailable[self.encoder_.source]
+        trial = self._acquire_given(np.where(absent, 0.0, encoded), known)
+        pending = [int(k) for k in trial.order[0] if k >= 0 and not have[k]]
+        if pending:
+            trial = self._acquire_given(encoded, known)
+        return Advice(
+            covariates=tuple(pending[:1]),
+            label=int(trial.label[0]),
+            probability=float(trial.probability[0]),
+            bayes_risk=float(trial.expected_cost[0] - trial.cost[0]),
+        )
+
+    def consultation(self, known: Mapping[str, Any] | None = None) -> Consultation:
+        """Begin a consultation about one row, of which some values may be known.
+
+        Parameters
+        ----------
+        known : values by covariate name; they cost nothing.
+
+        Examples
+        --------
+        >>> from adacos import AdaCOSClassifier, Costs, load_pima
+        >>> X, y, prices, *_ = load_pima()
+        >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+        >>> consultation = AdaCOSClassifier(costs).fit(X, y).consultation(known={"Age": 24})
+        >>> print(consultation.next())
+        Acquire BMI for 1.00.
+        """
+        from adacos.consultation import Consultation
+
+        return Consultation(self, known)
 
     def acquire(self, X: Any, *, known: ArrayLike | None = None) -> AcquisitionResult:
         """Run the policy on every row of X: acquire step by step, stop, classify.

@@ -82,6 +82,7 @@ class TableEncoder:
     names, kinds : per covariate.
     categories : per covariate, its categories in order, empty unless categorical.
     frequencies : per covariate, the share of each category among known values.
+    low, high : per covariate, range of the known values; NaN if categorical.
     source : covariate of each encoded column.
     """
 
@@ -89,12 +90,14 @@ class TableEncoder:
     kinds: tuple[str, ...]
     categories: tuple[tuple[str, ...], ...]
     frequencies: tuple[Floats, ...]
+    low: Floats
+    high: Floats
     source: Ints
 
     @staticmethod
     def fit(table: Any, names: tuple[str, ...]) -> TableEncoder:
         """Learn kinds and categories from a validated table."""
-        kinds, categories, frequencies = [], [], []
+        kinds, categories, frequencies, ranges = [], [], [], []
         for position, name in enumerate(names):
             values = _column(table, position, name)
             if values.dtype.kind == "U":
@@ -111,6 +114,7 @@ class TableEncoder:
                 kinds.append(CATEGORICAL if len(levels) > 1 else CONSTANT)
                 categories.append(tuple(str(level) for level in levels))
                 frequencies.append(counts / counts.sum())
+                ranges.append((np.nan, np.nan))
             else:
                 known = values[~np.isnan(values)]
                 _refuse_empty(known, name)
@@ -120,12 +124,15 @@ class TableEncoder:
                 kinds.append((CONSTANT, BINARY, NUMERIC)[min(len(distinct), 3) - 1])
                 categories.append(())
                 frequencies.append(np.empty(0))
+                ranges.append((float(known.min()), float(known.max())))
         width = [max(len(levels), 1) for levels in categories]
         return TableEncoder(
             names=names,
             kinds=tuple(kinds),
             categories=tuple(categories),
             frequencies=tuple(frequencies),
+            low=np.array([low for low, _ in ranges]),
+            high=np.array([high for _, high in ranges]),
             source=np.repeat(np.arange(len(names)), width),
         )
 

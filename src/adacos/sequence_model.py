@@ -27,7 +27,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.intp]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SequenceModel:
     """Sequence S_1 ⊂ … ⊂ S_q with p(y | x_S) for each set and p(z | x_S) for each pair.
 

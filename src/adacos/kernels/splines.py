@@ -9,6 +9,8 @@ and u = 0 is ordinary logistic regression.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,7 +39,10 @@ def bspline_basis(x: Floats, low: float, high: float, n_splines: int) -> Floats:
     return basis
 
 
+@lru_cache
 def wiggly_directions(n_splines: int) -> Floats:
     """D'(DD')^-1 for the second-difference matrix D: B-spline weights of the penalised part."""
     difference = np.diff(np.eye(n_splines), n=2, axis=0)
-    return difference.T @ np.linalg.inv(difference @ difference.T)
+    directions: Floats = difference.T @ np.linalg.inv(difference @ difference.T)
+    directions.setflags(write=False)
+    return directions

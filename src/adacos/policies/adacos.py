@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from adacos.advice import Prognosis
 from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import bayes_risk, expected_bayes_risk
 from adacos.outlook import Outlook, advance, begin, look_ahead
@@ -30,6 +31,11 @@ class AdaCOSClassifier(SequencePolicy):
 
     See `SequencePolicy` for parameters and attributes.
     """
+
+    def _goes_on(self, stage: int, prognosis: Prognosis) -> bool:
+        matrix = self.cost_table_.matrix
+        at_best = prognosis.risk - min(matrix[0, 0], matrix[1, 1])
+        return bool(np.any((prognosis.cost < at_best) & (prognosis.future < prognosis.risk)))
 
     def _run(self, encoded: Floats) -> AcquisitionResult:
         stage = np.empty(len(encoded), dtype=np.intp)

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from adacos.advice import Prognosis
 from adacos.costs import CostTable
 from adacos.known import original_stages
 from adacos.policies.sequence_policy import SequencePolicy
@@ -32,6 +33,9 @@ class COSClassifier(SequencePolicy):
         stages = original_stages(self.model_.sequence, policy.model_.sequence)
         policy.stage_ = int(np.searchsorted(stages, self.stage_))
         return policy
+
+    def _goes_on(self, stage: int, prognosis: Prognosis) -> bool:
+        return stage < self.stage_
 
     def _run(self, encoded: NDArray[np.float64]) -> AcquisitionResult:
         return self._stop_at(encoded, self.stage_)

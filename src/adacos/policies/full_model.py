@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from adacos.advice import Prognosis
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.policy import AcquisitionResult
 
@@ -17,6 +18,9 @@ class FullModelClassifier(SequencePolicy):
 
     def _may_stop_at(self) -> NDArray[np.intp]:
         return np.array([len(self.model_.sequence) - 1])
+
+    def _goes_on(self, stage: int, prognosis: Prognosis) -> bool:
+        return stage < len(self.model_.sequence) - 1
 
     def _run(self, encoded: NDArray[np.float64]) -> AcquisitionResult:
         return self._stop_at(encoded, len(self.model_.sequence) - 1)

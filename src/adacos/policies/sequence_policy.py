@@ -31,6 +31,7 @@ from adacos.recall import (
 )
 from adacos.sequence_model import SequenceModel, build_sequence_model
 from adacos.set_fits import SetFits, prepare
+from adacos.steps import Advice
 from adacos.validation import choice, integer, real
 
 Floats = NDArray[np.float64]

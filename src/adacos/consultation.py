@@ -1,0 +1,383 @@
+"""`Consultation`: one row asked about step by step, by any policy.
+
+A consultation is a list of events (values observed, covariates unavailable) on top of what was
+known at the start. The next step is a function of these alone: undoing the last event brings the
+previous step back, and the events as JSON carry a consultation into another process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from adacos.basis import BINARY, CONSTANT
+from adacos.exceptions import InvalidInputError
+from adacos.preprocessing import TableEncoder
+from adacos.steps import Acquire, Classify, Value, ValueWarning, explain
+
+if TYPE_CHECKING:
+    from adacos.policy import BasePolicy
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+FORMAT = 1
+
+# A value this many widths of the training range outside of it is taken for a wrong unit.
+_IMPLAUSIBLE = 1.0
+# Powers of ten by which units commonly differ, the nearest first.
+_FACTORS = (0.1, 10.0, 0.01, 100.0, 0.001, 1000.0)
+_FINGERPRINTS: WeakKeyDictionary[Any, tuple[tuple[int, ...], str]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """What is there of the row: encoded values (NaN = none), masks, values and warnings by name."""
+
+    encoded: Floats
+    have: Bools
+    unavailable: Bools
+    values: dict[str, Value]
+    warnings: tuple[ValueWarning, ...]
+
+
+class Consultation:
+    """One row, asked about step by step.
+
+    Parameters
+    ----------
+    policy : a fitted policy.
+    known : values by covariate name that are known from the start, at no cost.
+
+    Examples
+    --------
+    >>> from adacos import AdaCOSClassifier, Costs, load_pima
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> consultation = AdaCOSClassifier(costs).fit(X, y).consultation()
+    >>> print(consultation.next())
+    Acquire Age for 1.00.
+    >>> print(consultation.observe(Age=62).next())
+    Classify as 1 (probability 50.5%), paid 1.00.
+    """
+
+    def __init__(self, policy: BasePolicy, known: Mapping[str, Any] | None = None) -> None:
+        check_is_fitted(policy)
+        self.policy = policy
+        self._encoder: TableEncoder = policy.encoder_
+        self._position = {name: k for k, name in enumerate(self._encoder.names)}
+        n = len(self._encoder.names)
+        empty = _Standing(
+            np.full((1, len(self._encoder.source)), np.nan),
+            np.zeros(n, dtype=np.bool_),
+            np.zeros(n, dtype=np.bool_),
+            {},
+            (),
+        )
+        start = self._with_values(empty, dict(known or {}), "known")
+        self._known = start.have
+        self._events: list[dict[str, Any]] = []
+        self._standings = [start]
+        self._step: Acquire | Classify | None = None
+
+    def next(self) -> Acquire | Classify:
+        """The step that the policy advises now."""
+        if self._step is None:
+            self._step = self._advised()
+        return self._step
+
+    def observe(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> Self:
+        """Add values that were acquired: those asked for, or others at the user's choice."""
+        added = {**(values or {}), **named}
+        if not added:
+            raise InvalidInputError(
+                "observe", "needs at least one value", "nothing", "For example observe(age=50)."
+            )
+        standing = self._with_values(self._standings[-1], added, "observe")
+        plain = {name: standing.values[name] for name in added}
+        return self._record({"observe": plain}, standing)
+
+    def unavailable(self, *covariates: str) -> Self:
+        """Say that these covariates cannot be acquired for this row."""
+        if not covariates:
+            raise InvalidInputError(
+                "unavailable", "needs a covariate", "none", "For example unavailable('age')."
+            )
+        standing = self._standings[-1]
+        mask = standing.unavailable.copy()
+        for name in covariates:
+            k = self._index(name, "unavailable")
+            if standing.have[k]:
+                raise InvalidInputError(
+                    "unavailable",
+                    "must be a covariate without a value",
+                    name,
+                    "It was observed already; undo() takes the last event back.",
+                )
+            mask[k] = True
+        return self._record({"unavailable": list(covariates)}, replace(standing, unavailable=mask))
+
+    def undo(self) -> Self:
+        """Take the last `observe` or `unavailable` back."""
+        if not self._events:
+            raise InvalidInputError(
+                "undo", "needs something to take back", "no event", "Nothing was entered yet."
+            )
+        self._events.pop()
+        self._standings.pop()
+        self._step = None
+        return self
+
+    @property
+    def known(self) -> dict[str, Value]:
+        """Values known from the start."""
+        return dict(self._standings[0].values)
+
+    @property
+    def values(self) -> dict[str, Value]:
+        """All values so far, known and observed, in order."""
+        return dict(self._standings[-1].values)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Covariates that were said to be unavailable."""
+        names = self._encoder.names
+        return tuple(names[k] for k in np.flatnonzero(self._standings[-1].unavailable))
+
+    @property
+    def paid(self) -> float:
+        """Covariate cost so far."""
+        have = self._standings[-1].have
+        return float(self.policy.cost_table_.of(have & ~self._known, given=self._known))
+
+    @property
+    def warnings(self) -> tuple[ValueWarning, ...]:
+        """What is odd about the values so far."""
+        return self._standings[-1].warnings
+
+    def state(self) -> dict[str, Any]:
+        """The consultation as plain JSON values, for `from_state`."""
+        return {
+            "format": FORMAT,
+            "model": fingerprint(self.policy),
+            "known": self.known,
+            "events": [dict(event) for event in self._events],
+        }
+
+    @classmethod
+    def from_state(cls, policy: BasePolicy, state: Mapping[str, Any]) -> Self:
+        """Continue a consultation with the same policy it was begun with."""
+        _check_state(state)
+        if state["model"] != fingerprint(policy):
+            raise InvalidInputError(
+                "state",
+                "must come from a consultation with the same model",
+                f"model {state['model']}",
+                f"This is model {fingerprint(policy)}: load the other one, or begin anew.",
+            )
+        consultation = cls(policy, state["known"])
+        for event in state["events"]:
+            if "observe" in event:
+                consultation.observe(event["observe"])
+            else:
+                consultation.unavailable(*event["unavailable"])
+        return consultation
+
+    def _record(self, event: dict[str, Any], standing: _Standing) -> Self:
+        self._events.append(event)
+        self._standings.append(standing)
+        self._step = None
+        return self
+
+    def _advised(self) -> Acquire | Classify:
+        standing, policy = self._standings[-1], self.policy
+        advice = policy._advise(standing.encoded, standing.have, self._known, standing.unavailable)
+        paid, names = self.paid, self._encoder.names
+        explanation = explain(
+            advice, names, self._encoder.categories, policy.classes_, standing.values, paid
+        )
+        if not advice.covariates:
+            return Classify(
+                label=explanation.label,
+                probability=advice.probability,
+                cost=paid,
+                expected_cost=paid + advice.bayes_risk,
+                explanation=explanation,
+                warnings=standing.warnings,
+            )
+        after = standing.have.copy()
+        after[list(advice.covariates)] = True
+        return Acquire(
+            covariates=tuple(names[k] for k in advice.covariates),
+            cost=float(policy.cost_table_.of(after, given=standing.have)),
+            sharing=self._sharing(list(advice.covariates), after | standing.unavailable, after),
+            explanation=explanation,
+            warnings=standing.warnings,
+        )
+
+    def _sharing(
+        self, covariates: list[int], settled: Bools, after: Bools
+    ) -> tuple[tuple[str, float], ...]:
+        """Members of the same panels that are still to be had, and their cost `after`."""
+        costs = self.policy.cost_table_
+        panels = np.setdiff1d(costs.panel[covariates], [-1])
+        members = np.flatnonzero(np.isin(costs.panel, panels) & ~settled)
+        masks = np.repeat(after[None, :], len(members), axis=0)
+        masks[np.arange(len(members)), members] = True
+        amounts = costs.of(masks, given=after)
+        return tuple(
+            (costs.names[k], float(amount)) for k, amount in zip(members, amounts, strict=True)
+        )
+
+    def _with_values(
+        self, standing: _Standing, added: Mapping[str, Any], parameter: str
+    ) -> _Standing:
+        encoded, have = standing.encoded.copy(), standing.have.copy()
+        unavailable = standing.unavailable.copy()
+        values, warnings = dict(standing.values), list(standing.warnings)
+        for name, given in added.items():
+            k = self._index(name, parameter)
+            if have[k]:
+                raise InvalidInputError(
+                    f"{parameter}[{name!r}]",
+                    "was given before",
+                    given,
+                    "undo() takes the last event back.",
+                )
+            value, warning = check_value(self._encoder, k, given)
+            own = self._encoder.source == k
+            encoded[0, own] = self._encoder.encode(k, np.array([value]))[0]
+            have[k], unavailable[k], values[name] = True, False, value
+            warnings += [] if warning is None else [warning]
+        return _Standing(encoded, have, unavailable, values, tuple(warnings))
+
+    def _index(self, name: str, parameter: str) -> int:
+        if name not in self._position:
+            raise InvalidInputError(
+                parameter,
+                "must name covariates of the model",
+                name,
+                f"They are {', '.join(self._encoder.names)}.",
+            )
+        return self._position[name]
+
+
+def check_value(encoder: TableEncoder, k: int, given: Any) -> tuple[Value, ValueWarning | None]:
+    """A value for the k-th covariate as float or text, and what is odd about it."""
+    name, levels = encoder.names[k], encoder.categories[k]
+    if isinstance(given, np.generic):
+        given = given.item()
+    if levels:
+        text = given if isinstance(given, str) else str(given)
+        if given is None or text.strip() in ("", "nan"):
+            raise _no_value(name, given)
+        if text in levels:
+            return text, None
+        message = (
+            f"{name} = {text} is none of the categories seen in training "
+            f"({', '.join(levels[:10])}{', …' if len(levels) > 10 else ''}); "
+            "it is treated as an average row."
+        )
+        return text, ValueWarning(name, text, "unknown_category", message)
+    if not isinstance(given, Real) or not math.isfinite(given):
+        raise _no_value(name, given)
+    value = float(given)
+    return value, _odd_number(encoder, k, value)
+
+
+def _odd_number(encoder: TableEncoder, k: int, value: float) -> ValueWarning | None:
+    name, low, high = encoder.names[k], float(encoder.low[k]), float(encoder.high[k])
+    if encoder.kinds[k] in (BINARY, CONSTANT):
+        if value in (low, high):
+            return None
+        allowed = f"{low:g}" if low == high else f"{low:g} or {high:g}"
+        message = f"{name} = {value:g} was never seen in training, only {allowed}."
+        return ValueWarning(name, value, "unknown_value", message)
+    distance = max(low - value, value - high) / (high - low)
+    if distance <= 0:
+        return None
+    message = f"{name} = {value:g} lies outside the training range {low:g} to {high:g}"
+    scaled = [
+        factor for factor in (0.1, 10, 0.01, 100, 0.001, 1000) if low <= value * factor <= high
+    ]
+    if distance <= _IMPLAUSIBLE:
+        return ValueWarning(name, value, "outside_range", message + ".")
+    scaled = [value * factor for factor in _FACTORS if low <= value * factor <= high]
+    hint = f" ({scaled[0]:g} would lie inside)" if scaled else ""
+    return ValueWarning(
+        name, value, "implausible", f"{message}, so far that the unit may be wrong{hint}."
+    )
+
+
+def _no_value(name: str, given: Any) -> InvalidInputError:
+    return InvalidInputError(
+        name,
+        "needs a finite number, or a category if it is categorical",
+        given,
+        f"If there is no value, call unavailable({name!r}).",
+    )
+
+
+def _check_state(state: Any) -> None:
+    remedy = "Pass what state() returned, unchanged."
+    if not isinstance(state, Mapping) or state.get("format") != FORMAT:
+        raise InvalidInputError("state", f"must have format {FORMAT}", state, remedy)
+    well_formed = (
+        isinstance(state.get("model"), str)
+        and isinstance(state.get("known"), Mapping)
+        and isinstance(state.get("events"), list)
+        and all(
+            isinstance(event, Mapping)
+            and len(event) == 1
+            and (
+                isinstance(event.get("observe"), Mapping)
+                or isinstance(event.get("unavailable"), list)
+            )
+            for event in state["events"]
+        )
+    )
+    if not well_formed:
+        raise InvalidInputError(
+            "state", "must hold 'model', 'known' and 'events'", dict(state), remedy
+        )
+
+
+def fingerprint(policy: BasePolicy) -> str:
+    """Digest of everything learned, so that a state is not continued on another model."""
+    learned = {name: value for name, value in vars(policy).items() if name.endswith("_")}
+    identity = tuple(id(value) for value in learned.values())
+    cached = _FINGERPRINTS.get(policy)
+    if cached is not None and cached[0] == identity:
+        return cached[1]
+    digest = hashlib.sha256(type(policy).__name__.encode())
+    _digest(learned, digest)
+    _FINGERPRINTS[policy] = identity, digest.hexdigest()[:16]
+    return _FINGERPRINTS[policy][1]
+
+
+def _digest(value: Any, digest: Any) -> None:
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        digest.update(f"{value.dtype.str}{value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif isinstance(value, Mapping):
+        for name in sorted(value, key=str):
+            digest.update(f"{name}:".encode())
+            _digest(value[name], digest)
+    elif isinstance(value, (list, tuple, np.ndarray)):
+        digest.update(f"[{len(value)}".encode())
+        for item in value:
+            _digest(item, digest)
+    elif hasattr(value, "__dict__"):
+        digest.update(type(value).__name__.encode())
+        _digest(vars(value), digest)
+    else:
+        digest.update(repr(value).encode())

@@ -1,0 +1,296 @@
+"""The steps of a consultation and their explanations: plain values, readable as text and as JSON.
+
+`Advice` is what a policy says about one row, in positions of covariates; `Acquire` and `Classify`
+are the same for the user, in names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+Value = float | str | bool
+
+
+class Prospect(NamedTuple):
+    """Acquire these covariates, then decide: their cost, and it plus the Bayes risk afterwards."""
+
+    covariates: tuple[int, ...]
+    cost: float
+    future_cost: float
+
+
+class Turn(NamedTuple):
+    """Values of one covariate that would change the label.
+
+    `ranges` hold the ends of intervals, None where one reaches the end of the training range;
+    `values` are single values, or numbers of categories for a categorical covariate.
+    """
+
+    covariate: int
+    ranges: tuple[tuple[float | None, float | None], ...]
+    values: tuple[float, ...]
+
+
+class Part(NamedTuple):
+    """What one covariate adds to the log-odds; `estimated` if its value was not available."""
+
+    covariate: int
+    log_odds: float
+    estimated: bool
+
+
+class Advice(NamedTuple):
+    """What a policy says about one row.
+
+    Attributes
+    ----------
+    covariates : what to acquire next, nothing to classify.
+    label, probability, bayes_risk : of classifying now.
+    prospects : one for each way to go on that the policy weighs, the next covariates first;
+        empty if it does not weigh.
+    intercept, parts : the log-odds now as a sum, where the policy has an additive model.
+    turns : values of the next covariate that would change the label.
+    """
+
+    covariates: tuple[int, ...]
+    label: int
+    probability: float
+    bayes_risk: float
+    prospects: tuple[Prospect, ...] = ()
+    intercept: float | None = None
+    parts: tuple[Part, ...] = ()
+    turns: tuple[Turn, ...] = ()
+
+
+@dataclass(frozen=True)
+class ValueWarning:
+    """Something odd about a value that was nevertheless used.
+
+    `kind` is "outside_range", "implausible" (so far outside that the unit may be wrong),
+    "unknown_category" or "unknown_value".
+    """
+
+    covariate: str
+    value: Value
+    kind: str
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one covariate adds to the log-odds; the value is None if it was not available."""
+
+    covariate: str
+    value: Value | None
+    log_odds: float
+
+
+@dataclass(frozen=True)
+class Flip:
+    """Values of the next covariate that would change the label to `label`.
+
+    An end of a range is None where the range runs on to the end of the training values.
+    """
+
+    covariate: str
+    label: Any
+    ranges: tuple[tuple[float | None, float | None], ...]
+    values: tuple[Value, ...]
+
+    def __str__(self) -> str:
+        words = [_range_in_words(low, high) for low, high in self.ranges]
+        words += [f"= {value}" for value in self.values]
+        return f"{self.covariate} {' or '.join(words)} would turn the label to {self.label}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Acquire these covariates and then decide; the expected total cost counts what is paid."""
+
+    covariates: tuple[str, ...]
+    cost: float
+    expected_total_cost: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a step is what it is.
+
+    Attributes
+    ----------
+    label, probability, bayes_risk : label if stopping now, probability of the second class,
+        and expected misclassification cost of the label.
+    paid : covariate cost so far.
+    stop_now : expected total cost of classifying now, `paid` + `bayes_risk`.
+    acquire_next : the same of acquiring what comes next and then classifying.
+    best_plan : the cheapest further plan. Like `acquire_next`, None if the policy weighs none.
+    expected_saving : `stop_now` less the best plan, 0 if no plan is better.
+    flips : values of the next covariate that would change the label.
+    intercept, contributions : the log-odds now as a sum, where the policy has an additive model.
+    """
+
+    label: Any
+    probability: float
+    bayes_risk: float
+    paid: float
+    stop_now: float
+    acquire_next: float | None
+    best_plan: Plan | None
+    expected_saving: float
+    flips: tuple[Flip, ...]
+    intercept: float | None
+    contributions: tuple[Contribution, ...]
+
+    def __str__(self) -> str:
+        lines = [
+            f"Probability {self.probability:.1%}; label {self.label} now, "
+            f"with a Bayes risk of {self.bayes_risk:.2f}.",
+            f"Paid so far {self.paid:.2f}. Expected total cost if stopping now {self.stop_now:.2f}"
+            + (
+                f", after the next covariate {self.acquire_next:.2f}"
+                if self.acquire_next is not None
+                else ""
+            )
+            + ".",
+        ]
+        if self.best_plan is not None:
+            lines.append(
+                f"Best plan: acquire {', '.join(self.best_plan.covariates)} for "
+                f"{self.best_plan.cost:.2f}, expected total cost "
+                f"{self.best_plan.expected_total_cost:.2f}"
+                + (
+                    f", a saving of {self.expected_saving:.2f}."
+                    if self.expected_saving > 0
+                    else ": no saving."
+                )
+            )
+        lines += [f"{flip}." for flip in self.flips]
+        if self.contributions:
+            lines.append("Contributions to the log-odds:")
+            width = max(len(item.covariate) for item in self.contributions)
+            lines += [
+                f"  {item.covariate:<{width}}  {_shown(item.value):>12}  {item.log_odds:+.2f}"
+                for item in self.contributions
+            ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Acquire:
+    """Acquire these covariates next, at this cost.
+
+    `sharing` lists further covariates that share a cost with them, and what each would cost once
+    these are acquired.
+    """
+
+    covariates: tuple[str, ...]
+    cost: float
+    sharing: tuple[tuple[str, float], ...]
+    explanation: Explanation
+    warnings: tuple[ValueWarning, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as plain JSON values."""
+        return {"action": "acquire", **_plain(asdict(self))}
+
+    def __str__(self) -> str:
+        return f"Acquire {', '.join(self.covariates)} for {self.cost:.2f}."
+
+
+@dataclass(frozen=True)
+class Classify:
+    """Stop and give this label.
+
+    `cost` is the covariate cost paid, `expected_cost` that plus the Bayes risk.
+    """
+
+    label: Any
+    probability: float
+    cost: float
+    expected_cost: float
+    explanation: Explanation
+    warnings: tuple[ValueWarning, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as plain JSON values."""
+        return {"action": "classify", **_plain(asdict(self))}
+
+    def __str__(self) -> str:
+        return (
+            f"Classify as {self.label} (probability {self.probability:.1%}), paid {self.cost:.2f}."
+        )
+
+
+def explain(
+    advice: Advice,
+    names: Sequence[str],
+    categories: Sequence[tuple[str, ...]],
+    classes: Sequence[Any],
+    values: dict[str, Value],
+    paid: float,
+) -> Explanation:
+    """The advice in names, with total costs.
+
+    `values` are those of the row; `paid` is what was paid for them.
+    """
+
+    def flip(turn: Turn) -> Flip:
+        own = categories[turn.covariate]
+        changing = tuple(own[int(value)] if own else value for value in turn.values)
+        return Flip(names[turn.covariate], classes[1 - advice.label], turn.ranges, changing)
+
+    stop_now = paid + advice.bayes_risk
+    best = min(advice.prospects, key=lambda prospect: prospect.future_cost, default=None)
+    plan = best and Plan(
+        tuple(names[k] for k in best.covariates), best.cost, paid + best.future_cost
+    )
+    return Explanation(
+        label=classes[advice.label],
+        probability=advice.probability,
+        bayes_risk=advice.bayes_risk,
+        paid=paid,
+        stop_now=stop_now,
+        acquire_next=paid + advice.prospects[0].future_cost if advice.prospects else None,
+        best_plan=plan,
+        expected_saving=max(stop_now - plan.expected_total_cost, 0.0) if plan else 0.0,
+        flips=tuple(flip(turn) for turn in advice.turns),
+        intercept=advice.intercept,
+        contributions=tuple(
+            Contribution(
+                names[part.covariate],
+                None if part.estimated else values.get(names[part.covariate]),
+                part.log_odds,
+            )
+            for part in advice.parts
+        ),
+    )
+
+
+def _range_in_words(low: float | None, high: float | None) -> str:
+    if low is None and high is None:
+        return "at any value"
+    if low is None:
+        return f"below {high:.4g}"
+    if high is None:
+        return f"above {low:.4g}"
+    return f"between {low:.4g} and {high:.4g}"
+
+
+def _shown(value: Value | None) -> str:
+    if value is None:
+        return "unavailable"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists, numpy scalars as Python's."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value.item() if hasattr(value, "item") else value
