@@ -225,7 +225,10 @@ def _checked_matrix(
             misclassification,
             "Give either the matrix or the two costs.",
         )
-    matrix = np.asarray(misclassification, dtype=np.float64)
+    try:
+        matrix = np.array(misclassification, dtype=np.float64)
+    except (TypeError, ValueError):
+        matrix = np.empty(0)
     if matrix.shape != (2, 2) or not np.all(np.isfinite(matrix)):
         raise InvalidInputError(
             "misclassification",
@@ -245,6 +248,13 @@ def _checked_matrix(
 
 def _checked_panels(panels: Any) -> dict[str, tuple[float, tuple[str | int, ...]]]:
     checked: dict[str, tuple[float, tuple[str | int, ...]]] = {}
+    if panels is not None and not isinstance(panels, Mapping):
+        raise InvalidInputError(
+            "panels",
+            "must be a mapping from panel name to (shared cost, members)",
+            panels,
+            "For example panels={'blood': (2.10, ['glucose', 'insulin'])}.",
+        )
     for title, content in (panels or {}).items():
         name = f"panels[{title!r}]"
         try:

@@ -1,0 +1,247 @@
+"""Covariate costs, panels and misclassification costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adacos import Costs
+from adacos.exceptions import InvalidInputError
+
+NAMES = ["a", "b", "c", "d", "e", "f"]
+
+
+@st.composite
+def priced(draw: Any) -> Costs:
+    """Costs of six covariates with up to two panels that do not overlap."""
+    amount = st.floats(0, 100)
+    covariates = {name: draw(amount) for name in NAMES}
+    members = draw(st.permutations(NAMES))
+    sizes = draw(st.sampled_from([(), (2,), (3,), (6,), (2, 2), (3, 2), (3, 3)]))
+    panels, first = {}, 0
+    for number, size in enumerate(sizes):
+        group = members[first : first + size]
+        first += size
+        least = min(covariates[name] for name in group)
+        panels[f"panel {number}"] = (draw(st.floats(0, 1)) * least, group)
+    return Costs(covariates, panels=panels)
+
+
+def pay(costs: Costs, name: str, acquired: list[str]) -> float:
+    """One purchase: a panel's first member pays in full, a later one without the shared part."""
+    price = costs.covariates[name]
+    for shared, members in costs.panels.values():
+        if name in members and any(other in acquired for other in members):
+            price -= shared
+    return price
+
+
+@given(priced(), st.permutations(NAMES), st.integers(0, 6), st.integers(0, 6))
+def test_a_set_costs_what_buying_it_one_by_one_costs(
+    costs: Costs, order: list[str], first: int, second: int
+) -> None:
+    first, second = sorted((first, second))
+    acquired: list[str] = []
+    paid = []
+    for name in order[:second]:
+        paid.append(pay(costs, name, acquired))
+        acquired.append(name)
+    given_set, all_set = order[:first], order[:second]
+    assert costs.of(order[first:second], given=given_set) == pytest.approx(
+        sum(paid[first:]), abs=1e-8
+    )
+    assert costs.of(all_set) == pytest.approx(sum(paid), abs=1e-8)
+    # Asking again for what is acquired already is free.
+    assert costs.of(all_set, given=all_set) == 0.0
+    assert costs.of(all_set, given=given_set) == costs.of(order[first:second], given=given_set)
+
+
+@given(priced(), st.lists(st.integers(0, 63), min_size=1, max_size=8), st.integers(0, 63))
+def test_the_bound_table_prices_many_sets_at_once(
+    costs: Costs, codes: list[int], given_code: int
+) -> None:
+    masks = np.array([[bool(code >> k & 1) for k in range(6)] for code in codes])
+    before = np.array([bool(given_code >> k & 1) for k in range(6)])
+    table = costs.bind(NAMES)
+    one_by_one = [
+        costs.of(
+            [NAMES[k] for k in range(6) if mask[k]], given=[NAMES[k] for k in range(6) if before[k]]
+        )
+        for mask in masks
+    ]
+    np.testing.assert_allclose(table.of(masks, given=before), one_by_one, atol=1e-8)
+    np.testing.assert_allclose(table.of(masks[:, None, :]), table.of(masks)[:, None], atol=1e-12)
+    assert np.all(table.of(masks | before) >= table.of(before) - 1e-9)
+
+
+@given(priced(), st.permutations(NAMES))
+def test_binding_follows_the_columns(costs: Costs, order: list[str]) -> None:
+    table = costs.bind(order)
+    assert table.names == tuple(order)
+    assert table.covariates.tolist() == [costs.covariates[name] for name in order]
+    everything = np.ones(6, dtype=bool)
+    assert table.of(everything) == pytest.approx(costs.of(NAMES), abs=1e-8)
+
+
+def test_the_example_of_the_documentation() -> None:
+    costs = Costs(
+        {"glucose": 17.61, "insulin": 22.78, "age": 1.0},
+        panels={"blood": (2.10, ["glucose", "insulin"])},
+    )
+    assert costs.of(["glucose", "insulin"]) == 38.29
+    assert costs.of(["insulin"], given=["glucose"]) == 20.68
+    assert costs.of([]) == 0.0
+    assert costs.of(["age"], given=["age"]) == 0.0
+
+
+def test_costs_by_position() -> None:
+    for values in ([1, 2.5, 0], np.array([1, 2.5, 0]), (1, 2.5, 0)):
+        costs = Costs(values, panels={"pair": (1.0, [0, 1])})
+        assert costs.of([0, 1, 2]) == 2.5
+        assert costs.of([1], given=[0]) == 1.5
+        assert costs.bind(["x", "y", "z"]).covariates.tolist() == [1, 2.5, 0]
+
+
+def test_no_costs_make_everything_free() -> None:
+    table = Costs().bind(["x", "y"])
+    assert table.of(np.array([True, True])) == 0
+    assert Costs().of(["anything"]) == 0
+    assert Costs().matrix.tolist() == [[0, 1], [1, 0]]
+
+
+def test_misclassification_as_two_numbers_or_a_matrix() -> None:
+    assert Costs(false_positive=100, false_negative=1000).matrix.tolist() == [[0, 100], [1000, 0]]
+    assert Costs(false_positive=3).matrix.tolist() == [[0, 3], [1, 0]]
+    table_1 = [[-50, 400], [400, -50]]
+    assert Costs(misclassification=table_1).matrix.tolist() == table_1
+    assert Costs({"a": 1.0}).with_misclassification(table_1) == Costs(
+        {"a": 1.0}, misclassification=table_1
+    )
+    assert not Costs(false_positive=3).false_negative_given
+    assert Costs(false_negative=3).false_negative_given
+    assert Costs(misclassification=table_1).false_negative_given
+
+
+def test_equality_and_text() -> None:
+    one = Costs({"a": 1.0, "b": 2.0}, false_positive=2, panels={"p": (1, ["a", "b"])})
+    assert one == Costs({"a": 1.0, "b": 2.0}, false_positive=2.0, panels={"p": (1.0, ["a", "b"])})
+    assert one != Costs({"a": 1.0, "b": 2.0}, false_positive=2)
+    assert one != Costs({"a": 1.0, "b": 3.0}, false_positive=2, panels={"p": (1, ["a", "b"])})
+    assert one != Costs({"a": 1.0, "b": 2.0}, false_positive=3, panels={"p": (1, ["a", "b"])})
+    assert one != "costs"
+    for costs in (one, Costs([1.0, 2.0], misclassification=[[-1, 4], [5, -2]]), Costs()):
+        assert eval(repr(costs), {"Costs": Costs}).matrix.tolist() == costs.matrix.tolist()
+        assert eval(repr(costs), {"Costs": Costs}).panels == costs.panels
+        assert eval(repr(costs), {"Costs": Costs}).covariates == costs.covariates
+
+
+def test_what_is_passed_in_is_copied() -> None:
+    prices, matrix, members = {"a": 1.0, "b": 2.0}, np.array([[0.0, 5.0], [7.0, 0.0]]), ["a", "b"]
+    costs = Costs(prices, misclassification=matrix, panels={"p": (1.0, members)})
+    prices["a"], matrix[0, 1] = 99.0, 99.0
+    members.append("c")
+    assert costs.of(["a"]) == 1.0
+    assert costs.matrix[0, 1] == 5.0
+    assert costs.of(["a", "b"]) == 2.0
+
+
+NUMBERS = [
+    ({"covariates": {"a": -1.0}}, "cost of 'a'", -1.0),
+    ({"covariates": {"a": float("nan")}}, "cost of 'a'", "nan"),
+    ({"covariates": {"a": float("inf")}}, "cost of 'a'", "inf"),
+    ({"covariates": {"a": "dear"}}, "cost of 'a'", "dear"),
+    ({"covariates": {"a": None}}, "cost of 'a'", None),
+    ({"covariates": {"a": True}}, "cost of 'a'", True),
+    ({"covariates": [1.0, -0.5]}, "cost of covariate 1", -0.5),
+    ({"covariates": np.array([np.nan])}, "cost of covariate 0", "nan"),
+    ({"false_positive": 0}, "false_positive", 0),
+    ({"false_positive": -3.0}, "false_positive", -3.0),
+    ({"false_negative": float("nan")}, "false_negative", "nan"),
+    ({"false_negative": "high"}, "false_negative", "high"),
+    ({"panels": {"p": (-1.0, ["a", "b"])}}, "panels['p'] shared cost", -1.0),
+    ({"panels": {"p": (float("nan"), ["a", "b"])}}, "panels['p'] shared cost", "nan"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "parameter", "value"), NUMBERS)
+def test_a_wrong_number_is_named(arguments: dict[str, Any], parameter: str, value: Any) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        Costs(**arguments)
+    message = str(caught.value)
+    assert caught.value.parameter == parameter
+    assert "must be a finite number >" in message
+    assert f"received {value}" in message
+    assert caught.value.remedy in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"covariates": "a"}, "covariates: must be a mapping .* received a"),
+        ({"covariates": [[1.0]]}, "covariates: must be a mapping"),
+        ({"covariates": 3.0}, "covariates: must be a mapping"),
+        ({"misclassification": [[0, 1]]}, "misclassification: must be a finite 2 x 2 matrix"),
+        ({"misclassification": [[0, np.nan], [1, 0]]}, "must be a finite 2 x 2 matrix"),
+        ({"misclassification": [["a", 1], [1, 0]]}, "must be a finite 2 x 2 matrix"),
+        ({"misclassification": [[1, 0], [0, 1]]}, "wrong label must cost more .* check the order"),
+        ({"misclassification": [[0, 100], [-1, 0]]}, "wrong label must cost more"),
+        ({"misclassification": [[0, 0], [1, 0]]}, "wrong label must cost more"),
+        (
+            {"misclassification": [[0, 1], [1, 0]], "false_positive": 3},
+            "cannot be given together .* either the matrix or the two costs",
+        ),
+        ({"panels": {"p": 3.0}}, r"panels\['p'\]: must be \(shared cost, members\)"),
+        ({"panels": {"p": (1.0,)}}, "must be .shared cost, members"),
+        ({"panels": {"p": (1.0, 7)}}, "must be .shared cost, members"),
+        ({"panels": {"p": (1.0, ["a"])}}, "at least two different members; received"),
+        ({"panels": {"p": (1.0, ["a", "a"])}}, "at least two different members"),
+        ({"panels": {"p": (1.0, "ab")}}, "at least two different members"),
+        ({"panels": [("p", 1.0, ["a", "b"])]}, "panels: must be a mapping"),
+    ],
+)
+def test_wrong_structures_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        Costs(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        (Costs({"a": 1.0, "b": 1.0, "z": 2.0}), r"must belong to a column; received \['z'\]"),
+        (Costs({"a": 1.0}), r"every column needs a covariate cost; received none for \['b'\]"),
+        (Costs([1.0, 2.0, 3.0]), r"one covariate cost per column \(2\); received 3 costs"),
+        (
+            Costs([1.0, 2.0], panels={"p": (1.0, ["a", "z"])}),
+            r"panels\['p'\]: must name columns of the table; received z. The columns are",
+        ),
+        (Costs([1.0, 2.0], panels={"p": (1.0, [0, 2])}), "must name columns .* received 2"),
+        (Costs([1.0, 2.0], panels={"p": (1.0, [0, True])}), "must name columns"),
+        (
+            Costs([1.0, 2.0], panels={"p": (1.5, ["a", "b"])}),
+            "cannot exceed it; received shared 1.5, a costs 1",
+        ),
+        (
+            Costs([1.0, 2.0], panels={"p": (1.0, ["a", "b"]), "q": (0.5, ["b", "a"])}),
+            r"panels\['q'\]: a covariate may belong to one panel only",
+        ),
+        (
+            Costs([1.0, 2.0], panels={"p": (1.0, ["a", 0])}),
+            "a covariate may belong to one panel only",
+        ),
+    ],
+)
+def test_costs_must_fit_the_columns(costs: Costs, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        costs.bind(["a", "b"])
+
+
+def test_sets_must_name_covariates() -> None:
+    costs = Costs({"a": 1.0, "b": 2.0})
+    with pytest.raises(InvalidInputError, match=r"covariates: must name columns .* received z"):
+        costs.of(["z"])
+    with pytest.raises(InvalidInputError, match=r"given: must name columns .* received 5"):
+        costs.of(["a"], given=[5])
