@@ -20,11 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from adacos.costs import Costs
-from adacos.exceptions import MissingExtraError, NotCertifiableError
+from adacos.exceptions import InvalidInputError, MissingExtraError, NotCertifiableError
 from adacos.kernels.binomial import lower_bound, trials_needed
 from adacos.metrics import operation_costs
+from adacos.preprocessing import check_labels, validate_table
+from adacos.validation import choice, real
 
 Floats = NDArray[np.float64]
 
@@ -175,6 +178,76 @@ def not_certifiable(
         certifiable=float(lower_bound(n_positives - misses, n_positives, confidence)),
         needed=trials_needed(recall, confidence, misses),
     )
+
+
+def check_recall_parameters(policy: Any) -> None:
+    """Refuse impossible values of the parameters that a policy with a target recall has."""
+    choice("on_uncertifiable", policy.on_uncertifiable, ("error", "always_positive"))
+    real("calibration_fraction", policy.calibration_fraction, above=0, below=1)
+    if policy.target_recall is not None:
+        real("target_recall", policy.target_recall, above=0, below=1)
+    if policy.recall_confidence is not None:
+        real("recall_confidence", policy.recall_confidence, above=0, below=1)
+        if policy.target_recall is None:
+            raise InvalidInputError(
+                "recall_confidence",
+                "needs a target_recall",
+                policy.recall_confidence,
+                "Say which recall is to hold with this confidence, for example target_recall=0.95.",
+            )
+
+
+def given(name: str, value: float | None, parameter: float | None) -> float:
+    """A probability given to a method, or else the policy's parameter."""
+    if value is None and parameter is None:
+        raise InvalidInputError(
+            name, "must be given", None, "Pass it to calibrate or set it as a parameter."
+        )
+    return real(name, parameter if value is None else value, above=0, below=1)
+
+
+def set_aside(policy: Any, X: Any, y: Any, fraction: float, seed: int) -> tuple[Any, Any, Any, Any]:
+    """Training X and y, then calibration X and y: a random `fraction` of each class."""
+    table = validate_table(policy, X, reset=True)
+    _, labels = check_labels(y)
+    check_consistent_length(X, labels)
+    rng = np.random.default_rng(seed)
+    aside = np.zeros(len(labels), dtype=np.bool_)
+    for label in (0.0, 1.0):
+        rows = rng.permutation(np.flatnonzero(labels == label))
+        aside[rows[: int(fraction * len(rows))]] = True
+    y = np.asarray(y).ravel()
+    parts: list[Any] = []
+    for rows in (np.flatnonzero(~aside), np.flatnonzero(aside)):
+        part = table[rows] if isinstance(table, np.ndarray) else table[rows].to_native()
+        parts += [part, y[rows]]
+    return parts[0], parts[1], parts[2], parts[3]
+
+
+def positive_rows(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.bool_]:
+    """Mask of the calibration rows of the second class, of which there must be some."""
+    y = column_or_1d(y)
+    if len(y) != n_rows:
+        raise InvalidInputError(
+            "y", f"needs one class for each of the {n_rows} rows", len(y), "Pass the y of X."
+        )
+    unknown = np.setdiff1d(y, classes)
+    if len(unknown):
+        raise InvalidInputError(
+            "y",
+            f"classes must be {classes.tolist()}",
+            unknown.tolist(),
+            "Pass the classes the model was fitted with.",
+        )
+    positive = np.asarray(y == classes[1])
+    if not positive.any():
+        raise InvalidInputError(
+            "y",
+            "calibration needs rows of the positive class",
+            f"no row of class {classes[1]!r} among {n_rows}",
+            "Recall is a share of positive rows: add some.",
+        )
+    return positive
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from adacos.advice import Prognosis, advise, place
 from adacos.costs import Costs, CostTable
@@ -19,20 +19,24 @@ from adacos.gam import FAMILIES
 from adacos.kernels.bayes_risk import label_of
 from adacos.known import given_known, original_stages
 from adacos.policy import AcquisitionResult, BasePolicy, finish, free_of_charge
-from adacos.preprocessing import check_labels, validate_table
+from adacos.preprocessing import validate_table
 from adacos.recall import (
     RecallCertificate,
     always_positive,
     certify,
+    check_recall_parameters,
     false_negative_cost,
+    given,
     not_certifiable,
+    positive_rows,
     recall_threshold,
+    set_aside,
     threshold_sequence,
 )
 from adacos.sequence_model import SequenceModel, build_sequence_model
 from adacos.set_fits import SetFits, prepare
 from adacos.steps import Advice
-from adacos.validation import choice, integer, real
+from adacos.validation import choice, integer
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -94,7 +98,7 @@ class SequencePolicy(BasePolicy):
         random_state: int = 0,
         target_recall: float | None = None,
         recall_confidence: float | None = None,
-        calibration_fraction: float = 0.4,
+        calibration_fraction: float = 0.5,
         on_uncertifiable: str = "error",
         n_jobs: int | None = None,
     ) -> None:
@@ -122,9 +126,9 @@ class SequencePolicy(BasePolicy):
         choice("strengths", self.strengths, tuple(FAMILIES))
         self._check_sequence()
         self._check_recall_parameters()
-        held_out = None
+        held_out: list[Any] = []
         if self.recall_confidence is not None:
-            (X, y), held_out = self._split(X, y)
+            X, y, *held_out = set_aside(self, X, y, self.calibration_fraction, self.random_state)
         training = self._begin_fit(X, y)
         unlabeled = None
         if X_unlabeled is not None:
@@ -142,7 +146,7 @@ class SequencePolicy(BasePolicy):
         )
         self._set_fits = None if self.sequence == "group_lasso" else fits
         self._finish_fit(build_sequence_model(fits, self.cost_table_, self.sequence))
-        return self if held_out is None else self.calibrate(*held_out)
+        return self.calibrate(*held_out) if held_out else self
 
     def from_model(self, fitted: SequencePolicy) -> Self:
         """Become fitted with the sequence model of another fitted policy.
@@ -205,12 +209,12 @@ class SequencePolicy(BasePolicy):
             `recall_confidence`.
         """
         check_is_fitted(self)
-        recall = _given("target_recall", target_recall, self.target_recall)
-        confidence = _given("confidence", confidence, self.recall_confidence)
-        choice("on_uncertifiable", self.on_uncertifiable, ("error", "always_positive"))
+        check_recall_parameters(self)
+        recall = given("target_recall", target_recall, self.target_recall)
+        confidence = given("confidence", confidence, self.recall_confidence)
         self._refuse_false_negative_cost()
         encoded = self.encoder_.transform(validate_table(self, X, reset=False))
-        positive = self._positives(y, len(encoded))
+        positive = positive_rows(y, self.classes_, len(encoded))
         try:
             certificate, threshold = self._certify(encoded, positive, recall, confidence)
         except NotCertifiableError:
@@ -271,7 +275,8 @@ class SequencePolicy(BasePolicy):
 
     def _leave_out_of_positives(self) -> Floats:
         """Leave-out log-odds of the positive training rows at the sets where a row may stop."""
-        return self.model_.leave_out_log_odds[self.model_.y == 1][:, self._may_stop_at()]
+        positive: Floats = self.model_.leave_out_log_odds[self.model_.y == 1]
+        return positive[:, self._may_stop_at()]
 
     def _estimate_threshold(self, recall: float) -> float:
         """The paper's threshold for a target recall, as log-odds."""
@@ -300,19 +305,8 @@ class SequencePolicy(BasePolicy):
         self.expected_cost_ = self.model_.expected_costs(costs)
 
     def _check_recall_parameters(self) -> None:
-        choice("on_uncertifiable", self.on_uncertifiable, ("error", "always_positive"))
-        real("calibration_fraction", self.calibration_fraction, above=0, below=1)
-        if self.recall_confidence is not None:
-            real("recall_confidence", self.recall_confidence, above=0, below=1)
-            if self.target_recall is None:
-                raise InvalidInputError(
-                    "recall_confidence",
-                    "needs a target_recall",
-                    self.recall_confidence,
-                    "Say which recall is to hold with this confidence, e.g. target_recall=0.95.",
-                )
+        check_recall_parameters(self)
         if self.target_recall is not None:
-            real("target_recall", self.target_recall, above=0, below=1)
             self._refuse_false_negative_cost()
 
     def _refuse_false_negative_cost(self) -> None:
@@ -323,48 +317,6 @@ class SequencePolicy(BasePolicy):
                 self.costs,
                 "Give Costs(..., false_positive=...) alone, or leave the target recall out.",
             )
-
-    def _split(self, X: Any, y: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-        """Training and calibration rows: of each class a random part."""
-        table = validate_table(self, X, reset=True)
-        _, labels = check_labels(y)
-        check_consistent_length(X, labels)
-        rng = np.random.default_rng(self.random_state)
-        held_out = np.zeros(len(labels), dtype=np.bool_)
-        for label in (0.0, 1.0):
-            rows = rng.permutation(np.flatnonzero(labels == label))
-            held_out[rows[: int(self.calibration_fraction * len(rows))]] = True
-        y = np.asarray(y).ravel()
-        parts = []
-        for rows in (np.flatnonzero(~held_out), np.flatnonzero(held_out)):
-            part = table[rows] if isinstance(table, np.ndarray) else table[rows].to_native()
-            parts.append((part, y[rows]))
-        return parts[0], parts[1]
-
-    def _positives(self, y: Any, n_rows: int) -> Bools:
-        """Mask of the rows of the second class."""
-        y = column_or_1d(y)
-        if len(y) != n_rows:
-            raise InvalidInputError(
-                "y", f"needs one class for each of the {n_rows} rows", len(y), "Pass the y of X."
-            )
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise InvalidInputError(
-                "y",
-                f"classes must be {self.classes_.tolist()}",
-                unknown.tolist(),
-                "Pass the classes the model was fitted with.",
-            )
-        positive = np.asarray(y == self.classes_[1])
-        if not positive.any():
-            raise InvalidInputError(
-                "y",
-                "calibration needs rows of the positive class",
-                f"no row of class {self.classes_[1]!r} among {n_rows}",
-                "Recall is a share of positive rows: add some.",
-            )
-        return positive
 
     @abstractmethod
     def _run(self, encoded: Floats) -> AcquisitionResult:
@@ -433,12 +385,3 @@ class SequencePolicy(BasePolicy):
         """Every row stops at one set."""
         log_odds = self.model_.log_odds(encoded, stage)
         return self._stop(encoded, np.full(len(encoded), stage, dtype=np.intp), log_odds)
-
-
-def _given(name: str, value: float | None, parameter: float | None) -> float:
-    """A probability given to a method, or else the estimator's parameter."""
-    if value is None and parameter is None:
-        raise InvalidInputError(
-            name, "must be given", None, "Pass it to calibrate or set it as a parameter."
-        )
-    return real(name, parameter if value is None else value, above=0, below=1)
