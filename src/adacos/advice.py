@@ -21,12 +21,14 @@ from adacos.kernels.bayes_risk import (
     expected_bayes_risk,
     label_of,
 )
+from adacos.kernels.splines import bspline_basis, wiggly_directions
 from adacos.outlook import WalkState, advance, contribution, filled_in, look_ahead
 from adacos.sequence_model import SequenceModel
 from adacos.sequences import SetSequence
 from adacos.steps import Advice, Part, Prospect, Turn
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
 # Values of the next covariate that are tried for a change of label, and for its exact place.
@@ -120,11 +122,33 @@ def advise(
 def _stand_at(
     model: SequenceModel, encoded: Floats, available: Bools | None, stage: int
 ) -> WalkState:
-    part = np.zeros((1, len(model.sequence)))
-    for covariate in model.sequence.set(stage):
-        if available is None or available[0, covariate]:
-            part += contribution(model, encoded, None, covariate)
+    covariates = model.sequence.set(stage)
+    if available is not None:
+        covariates = covariates[available[0, covariates]]
+    part = _contributions(model, encoded, covariates).sum(axis=0, keepdims=True)
     return WalkState(stage, np.zeros(1, dtype=np.intp), encoded, available, part)
+
+
+def _contributions(model: SequenceModel, encoded: Floats, covariates: Ints) -> Floats:
+    """f_jk(x_k) of one row for these covariates (rows) and every model j (columns).
+
+    The splines of all numeric covariates are evaluated together.
+    """
+    basis = model.basis
+    result = np.empty((len(covariates), len(model.sequence)))
+    numeric = np.array([basis.kinds[k] == NUMERIC for k in covariates], dtype=np.bool_)
+    for position in np.flatnonzero(~numeric):
+        result[position] = contribution(model, encoded, None, covariates[position])[0]
+    if numeric.any():
+        own = np.searchsorted(basis.source, covariates[numeric])
+        x, low, high = encoded[0, own], basis.low[own], basis.high[own]
+        straight = (x - basis.mean[own]) / basis.scale[own]
+        wiggly = bspline_basis(x, low, high, basis.n_splines) @ wiggly_directions(basis.n_splines)
+        first = np.searchsorted(basis.group, covariates[numeric])
+        columns = first[:, None] + np.arange(basis.n_splines - 1)
+        centred = np.column_stack([straight, wiggly]) - basis.center[columns]
+        result[numeric] = np.einsum("kc,jkc->kj", centred, model.coefs[:, columns])
+    return result
 
 
 def _prospects(
@@ -146,13 +170,12 @@ def _prospects(
 
 def _parts(model: SequenceModel, state: WalkState) -> tuple[Part, ...]:
     _, values = filled_in(model, state)
-    own = [
-        (int(k), float(contribution(model, values, None, k)[0, state.stage]))
-        for k in model.sequence.set(state.stage)
-    ]
-    missing = state.available
+    covariates = model.sequence.set(state.stage)
+    amounts = _contributions(model, values, covariates)[:, state.stage].tolist()
+    available = state.available
     return tuple(
-        Part(k, amount, missing is not None and not bool(missing[0, k])) for k, amount in own
+        Part(k, amount, available is not None and not bool(available[0, k]))
+        for k, amount in zip(covariates.tolist(), amounts, strict=True)
     )
 
 

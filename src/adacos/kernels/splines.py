@@ -19,11 +19,12 @@ Floats = NDArray[np.float64]
 DEGREE = 3
 
 
-def bspline_basis(x: Floats, low: float, high: float, n_splines: int) -> Floats:
+def bspline_basis(x: Floats, low: float | Floats, high: float | Floats, n_splines: int) -> Floats:
     """Values of the `n_splines` cubic B-splines that cover [low, high]; linear outside.
 
     The knots are equally spaced with n_splines - 3 intervals inside the range. Outside the range
     each B-spline continues with its value and slope at the boundary, so that f is linear there.
+    The range may differ from value to value.
     """
     intervals = n_splines - DEGREE
     position = (x - low) * (intervals / (high - low))
