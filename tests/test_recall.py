@@ -11,9 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 from scipy.stats import binomtest
+from sklearn.base import clone
 
 import adacos
-from adacos import AdaCOSClassifier, COSClassifier, Costs, FullModelClassifier
+from adacos import (
+    AdaCOSClassifier,
+    COSClassifier,
+    Costs,
+    FullModelClassifier,
+    TargetRecallClassifier,
+)
 from adacos.exceptions import InvalidInputError, MissingExtraError, NotCertifiableError
 from adacos.metrics import (
     false_discovery_rate,
@@ -22,6 +29,7 @@ from adacos.metrics import (
     recall,
     recall_interval,
 )
+from adacos.policy import BasePolicy, finish
 from adacos.recall import (
     RecallCertificate,
     allowed_misses,
@@ -448,3 +456,60 @@ def test_the_plot_names_the_extra_it_needs(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_matplotlib)
     with pytest.raises(MissingExtraError, match=r"adacos\[plot\]"):
         plot_recall_choices([])
+
+
+# Any policy
+
+
+class SumOfAll(BasePolicy):
+    """Acquires everything and has an uncalibrated opinion."""
+
+    def __init__(self, costs=None):
+        self.costs = costs
+
+    def fit(self, X, y):
+        self._begin_fit(X, y)
+        return self
+
+    def _acquire(self, encoded):
+        everything = np.ones_like(encoded, dtype=bool)
+        order = np.tile(np.arange(encoded.shape[1]), (len(encoded), 1))
+        log_odds = 3 * encoded.sum(axis=1) + 5
+        label = (log_odds >= 0).astype(int)
+        stage = np.full(len(encoded), encoded.shape[1])
+        return finish(log_odds, label, everything, order, stage, self.cost_table_)
+
+
+def test_any_policy_meets_a_target_recall(rows, fresh):
+    policy = TargetRecallClassifier(SumOfAll(COSTS), target_recall=0.9).fit(*rows)
+    assert policy.recall_estimate_ >= 0.9
+    assert recall(policy.acquire(fresh[0]), fresh[1]) == pytest.approx(0.9, abs=0.06)
+    assert not hasattr(policy, "certificate_")
+    policy.calibrate(*fresh, confidence=0.9)
+    result = policy.acquire(fresh[0])
+    assert np.sum(result.label[fresh[1] == 1] == 0) == policy.certificate_.misses
+    assert policy.certificate_.bound >= 0.9
+    np.testing.assert_array_equal(result.label, result.probability >= policy.threshold_)
+    clone(policy)
+
+
+def test_any_policy_can_be_refused(rows, fresh):
+    strict = TargetRecallClassifier(SumOfAll(COSTS), target_recall=0.999, recall_confidence=0.9)
+    with pytest.raises(NotCertifiableError):
+        strict.fit(*rows)
+    strict.set_params(on_uncertifiable="always_positive").fit(*rows)
+    result = strict.acquire(fresh[0])
+    assert np.all(result.label == 1)
+    assert np.all(result.cost == 0)
+    with pytest.raises(InvalidInputError, match="must be a policy"):
+        TargetRecallClassifier("greedy").fit(*rows)
+
+
+def test_wrapped_policy_is_saved_with_its_certificate(rows, fresh, tmp_path):
+    policy = TargetRecallClassifier(
+        FullModelClassifier(STATED), target_recall=0.9, recall_confidence=0.9
+    ).fit(*rows)
+    adacos.save(policy, tmp_path / "model")
+    loaded = adacos.load(tmp_path / "model")
+    assert loaded.certificate_ == policy.certificate_
+    np.testing.assert_array_equal(loaded.predict(fresh[0]), policy.predict(fresh[0]))

@@ -18,6 +18,7 @@ _HOME = {
     "GaussianImputer": "adacos.preprocessing",
     "LogisticGAM": "adacos.gam",
     "RecallCertificate": "adacos.recall",
+    "TargetRecallClassifier": "adacos.policies",
     "load": "adacos.persistence",
     "load_heart": "adacos.datasets",
     "load_physionet2012": "adacos.datasets",
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from adacos.policies import AdaCOSClassifier as AdaCOSClassifier
     from adacos.policies import COSClassifier as COSClassifier
     from adacos.policies import FullModelClassifier as FullModelClassifier
+    from adacos.policies import TargetRecallClassifier as TargetRecallClassifier
     from adacos.preprocessing import GaussianImputer as GaussianImputer
     from adacos.recall import RecallCertificate as RecallCertificate
 

@@ -29,17 +29,22 @@ FORMAT = 1
 # Every class a model file may hold, by the name written into the file.
 _CLASSES = {
     "AdaCOSClassifier": "adacos.policies.adacos",
+    "AdaptGbrtClassifier": "adacos.rivals.adapt_gbrt",
     "AdditiveBasis": "adacos.basis",
+    "CEGBClassifier": "adacos.rivals.cegb",
     "COSClassifier": "adacos.policies.cos",
     "ConditionalDensity": "adacos.density",
     "CostTable": "adacos.costs",
     "Costs": "adacos.costs",
+    "Forest": "adacos.rivals.trees",
     "FullModelClassifier": "adacos.policies.full_model",
     "GaussianImputer": "adacos.preprocessing",
+    "GreedyMiserClassifier": "adacos.rivals.greedy_miser",
     "LogisticGAM": "adacos.gam",
     "RecallCertificate": "adacos.recall",
     "SequenceModel": "adacos.sequence_model",
     "SetSequence": "adacos.sequences",
+    "TargetRecallClassifier": "adacos.policies.target_recall",
     "TableEncoder": "adacos.preprocessing",
 }
 # Training rows that a policy keeps in memory only.

@@ -82,8 +82,9 @@ class RecallCertificate:
 def recall_threshold(log_odds: Floats, recall: float) -> float:
     """Largest threshold that at least a share `recall` of these log-odds of positive rows reach.
 
-    For a policy that may stop at several sets pass each row's least log-odds over them: a row
-    that reaches the threshold at every set is answered positive wherever it stops.
+    Probabilities do as well, or any other score. For a policy that may stop at several sets pass
+    each row's least log-odds over them: a row that reaches the threshold at every set is answered
+    positive wherever it stops.
     """
     ordered = np.sort(log_odds)
     # The tolerance keeps 0.95 * 20 from rounding up to 20 rows.

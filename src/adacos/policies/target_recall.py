@@ -1,0 +1,162 @@
+"""Any policy with a target recall: it acquires as ever, a threshold on its probability answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from adacos.costs import Costs
+from adacos.exceptions import InvalidInputError, NotCertifiableError
+from adacos.policy import AcquisitionResult, BasePolicy, finish
+from adacos.preprocessing import validate_table
+from adacos.recall import (
+    always_positive,
+    certify,
+    check_recall_parameters,
+    given,
+    positive_rows,
+    recall_threshold,
+    set_aside,
+)
+from adacos.validation import integer
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# Log-odds tried as thresholds, cautious first; fixed, so that no row has a say in them.
+_THRESHOLDS = np.linspace(-12.0, 12.0, 481)
+
+
+class TargetRecallClassifier(BasePolicy):
+    """A policy whose answers meet a target recall on rows it was not fitted on.
+
+    The policies of the paper take a target recall themselves, and then stop earlier or later for
+    it. This class is for all others: the wrapped policy acquires and stops by the costs it was
+    given, and a row is answered positive if its probability at the stop reaches a threshold.
+
+    Parameters
+    ----------
+    policy : an unfitted policy.
+    target_recall : least share of positive rows to be answered positive.
+    recall_confidence : confidence with which that is to hold for new rows; None for the share
+        among the rows set aside.
+    calibration_fraction : share of each class that `fit` sets aside to choose the threshold on.
+    on_uncertifiable : "error", or "always_positive" to answer positive for every row and acquire
+        nothing when those rows do not prove the target recall.
+    random_state : seed of the split.
+
+    Attributes
+    ----------
+    policy_ : the fitted policy.
+    threshold_ : probability from which on a row is answered positive.
+    recall_estimate_ : recall on the rows set aside.
+    certificate_ : the `RecallCertificate`, with a confidence.
+    always_positive_ : whether every row is answered positive for want of a certificate.
+    """
+
+    def __init__(
+        self,
+        policy: BasePolicy,
+        *,
+        target_recall: float = 0.95,
+        recall_confidence: float | None = None,
+        calibration_fraction: float = 0.5,
+        on_uncertifiable: str = "error",
+        random_state: int = 0,
+    ) -> None:
+        self.policy = policy
+        self.target_recall = target_recall
+        self.recall_confidence = recall_confidence
+        self.calibration_fraction = calibration_fraction
+        self.on_uncertifiable = on_uncertifiable
+        self.random_state = random_state
+
+    @property
+    def costs(self) -> Costs | None:  # type: ignore[override]
+        """Costs of the wrapped policy."""
+        return self.policy.costs
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the policy on part of the rows and choose the threshold on the others."""
+        integer("random_state", self.random_state, at_least=0)
+        check_recall_parameters(self)
+        if not isinstance(self.policy, BasePolicy):
+            raise InvalidInputError(
+                "policy",
+                "must be a policy",
+                type(self.policy).__name__,
+                "For example TargetRecallClassifier(GreedyMiserClassifier(costs)).",
+            )
+        X, y, *held_out = set_aside(self, X, y, self.calibration_fraction, self.random_state)
+        self._begin_fit(X, y)
+        self.policy_ = clone(self.policy).fit(X, y)
+        self.prior_ = float(np.mean(np.asarray(y) == self.classes_[1]))
+        self.always_positive_ = False
+        encoded = self.encoder_.transform(validate_table(self, held_out[0], reset=False))
+        self._choose_threshold(encoded, held_out[1], self.target_recall, self.recall_confidence)
+        return self
+
+    def calibrate(
+        self, X: Any, y: Any, *, target_recall: float | None = None, confidence: float | None = None
+    ) -> Self:
+        """Choose the boldest threshold whose recall on new rows is certified by these rows."""
+        check_is_fitted(self)
+        encoded = self.encoder_.transform(validate_table(self, X, reset=False))
+        recall = given("target_recall", target_recall, self.target_recall)
+        confidence = given("confidence", confidence, self.recall_confidence)
+        self._choose_threshold(encoded, y, recall, confidence)
+        return self
+
+    def _choose_threshold(
+        self, encoded: Floats, y: Any, recall: float, confidence: float | None
+    ) -> None:
+        positive = positive_rows(y, self.classes_, len(encoded))
+        p = self.policy_._acquire(encoded[positive]).probability
+        if confidence is None:
+            threshold = recall_threshold(p, recall)
+        else:
+            try:
+                self.certificate_, _ = certify(
+                    lambda t: int(np.sum(p < expit(t))), _THRESHOLDS, len(p), recall, confidence
+                )
+            except NotCertifiableError:
+                if self.on_uncertifiable == "error":
+                    raise
+                self.certificate_ = always_positive(recall, confidence, len(p))
+            threshold = self.certificate_.threshold
+        self.threshold_ = threshold
+        self.recall_estimate_ = float(np.mean(p >= threshold))
+        self.always_positive_ = threshold == 0
+
+    def _acquire(self, encoded: Floats) -> AcquisitionResult:
+        if self.always_positive_:
+            nothing = np.zeros((len(encoded), len(self.encoder_.names)), dtype=np.bool_)
+            result = finish(
+                np.full(len(encoded), logit(self.prior_)),
+                np.ones(len(encoded), dtype=np.intp),
+                nothing,
+                np.where(nothing, 0, -1),
+                np.zeros(len(encoded), dtype=np.intp),
+                self.cost_table_,
+            )
+            return self._answer(result)
+        return self._answer(self.policy_._acquire(encoded))
+
+    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
+        if self.always_positive_:
+            return self._acquire(encoded)
+        return self._answer(self.policy_._acquire_given(encoded, known))
+
+    def _answer(self, result: AcquisitionResult) -> AcquisitionResult:
+        """The result with answers, and what they are expected to cost, by the threshold."""
+        p = result.probability
+        label = (p >= self.threshold_).astype(np.intp)
+        matrix = self.cost_table_.matrix
+        wrong = (1 - p) * matrix[0, label] + p * matrix[1, label]
+        return replace(result, label=label, expected_cost=result.cost + wrong)
