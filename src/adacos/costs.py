@@ -282,9 +282,9 @@ def _checked_panels(panels: Any) -> dict[str, tuple[float, tuple[str | int, ...]
 def _position(item: str | int, names: list[str], parameter: str) -> int:
     if isinstance(item, str) and item in names:
         return names.index(item)
-    if isinstance(item, (int, np.integer)) and not isinstance(item, bool):
-        if 0 <= item < len(names):
-            return int(item)
+    whole = isinstance(item, (int, np.integer)) and not isinstance(item, bool)
+    if whole and 0 <= int(item) < len(names):
+        return int(item)
     raise InvalidInputError(
         parameter, "must name columns of the table", item, f"The columns are {names}."
     )

@@ -9,6 +9,7 @@ categories: it was acquired, but says no more than an average row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Self
 
 import narwhals as nw
@@ -182,9 +183,18 @@ def _column(table: Any, position: int, name: str) -> NDArray[Any]:
     if isinstance(table, np.ndarray):
         return table[:, position]
     series = table[:, position]
+    unknown = series.is_null().to_numpy().astype(np.bool_)
+    if unknown.all():
+        return np.full(len(unknown), np.nan)
+    values: NDArray[Any] | None = None
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         values = series.cast(nw.Float64).to_numpy().astype(np.float64)
-        unknown = series.is_null().to_numpy()
+    elif series.dtype == nw.Object:
+        # pandas keeps numbers and truth values with gaps among them as objects.
+        objects = np.where(unknown, np.nan, np.array(series.to_list(), dtype=object))
+        if all(isinstance(value, (Real, np.bool_)) for value in objects):
+            values = objects.astype(np.float64)
+    if values is not None:
         values = np.where(unknown, np.nan, values)
         if np.isinf(values).any():
             raise InvalidInputError(
@@ -195,9 +205,7 @@ def _column(table: Any, position: int, name: str) -> NDArray[Any]:
             )
         return values
     if series.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object):
-        objects = np.array(series.to_list(), dtype=object)
-        unknown = np.array([value is None or value != value for value in objects])
-        text = np.where(unknown, "", objects.astype(np.str_))
+        text = np.where(unknown, "", np.array(series.to_list(), dtype=object).astype(np.str_))
         return text.astype(np.str_)
     raise InvalidInputError(
         f"column {name!r}",
@@ -223,7 +231,7 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Estimate mean and covariance; NaN marks missing values."""
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        X = validate_data(self, X, dtype=np.float64, order="C", ensure_all_finite="allow-nan")
         for position in np.flatnonzero(np.all(np.isnan(X), axis=0)):
             _refuse_empty(np.empty(0), covariate_names(self)[position])
         self.mean_, self.covariance_ = covariance_with_missing(X)
@@ -233,7 +241,13 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """X with every missing value replaced by its conditional mean given the row's others."""
         check_is_fitted(self)
         X = validate_data(
-            self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan", copy=True
+            self,
+            X,
+            reset=False,
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite="allow-nan",
+            copy=True,
         )
         return conditional_mean(X, ~np.isnan(X), self.mean_, self.covariance_)
 

@@ -1,0 +1,260 @@
+"""Column kinds, encoding, and `GaussianImputer` as a transformer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator
+
+from adacos import GaussianImputer
+from adacos.basis import BINARY, CATEGORICAL, CONSTANT, NUMERIC
+from adacos.exceptions import InvalidInputError
+from adacos.preprocessing import MAX_CATEGORIES, TableEncoder, check_labels, validate_table
+
+ROWS = {
+    "age": [31.0, None, 47.5, 60.0, 22.0],
+    "smokes": [True, False, None, True, False],
+    "town": ["south", "north", "south", None, "west"],
+    "planet": ["earth", "earth", None, "earth", "earth"],
+    "zero": [0, 0, 0, 0, 0],
+    "sex": [1, 2, 2, 1, 2],
+}
+NAN = float("nan")
+ENCODED = np.array(
+    [
+        # age, smokes, north, south, west, earth, zero, sex
+        [31.0, 1.0, 0, 1, 0, 1, 0, 1],
+        [NAN, 0.0, 1, 0, 0, 1, 0, 2],
+        [47.5, NAN, 0, 1, 0, NAN, 0, 2],
+        [60.0, 1.0, NAN, NAN, NAN, 1, 0, 1],
+        [22.0, 0.0, 0, 0, 1, 1, 0, 2],
+    ]
+)
+
+
+def frames() -> list[Any]:
+    plain = pd.DataFrame(ROWS)
+    return [
+        plain,
+        plain.astype({"smokes": "boolean", "zero": "Int64", "town": "category"}),
+        plain.astype({"town": "string", "planet": "string", "age": "Float64", "smokes": "boolean"}),
+        pl.DataFrame(ROWS),
+        pl.DataFrame(ROWS).with_columns(pl.col("town").cast(pl.Categorical)),
+        pa.table(ROWS),
+        pa.table(ROWS).set_column(2, "town", pa.array(ROWS["town"]).dictionary_encode()),
+    ]
+
+
+def encode(X: Any, names: tuple[str, ...] | None = None) -> tuple[TableEncoder, np.ndarray]:
+    estimator = BaseEstimator()
+    table = validate_table(estimator, X, reset=True)
+    encoder = TableEncoder.fit(table, names or tuple(ROWS))
+    return encoder, encoder.transform(table)
+
+
+@pytest.mark.parametrize("frame", frames(), ids=lambda frame: type(frame).__module__)
+def test_kinds_and_encoding_of_every_frame(frame: Any) -> None:
+    encoder, encoded = encode(frame)
+    assert encoder.kinds == (NUMERIC, BINARY, CATEGORICAL, CONSTANT, CONSTANT, BINARY)
+    assert encoder.categories[2] == ("north", "south", "west")
+    np.testing.assert_allclose(encoder.frequencies[2], [0.25, 0.5, 0.25])
+    np.testing.assert_array_equal(encoder.source, [0, 1, 2, 2, 2, 3, 4, 5])
+    np.testing.assert_array_equal(encoded, ENCODED)
+
+
+@pytest.mark.parametrize("frame", frames(), ids=lambda frame: type(frame).__module__)
+def test_one_frame_fitted_another_encoded(frame: Any) -> None:
+    encoder, _ = encode(pl.DataFrame(ROWS))
+    estimator = BaseEstimator()
+    np.testing.assert_array_equal(
+        encoder.transform(validate_table(estimator, frame, reset=True)), ENCODED
+    )
+
+
+def test_an_unseen_category_is_encoded_by_frequencies() -> None:
+    encoder, _ = encode(pd.DataFrame(ROWS))
+    other = pd.DataFrame(ROWS).head(1).assign(town="atlantis", planet="mars")
+    encoded = encoder.transform(validate_table(BaseEstimator(), other, reset=True))
+    np.testing.assert_allclose(encoded[0, 2:6], [0.25, 0.5, 0.25, 1.0])
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_column_without_any_value_is_unknown_at_prediction(kind: Any) -> None:
+    encoder, _ = encode(pd.DataFrame(ROWS))
+    empty = {name: [None] for name in ROWS}
+    encoded = encoder.transform(validate_table(BaseEstimator(), kind(empty), reset=True))
+    assert np.isnan(encoded).all()
+
+
+def test_truth_values_with_gaps_stay_truth_values() -> None:
+    """pandas turns a boolean column with a gap into objects."""
+    full = pd.DataFrame({"smokes": [True, False, True]})
+    encoder, _ = encode(full, ("smokes",))
+    gap = full.mask(np.array([[False], [True], [False]]))
+    assert gap.smokes.dtype == object
+    encoded = encoder.transform(validate_table(BaseEstimator(), gap, reset=True))
+    np.testing.assert_array_equal(encoded[:, 0], [1.0, NAN, 1.0])
+    assert encode(gap, ("smokes",))[0].kinds == (CONSTANT,)
+
+
+def test_text_where_numbers_were_fitted() -> None:
+    encoder, _ = encode(pd.DataFrame(ROWS))
+    other = pd.DataFrame(ROWS).assign(age=["old", "young", "old", "old", "young"])
+    with pytest.raises(InvalidInputError, match="column 'age': was numeric when fitted"):
+        encoder.transform(validate_table(BaseEstimator(), other, reset=True))
+
+
+def test_numbers_where_categories_were_fitted_are_unseen() -> None:
+    encoder, _ = encode(pd.DataFrame(ROWS))
+    other = pd.DataFrame(ROWS).head(2).assign(town=[3.0, np.nan])
+    encoded = encoder.transform(validate_table(BaseEstimator(), other, reset=True))
+    np.testing.assert_allclose(encoded[0, 2:5], [0.25, 0.5, 0.25])
+    assert np.isnan(encoded[1, 2:5]).all()
+
+
+def test_a_binary_column_late_in_the_table_is_recognised() -> None:
+    late = np.r_[np.zeros(1500), 1.0][:, None]
+    assert encode(late, ("x",))[0].kinds == (BINARY,)
+    assert encode(np.r_[np.zeros(1500), 1.0, 2.0][:, None], ("x",))[0].kinds == (NUMERIC,)
+
+
+def test_too_many_categories_are_an_identifier() -> None:
+    names = [f"patient {i}" for i in range(MAX_CATEGORIES + 1)]
+    with pytest.raises(InvalidInputError, match=r"column 'id': .*101 categories.*identifier"):
+        encode(pd.DataFrame({"id": names}), ("id",))
+
+
+def test_dates_are_refused() -> None:
+    when = pd.DataFrame({"when": pd.to_datetime(["2020-01-01", "2021-01-01"])})
+    with pytest.raises(InvalidInputError, match=r"column 'when': .*days"):
+        encode(when, ("when",))
+
+
+def test_empty_text_counts_as_unknown() -> None:
+    _, encoded = encode(pd.DataFrame({"town": ["a", "", "b"]}), ("town",))
+    assert np.isnan(encoded[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        ([0, 1, 1], [0, 1]),
+        ([-1, 1, -1], [-1, 1]),
+        ([True, False, True], [False, True]),
+        (["no", "yes", "no"], ["no", "yes"]),
+        (np.array(["no", "yes"], dtype=object), ["no", "yes"]),
+        (pd.Series(["b", "a"], dtype="category"), ["a", "b"]),
+        (pl.Series([2, 7]), [2, 7]),
+        (pa.chunked_array([[2.0, 7.0]]), [2.0, 7.0]),
+    ],
+)
+def test_labels_of_any_kind(y: Any, classes: list[Any]) -> None:
+    found, coded = check_labels(y)
+    assert found.tolist() == classes
+    np.testing.assert_array_equal(found[coded.astype(int)], list(np.asarray(y)))
+    assert coded.dtype == np.float64
+
+
+# GaussianImputer
+
+
+def draw(n: int, seed: int, rate: float = 0.2) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    root = np.array([[1.0, 0, 0], [0.8, 0.6, 0], [-0.3, 0.5, 0.7]])
+    X = rng.normal(size=(n, 3)) @ root.T * [1.0, 10.0, 0.1] + [0.0, 50.0, 3.0]
+    return X, np.where(rng.random(X.shape) < rate, np.nan, X)
+
+
+def test_fills_gaps_with_the_conditional_mean_and_keeps_the_rest() -> None:
+    _, X = draw(300, 0)
+    imputer = GaussianImputer().fit(X)
+    filled = imputer.transform(X)
+    known = ~np.isnan(X)
+    np.testing.assert_array_equal(filled[known], X[known])
+    mean, cov = imputer.mean_, imputer.covariance_
+    for row in np.flatnonzero(~known.all(axis=1))[:30]:
+        seen, gone = known[row], ~known[row]
+        weights = cov[np.ix_(gone, seen)] @ np.linalg.inv(cov[np.ix_(seen, seen)])
+        expected = mean[gone] + weights @ (X[row, seen] - mean[seen])
+        np.testing.assert_allclose(filled[row, gone], expected, rtol=1e-6)
+
+
+def test_imputing_beats_the_column_mean() -> None:
+    truth, X = draw(2000, 1)
+    filled = GaussianImputer().fit_transform(X)
+    gone = np.isnan(X)
+    by_mean = np.where(gone, np.nanmean(X, axis=0), X)
+    scale = truth.std(axis=0)
+    error = np.mean(((filled - truth) / scale)[gone] ** 2)
+    assert error < 0.7 * np.mean(((by_mean - truth) / scale)[gone] ** 2)
+
+
+@given(st.integers(0, 10**6))
+def test_the_input_is_left_alone_and_rows_do_not_depend_on_each_other(seed: int) -> None:
+    _, X = draw(40, seed)
+    before = X.copy()
+    imputer = GaussianImputer().fit(X)
+    filled = imputer.transform(X)
+    np.testing.assert_array_equal(X, before)
+    some = np.random.default_rng(seed).permutation(40)[:7]
+    np.testing.assert_allclose(imputer.transform(X[some]), filled[some], rtol=1e-9)
+
+
+def test_frames_and_set_output() -> None:
+    _, X = draw(50, 2)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    imputer = GaussianImputer().fit(frame)
+    assert imputer.get_feature_names_out().tolist() == ["a", "b", "c"]
+    expected = GaussianImputer().fit(X).transform(X)
+    np.testing.assert_array_equal(imputer.transform(frame), expected)
+    as_pandas = imputer.set_output(transform="pandas").transform(frame)
+    assert isinstance(as_pandas, pd.DataFrame)
+    assert as_pandas.columns.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(as_pandas.to_numpy(), expected)
+    as_polars = imputer.set_output(transform="polars").transform(frame)
+    assert isinstance(as_polars, pl.DataFrame)
+    np.testing.assert_array_equal(as_polars.to_numpy(), expected)
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pa.table])
+def test_imputes_other_frames(kind: Any) -> None:
+    _, X = draw(50, 2)
+    expected = GaussianImputer().fit(X).transform(X)
+    columns = {
+        name: [None if np.isnan(v) else float(v) for v in X[:, k]] for k, name in enumerate("abc")
+    }
+    imputer = GaussianImputer().fit(kind(columns))
+    assert imputer.feature_names_in_.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(imputer.transform(kind(columns)), expected)
+
+
+def test_nothing_missing_and_everything_missing() -> None:
+    truth, X = draw(60, 3)
+    imputer = GaussianImputer().fit(X)
+    np.testing.assert_array_equal(imputer.transform(truth), truth)
+    np.testing.assert_allclose(imputer.transform(np.full((2, 3), np.nan)), [imputer.mean_] * 2)
+
+
+def test_a_constant_column_is_filled_with_its_value() -> None:
+    _, X = draw(60, 4)
+    X[:, 1] = 5.0
+    X[3, 1] = np.nan
+    filled = GaussianImputer().fit_transform(X)
+    assert filled[3, 1] == 5.0
+    assert np.all(np.isfinite(filled))
+
+
+def test_a_column_without_values_is_refused() -> None:
+    _, X = draw(20, 5)
+    X[:, 2] = np.nan
+    with pytest.raises(InvalidInputError, match=r"column 'x2': needs at least one known value"):
+        GaussianImputer().fit(X)
+    with pytest.raises(InvalidInputError, match=r"column 'c': .*Drop the column"):
+        GaussianImputer().fit(pd.DataFrame(X, columns=["a", "b", "c"]))
