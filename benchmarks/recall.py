@@ -194,7 +194,7 @@ def at_threshold(model, costs, t: float) -> AdaCOSClassifier:
 
 def by_mapie(model, costs, target, confidence, calibration, test, fwer) -> Certified:
     shared = model.model_
-    log_odds = threshold_sequence(shared.leave_out_log_odds[shared.y == 1], target)
+    log_odds = threshold_sequence(shared.leave_out_log_odds[shared.y == 1])
     thresholds = 1 / (1 + np.exp(-log_odds))
     chosen = controlled(
         lambda X, t: at_threshold(model, costs, float(t)).predict(X),

@@ -192,7 +192,7 @@ def test_the_bound_does_not_depend_on_the_misses_seen():
 
 def test_the_sequence_begins_below_and_ends_above_what_was_seen():
     log_odds = np.random.default_rng(0).normal(size=(300, 3))
-    sequence = threshold_sequence(log_odds, 0.95)
+    sequence = threshold_sequence(log_odds)
     assert np.all(np.diff(sequence) > 0)
     assert sequence[0] < log_odds.min()
     assert np.mean(log_odds.max(axis=1) >= sequence[-1]) < 0.95
@@ -215,7 +215,7 @@ def test_calibrate_certifies_the_policy_as_it_runs(base, fresh, kind):
     leave_out = model.leave_out_log_odds[model.y == 1][:, sets]
     _, adversarial = certify(
         lambda t: int(np.sum(least < t)),
-        threshold_sequence(leave_out, 0.95),
+        threshold_sequence(leave_out),
         len(least),
         0.95,
         0.9,

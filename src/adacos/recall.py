@@ -97,15 +97,15 @@ def false_negative_cost(threshold: float, false_positive: float) -> float:
     return float(np.exp(-max(threshold, _LOWEST)) * false_positive)
 
 
-def threshold_sequence(log_odds: Floats, recall: float, size: int = 100) -> Floats:
+def threshold_sequence(log_odds: Floats, size: int = 150) -> Floats:
     """Thresholds to try on held-out rows, cautious first.
 
     `log_odds` holds leave-out log-odds of the positive training rows, one column per set at which
     the policy may stop. The sequence begins where the odds are a tenth of the least seen anywhere,
-    and ends where even the best set of each row would miss three times what may be missed.
+    and ends where every second row would be missed even at its best set.
     """
     first = float(log_odds.min()) - np.log(10.0)
-    last = float(np.quantile(log_odds.max(axis=1), min(3 * (1 - recall), 1.0)))
+    last = float(np.median(log_odds.max(axis=1)))
     return np.linspace(first, max(last, first), size)
 
 

@@ -42,7 +42,7 @@ def test_certificates_hold_for_one_model_and_many_calibration_draws(name):
     n = min(world.n_positives, 150)
     policy, *_ = fitted(world, 0)
     model, rng = policy.model_, np.random.default_rng(1)
-    thresholds = threshold_sequence(model.leave_out_log_odds[model.y == 1], world.recall)
+    thresholds = threshold_sequence(model.leave_out_log_odds[model.y == 1])
     pool = world.positives(rng, repetitions * n + 20_000)
     least = model.log_odds_by_set(pool).min(axis=1)
     missed = np.zeros((len(thresholds), len(pool)), dtype=bool)
@@ -136,9 +136,7 @@ def test_calibrate_keeps_its_promise(name):
 @pytest.mark.parametrize("name", WORLDS)
 def test_fit_with_a_confidence_keeps_its_promise(name):
     world, repetitions, broken, refused = WORLDS[name], 60, 0, 0
-    fraction = 0.4
-    share = world.positives_share()
-    n_rows = int(np.ceil(1.1 * world.n_positives / share / fraction))
+    n_rows = int(2.2 * world.n_positives / world.positives_share())
     for seed in range(repetitions):
         rng = np.random.default_rng([seed, 3])
         X, y = world.rows(rng, n_rows)
@@ -146,7 +144,6 @@ def test_fit_with_a_confidence_keeps_its_promise(name):
             world.costs,
             target_recall=world.recall,
             recall_confidence=world.confidence,
-            calibration_fraction=fraction,
             random_state=seed,
         )
         try:

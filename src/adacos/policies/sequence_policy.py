@@ -231,7 +231,7 @@ class SequencePolicy(BasePolicy):
         self, encoded: Floats, positive: Bools, recall: float, confidence: float
     ) -> tuple[RecallCertificate, float]:
         """Certificate and its threshold as log-odds."""
-        thresholds = threshold_sequence(self._leave_out_of_positives(), recall)
+        thresholds = threshold_sequence(self._leave_out_of_positives())
         held_out = encoded[positive]
         # A row that reaches the threshold at every set is not missed wherever the policy stops.
         least = self.model_.log_odds_by_set(held_out)[:, self._may_stop_at()].min(axis=1)
