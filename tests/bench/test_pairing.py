@@ -6,8 +6,8 @@ from scipy import stats
 
 from adacos.bench.pairing import (
     fold_interval,
+    geometric_ratio_by_folds,
     geometric_ratio_by_rows,
-    geometric_ratio_by_split,
     row_interval,
 )
 from adacos.exceptions import InvalidInputError
@@ -36,8 +36,8 @@ def test_row_interval_is_the_normal_one():
     assert (found.low, found.high) == pytest.approx((low, high))
 
 
-def test_geometric_ratio_by_split_of_a_constant_ratio():
-    found = geometric_ratio_by_split(np.full(5, np.log(0.8)))
+def test_geometric_ratio_by_folds_of_a_constant_ratio():
+    found = geometric_ratio_by_folds(np.full(5, np.log(0.8)))
     assert (found.estimate, found.low, found.high) == pytest.approx((0.8, 0.8, 0.8))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from adacos.bench.registry import Make, register_dataset, register_method
 from adacos.costs import Costs
 from adacos.datasets import load_heart, load_physionet2012, load_pima, load_wisconsin
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
-from adacos.policies.sequence_policy import SequencePolicy
 
 ADACOS, ADACOS_FORWARD = "AdaCOS (group lasso)", "AdaCOS (forward)"
 COS, COS_FORWARD = "COS (group lasso)", "COS (forward)"
@@ -33,7 +33,7 @@ PHYSIONET_OBTAIN = (
 )
 
 
-def _with_sequence(policy: type[SequencePolicy], sequence: str) -> Make:
+def _with_sequence(policy: Callable[..., Any], sequence: str) -> Make:
     return lambda costs: policy(costs=costs, sequence=sequence)
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from adacos.bench.pairing import (
     Interval,
     fold_interval,
+    geometric_ratio_by_folds,
     geometric_ratio_by_rows,
-    geometric_ratio_by_split,
     row_differences,
     row_interval,
     row_means,
@@ -48,7 +48,10 @@ class CellComparison:
 
 @dataclass(frozen=True)
 class OverallComparison:
-    """Ratio first / second of geometric means over the cells of one setting."""
+    """Ratio first / second of geometric means over the cells of one setting.
+
+    `by_split` is the interval over repeated cross-validations, None for the paper's single one.
+    """
 
     splits: str
     first: str
@@ -58,6 +61,7 @@ class OverallComparison:
     n_cells: int
     folds: Interval
     rows: Interval
+    by_split: Interval | None
 
 
 class OutcomeIndex:
@@ -137,6 +141,7 @@ def compare_overall(
     found = []
     for kind in index.kinds():
         logs: list[Floats] = []
+        split_logs: list[Floats] = []
         rows: dict[tuple[str, ...], tuple[Floats, Floats]] = {}
         for cell in index.cells(kind):
             other = cell._replace(method=second)
@@ -155,12 +160,14 @@ def compare_overall(
             if len(a) != len(b) or len(a) < 2 or min(fold_a.min(), fold_b.min()) <= 0:
                 continue
             logs.append(np.log(fold_a / fold_b))
+            split_logs.append(np.log(_split_means(a, fold_a) / _split_means(b, fold_b)))
             row_a, row_b = row_means(a, measure), row_means(b, measure)
             rows[cell.dataset, f"{cell.false_positive:g}"] = (
                 np.array([row_a[r] for r in row_a]),
                 np.array([row_b[r] for r in row_a]),
             )
         if logs and len({len(log) for log in logs}) == 1:
+            over_splits = np.mean(split_logs, axis=0)
             found.append(
                 OverallComparison(
                     kind,
@@ -169,8 +176,11 @@ def compare_overall(
                     setting,
                     measure_of(setting),
                     len(logs),
-                    geometric_ratio_by_split(np.mean(logs, axis=0)),
+                    geometric_ratio_by_folds(np.mean(logs, axis=0)),
                     geometric_ratio_by_rows(rows),
+                    geometric_ratio_by_folds(over_splits, overlap=0.0)
+                    if len(over_splits) > 1
+                    else None,
                 )
             )
     return found
@@ -218,9 +228,17 @@ def overall_records(comparisons: Iterable[OverallComparison]) -> list[dict[str, 
             "rows_ratio": c.rows.estimate,
             "rows_low": c.rows.low,
             "rows_high": c.rows.high,
+            "splits_low": c.by_split.low if c.by_split else None,
+            "splits_high": c.by_split.high if c.by_split else None,
         }
         for c in comparisons
     ]
+
+
+def _split_means(outcomes: Sequence[Outcome], fold_means: Floats) -> Floats:
+    """Mean over the folds of each cross-validation."""
+    names = np.array([outcome.split for outcome in outcomes])
+    return np.array([fold_means[names == name].mean() for name in dict.fromkeys(names)])
 
 
 def _fold_means(outcomes: Sequence[Outcome], measure: str) -> Floats:

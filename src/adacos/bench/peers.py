@@ -27,8 +27,8 @@ Floats = NDArray[np.float64]
 GAM, RIDGE, PYGAM, EBM, FOREST = (
     "LogisticGAM",
     "ridge logistic",
-    "pygam, one λ",
-    "EBM, no interactions",
+    "pygam (one λ)",
+    "EBM (no interactions)",
     "random forest",
 )
 PEERS = (RIDGE, PYGAM, EBM, FOREST)
