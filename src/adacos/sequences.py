@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.basis import AdditiveBasis
+from adacos.basis import NUMERIC, SEQUENCE_SPLINES, AdditiveBasis
 from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.group_lasso import entry_order
@@ -61,12 +61,14 @@ def group_lasso_sequence(
 
     Each covariate's B-spline columns, standardised, form a group with penalty factor
     c_i * sqrt(number of columns). The root makes groups of different size comparable; where all
-    have the same size, as in the paper, it is absorbed by lambda. Free covariates are not
-    penalised and make S_1; a constant covariate has nothing to offer and comes last.
+    have the same size, as in the paper, it is absorbed by lambda. B-splines that no row reaches
+    count too, so that numeric covariates are of one size. Free covariates are not penalised and
+    make S_1; a constant covariate has nothing to offer and comes last.
     """
     columns, group = basis.standardised(encoded, weight)
     free = np.flatnonzero(covariate_cost == 0)
     present, compact, size = np.unique(group, return_inverse=True, return_counts=True)
+    size[[basis.kinds[i] == NUMERIC for i in present]] = SEQUENCE_SPLINES
     order: list[int] = []
     if np.any(covariate_cost[present] > 0):
         entered = entry_order(
