@@ -202,7 +202,8 @@ def _turns(
         )
         moved = advance(model, repeated, np.ones(n, dtype=np.bool_))
         part, _ = filled_in(model, moved)
-        return sign * (model.intercepts[moved.stage] + part[:, moved.stage] - threshold)
+        log_odds = model.intercepts[moved.stage] + part[:, moved.stage]
+        return np.asarray(sign * (log_odds - threshold))
 
     kind = basis.kinds[covariate]
     if kind == CONSTANT:

@@ -203,7 +203,7 @@ class Consultation:
         advice = policy._advise(standing.encoded, standing.have, self._known, standing.unavailable)
         paid, names = self.paid, self._encoder.names
         explanation = explain(
-            advice, names, self._encoder.categories, policy.classes_, standing.values, paid
+            advice, names, self._encoder.categories, list(policy.classes_), standing.values, paid
         )
         if not advice.covariates:
             return Classify(

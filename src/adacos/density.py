@@ -14,9 +14,9 @@ any A. No label enters, so unlabelled rows can be added to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, overload
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +28,12 @@ Bools = NDArray[np.bool_]
 
 PRIOR_PRECISION = 1.0
 PRIOR_DEGREES = 1.0
-
-
 # Rows whose joint columns are held in memory at once.
 _BLOCK = 16384
 
 
 @dataclass(frozen=True)
-class ConditionalDensity:
+class Density(ABC):
     """Moments of z given x_A for one A = S_i and every later set j.
 
     Attributes
@@ -44,15 +42,12 @@ class ConditionalDensity:
     weights : regression weights of z on [1, r], one column per later set.
     inverse : inverse of the (prior-augmented) Gram matrix of [1, r].
     variance : per later set, variance of z before the factor for the uncertainty of the weights.
-    covariance : the same by covariate: per later set, covariance of the contributions of its
-        covariates outside A, in order of acquisition.
     """
 
     regressors: Ints
     weights: Floats
     inverse: Floats
     variance: Floats
-    covariance: Sequence[Floats]
 
     def moments(self, r: Floats, available: Bools | None = None) -> tuple[Floats, Floats]:
         """Mean and standard deviation of z for each row and later set.
@@ -64,13 +59,70 @@ class ConditionalDensity:
         design = np.column_stack([np.ones(len(r)), r])
         mean = design @ self.weights
         inflation = 1.0 + np.einsum("ij,ij->i", design @ self.inverse, design)
-        if available is None:
-            return mean, np.sqrt(np.maximum(self.variance, 0.0) * inflation[:, None])
-        variance = np.empty_like(mean)
+        variance = self.variance if available is None else self._variance_of(available)
+        return mean, np.sqrt(np.maximum(variance, 0.0) * inflation[:, None])
+
+    @abstractmethod
+    def _variance_of(self, available: Bools) -> Floats:
+        """Variance of what is available of z, for each row and later set."""
+
+
+@dataclass(frozen=True)
+class ConditionalDensity(Density):
+    """Density with covariances by covariate: small, and quick for many rows.
+
+    Attributes
+    ----------
+    covariance : per later set, covariance of the contributions of its covariates outside A, in
+        order of acquisition.
+    """
+
+    covariance: tuple[Floats, ...]
+
+    def _variance_of(self, available: Bools) -> Floats:
+        variance = np.empty((len(available), len(self.covariance)))
         for j, matrix in enumerate(self.covariance):
             seen = available[:, : len(matrix)].astype(np.float64)
             variance[:, j] = np.einsum("ij,ij->i", seen @ matrix, seen)
-        return mean, np.sqrt(np.maximum(variance, 0.0) * inflation[:, None])
+        return variance
+
+
+@dataclass(frozen=True)
+class ColumnDensity(Density):
+    """Density with the covariance of the basis columns: quick to set up, for few rows.
+
+    Attributes
+    ----------
+    covariance : covariance of the basis columns outside A, in order of acquisition.
+    coefs : their coefficients for each later set.
+    covariate : for each of them, which covariate after A it belongs to.
+    """
+
+    covariance: Floats
+    coefs: Floats
+    covariate: Ints
+
+    def _variance_of(self, available: Bools) -> Floats:
+        patterns, number = np.unique(available, axis=0, return_inverse=True)
+        variance = np.empty((len(patterns), len(self.coefs)))
+        for i, pattern in enumerate(patterns):
+            beta = self.coefs * pattern[self.covariate]
+            variance[i] = np.einsum("ij,ij->i", beta @ self.covariance, beta)
+        return variance[number.ravel()]
+
+    def by_covariate(self, n_covariates: Ints) -> ConditionalDensity:
+        """The same density with covariances by covariate, of so many for each later set."""
+        starts = np.searchsorted(self.covariate, np.arange(n_covariates.max()))
+        return ConditionalDensity(
+            self.regressors,
+            self.weights,
+            self.inverse,
+            self.variance,
+            covariance=tuple(
+                _by_covariate(self.covariance, beta, starts)[:size, :size]
+                for beta, size in zip(self.coefs, n_covariates, strict=True)
+            ),
+        )
 
 
 def moment_matrix(values: Floats, columns: Floats) -> Floats:
@@ -105,19 +157,18 @@ def fit_densities(
     order : covariates in order of acquisition.
     sizes : number of covariates in each set.
     """
-    densities = [
-        density_at(gram, source, group, coefs, order, sizes, i) for i in range(len(sizes) - 1)
+    return [
+        density_at(gram, source, group, coefs, order, sizes, i).by_covariate(
+            sizes[i + 1 :] - sizes[i]
+        )
+        for i in range(len(sizes) - 1)
     ]
-    return [replace(density, covariance=tuple(density.covariance)) for density in densities]
 
 
 def density_at(
     gram: Floats, source: Ints, group: Ints, coefs: Floats, order: Ints, sizes: Ints, i: int
-) -> ConditionalDensity:
-    """Density of the i-th set; parameters as for `fit_densities`.
-
-    The covariances by covariate are computed when they are asked for.
-    """
+) -> ColumnDensity:
+    """Density of the i-th set; parameters as for `fit_densities`."""
     size = int(sizes[i])
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
@@ -127,14 +178,14 @@ def density_at(
     columns, column_rank = columns[column_rank >= size], column_rank[column_rank >= size]
     beta = coefs[i + 1 :][:, columns]
     regression = regress(gram, regressors, 1 + len(source) + columns)
-    starts = np.searchsorted(column_rank, np.arange(size, len(order)))
-    covariance = _Covariances(regression.covariance, beta, starts, sizes[i + 1 :] - size)
-    return ConditionalDensity(
+    return ColumnDensity(
         regressors=regressors,
         weights=regression.weights @ beta.T,
         inverse=regression.inverse,
         variance=np.einsum("ij,ij->i", beta @ regression.covariance, beta),
-        covariance=covariance,
+        covariance=regression.covariance,
+        coefs=beta,
+        covariate=column_rank - size,
     )
 
 
@@ -167,26 +218,6 @@ def regress(gram: Floats, regressors: Ints, columns: Ints) -> Regression:
         n + PRIOR_DEGREES - 2.0, 1.0
     )
     return Regression(weights, cho_solve(factor, np.eye(len(inside))), covariance)
-
-
-class _Covariances(Sequence[Floats]):
-    """Per later set, covariance of the contributions of its covariates; computed on access."""
-
-    def __init__(self, columns: Floats, coefs: Floats, starts: Ints, sizes: Ints) -> None:
-        self._columns, self._coefs, self._starts, self._sizes = columns, coefs, starts, sizes
-
-    def __len__(self) -> int:
-        return len(self._sizes)
-
-    @overload
-    def __getitem__(self, j: int) -> Floats: ...
-    @overload
-    def __getitem__(self, j: slice) -> Sequence[Floats]: ...
-    def __getitem__(self, j: int | slice) -> Floats | Sequence[Floats]:
-        if isinstance(j, slice):
-            return [self[number] for number in range(*j.indices(len(self)))]
-        size = self._sizes[j]
-        return _by_covariate(self._columns, self._coefs[j], self._starts)[:size, :size]
 
 
 def _by_covariate(matrix: Floats, beta: Floats, starts: Ints) -> Floats:

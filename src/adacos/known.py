@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.basis import CATEGORICAL, AdditiveBasis
-from adacos.density import ConditionalDensity, density_at, regress
+from adacos.density import Density, density_at, regress
 from adacos.sequence_model import SequenceModel
 from adacos.sequences import SetSequence
 
@@ -132,23 +132,23 @@ def _on_columns(basis: AdditiveBasis, regressors: Ints, weights: Floats) -> tupl
     return shift, slope
 
 
-class _Densities(Sequence[ConditionalDensity]):
+class _Densities(Sequence[Density]):
     """Densities of a derived sequence, each computed when a row first stands at its set."""
 
     def __init__(
         self, moments: Floats, basis: AdditiveBasis, coefs: Floats, sequence: SetSequence
     ) -> None:
         self._moments, self._basis, self._coefs, self._sequence = moments, basis, coefs, sequence
-        self._computed: dict[int, ConditionalDensity] = {}
+        self._computed: dict[int, Density] = {}
 
     def __len__(self) -> int:
         return len(self._sequence) - 1
 
     @overload
-    def __getitem__(self, i: int) -> ConditionalDensity: ...
+    def __getitem__(self, i: int) -> Density: ...
     @overload
-    def __getitem__(self, i: slice) -> Sequence[ConditionalDensity]: ...
-    def __getitem__(self, i: int | slice) -> ConditionalDensity | Sequence[ConditionalDensity]:
+    def __getitem__(self, i: slice) -> Sequence[Density]: ...
+    def __getitem__(self, i: int | slice) -> Density | Sequence[Density]:
         if isinstance(i, slice):
             return [self[number] for number in range(*i.indices(len(self)))]
         if not 0 <= i < len(self):

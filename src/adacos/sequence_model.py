@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from adacos.basis import AdditiveBasis
 from adacos.costs import CostTable
-from adacos.density import ConditionalDensity, fit_densities, moment_matrix
+from adacos.density import Density, fit_densities, moment_matrix
 from adacos.gam import AdditiveFit
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.gaussian import conditional_mean
@@ -49,7 +49,7 @@ class SequenceModel:
     sequence: SetSequence
     intercepts: Floats
     coefs: Floats
-    densities: Sequence[ConditionalDensity]
+    densities: Sequence[Density]
     moments: Floats
     y: Floats
     leave_out_log_odds: Floats
