@@ -8,7 +8,7 @@ zero and the intercept is the log-odds of an average row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,9 @@ class AdditiveBasis:
 
     def transform(self, encoded: Floats) -> Floats:
         """Centred basis columns of every covariate, shape (rows, len(group))."""
-        return _raw_columns(self, encoded) - self.center
+        columns = _raw_columns(self, encoded)
+        columns -= self.center
+        return columns
 
     def block(self, encoded: Floats, covariate: int) -> Floats:
         """Centred basis columns of one covariate from its own encoded columns."""
@@ -87,8 +89,8 @@ class AdditiveBasis:
 
 def fit_basis(
     encoded: Floats, weight: Floats, source: Ints, kinds: tuple[str, ...], n_splines: int
-) -> AdditiveBasis:
-    """Basis for these training rows; weights enter the means only."""
+) -> tuple[AdditiveBasis, Floats]:
+    """Basis for these training rows, and its centred columns; weights enter the means only."""
     mean = np.average(encoded, axis=0, weights=weight)
     spread = np.sqrt(np.average((encoded - mean) ** 2, axis=0, weights=weight))
     group, term, linear, term_group = [], [], [], []
@@ -119,16 +121,19 @@ def fit_basis(
         term_group=np.array(term_group, dtype=np.intp),
         center=np.zeros(len(group)),
     )
-    center = np.average(_raw_columns(basis, encoded), axis=0, weights=weight)
-    return AdditiveBasis(**{**basis.__dict__, "center": center})
+    columns = _raw_columns(basis, encoded)
+    center = weight @ columns / weight.sum()
+    columns -= center
+    return replace(basis, center=center), columns
 
 
 def _raw_columns(basis: AdditiveBasis, encoded: Floats) -> Floats:
-    blocks = [
-        _raw_block(basis, encoded[:, basis.source == covariate], covariate)
-        for covariate in range(len(basis.kinds))
-    ]
-    return np.hstack(blocks)
+    columns = np.empty((len(encoded), len(basis.group)))
+    for covariate in np.unique(basis.group):
+        own = encoded[:, basis.source == covariate]
+        first, end = np.searchsorted(basis.group, [covariate, covariate + 1])
+        columns[:, first:end] = _raw_block(basis, own, covariate)
+    return columns
 
 
 def _raw_block(basis: AdditiveBasis, own: Floats, covariate: int) -> Floats:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from adacos.basis import AdditiveBasis, fit_basis
 from adacos.exceptions import InvalidInputError, MissingExtraError
+from adacos.kernels.irls import newton
 from adacos.kernels.strengths import blend_strengths, fixed_strengths, stratified_folds
 from adacos.preprocessing import TableEncoder, check_labels, covariate_names, validate_table
 from adacos.validation import choice, integer, real
@@ -54,7 +55,7 @@ def fit_additive(
     covariates: Ints,
     y: Floats,
     weight: Floats,
-    fold: Ints,
+    fold: Ints | None,
     *,
     families: tuple[str, ...] = FAMILIES["auto"],
     strengths: Floats | None = None,
@@ -63,22 +64,32 @@ def fit_additive(
 ) -> AdditiveFit:
     """Fit the model of these covariates on `columns` = basis.transform(training rows).
 
-    The strengths are found by leave-out log-likelihood over `fold` unless they are given; to these
-    the tolerance of `newton` applies. `start` is the model of a similar set.
+    The strengths are found by leave-out log-likelihood over `fold` unless they are given; then the
+    tolerance of `newton` applies and `fold` may be None. `start` is the model of a similar set.
     """
     inside = np.isin(basis.group, covariates)
     terms = np.flatnonzero(np.isin(basis.term_group, covariates))
     renumbered = np.full(len(basis.linear), -1, dtype=np.intp)
     renumbered[terms] = np.arange(len(terms))
-    design = np.column_stack([np.ones(len(y)), columns[:, inside]])
+    design = np.ones((len(y), 1 + int(inside.sum())))
+    design[:, 1:] = columns if inside.all() else columns[:, inside]
     term = np.append(-1, renumbered[basis.term[inside]])
-    begin = None if start is None else np.append(start.intercept, start.coef[inside])
+    begin = np.zeros(design.shape[1])
+    if start is None:
+        # The straight model is cheap and brings the curvature near that of the optimum.
+        straight = np.append(True, basis.linear[basis.term[inside]])
+        begin[straight] = newton(
+            design[:, straight], y, weight, np.ones(int(straight.sum())), tolerance=1e-4
+        ).coef
+    else:
+        begin = np.append(start.intercept, start.coef[inside])
     if strengths is not None or len(terms) == 0:
         given = np.empty(0) if strengths is None else strengths[terms]
         fit = fixed_strengths(
             design, y, weight, fold, term, given, start=begin, tolerance=tolerance
         )
     else:
+        assert fold is not None
         fit = blend_strengths(
             design, y, weight, fold, term, basis.linear[terms], families=families, start=begin
         )
@@ -103,7 +114,8 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         one ridge for all covariates), "per_covariate" (restricted likelihood), or "auto", both.
         The model is the mean of the candidates with the weights of highest leave-out likelihood.
     cv : folds behind the leave-out probabilities: their number, or a splitter or list of
-        (train, test) positions that holds out every row once.
+        (train, test) positions that holds out every row once. None, when the strengths are given,
+        leaves the leave-out probabilities out (NaN).
     random_state : seed of the folds, when `cv` is a number.
 
     Attributes
@@ -166,11 +178,11 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         encoded = _complete(self.encoder_.transform(table))
         fold = self._folds(encoded, labels, kept)
         encoded, labels, weight = encoded[kept], labels[kept], weight[kept]
-        self.basis_ = fit_basis(
+        self.basis_, columns = fit_basis(
             encoded, weight, self.encoder_.source, self.encoder_.kinds, self.n_splines
         )
         fitted = fit_additive(
-            self.basis_.transform(encoded),
+            columns,
             self.basis_,
             np.arange(self.n_features_in_),
             labels,
@@ -265,8 +277,10 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
             "covariate", "must be a fitted column", covariate, f"The columns are {list(names)}."
         )
 
-    def _folds(self, encoded: Floats, labels: Floats, kept: NDArray[np.bool_]) -> Ints:
+    def _folds(self, encoded: Floats, labels: Floats, kept: NDArray[np.bool_]) -> Ints | None:
         """Fold of each kept row: dealt out, or as the given splits hold rows out."""
+        if self.cv is None and self.smoothness is not None:
+            return None
         if isinstance(self.cv, Integral):
             n_folds = integer("cv", self.cv, at_least=2)
             return stratified_folds(encoded[kept], labels[kept], n_folds, self.random_state)

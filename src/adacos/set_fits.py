@@ -113,13 +113,13 @@ def prepare(
     every = encoded if unlabeled is None else np.vstack([encoded, unlabeled])
     mean, covariance = covariance_with_missing(every)
     complete = conditional_mean(every, ~np.isnan(every), mean, covariance)
-    basis = fit_basis(complete[: len(y)], weight, encoder.source, encoder.kinds, n_splines)
+    basis, columns = fit_basis(complete[: len(y)], weight, encoder.source, encoder.kinds, n_splines)
     return SetFits(
         basis=basis,
         mean=mean,
         covariance=covariance,
         complete=complete,
-        columns=basis.transform(complete),
+        columns=columns if unlabeled is None else basis.transform(complete),
         y=y,
         weight=weight,
         fold=stratified_folds(encoded, y, cv, random_state),

@@ -112,7 +112,9 @@ def test_derivatives_at_the_optimum_are_those_of_the_objective() -> None:
             for b in np.eye(4)
         ]
     )
-    np.testing.assert_allclose(fit.hessian, hessian, rtol=1e-4, atol=1e-3)
+    ours = weighted_gram(problem.design, curvature(fit.log_odds, problem.weight))
+    ours[np.diag_indices(4)] += problem.penalty
+    np.testing.assert_allclose(ours, hessian, rtol=1e-4, atol=1e-3)
 
 
 def awkward(name: str) -> Problem:
@@ -176,7 +178,6 @@ def test_always_converges(name: str, far: bool) -> None:
         start *= 100 / np.abs(problem.design @ start).max()
     fit = newton(*problem, start)
     assert np.all(np.isfinite(fit.coef))
-    assert np.all(np.isfinite(fit.hessian))
     value = objective(fit.log_odds, problem.y, problem.weight)
     assert decrement(fit.coef, problem) <= 2e-9 * (1 + value)
     np.testing.assert_allclose(

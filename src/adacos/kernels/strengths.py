@@ -89,16 +89,18 @@ def fixed_strengths(
     design: Floats,
     y: Floats,
     weight: Floats,
-    fold: Ints,
+    fold: Ints | None,
     term: Ints,
     strengths: Floats,
     *,
     start: Floats | None = None,
-    tolerance: float = 1e-9,
+    tolerance: float = 1e-12,
 ) -> Blend:
-    """Fit at given strengths, with the leave-out log-odds of true refits."""
+    """Fit at given strengths, with the leave-out log-odds of true refits (NaN without folds)."""
     penalty = _penalty(term, strengths)
     fit = newton(design, y, weight, penalty, start, tolerance=tolerance)
+    if fold is None:
+        return Blend(strengths, fit.coef, np.full(len(y), np.nan), np.nan)
     grams = fold_grams(design, curvature(fit.log_odds, weight), fold, int(fold.max()) + 1)
     _, held_out = fit_folds(design, y, weight, fold, penalty[:, None], fit.coef, grams)
     loss = float(weight @ row_loss(held_out[:, 0], y))
