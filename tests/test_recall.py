@@ -307,6 +307,7 @@ def test_answering_positive_for_all_is_a_certificate_where_the_costs_ask_for_it(
     policy.calibrate(*fresh, confidence=0.9)
     assert policy.certificate_.misses == 0
     assert not policy.certificate_.always_positive
+    assert "every calibration row is answered positive" in str(policy.certificate_)
 
 
 @pytest.mark.parametrize("kind", POLICIES)

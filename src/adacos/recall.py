@@ -121,7 +121,6 @@ def certify(
     n_positives: int,
     recall: float,
     confidence: float,
-    method: str = "exact binomial tests on held-out positives, from cautious to bold threshold",
 ) -> tuple[RecallCertificate, float]:
     """Certificate for the boldest threshold before the first that fails its test, and that one.
 
@@ -149,7 +148,7 @@ def certify(
         n_positives=n_positives,
         misses=misses,
         threshold=float(expit(threshold)),
-        method=method,
+        method="exact binomial tests on held-out positives, from cautious to bold threshold",
     )
     return certificate, threshold
 
@@ -323,7 +322,7 @@ def plot_recall_choices(choices: Sequence[RecallChoice]) -> Any:
     axes.set_ylabel("mean operation cost per row ± standard error")
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="lower right")
     return figure
 
 

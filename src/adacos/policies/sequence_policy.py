@@ -249,8 +249,11 @@ class SequencePolicy(BasePolicy):
             return not trial._use_threshold(threshold)._says_positive(encoded[::every]).all()
 
         certificate, threshold = certify(misses_at, thresholds, len(held_out), recall, confidence)
-        if tells_apart(self._estimate_threshold(recall)) and not tells_apart(threshold):
-            raise not_certifiable(recall, confidence, len(held_out), counts[-1])
+        if not tells_apart(threshold):
+            if tells_apart(self._estimate_threshold(recall)):
+                raise not_certifiable(recall, confidence, len(held_out), counts[-1])
+            note = "; at these costs every calibration row is answered positive"
+            certificate = replace(certificate, method=certificate.method + note)
         return certificate, threshold
 
     def _says_positive(self, encoded: Floats) -> Bools:
