@@ -132,50 +132,67 @@ def grow_tree(
     rows = np.arange(len(gradient))
     place = np.zeros(len(rows), dtype=np.intp)
     nodes = np.zeros(1, dtype=np.intp)
-    n_bins = bins.edges.shape[1]
-    owed = charge * not_yet_paid(costs, used)[source]
     floor = _SMALLEST_GAIN * float(gradient @ gradient / weight.sum())
     for _ in range(depth):
         gain, edge, default = _best_splits(
             bins, gradient, weight, rows, place, len(nodes), ridge, min_weight
         )
-        # The dearest bargain first: what it pays for is free for the other nodes of the level.
-        while True:
-            net = gain - owed
-            k, j = divmod(int(net.argmax()), gain.shape[1])
-            if not net[k, j] > floor:
-                break
-            node = nodes[k]
-            column[node], threshold[node] = j, bins.edges[j, edge[k, j]]
-            missing_left[node] = default[k, j]
-            gain[k] = -np.inf
-            if not used[source[j]]:
-                used[source[j]] = True
-                owed = charge * not_yet_paid(costs, used)[source]
-        split = column[nodes] >= 0
-        if not split.any():
+        best = _choose(gain, floor, source, costs, charge, used)
+        split = np.flatnonzero(best >= 0)
+        if len(split) == 0:
             break
-        going = split[place]
-        rows, place = rows[going], place[going]
-        own = column[nodes[place]]
-        best_edge = edge[place, own]
-        code = bins.codes[own, rows]
-        left = np.where(code == n_bins, default[place, own], code <= best_edge)
-        leaf[rows] = 2 * leaf[rows] + np.where(left, 1, 2)
-        nodes = nodes[split]
-        place = 2 * (np.cumsum(split) - 1)[place] + ~left
-        nodes = np.stack([2 * nodes + 1, 2 * nodes + 2], axis=1).ravel()
-    total = np.bincount(leaf, weights=weight, minlength=n_nodes) + ridge
-    value = np.bincount(leaf, weights=gradient, minlength=n_nodes)
-    np.divide(value, total, out=value, where=total > 0)
+        own = best[split]
+        column[nodes[split]] = own
+        threshold[nodes[split]] = bins.edges[own, edge[split, own]]
+        missing_left[nodes[split]] = default[split, own]
+        if len(split) < len(nodes):
+            going = best[place] >= 0
+            rows, place = rows[going], place[going]
+        at = best[place]
+        code = bins.codes[at, rows]
+        left = np.where(code == bins.edges.shape[1], default[place, at], code <= edge[place, at])
+        child = 2 - left
+        leaf[rows] = 2 * leaf[rows] + child
+        renumbered = np.zeros(len(nodes), dtype=np.intp)
+        renumbered[split] = 2 * np.arange(len(split))
+        place = renumbered[place] + child - 1
+        nodes = (2 * nodes[split, None] + np.array([1, 2])).ravel()
+    denominator = np.bincount(leaf, weight, n_nodes) + ridge
+    value = np.zeros(n_nodes)
+    np.divide(np.bincount(leaf, gradient, n_nodes), denominator, out=value, where=denominator > 0)
     return Tree(column, threshold, missing_left, value), leaf
+
+
+def _choose(
+    gain: Floats, floor: float, source: Ints, costs: CostTable, charge: float, used: Bools
+) -> Ints:
+    """Column to split each node of a level on, or -1; `used` is updated in place.
+
+    Covariates that must be paid are bought first, the best bargain of all nodes before the next:
+    what it pays for is free for the others.
+    """
+    chosen = np.full(len(gain), -1, dtype=np.intp)
+    nodes = np.arange(len(gain))
+    while True:
+        net = gain if charge == 0 else gain - charge * not_yet_paid(costs, used)[source]
+        best = net.argmax(axis=1)
+        value = net[nodes, best]
+        worthwhile = value > floor
+        buyers = np.flatnonzero(worthwhile & ~used[source[best]])
+        if len(buyers) == 0:
+            chosen[worthwhile] = best[worthwhile]
+            return chosen
+        buyer = buyers[value[buyers].argmax()]
+        chosen[buyer] = best[buyer]
+        used[source[best[buyer]]] = True
+        gain[buyer] = -np.inf
 
 
 def best_stumps(bins: Bins, gradient: Floats, weight: Floats, ridge: float) -> Floats:
     """Gain of the best first split on each column, -inf where there is none."""
     rows = np.arange(len(gradient))
     gain, *_ = _best_splits(bins, gradient, weight, rows, 0 * rows, 1, ridge, _MIN_WEIGHT)
-    return gain[0]
+    return np.asarray(gain[0])
 
 
 def _best_splits(
@@ -193,41 +210,47 @@ def _best_splits(
     `place` is the node of each of `rows`. The gain is the fall of 1/2 Σ w (r - h)² + ridge/2 Σ h².
     """
     n_columns, n_bins = bins.edges.shape
-    width = n_bins + 1
+    shape = (n_nodes, n_columns, n_bins + 1)
     # Column by column: the histogram of one column stays in the cache.
     key = bins.codes.take(rows, axis=1)
-    key += place * (n_columns * width)
-    key += (np.arange(n_columns) * width)[:, None]
-    shape = (n_nodes, n_columns, width)
-
-    def histogram(values: Floats) -> Floats:
+    key += place * (n_columns * (n_bins + 1))
+    key += (np.arange(n_columns) * (n_bins + 1))[:, None]
+    sums = np.empty((2, *shape))
+    for total, values in zip(sums, (gradient, weight), strict=True):
         spread = np.tile(values[rows], n_columns)
-        return np.bincount(key.ravel(), spread, n_nodes * n_columns * width).reshape(shape)
+        total[...] = np.bincount(key.ravel(), spread, total.size).reshape(shape)
+    left = sums[..., :-1].cumsum(axis=-1)
+    missing = sums[..., -1:]
+    whole = left[..., -1:] + missing
+    allowed_edge = ~np.isnan(bins.edges)
 
-    g, w = histogram(gradient), histogram(weight)
-    left_g, left_w = np.cumsum(g[..., :-1], axis=2), np.cumsum(w[..., :-1], axis=2)
-    known_g, known_w = left_g[..., -1:].copy(), left_w[..., -1:].copy()
-    missing_g, missing_w = g[..., -1:], w[..., -1:]
+    def score(left: Floats) -> Floats:
+        right = whole - left
+        allowed = (np.minimum(left[1], right[1]) >= min_weight) & allowed_edge
+        value = left[0] ** 2 / (left[1] + ridge) + right[0] ** 2 / (right[1] + ridge)
+        return np.where(allowed, value, -np.inf)
 
-    def fall(to_left_g: Floats, to_left_w: Floats) -> Floats:
-        right_g, right_w = known_g + missing_g - to_left_g, known_w + missing_w - to_left_w
-        allowed = (np.minimum(to_left_w, right_w) >= min_weight) & is_edge
-        gain = to_left_g**2 / (to_left_w + ridge) + right_g**2 / (right_w + ridge)
-        return np.where(allowed, gain, -np.inf)
-
-    is_edge = ~np.isnan(bins.edges)
     with np.errstate(divide="ignore", invalid="ignore"):
-        gain = fall(left_g, left_w)
-        default = 2 * left_w > known_w
-        if missing_w.any():
-            other = fall(left_g + missing_g, left_w + missing_w)
-            default = np.where(missing_w > 0, other > gain, default)
-            gain = np.maximum(gain, other)
-        whole = (known_g + missing_g) ** 2 / (known_w + missing_w + ridge)
-    edge = gain.argmax(axis=2)
-    at_best = edge[..., None]
-    best = np.take_along_axis(gain, at_best, axis=2) - whole
-    return 0.5 * best[..., 0], edge, np.take_along_axis(default, at_best, axis=2)[..., 0]
+        value = score(left)
+        if missing[1].any():
+            other = score(left + missing)
+            edge = np.maximum(value, other).argmax(axis=2)
+            best, with_missing = _at(value, edge), _at(other, edge)
+            best, default = np.maximum(best, with_missing), with_missing > best
+        else:
+            edge = value.argmax(axis=2)
+            best, default = _at(value, edge), np.zeros(edge.shape, dtype=np.bool_)
+        gain = 0.5 * (best - whole[0, ..., 0] ** 2 / (whole[1, ..., 0] + ridge))
+    # Without unknown values in the node the heavier child is the default.
+    none = missing[1, ..., 0] == 0
+    default = np.where(none, 2 * _at(left[1], edge) >= whole[1, ..., 0], default)
+    return gain, edge, default
+
+
+def _at(values: Floats, edge: Ints) -> Floats:
+    """Entry of the last axis that `edge` names."""
+    flat = values.reshape(-1, values.shape[-1])
+    return np.asarray(flat[np.arange(len(flat)), edge.ravel()].reshape(edge.shape))
 
 
 @dataclass(frozen=True)
@@ -293,7 +316,7 @@ def plant(trees: Sequence[Tree], depth: int, source: Ints) -> Forest:
     root = np.repeat(roots, n_nodes)
     children = np.where(
         column[:, None] >= 0,
-        (root + 2 * place)[:, None] + [1, 2],
+        (root + 2 * place)[:, None] + np.array([1, 2]),
         np.arange(len(column))[:, None],
     )
     return Forest(
