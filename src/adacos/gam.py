@@ -60,7 +60,7 @@ def fit_additive(
     families: tuple[str, ...] = FAMILIES["auto"],
     strengths: Floats | None = None,
     start: AdditiveFit | None = None,
-    tolerance: float = 1e-9,
+    tolerance: float = 1e-12,
 ) -> AdditiveFit:
     """Fit the model of these covariates on `columns` = basis.transform(training rows).
 
