@@ -15,15 +15,16 @@ COS, COS_FORWARD = "COS (group lasso)", "COS (forward)"
 FULL_MODEL = "Full Model"
 OWN_METHODS = (ADACOS, COS, FULL_MODEL, ADACOS_FORWARD, COS_FORWARD)
 
-# Name in the tables, class, package it needs beyond the core, effort.
-_RIVALS: tuple[tuple[str, str, tuple[str, str] | None, float], ...] = (
-    ("Shim2018", "Shim2018Classifier", ("torch", "rivals"), 200.0),
-    ("AdaptGbrt", "AdaptGbrtClassifier", None, 200.0),
-    ("GreedyMiser", "GreedyMiserClassifier", None, 50.0),
-    ("DWSM", "DWSMClassifier", None, 50.0),
-    ("POMDP", "POMDPClassifier", None, 50.0),
-    ("CEGB", "CEGBClassifier", ("lightgbm", "rivals"), 50.0),
-    ("Optimal", "OptimalPolicyClassifier", None, 50.0),
+# Name in the tables, class, its parameters, package it needs beyond the core, effort.
+_RIVALS: tuple[tuple[str, str, dict[str, Any], tuple[str, str] | None, float], ...] = (
+    ("Shim2018", "Shim2018Classifier", {}, ("torch", "rivals"), 50.0),
+    ("AdaptGbrt", "AdaptGbrtClassifier", {}, None, 50.0),
+    ("GreedyMiser", "GreedyMiserClassifier", {}, None, 10.0),
+    ("DWSM", "DWSMClassifier", {}, None, 10.0),
+    ("POMDP", "POMDPClassifier", {}, None, 10.0),
+    ("CEGB", "CEGBClassifier", {}, ("lightgbm", "rivals"), 10.0),
+    # The exact optimum needs discrete covariates: numbers are cut into three codes.
+    ("Optimal (3 codes)", "OptimalPolicyClassifier", {"n_codes": 3}, None, 10.0),
 )
 
 PHYSIONET_OBTAIN = (
@@ -37,11 +38,11 @@ def _with_sequence(policy: Callable[..., Any], sequence: str) -> Make:
     return lambda costs: policy(costs=costs, sequence=sequence)
 
 
-def _rival(class_name: str) -> Make:
+def _rival(class_name: str, parameters: dict[str, Any]) -> Make:
     def make(costs: Costs) -> Any:
         import adacos.rivals
 
-        return getattr(adacos.rivals, class_name)(costs=costs)
+        return getattr(adacos.rivals, class_name)(costs=costs, **parameters)
 
     return make
 
@@ -57,8 +58,9 @@ def register_builtin() -> None:
     for sequence in ("forward", "both"):
         for name, policy in (("AdaCOS", AdaCOSClassifier), ("COS", COSClassifier)):
             register_method(f"{name} ({sequence})", _with_sequence(policy, sequence), **shared)
-    for name, class_name, requires, effort in _RIVALS:
-        register_method(name, _rival(class_name), effort=effort, rival=True, requires=requires)
+    for name, class_name, parameters, requires, effort in _RIVALS:
+        make = _rival(class_name, parameters)
+        register_method(name, make, effort=effort, rival=True, requires=requires)
     register_dataset("pima", lambda: load_pima(as_frame=False))
     register_dataset("wisconsin", lambda: load_wisconsin(sample_code=True, as_frame=False))
     register_dataset("heart", lambda: load_heart(as_frame=False))

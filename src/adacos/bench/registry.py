@@ -57,6 +57,10 @@ class Method:
             return True
         return self.recall and "target_recall" in _parameters(self.make(Costs()))
 
+    def shares_fit(self) -> bool:
+        """Whether one fit serves several settings and the other methods of the family."""
+        return hasattr(self.make(Costs()), "from_model")
+
     def build(self, costs: Costs, setting: Setting, seed: int) -> Any:
         """An unfitted object for one setting and seed."""
         policy = self.make(costs)

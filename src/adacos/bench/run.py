@@ -71,14 +71,15 @@ def run(config: BenchConfig, *, progress: bool | None = None) -> RunResult:
     todo.sort(key=lambda unit: -unit.effort)
     failures = _run_all(config, todo, tables, folder, progress)
     outcomes: list[Outcome] = []
-    seconds = {}
+    seconds: dict[tuple[str, str, int, str], Seconds] = {}
     for unit in units:
         if unit.title in failures:
             continue
         found, spent = read_unit(unit, folder)
         outcomes += found
         for method, time in spent.items():
-            seconds[unit.dataset, unit.split.name, unit.fold, method] = time
+            place = unit.dataset, unit.split.name, unit.fold, method
+            seconds[place] = time + seconds.get(place, Seconds(0.0, 0.0))
     order = {name: i for i, name in enumerate(config.methods)}
     outcomes.sort(
         key=lambda o: (
@@ -98,7 +99,11 @@ def run(config: BenchConfig, *, progress: bool | None = None) -> RunResult:
 
 
 def plan(config: BenchConfig, tables: dict[str, Dataset]) -> list[Unit]:
-    """The units of a configuration: methods of one family go together."""
+    """The units of a configuration.
+
+    Methods of one family go together with all their settings if they share a fit; otherwise each
+    setting is a unit of its own, so that less is lost when a run is stopped.
+    """
     families = [
         tuple(methods)
         for _, methods in groupby(
@@ -113,11 +118,13 @@ def plan(config: BenchConfig, tables: dict[str, Dataset]) -> list[Unit]:
                 for setting in config.settings
                 if setting.applies_to(dataset) and any(m.supports(setting) for m in methods)
             )
-            if settings:
+            together = any(method.shares_fit() for method in methods)
+            for part in [settings] if together else [(setting,) for setting in settings]:
                 units += [
-                    make_unit(dataset, table, split, fold, methods, settings)
+                    make_unit(dataset, table, split, fold, methods, part)
                     for split in config.cross_validations
                     for fold in config.folds
+                    if part
                 ]
     return units
 

@@ -40,7 +40,7 @@ _METHODS = {
     "DWSM": (_BLACK, "X", "-"),
     "POMDP": (GREY, "p", "-"),
     "CEGB": (_ORANGE, "h", ":"),
-    "Optimal": (_BLACK, "*", ":"),
+    "Optimal (3 codes)": (_BLACK, "*", ":"),
 }
 _SPARE = ((_PURPLE, "d", ":"), (_SKY, "8", ":"), (_GREEN, "*", ":"), (GREY, "H", "--"))
 
@@ -128,6 +128,9 @@ def new_figure(rows: int, columns: int, width: float, height: float) -> tuple[An
 
 def save(figure: Any, folder: Path, name: str, caption: str) -> Picture:
     """Write PNG and PDF, and keep an SVG."""
+    # The layout is the same in every format: find it once.
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
     content = {}
     for ending, metadata in (
         ("png", {"Software": None}),

@@ -1,4 +1,4 @@
-"""The unit of work and of resuming: one fold of one data set, all settings of one method family.
+"""The unit of work and of resuming: one fold of one data set for the methods that share a fit.
 
 A unit's result is one file, written whole or not at all and named by a digest of everything it
 depends on, so that a run finds what an earlier run finished and never mistakes it for another.
@@ -51,7 +51,10 @@ class Unit:
     def title(self) -> str:
         """For messages."""
         names = ", ".join(method.name for method in self.methods)
-        return f"{self.dataset}, {self.split.name} fold {self.fold}, {names}"
+        title = f"{self.dataset}, {self.split.name} fold {self.fold}, {names}"
+        if len(self.settings) == 1:
+            title += f", {self.settings[0].name} {self.settings[0].false_positive:g}"
+        return title
 
     @property
     def file_name(self) -> str:
@@ -103,6 +106,9 @@ class Seconds:
 
     fit: float
     acquire: float
+
+    def __add__(self, other: Seconds) -> Seconds:
+        return Seconds(self.fit + other.fit, self.acquire + other.acquire)
 
 
 def make_unit(
