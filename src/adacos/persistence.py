@@ -14,8 +14,10 @@ import io
 import json
 import math
 import os
+import struct
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -44,23 +46,38 @@ _CLASSES = {
     "RecallCertificate": "adacos.recall",
     "SequenceModel": "adacos.sequence_model",
     "SetSequence": "adacos.sequences",
+    "Shim2018Classifier": "adacos.rivals.shim2018",
     "TargetRecallClassifier": "adacos.policies.target_recall",
     "TableEncoder": "adacos.preprocessing",
 }
 # Training rows that a policy keeps in memory only.
 _TRANSIENT = {"_set_fits"}
+# What damaged or foreign bytes make zipfile raise.
+_UNREADABLE = (
+    OSError,
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    LookupError,
+    ValueError,
+    OverflowError,
+    RuntimeError,  # encrypted
+    NotImplementedError,
+)
 # zip members carry a date; a fixed one makes equal models equal files.
 _DATE = (2020, 1, 1, 0, 0, 0)
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to `path`, wholly or not at all."""
-    if type(model).__name__ not in _CLASSES:
+    if type(model).__name__ not in _CLASSES or not hasattr(model, "get_params"):
+        models = [name for name in _CLASSES if name.endswith(("Classifier", "GAM", "Imputer"))]
         raise InvalidInputError(
             "model",
             "must be a model of this library",
             type(model).__name__,
-            f"Models that can be saved: {', '.join(sorted(_CLASSES))}.",
+            f"Models that can be saved: {', '.join(sorted(models))}.",
         )
     if not any(name.endswith("_") and not name.startswith("_") for name in vars(model)):
         raise InvalidInputError("model", "must be fitted", "an unfitted model", "Call fit first.")
@@ -87,7 +104,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             members = {name: archive.read(name) for name in archive.namelist()}
     except FileNotFoundError:
         raise
-    except (OSError, zipfile.BadZipFile, EOFError, RuntimeError, NotImplementedError) as error:
+    except _UNREADABLE as error:
         raise ModelFileError(
             f"{path} is not a readable adacos model: it is truncated or of another kind ({error})."
         ) from error
@@ -107,9 +124,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     if found != digests:
         raise ModelFileError(f"{path} was altered or damaged: its contents fail their checksums.")
     try:
-        return _rebuild(json.loads(members["model.json"]), members)
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+        model = _rebuild(json.loads(members["model.json"]), members)
+    except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"{path} does not describe a model of this version.") from error
+    if not hasattr(model, "get_params"):
+        raise ModelFileError(f"{path} holds no model, but something of another kind.")
+    return model
 
 
 def _describe(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:

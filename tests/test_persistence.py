@@ -1,0 +1,437 @@
+"""Model files: exact round trips, and nothing but clear errors for anything else."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import pickle
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import adacos
+from adacos import (
+    AdaCOSClassifier,
+    COSClassifier,
+    Costs,
+    FullModelClassifier,
+    GaussianImputer,
+    LogisticGAM,
+    load,
+    save,
+)
+from adacos.exceptions import InvalidInputError, ModelFileError
+from adacos.persistence import FORMAT
+from tests.policy_checks import FIELDS, same
+from tests.test_policies import mixed, numbers
+
+PANELS = {"visit": (0.5, ["town", "dose"])}
+PRICES = {"age": 1.0, "smokes": 1.0, "town": 2.0, "planet": 0.5, "zero": 0.0, "dose": 4.0}
+
+
+def models() -> dict[str, tuple[Any, Any]]:
+    """Every estimator, on arrays and on a frame with words, and the rows to ask it about."""
+    X, y = numbers(90, 0)
+    holes = X.copy()
+    holes[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    frame, words = mixed(90, 1)
+    whole = pd.DataFrame(X, columns=list("abcde"))
+    settings = {"cv": 3, "strengths": "common"}
+    named = Costs(PRICES, false_positive=30, false_negative=70, panels=PANELS)
+    placed = Costs([1, 2, 0, 1, 3.0], misclassification=[[-50, 400], [400, -50]])
+    result: dict[str, tuple[Any, Any]] = {
+        "gam": (LogisticGAM().fit(X, y), X),
+        "named gam": (LogisticGAM(smoothness=3.0, ridge=[1, 2, 3, 4, 5.0]).fit(whole, y), whole),
+        "imputer": (GaussianImputer().fit(holes), holes),
+        "named imputer": (GaussianImputer().fit(whole), whole),
+    }
+    for cls in (FullModelClassifier, COSClassifier, AdaCOSClassifier):
+        result[f"{cls.__name__} by name"] = (cls(named, **settings).fit(frame, words), frame)
+        result[f"{cls.__name__} by place"] = (cls(placed, **settings).fit(X, y == 1), holes)
+        result[f"{cls.__name__} without costs"] = (cls(**settings).fit(holes, y), holes)
+    return result
+
+
+@pytest.fixture(scope="module")
+def fitted() -> dict[str, tuple[Any, Any]]:
+    return models()
+
+
+@pytest.fixture(scope="module")
+def adacos_file(tmp_path_factory: Any) -> Path:
+    X, y = numbers(60, 0)
+    costs = Costs([1, 2, 3, 4, 5.0], false_positive=100, false_negative=300)
+    path = tmp_path_factory.mktemp("models") / "model.adacos"
+    save(AdaCOSClassifier(costs, n_splines=5, cv=2, strengths="common").fit(X, y), path)
+    return path
+
+
+def answer(model: Any, X: Any) -> dict[str, Any]:
+    """Everything a model says about rows, as arrays."""
+    if isinstance(model, GaussianImputer):
+        return {"filled": model.transform(X)}
+    if isinstance(model, LogisticGAM):
+        return {
+            "proba": model.predict_proba(X),
+            "label": model.predict(X).astype(str),
+            "leave_out": model.leave_out_proba_,
+        }
+    result = model.acquire(X)
+    return {field: getattr(result, field) for field in FIELDS} | {
+        "label": result.label.astype(str),
+        "names": np.array(result.names),
+        "expected": model.expected_cost_,
+    }
+
+
+ELSEWHERE = """
+import pickle, sys
+import numpy as np
+from adacos import load
+from tests.test_persistence import answer
+folder = sys.argv[1]
+with open(folder + "/rows.pickle", "rb") as file:
+    rows = pickle.load(file)
+answers = {k: answer(load(f"{folder}/{k}.adacos"), X) for k, X in enumerate(rows)}
+with open(folder + "/answers.pickle", "wb") as file:
+    pickle.dump(answers, file)
+"""
+
+
+def test_another_process_decides_the_same_to_the_bit(
+    fitted: dict[str, tuple[Any, Any]], tmp_path: Path
+) -> None:
+    for k, (model, _) in enumerate(fitted.values()):
+        save(model, tmp_path / f"{k}.adacos")
+    with open(tmp_path / "rows.pickle", "wb") as file:
+        pickle.dump([X for _, X in fitted.values()], file)
+    root = Path(__file__).resolve().parents[1]
+    source = Path(adacos.__file__).resolve().parents[1]
+    environment = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{root}"}
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, str(tmp_path)],
+        env=environment,
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    with open(tmp_path / "answers.pickle", "rb") as file:
+        answers = pickle.load(file)
+    for k, (name, (model, X)) in enumerate(fitted.items()):
+        expected = answer(model, X)
+        assert answers[k].keys() == expected.keys()
+        for field, value in expected.items():
+            np.testing.assert_array_equal(answers[k][field], value, err_msg=f"{name}: {field}")
+            assert answers[k][field].dtype == value.dtype
+
+
+def test_a_loaded_model_is_a_whole_one(fitted: dict[str, tuple[Any, Any]], tmp_path: Path) -> None:
+    for model, X in fitted.values():
+        path = tmp_path / "model.adacos"
+        save(model, path)
+        copy = load(path)
+        assert type(copy) is type(model)
+        assert repr(copy) == repr(model)
+        for name, value in model.get_params().items():
+            other = copy.get_params()[name]
+            assert type(other) is type(value)
+            assert other == value
+        assert copy.n_features_in_ == model.n_features_in_
+        for name, value in vars(model).items():
+            if name.endswith("_") and isinstance(value, np.ndarray):
+                np.testing.assert_array_equal(getattr(copy, name), value)
+                assert getattr(copy, name).dtype == value.dtype
+        # Saved again it gives the same file: nothing is lost on the way.
+        again = tmp_path / "again.adacos"
+        save(copy, again)
+        assert again.read_bytes() == path.read_bytes()
+        if hasattr(copy, "from_model"):
+            other = FullModelClassifier(copy.costs).from_model(copy)
+            same(other.acquire(X), FullModelClassifier(copy.costs).from_model(model).acquire(X))
+
+
+def test_a_path_may_be_text_and_the_file_may_exist(tmp_path: Path) -> None:
+    X, y = numbers(40, 0)
+    path = tmp_path / "model.adacos"
+    path.write_text("something old")
+    save(LogisticGAM(cv=2).fit(X, y), str(path))
+    assert load(str(path)).n_features_in_ == 5
+    assert [p.name for p in tmp_path.iterdir()] == ["model.adacos"]
+
+
+# What is not a model file
+
+
+def test_truncated_files(adacos_file: Path, tmp_path: Path) -> None:
+    content = adacos_file.read_bytes()
+    path = tmp_path / "cut.adacos"
+    for size in [*range(0, len(content), max(len(content) // 400, 50)), len(content) - 1]:
+        path.write_bytes(content[:size])
+        with pytest.raises(ModelFileError, match=r"cut\.adacos is not"):
+            load(path)
+
+
+def test_a_changed_byte_is_noticed_or_makes_no_difference(
+    adacos_file: Path, tmp_path: Path
+) -> None:
+    content = bytearray(adacos_file.read_bytes())
+    X, _ = numbers(20, 1)
+    expected = load(adacos_file).acquire(X)
+    path = tmp_path / "changed.adacos"
+    noticed = 0
+    rng = np.random.default_rng(0)
+    positions = rng.choice(len(content), 250, replace=False)
+    for position in [*positions, *range(40), *range(len(content) - 60, len(content))]:
+        changed = content.copy()
+        changed[position] ^= int(rng.integers(1, 256))
+        path.write_bytes(changed)
+        try:
+            model = load(path)
+        except ModelFileError as error:
+            noticed += 1
+            assert "changed.adacos" in str(error)  # noqa: PT017
+        else:
+            same(model.acquire(X), expected)
+    assert noticed > 150
+
+
+def rewritten(source: Path, target: Path, change: Any, *, honest: bool) -> Path:
+    """A copy whose members were changed; `honest` copies carry the right checksums."""
+    with zipfile.ZipFile(source) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    change(members)
+    if honest:
+        manifest = json.loads(members["manifest.json"])
+        manifest["sha256"] = {
+            name: hashlib.sha256(data).hexdigest()
+            for name, data in members.items()
+            if name != "manifest.json"
+        }
+        members["manifest.json"] = json.dumps(manifest).encode()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return target
+
+
+def altered(member: str, old: bytes, new: bytes) -> Any:
+    def change(members: dict[str, bytes]) -> None:
+        assert old in members[member]
+        members[member] = members[member].replace(old, new)
+
+    return change
+
+
+def last_byte(members: dict[str, bytes]) -> None:
+    data = bytearray(members["arrays/0.npy"])
+    data[-1] ^= 1
+    members["arrays/0.npy"] = bytes(data)
+
+
+TAMPERED = {
+    "a byte of an array": last_byte,
+    "a word of the description": altered("model.json", b"AdaCOSClassifier", b"COSClassifier"),
+    "an array less": lambda members: members.pop("arrays/0.npy"),
+    "a member more": lambda members: members.update({"extra": b"1"}),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_tampered_files(name: str, adacos_file: Path, tmp_path: Path) -> None:
+    path = rewritten(adacos_file, tmp_path / "model.adacos", TAMPERED[name], honest=False)
+    with pytest.raises(ModelFileError, match=r"model\.adacos was altered or damaged"):
+        load(path)
+
+
+def pickled_array(members: dict[str, bytes]) -> None:
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([{}, []], dtype=object), allow_pickle=True)
+    members["arrays/0.npy"] = buffer.getvalue()
+
+
+HOSTILE = {
+    "a class of another package": altered("model.json", b'"SetSequence"', b'"Popen"'),
+    "a class by path": altered("model.json", b'"SetSequence"', b'"os.system"'),
+    "a pickle among the arrays": pickled_array,
+    "not an array": lambda members: members.update({"arrays/0.npy": b"zeros"}),
+    "an array less": lambda members: members.pop("arrays/0.npy"),
+    "no description": lambda members: members.pop("model.json"),
+    "not json": lambda members: members.update({"model.json": b"{"}),
+    "a number": lambda members: members.update({"model.json": b"5"}),
+    "a list": lambda members: members.update({"model.json": b'{"list": []}'}),
+    "two kinds at once": lambda members: members.update({"model.json": b'{"a": 1, "b": 2}'}),
+    "not a model": lambda members: members.update(
+        {"model.json": b'{"object": "SetSequence", "state": {}}'}
+    ),
+    "a state that is none": altered("model.json", b'"state": {', b'"state": 3, "x": {'),
+    "nested without end": lambda members: members.update(
+        {"model.json": b'{"list":[' * 100_000 + b"]}" * 100_000}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_with_right_checksums(name: str, adacos_file: Path, tmp_path: Path) -> None:
+    path = rewritten(adacos_file, tmp_path / "model.adacos", HOSTILE[name], honest=True)
+    with pytest.raises(ModelFileError, match=r"model\.adacos "):
+        load(path)
+
+
+def manifest(text: bytes) -> Any:
+    return lambda members: members.update({"manifest.json": text})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            altered("manifest.json", f'"format": {FORMAT}'.encode(), b'"format": 99'),
+            f"has format 99, this version reads up to {FORMAT}. Upgrade adacos",
+        ),
+        (altered("manifest.json", b'"adacos"', b'"tacos"'), "is not an adacos model"),
+        (manifest(b"[]"), "is not an adacos model"),
+        (manifest(b"null"), "is not an adacos model"),
+        (manifest(b"{"), "is not an adacos model"),
+        (manifest(b"\xff\xfe"), "is not an adacos model"),
+        (manifest(b'{"application": "adacos", "format": "1", "sha256": {}}'), "is not an adacos"),
+        (manifest(b'{"application": "adacos", "format": 0, "sha256": {}}'), "model"),
+        (lambda members: members.pop("manifest.json"), "is not an adacos model"),
+    ],
+)
+def test_manifests(change: Any, message: str, adacos_file: Path, tmp_path: Path) -> None:
+    path = rewritten(adacos_file, tmp_path / "model.adacos", change, honest=False)
+    with pytest.raises(ModelFileError, match=message):
+        load(path)
+
+
+def test_foreign_files(tmp_path: Path) -> None:
+    model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    (tmp_path / "model.pickle").write_bytes(pickle.dumps(model))
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "empty").write_bytes(b"")
+    with zipfile.ZipFile(tmp_path / "some.zip", "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    (tmp_path / "folder").mkdir()
+    for name in ("model.pickle", "table.csv", "empty", "some.zip", "folder"):
+        with pytest.raises(ModelFileError, match=name):
+            load(tmp_path / name)
+
+
+def test_a_pickle_is_not_executed(tmp_path: Path) -> None:
+    class Bomb:
+        def __reduce__(self) -> Any:
+            return Path.touch, (tmp_path / "exploded",)
+
+    (tmp_path / "model.adacos").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "model.adacos")
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nowhere.adacos")
+
+
+# What cannot be saved
+
+
+def test_unfitted_and_foreign_objects_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.adacos"
+    for model in (LogisticGAM(), AdaCOSClassifier(), GaussianImputer()):
+        with pytest.raises(InvalidInputError, match=r"model: must be fitted.*Call fit first"):
+            save(model, path)
+    X, y = numbers(40, 0)
+    foreign = LogisticRegression().fit(X, y)
+    for thing in (foreign, {"a": 1}, None, 3.0, AdaCOSClassifier, Costs()):
+        with pytest.raises(InvalidInputError, match="model: must be a model of this library"):
+            save(thing, path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_namesake_is_refused(tmp_path: Path) -> None:
+    namesake = type("LogisticGAM", (), {})()
+    namesake.coef_ = np.ones(3)
+    with pytest.raises(InvalidInputError, match="model: must be a model"):
+        save(namesake, tmp_path / "model.adacos")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_parameter_that_is_an_object_is_refused(tmp_path: Path) -> None:
+    X, y = numbers(40, 0)
+    from sklearn.model_selection import KFold
+
+    gam = LogisticGAM(cv=KFold(3)).fit(X, y)
+    with pytest.raises(InvalidInputError, match=r"plain values.* received KFold"):
+        save(gam, tmp_path / "model.adacos")
+    assert list(tmp_path.iterdir()) == []
+
+
+# All or nothing
+
+
+@pytest.fixture
+def small() -> LogisticGAM:
+    X, y = numbers(40, 0)
+    return LogisticGAM(cv=2).fit(X, y)
+
+
+@pytest.mark.parametrize("moment", ["writestr", "fsync", "replace"])
+def test_a_failed_save_leaves_nothing_behind(
+    moment: str, small: LogisticGAM, tmp_path: Path, monkeypatch: Any
+) -> None:
+    path = tmp_path / "model.adacos"
+    path.write_text("the old model")
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    target = zipfile.ZipFile if moment == "writestr" else os
+    monkeypatch.setattr(target, moment, fail)
+    with pytest.raises(OSError, match="No space left"):
+        save(small, path)
+    monkeypatch.undo()
+    assert [p.name for p in tmp_path.iterdir()] == ["model.adacos"]
+    assert path.read_text() == "the old model"
+
+
+def test_an_interrupted_save_leaves_nothing_behind(
+    small: LogisticGAM, tmp_path: Path, monkeypatch: Any
+) -> None:
+    written = []
+    original = zipfile.ZipFile.writestr
+
+    def interrupt(self: Any, *arguments: Any, **options: Any) -> None:
+        written.append(arguments)
+        if len(written) == 3:
+            raise KeyboardInterrupt
+        original(self, *arguments, **options)
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        save(small, tmp_path / "model.adacos")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written(small: LogisticGAM, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="nowhere"):
+        save(small, tmp_path / "nowhere" / "model.adacos")
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(OSError, match="file"):
+        save(small, file / "model.adacos")
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="taken"):
+        save(small, tmp_path / "taken")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "taken"]
