@@ -64,6 +64,28 @@ class NotCertifiableError(InvalidInputError):
         return type(self), self._arguments
 
 
+class MalformedRowsError(AdacosError, ValueError):
+    """Rows of a file cannot be read.
+
+    Parameters
+    ----------
+    source : the file.
+    rows : one text for each row, with its line.
+    """
+
+    def __init__(self, source: str, rows: list[str]) -> None:
+        self.source, self.rows = source, rows
+        shown = "".join(f"\n  {row}" for row in rows[:20])
+        more = f"\n  and {len(rows) - 20} more" if len(rows) > 20 else ""
+        super().__init__(
+            f"{source}: {len(rows)} malformed row{'s' if len(rows) > 1 else ''}{shown}{more}\n"
+            "Correct them, or leave them out with --skip-malformed."
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.source, self.rows)
+
+
 class ModelFileError(AdacosError, ValueError):
     """A model file cannot be read: truncated, foreign, altered, or of a newer format."""
 

@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from adacos.basis import BINARY, CATEGORICAL, CONSTANT, NUMERIC
+from adacos.columns import ColumnTable
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.gaussian import conditional_mean, covariance_with_missing
 
@@ -30,11 +31,11 @@ MAX_CATEGORIES = 100
 
 def is_frame(X: Any) -> bool:
     """Whether X is a data frame (pandas, polars, pyarrow and what else narwhals knows)."""
-    return bool(nw.dependencies.is_into_dataframe(X))
+    return isinstance(X, ColumnTable) or bool(nw.dependencies.is_into_dataframe(X))
 
 
 def validate_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
-    """X as a narwhals frame or a float array, checked against what `estimator` was fitted on.
+    """X as a frame or a float array, checked against what `estimator` was fitted on.
 
     Sets or checks `n_features_in_` and `feature_names_in_` as scikit-learn does. NaN is allowed,
     infinity is not.
@@ -43,14 +44,17 @@ def validate_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         return validate_data(
             estimator, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
         )
-    frame = nw.from_native(X, eager_only=True)
+    frame = X if isinstance(X, ColumnTable) else nw.from_native(X, eager_only=True)
     names = frame.columns
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise InvalidInputError(
             "X", "column names must be different from each other", repeated, "Rename them."
         )
-    validate_data(estimator, frame.to_native(), reset=reset, skip_check_array=True)
+    if not isinstance(frame, ColumnTable):
+        validate_data(estimator, frame.to_native(), reset=reset, skip_check_array=True)
+    elif reset:
+        estimator.n_features_in_ = len(names)
     if reset and all(isinstance(name, str) for name in names):
         # scikit-learn does not recognise every frame; names must travel whatever the frame is.
         estimator.feature_names_in_ = np.array(names, dtype=object)
@@ -182,6 +186,8 @@ def _column(table: Any, position: int, name: str) -> NDArray[Any]:
     """One column as floats (NaN = unknown) or as text ("" = unknown)."""
     if isinstance(table, np.ndarray):
         return table[:, position]
+    if isinstance(table, ColumnTable):
+        return table.column(name)
     series = table[:, position]
     unknown = series.is_null().to_numpy().astype(np.bool_)
     if unknown.all():

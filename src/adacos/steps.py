@@ -159,15 +159,14 @@ class Explanation:
             + ".",
         ]
         if self.best_plan is not None:
+            names = ", ".join(self.best_plan.covariates)
+            cost, total = self.best_plan.cost, self.best_plan.expected_total_cost
             lines.append(
-                f"Best plan: acquire {', '.join(self.best_plan.covariates)} for "
-                f"{self.best_plan.cost:.2f}, expected total cost "
-                f"{self.best_plan.expected_total_cost:.2f}"
-                + (
-                    f", a saving of {self.expected_saving:.2f}."
-                    if self.expected_saving > 0
-                    else ": no saving."
-                )
+                f"Best plan: acquire {names} for {cost:.2f}; expected total cost {total:.2f}, "
+                f"a saving of {self.expected_saving:.2f}."
+                if self.expected_saving > 0
+                else f"Going on does not pay: with {names} for {cost:.2f} the expected total cost "
+                f"would be {total:.2f}."
             )
         lines += [f"{flip}." for flip in self.flips]
         if self.contributions:

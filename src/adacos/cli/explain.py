@@ -1,0 +1,101 @@
+"""`adacos explain`: what the policy does with one row, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from adacos.cli.common import (
+    Encoding,
+    Json,
+    Model,
+    load_policy,
+    pairs,
+    print_json,
+    typed_values,
+)
+from adacos.exceptions import InvalidInputError
+from adacos.files import TableFile
+from adacos.policy import BasePolicy
+from adacos.steps import Acquire, Classify, Value
+
+
+def explain(
+    model: Model,
+    row: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=VALUE, several separated by commas; repeatable."),
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Take the row from this file instead.")] = None,
+    line: Annotated[int, typer.Option(min=2, help="Line of the row in that file.")] = 2,
+    known: Annotated[
+        list[str] | None, typer.Option(help="Covariate known from the start; repeatable.")
+    ] = None,
+    encoding: Encoding = "utf-8-sig",
+    as_json: Json = False,
+) -> None:
+    """Walk one row through the policy and give the reasons of every step.
+
+    A covariate without a value counts as unavailable.
+
+    Example:
+
+        adacos explain model.adacos --row Age=50,BMI=31.2,Glucose=140
+    """
+    policy = load_policy(model)
+    if (row is None) == (data is None):
+        raise InvalidInputError(
+            "row", "give either --row or --data", "both" if row else "neither", "See --help."
+        )
+    values = (
+        typed_values(policy, pairs(row or [], "row"))
+        if data is None
+        else _from_file(policy, data, line, encoding)
+    )
+    steps = walk(policy, values, known or [])
+    if as_json:
+        print_json({"values": values, "steps": [step.to_dict() for step in steps]})
+        return
+    console = Console(highlight=False)
+    for number, step in enumerate(steps, start=1):
+        console.print(f"[bold]{number}. {step}[/]")
+        console.print(str(step.explanation), soft_wrap=True)
+    for warning in steps[-1].warnings:
+        console.print(f"! {warning}", style="yellow")
+
+
+def walk(
+    policy: BasePolicy, values: dict[str, Value], known: list[str]
+) -> list[Acquire | Classify]:
+    """The steps of a consultation that is answered from `values`."""
+    absent = [name for name in known if name not in values]
+    if absent:
+        raise InvalidInputError("known", "needs a value in the row", absent, "Add it to the row.")
+    consultation = policy.consultation({name: values[name] for name in known})
+    missing = [name for name in policy.encoder_.names if name not in values]
+    if missing:
+        consultation.unavailable(*missing)
+    steps: list[Acquire | Classify] = []
+    while isinstance(step := consultation.next(), Acquire):
+        steps.append(step)
+        consultation.observe({name: values[name] for name in step.covariates})
+    return [*steps, step]
+
+
+def _from_file(policy: BasePolicy, data: Path, line: int, encoding: str) -> dict[str, Value]:
+    encoder = policy.encoder_
+    text = {n for n, levels in zip(encoder.names, encoder.categories, strict=True) if levels}
+    for piece in TableFile(data, encoding=encoding).pieces(encoder.names, text):
+        for bad in piece.malformed:
+            if bad.line == line:
+                raise InvalidInputError(data.name, "the row must be readable", str(bad), "")
+        (found,) = (piece.lines == line).nonzero()
+        if len(found):
+            cells: dict[str, Any] = {
+                name: piece.table.column(name)[found[0]].item() for name in encoder.names
+            }
+            return {name: cell for name, cell in cells.items() if cell == cell and cell != ""}
+    raise InvalidInputError("line", "must be a line of the file", line, "Line 1 is the header.")

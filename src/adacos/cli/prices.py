@@ -1,0 +1,119 @@
+"""Costs from the command line: a TOML or CSV price list, NAME=COST pairs, panels."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from adacos.cli.common import pairs
+from adacos.exceptions import InvalidInputError
+
+_EXAMPLE = "For example [prices] with lines Glucose = 17.61, or the pair Glucose=17.61."
+
+
+class PriceList(NamedTuple):
+    """Covariate costs, panels and what a price file says about errors."""
+
+    prices: dict[str, float]
+    panels: dict[str, tuple[float, list[str]]]
+    errors: dict[str, float]
+
+
+def read_prices(items: Sequence[str], panels: Sequence[str]) -> PriceList:
+    """Prices from files and pairs, a later one replacing an earlier one."""
+    found = PriceList({}, {}, {})
+    for item in items:
+        if "=" in item and not Path(item).is_file():
+            found.prices.update(
+                {name: _cost(text, name) for name, text in pairs([item], "prices").items()}
+            )
+        elif not Path(item).is_file():
+            raise InvalidInputError(
+                "prices", "must be a file or NAME=COST", item, "Check the path."
+            )
+        elif Path(item).suffix.lower() == ".toml":
+            _add_toml(Path(item), found)
+        else:
+            found.prices.update(_read_csv(Path(item)))
+    for text in panels:
+        title, sign, content = text.partition("=")
+        amount, colon, members = content.partition(":")
+        if not (title and sign and colon):
+            raise InvalidInputError(
+                "panel",
+                "must be NAME=SHARED:MEMBER,MEMBER",
+                text,
+                "For example --panel blood=2.10:Glucose,Insulin.",
+            )
+        found.panels[title] = _cost(amount, title), [m.strip() for m in members.split(",")]
+    return found
+
+
+def _add_toml(path: Path, found: PriceList) -> None:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInputError(path.name, "must be TOML", str(error), _EXAMPLE) from error
+    unknown = sorted(set(content) - {"prices", "panels", "errors"})
+    if unknown or not isinstance(content.get("prices"), dict):
+        raise InvalidInputError(
+            path.name,
+            "must have a table [prices], and may have [panels.NAME] and [errors]",
+            unknown or list(content),
+            _EXAMPLE,
+        )
+    found.prices.update({name: _cost(cost, name) for name, cost in content["prices"].items()})
+    for title, panel in content.get("panels", {}).items():
+        if not isinstance(panel, dict) or set(panel) != {"shared", "members"}:
+            raise InvalidInputError(
+                f"{path.name} [panels.{title}]",
+                "must hold shared and members",
+                panel,
+                'For example shared = 2.10 and members = ["Glucose", "Insulin"].',
+            )
+        found.panels[title] = _cost(panel["shared"], title), list(panel["members"])
+    errors = content.get("errors", {})
+    unknown = sorted(set(errors) - {"false_positive", "false_negative"})
+    if unknown:
+        raise InvalidInputError(
+            f"{path.name} [errors]",
+            "may hold false_positive and false_negative",
+            unknown,
+            "Remove the others.",
+        )
+    found.errors.update({name: _cost(cost, name) for name, cost in errors.items()})
+
+
+def _read_csv(path: Path) -> dict[str, float]:
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file)
+        found = {}
+        for cells in reader:
+            if reader.line_num == 1 and (len(cells) != 2 or not _is_number(cells[1])):
+                continue
+            if len(cells) != 2 or not _is_number(cells[1]):
+                raise InvalidInputError(
+                    path.name,
+                    f"line {reader.line_num} must hold a covariate and its cost",
+                    cells,
+                    "For example Glucose,17.61.",
+                )
+            found[cells[0].strip()] = float(cells[1])
+    return found
+
+
+def _cost(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not _is_number(value):
+        raise InvalidInputError(f"cost of {name!r}", "must be a number", value, _EXAMPLE)
+    return float(value)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,70 @@
+"""`adacos report`: one HTML page about a model on held-out rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adacos.cli.common import (
+    Encoding,
+    Json,
+    Model,
+    SkipMalformed,
+    load_policy,
+    print_json,
+    progress,
+    tell_malformed,
+)
+from adacos.exceptions import InvalidInputError
+from adacos.files import TableFile, whole_or_absent
+
+
+def report(
+    model: Model,
+    data: Annotated[Path, typer.Option(help="Held-out rows, CSV or Parquet.")],
+    target: Annotated[str, typer.Option(help="Column with the class.")],
+    out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
+    positive: Annotated[
+        str | None, typer.Option(help="Positive class, as given to `adacos fit`.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    skip_malformed: SkipMalformed = False,
+    encoding: Encoding = "utf-8-sig",
+    as_json: Json = False,
+) -> None:
+    """Write a self-contained page: what the policy does, its costs, calibration and recall.
+
+    The rows should not have been used for fitting.
+
+    Example:
+
+        adacos report model.adacos --data held_out.csv --target diabetes --out report.html
+    """
+    from adacos.cli.fit import against, classes
+    from adacos.policies.sequence_policy import SequencePolicy
+    from adacos.report import write_report
+
+    policy = load_policy(model)
+    if not isinstance(policy, SequencePolicy):
+        raise InvalidInputError(
+            "model", "must be a policy over a set sequence", type(policy).__name__, ""
+        )
+    encoder = policy.encoder_
+    text = {n for n, levels in zip(encoder.names, encoder.categories, strict=True) if levels}
+    with progress(f"reading {data.name}", as_json):
+        piece = TableFile(data, encoding=encoding).read(
+            {*encoder.names, target}, text | {target}, skip_malformed=skip_malformed
+        )
+    tell_malformed(piece.malformed)
+    given = piece.table.column(target)
+    labelled = given != ""
+    y = classes(given[labelled]) if positive is None else against(given[labelled], positive)
+    table = piece.table.select(list(encoder.names))[labelled]
+    with progress("drawing", as_json), whole_or_absent(out) as temporary:
+        found = write_report(policy, table, y, temporary, title or f"Report on {model.name}")
+    if as_json:
+        print_json({"report": str(out), **found})
+    else:
+        typer.echo(f"{out} written: {len(y):,} rows, mean total cost {found['total_cost']:.2f}")

@@ -1,0 +1,302 @@
+"""Tables in files: CSV read in pieces, Parquet, and output that is whole or absent.
+
+CSV is read without a data-frame library: a malformed row is known by its line, and memory holds one
+piece at a time. Empty cells and NA, NaN, null, none and ? mean unknown.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from math import isinf, nan
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.columns import ColumnTable
+from adacos.exceptions import InvalidInputError, MalformedRowsError, MissingExtraError
+
+Ints = NDArray[np.intp]
+
+CHUNK_ROWS = 50_000
+_SAMPLE_ROWS = 10_000
+_UNKNOWN = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+# A column is text if fewer of its known cells than this share are numbers.
+_NUMERIC_SHARE = 0.9
+_MOST_CELL_CHARACTERS = 1_000_000
+
+
+class Malformed(NamedTuple):
+    """A row that was left out: its line, and why."""
+
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.reason}"
+
+
+class Piece(NamedTuple):
+    """Some rows of a table, the line of each, and the rows between them that were left out."""
+
+    table: ColumnTable
+    lines: Ints
+    malformed: list[Malformed]
+
+
+class TableFile:
+    """A CSV file (plain or .gz) or a Parquet file.
+
+    Attributes
+    ----------
+    columns : names of the columns.
+    """
+
+    def __init__(self, path: str | Path, *, encoding: str = "utf-8-sig") -> None:
+        self.path, self._encoding = Path(path), encoding
+        if not self.path.is_file():
+            raise InvalidInputError("file", "must exist", str(path), "Check the path.")
+        self.is_parquet = self.path.suffix.lower() in (".parquet", ".pq")
+        if self.is_parquet:
+            self.columns = [str(name) for name in _parquet().ParquetFile(self.path).schema.names]
+        else:
+            with self._open() as file:
+                self._delimiter, self.columns = self._header(file)
+
+    def text_columns(self) -> set[str]:
+        """Columns that hold something else than numbers, judged by the first rows."""
+        if self.is_parquet:
+            schema = _parquet().read_schema(self.path)
+            return {field.name for field in schema if not _is_number(field.type)}
+        with self._open() as file:
+            rows = [
+                row
+                for row in islice(self._reader(file), 1, 1 + _SAMPLE_ROWS)
+                if len(row) == len(self.columns)
+            ]
+        found = set()
+        for name, cells in zip(self.columns, zip(*rows, strict=True), strict=False):
+            known = [cell for cell in cells if cell.strip().lower() not in _UNKNOWN]
+            numbers = sum(_is_float(cell) for cell in known)
+            if numbers < _NUMERIC_SHARE * len(known):
+                found.add(name)
+        return found
+
+    def pieces(
+        self, only: Collection[str], text: Collection[str], chunk_rows: int = CHUNK_ROWS
+    ) -> Iterator[Piece]:
+        """The columns `only`, piece by piece; those in `text` as text, the others as numbers."""
+        absent = [name for name in only if name not in self.columns]
+        if absent:
+            raise InvalidInputError(
+                self.path.name,
+                "must have every column that is needed",
+                f"no {', '.join(absent)}",
+                f"It has {', '.join(self.columns)}.",
+            )
+        wanted = [name for name in self.columns if name in set(only)]
+        if self.is_parquet:
+            yield from self._parquet_pieces(wanted, text, chunk_rows)
+            return
+        with self._open() as file:
+            reader = self._reader(file)
+            next(reader)
+            while True:
+                rows, lines = [], []
+                try:
+                    for row in islice(reader, chunk_rows):
+                        rows.append(row)
+                        lines.append(reader.line_num)
+                except (csv.Error, UnicodeDecodeError) as error:
+                    raise self._unreadable(error, reader.line_num + 1) from error
+                if not rows:
+                    return
+                yield _parse(rows, lines, self.columns, wanted, set(text))
+
+    def read(
+        self, only: Collection[str], text: Collection[str], *, skip_malformed: bool = False
+    ) -> Piece:
+        """All rows at once; malformed ones are an error unless they may be left out."""
+        pieces = list(self.pieces(only, text))
+        malformed = [bad for piece in pieces for bad in piece.malformed]
+        if malformed and not skip_malformed:
+            raise MalformedRowsError(self.path.name, [str(bad) for bad in malformed])
+        if not any(len(piece.table) for piece in pieces):
+            raise InvalidInputError(
+                self.path.name, "needs at least one row", "no rows", "Check the file."
+            )
+        names = pieces[0].table.columns
+        table = ColumnTable(
+            {name: np.concatenate([piece.table.column(name) for piece in pieces]) for name in names}
+        )
+        return Piece(table, np.concatenate([piece.lines for piece in pieces]), malformed)
+
+    def _open(self) -> IO[str]:
+        if self.path.suffix.lower() == ".gz":
+            return gzip.open(self.path, "rt", encoding=self._encoding, newline="")
+        return open(self.path, encoding=self._encoding, newline="")
+
+    def _header(self, file: IO[str]) -> tuple[str, list[str]]:
+        try:
+            line = file.readline()
+        except UnicodeDecodeError as error:
+            raise self._unreadable(error, 1) from error
+        delimiter = max(",;\t|", key=line.count)
+        columns = [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
+        if not columns or len(set(columns)) < len(columns) or "" in columns:
+            raise InvalidInputError(
+                self.path.name,
+                "line 1 must hold one different name for each column",
+                line.strip(),
+                "Add or correct the header.",
+            )
+        return delimiter, columns
+
+    def _reader(self, file: IO[str]) -> Any:
+        csv.field_size_limit(_MOST_CELL_CHARACTERS)
+        return csv.reader(file, delimiter=self._delimiter)
+
+    def _unreadable(self, error: Exception, line: int) -> InvalidInputError:
+        if isinstance(error, UnicodeDecodeError):
+            return InvalidInputError(
+                self.path.name,
+                f"must be {self._encoding} text",
+                f"other bytes after line {line - 1}",
+                "It is often worth trying --encoding latin-1.",
+            )
+        return InvalidInputError(
+            self.path.name,
+            "must be well-formed CSV",
+            f"line {line}: {error}",
+            "A quotation mark without its partner is the usual cause.",
+        )
+
+    def _parquet_pieces(
+        self, wanted: list[str], text: Collection[str], chunk_rows: int
+    ) -> Iterator[Piece]:
+        start = 1
+        file = _parquet().ParquetFile(self.path)
+        for batch in file.iter_batches(batch_size=chunk_rows, columns=wanted):
+            columns: dict[str, NDArray[Any]] = {}
+            for name in wanted:
+                cells = batch.column(name).to_pylist()
+                if name in text:
+                    columns[name] = np.array(["" if c is None else str(c) for c in cells])
+                else:
+                    columns[name] = np.array([nan if c is None else float(c) for c in cells])
+            lines = np.arange(start, start + len(batch))
+            start += len(batch)
+            infinite = np.zeros(len(batch), dtype=np.bool_)
+            for values in columns.values():
+                if values.dtype.kind != "U":
+                    infinite |= np.isinf(values)
+            bad = [Malformed(int(n), "holds an infinite value") for n in lines[infinite]]
+            yield Piece(ColumnTable(columns)[~infinite], lines[~infinite], bad)
+
+
+def _parse(
+    rows: list[list[str]], lines: list[int], columns: list[str], wanted: list[str], text: set[str]
+) -> Piece:
+    """Rows of cells as columns; a row with a wrong cell is left out and told."""
+    width = len(columns)
+    malformed: list[Malformed] = []
+    if any(len(row) != width for row in rows):
+        malformed = [
+            Malformed(line, f"{len(row)} cells instead of {width}")
+            for row, line in zip(rows, lines, strict=True)
+            if row and len(row) != width
+        ]
+        kept = [(row, line) for row, line in zip(rows, lines, strict=True) if len(row) == width]
+        rows, lines = [row for row, _ in kept], [line for _, line in kept]
+    by_column = dict(zip(columns, zip(*rows, strict=True) if rows else [()] * width, strict=True))
+    bad = np.zeros(len(rows), dtype=np.bool_)
+    result: dict[str, NDArray[Any]] = {}
+    for name in wanted:
+        cells = by_column[name]
+        if name in text:
+            known = ["" if c.strip().lower() in _UNKNOWN else c.strip() for c in cells]
+            result[name] = np.array(known, dtype=np.str_)
+            continue
+        numbers = [_number(cell) for cell in cells]
+        for position, number in enumerate(numbers):
+            if number is None:
+                numbers[position] = nan
+                if not bad[position]:
+                    reason = f"{cells[position]!r} in column {name!r} is not a finite number"
+                    malformed.append(Malformed(lines[position], reason))
+                bad[position] = True
+        result[name] = np.array(numbers, dtype=np.float64)
+    table, where = ColumnTable(result), np.array(lines, dtype=np.intp)
+    if bad.any():
+        table, where = table[~bad], where[~bad]
+    return Piece(table, where, sorted(malformed))
+
+
+def _number(cell: str) -> float | None:
+    """A number, NaN for an unknown value, None for anything else."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return nan if cell.strip().lower() in _UNKNOWN else None
+    return None if isinf(value) else value
+
+
+def _is_float(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "parquet") from error
+    return pyarrow.parquet
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+    )
+
+
+@contextmanager
+def whole_or_absent(path: str | Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends without an error.
+
+    Whatever interrupts the block, Ctrl-C included, leaves `path` as it was.
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InvalidInputError(
+            "output", "its folder must exist", str(path), "Create the folder first."
+        )
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        current = os.umask(0)
+        os.umask(current)
+        os.chmod(temporary, 0o666 & ~current)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,177 @@
+"""The page of a report: sections of text, tables and figures, in one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from adacos import __version__
+from adacos.bench.document import Block, Grid, Heading, Items, Text, to_html
+from adacos.consultation import fingerprint
+from adacos.kernels.bayes_risk import decision_threshold
+from adacos.policies.sequence_policy import SequencePolicy
+from adacos.report import figures, numbers
+from adacos.report.numbers import Held, Method
+
+
+def write_report(
+    policy: SequencePolicy, table: Any, y: NDArray[Any], path: Path, title: str
+) -> dict[str, Any]:
+    """Write the page about a policy on held-out rows; returns its headline numbers."""
+    held = numbers.hold(policy, table, y)
+    methods = numbers.methods(held)
+    blocks = [
+        *_summary(held, methods),
+        *_sequence(held),
+        *_cost_curve(held, methods[0]),
+        *_shapes(policy),
+        *_calibration(held),
+        *_recall(held),
+        *_sensitivity(held),
+        *_decision_curves(held),
+    ]
+    path.write_text(to_html(title, blocks), encoding="utf-8")
+    return {
+        "rows": len(held.true),
+        "total_cost": methods[0].total.value,
+        "covariate_cost": methods[0].covariate.value,
+        "recall": None if held.true.sum() == 0 else methods[0].recall,
+    }
+
+
+def _summary(held: Held, methods: list[Method]) -> list[Block]:
+    policy = held.policy
+    (c00, c01), (c10, c11) = policy.cost_table_.matrix.tolist()
+    negative, positive = policy.classes_.tolist()
+    own = methods[0]
+    best = min(methods[1:], key=lambda m: m.total.value)
+    return [
+        Text(
+            "For research use. The policy acquires covariates one after the other and stops when "
+            "what the next ones cost is more than the wrong answers they are expected to prevent."
+        ),
+        Items(
+            (
+                f"{len(held.true):,} held-out rows, {held.true.mean():.1%} of class {positive}.",
+                f"Answering {positive} for {negative} costs {c01:g}, "
+                f"{negative} for {positive} costs {c10:g}"
+                + (f"; right answers cost {c00:g} and {c11:g}." if c00 or c11 else "."),
+                f"The policy costs {own.total.value:.2f} ± {own.total.error:.2f} per row, of which "
+                f"{own.covariate.value:.2f} for covariates; the best alternative below "
+                f"({best.name}) costs {best.total.value:.2f} ± {best.total.error:.2f}.",
+                f"Model {fingerprint(policy)} ({type(policy).__name__}, adacos {__version__}), "
+                f"learned from {len(policy.model_.y):,} rows.",
+            )
+        ),
+        Heading("What it costs"),
+        Grid(
+            ("", "total cost", "± s.e.", "covariate cost", "recall", "specificity"),
+            tuple(
+                (
+                    m.name,
+                    f"{m.total.value:.2f}",
+                    f"{m.total.error:.2f}",
+                    f"{m.covariate.value:.2f}",
+                    _percent(m.recall),
+                    _percent(m.specificity),
+                )
+                for m in methods
+            ),
+            caption="Means per row on the held-out rows.",
+        ),
+    ]
+
+
+def _sequence(held: Held) -> list[Block]:
+    free = held.policy.model_.sequence.n_free
+    rows = tuple(
+        (f"{rank}. {name}", f"{cost:g}", f"{share:.1%}", f"{stopped:.1%}" if rank >= free else "")
+        for rank, (name, cost, share, stopped) in enumerate(numbers.stops(held), start=1)
+    )
+    at_once = float((held.result.stage == 0).mean())
+    first = "before anything is acquired" if free == 0 else "after the free covariates"
+    return [
+        Heading("What the policy does"),
+        Text(
+            f"Covariates are asked for in this order; {at_once:.1%} of the rows are answered "
+            f"{first}."
+        ),
+        Grid(("covariate", "cost", "rows that acquire it", "rows that stop after it"), rows),
+    ]
+
+
+def _cost_curve(held: Held, own: Method) -> list[Block]:
+    sequence = held.policy.model_.sequence
+    foretold, found, error = numbers.cost_by_set(held)
+    names = [
+        "nothing" if len(sequence.set(i)) == 0 else held.policy.sets_[i][-1]
+        for i in range(len(sequence))
+    ]
+    picture = figures.cost_curve(names, foretold, found, error, own.total.value)
+    return [Heading("Expected cost along the sequence"), picture]
+
+
+def _shapes(policy: SequencePolicy) -> list[Block]:
+    found = numbers.shapes(policy)
+    return [Heading("Shape functions"), figures.shape_functions(found)] if found else []
+
+
+def _calibration(held: Held) -> list[Block]:
+    return [
+        Heading("Calibration"),
+        figures.calibration(numbers.calibration(held), held.result.probability),
+    ]
+
+
+def _recall(held: Held) -> list[Block]:
+    found, positives, low, high = numbers.recall_of(held)
+    lines = [
+        f"{found} of {positives} held-out positives were answered positive: recall "
+        f"{_percent(found / positives)}, exact 95 % interval {_percent(low)} to {_percent(high)}."
+        if positives
+        else "There is no positive among these rows."
+    ]
+    certificate = getattr(held.policy, "certificate_", None)
+    if certificate is not None:
+        lines += str(certificate).splitlines()
+    elif held.policy.target_recall is not None:
+        lines.append(
+            f"Target recall {_percent(held.policy.target_recall)}; no certificate was asked for."
+        )
+    else:
+        lines.append("No recall was promised: the policy follows the costs of errors.")
+    return [Heading("Recall"), Items(tuple(lines))]
+
+
+def _sensitivity(held: Held) -> list[Block]:
+    found = numbers.sensitivity(held)
+    base = held.policy.cost_table_.matrix[1, 0]
+    rows = tuple(
+        (f"{factor * base:g}", *(f"{m.total.value:.2f}" for m in methods))
+        for factor, methods in found
+    )
+    header = ("false-negative cost", *(m.name for m in found[0][1]))
+    return [
+        Heading("Cost sensitivity"),
+        figures.sensitivity(found),
+        Grid(header, rows, caption="Mean total cost per row."),
+    ]
+
+
+def _decision_curves(held: Held) -> list[Block]:
+    threshold, curves = numbers.decision_curves(held)
+    own = float(expit(decision_threshold(held.policy.cost_table_.matrix)))
+    at = int(abs(threshold - own).argmin())
+    rows = tuple((curve.name, f"{curve.benefit[at]:.4f}") for curve in curves)
+    return [
+        Heading("Decision curve"),
+        figures.decision_curves(threshold, curves, own),
+        Grid(("", "net benefit"), rows, caption=f"At the threshold in use, {own:.3f}."),
+    ]
+
+
+def _percent(share: float) -> str:
+    return "none" if share != share else f"{share:.1%}"

@@ -1,0 +1,318 @@
+"""The commands as a user runs them: output, exit codes, files, and messages without tracebacks."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import adacos
+from adacos.cli import app as cli
+from adacos.columns import ColumnTable
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command line in this process; returns exit code, output and errors."""
+
+    def call(*arguments: object, answers: str = "") -> tuple[int, str, str]:
+        lines = iter(answers.splitlines())
+
+        def answer(prompt: str = "") -> str:
+            try:
+                return next(lines)
+            except StopIteration:
+                raise EOFError from None
+
+        monkeypatch.setattr("builtins.input", answer)
+        monkeypatch.setattr(sys, "argv", ["adacos", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        return int(stopped.value.code or 0), out, err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Pima as files, split in two, and a model of the first part."""
+    path = tmp_path_factory.mktemp("cli")
+    data = adacos.load_pima(as_frame=False)
+    rows = np.random.default_rng(0).permutation(len(data.y))
+    for name, part in (("train", rows[:500]), ("held_out", rows[500:])):
+        with open(path / f"{name}.csv", "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["id", *data.names, "diabetes"])
+            for row in part:
+                writer.writerow([f"p{row}", *data.X[row], int(data.y[row])])
+    (path / "prices.toml").write_text(
+        "[prices]\n"
+        + "".join(f"{name} = {cost}\n" for name, cost in data.prices.items())
+        + '[panels.blood]\nshared = 2.10\nmembers = ["Glucose", "Insulin"]\n'
+        + "[errors]\nfalse_positive = 400\nfalse_negative = 400\n"
+    )
+    costs = adacos.Costs(data.prices, false_positive=400, false_negative=400, panels=data.panels)
+    table = ColumnTable({n: data.X[rows[:500], k] for k, n in enumerate(data.names)})
+    policy = adacos.AdaCOSClassifier(costs, strengths="common").fit(table, data.y[rows[:500]])
+    adacos.save(policy, path / "model.adacos")
+    return path
+
+
+def test_from_export_to_decision(run, tmp_path):
+    """The path of a new user: export, fit, info, ask, score, report."""
+    assert run("datasets", "export", "heart", "--out", tmp_path)[0] == 0
+    code, out, _ = run(
+        "fit", tmp_path / "heart.csv", "--target", "y", "--prices", tmp_path / "heart.toml",
+        "--false-positive", 100, "--false-negative", 1000, "--out", tmp_path / "m.adacos",
+        "--json",
+    )  # fmt: skip
+    assert code == 0
+    fitted = json.loads(out)
+    assert fitted["rows"] == 303
+    assert len(fitted["card"]["order"]) == 13
+    code, out, _ = run("info", tmp_path / "m.adacos", "--json")
+    assert code == 0
+    assert json.loads(out) == fitted["card"]
+    code, out, _ = run("ask", tmp_path / "m.adacos", answers="4\n1\n60\nskip\nskip\nskip\nstop")
+    assert code == 0
+    assert "Decision: 1" in out
+    arguments = ("score", tmp_path / "m.adacos", tmp_path / "heart.csv", tmp_path / "o.csv")
+    assert run(*arguments)[0] == 0
+    expected = adacos.load(tmp_path / "m.adacos").acquire(_table(adacos.load_heart(as_frame=False)))
+    found = read_rows(tmp_path / "o.csv")
+    assert [int(row["label"]) for row in found] == expected.label.tolist()
+    assert [float(row["probability"]) for row in found] == expected.probability.tolist()
+    assert found[0]["acquired"] == ";".join(expected.covariates(0))
+    code, out, _ = run(
+        "report", tmp_path / "m.adacos", "--data", tmp_path / "heart.csv", "--target", "y",
+        "--out", tmp_path / "r.html",
+    )  # fmt: skip
+    assert code == 0
+    assert (tmp_path / "r.html").stat().st_size > 50_000
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _table(data):
+    return ColumnTable({name: data.X[:, k] for k, name in enumerate(data.names)})
+
+
+def test_fit_options(run, folder, tmp_path):
+    prices = tmp_path / "prices.csv"
+    prices.write_text("covariate,cost\nGlucose,17.61\nInsulin,22.78\n")
+    code, out, _ = run(
+        "fit", folder / "train.csv", "--target", "diabetes", "--drop", "id", "--prices", prices,
+        "--prices", "Age=2", "--default-price", 1, "--panel", "blood=2.10:Glucose,Insulin",
+        "--target-recall", 0.9, "--false-positive", 100, "--policy", "cos",
+        "--out", tmp_path / "m.adacos", "--json",
+    )  # fmt: skip
+    assert code == 0
+    card = json.loads(out)["card"]
+    cost = {item["name"]: item["cost"] for item in card["covariates"]}
+    assert cost["Age"] == 2
+    assert cost["Glucose"] == 17.61
+    assert cost["BMI"] == 1
+    assert card["policy"] == "COSClassifier"
+    assert card["target_recall"] == 0.9
+    assert card["panels"] == [{"name": "blood", "shared": 2.1}]
+
+
+def test_text_columns_and_classes(run, tmp_path):
+    rng = np.random.default_rng(0)
+    lines = ["colour,size,state"]
+    for _ in range(300):
+        colour, size = rng.choice(["red", "blue", "NA"]), rng.normal()
+        ill = rng.random() < (0.8 if colour == "red" else 0.3)
+        lines.append(f"{colour},{size:.3f},{'case' if ill else 'control'}")
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    arguments = ("fit", tmp_path / "t.csv", "--target", "state", "--default-price", 1,
+                 "--false-positive", 100, "--false-negative", 100)  # fmt: skip
+    code, out, _ = run(*arguments, "--out", tmp_path / "a", "--json")
+    card = json.loads(out)["card"]
+    assert code == 0
+    assert card["classes"] == ["case", "control"]
+    assert card["covariates"][0]["categories"] == ["blue", "red"]
+    _, out, _ = run(*arguments, "--positive", "case", "--out", tmp_path / "b", "--json")
+    assert json.loads(out)["card"]["classes"] == [0, 1]
+    code, out, _ = run("ask", tmp_path / "b", answers="green\nquit")
+    assert "none of the categories" in out
+
+
+def test_ask_with_undo_why_and_another_covariate(run, folder):
+    answers = "why\nnonsense\n33.5\nundo\n33.5\nhelp\nGlucose=170\nstop"
+    code, out, _ = run("ask", folder / "model.adacos", "--known", "Age=50", answers=answers)
+    assert code == 0
+    assert "Expected total cost if stopping now" in out
+    assert "must be a number" in out
+    assert "NAME=VALUE" in out
+    assert "Decision: 1" in out
+    code, out, _ = run("ask", folder / "model.adacos", answers="quit")
+    assert code == 1
+
+
+def test_ask_in_json(run, folder):
+    code, out, _ = run("ask", folder / "model.adacos", "--json", answers="33\nskip\nstop")
+    steps = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert steps[0]["action"] == "acquire"
+    assert steps[-1]["action"] == "classify"
+    assert steps[-1]["state"]["events"][0] == {"observe": {steps[0]["covariates"][0]: 33.0}}
+
+
+def test_explain(run, folder):
+    row = "Age=50,BMI=33,Glucose=150,Insulin=0,Pregnancies=2,SkinThickness=20"
+    code, out, _ = run("explain", folder / "model.adacos", "--row", row)
+    assert code == 0
+    assert "Classify as" in out
+    code, out, _ = run(
+        "explain", folder / "model.adacos", "--data", folder / "held_out.csv", "--line", 5, "--json"
+    )
+    content = json.loads(out)
+    assert code == 0
+    assert content["steps"][-1]["action"] == "classify"
+    held_out = (folder / "held_out.csv").read_text().splitlines()[4].split(",")
+    assert content["values"]["Pregnancies"] == float(held_out[1])
+
+
+def test_score_with_known_and_kept_columns(run, folder, tmp_path):
+    out = tmp_path / "answers.csv"
+    code, printed, _ = run(
+        "score", folder / "model.adacos", folder / "held_out.csv", out, "--keep", "id",
+        "--known", "Age", "--chunk-rows", 37, "--json",
+    )  # fmt: skip
+    assert code == 0
+    rows = read_rows(out)
+    assert json.loads(printed)["rows"] == len(rows) == 268
+    assert rows[0]["id"].startswith("p")
+    assert not any("Age" in row["acquired"].split(";") for row in rows)
+
+
+def test_parquet_goes_in_and_out(run, folder, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    from pyarrow import csv as arrow_csv
+
+    parquet.write_table(arrow_csv.read_csv(folder / "held_out.csv"), tmp_path / "in.parquet")
+    for source, out in ((folder / "held_out.csv", "a.csv"), (tmp_path / "in.parquet", "b.parquet")):
+        assert run("score", folder / "model.adacos", source, tmp_path / out)[0] == 0
+    found = parquet.read_table(tmp_path / "b.parquet").to_pydict()
+    rows = read_rows(tmp_path / "a.csv")
+    assert found["probability"] == [float(row["probability"]) for row in rows]
+
+
+def test_malformed_rows_are_told_with_their_lines(run, folder, tmp_path):
+    lines = (folder / "held_out.csv").read_text().splitlines()
+    lines[3] = lines[3].replace(lines[3].split(",")[6], "tall", 1)
+    lines[7] += ",9"
+    lines[9] = lines[9].rsplit(",", 2)[0]
+    (tmp_path / "bad.csv").write_text("\n".join(lines) + "\n")
+    out = tmp_path / "o.csv"
+    code, _, err = run("score", folder / "model.adacos", tmp_path / "bad.csv", out)
+    assert code == 2
+    for text in ("line 4: 'tall' in column", "line 8: 11 cells instead of 10", "line 10: 8 cells"):
+        assert text in err
+    assert list(tmp_path.iterdir()) == [tmp_path / "bad.csv"]
+    code, printed, err = run(
+        "score", folder / "model.adacos", tmp_path / "bad.csv", out, "--skip-malformed", "--json"
+    )
+    assert code == 0
+    assert [bad["line"] for bad in json.loads(printed)["malformed"]] == [4, 8, 10]
+    assert json.loads(printed)["rows"] == 265
+    assert "line 8" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["info", "nowhere.adacos"], "must be a file"),
+        (["fit", "nowhere.csv", "--target", "y"], "must exist"),
+        (["fit", "{train}", "--target", "nowhere"], "must name columns"),
+        (["fit", "{train}", "--target", "diabetes", "--prices", "Age=dear"], "must be a number"),
+        (["fit", "{train}", "--target", "diabetes", "--prices", "Age=1"], "every column needs"),
+        (["fit", "{train}", "--target", "diabetes", "--panel", "blood"], "NAME=SHARED"),
+        (["fit", "{train}", "--target", "id", "--default-price", "1"], "must hold two classes"),
+        (["fit", "{train}", "--target", "diabetes", "--policy", "luck"], "must be one of"),
+        (["explain", "{model}"], "either --row or --data"),
+        (["explain", "{model}", "--row", "Age"], "NAME=VALUE"),
+        (["explain", "{model}", "--row", "Height=3"], "must be a covariate"),
+        (["explain", "{model}", "--row", "Age=3", "--known", "BMI"], "needs a value"),
+        (["score", "{model}", "{prices}", "o.csv"], "must have every column"),
+        (["score", "{model}", "{train}", "o.csv", "--known", "Height"], "must name covariates"),
+        (["score", "{model}", "{train}", "nowhere/o.csv"], "its folder must exist"),
+        (["score", "{train}", "{train}", "o.csv"], "not a readable adacos model"),
+        (["report", "{model}", "--data", "{train}", "--target", "id"], "classes must be"),
+        (["datasets", "export", "nowhere"], "must be one of"),
+        (["nonsense"], "No such command"),
+        (["fit", "--target"], ""),
+    ],
+)
+def test_mistakes_end_with_code_2_and_one_message(run, folder, tmp_path, arguments, message):
+    files = {
+        "train": folder / "train.csv",
+        "model": folder / "model.adacos",
+        "prices": folder / "prices.toml",
+    }
+    before = os.getcwd()
+    os.chdir(tmp_path)
+    try:
+        code, out, err = run(*(str(a).format(**files) for a in arguments))
+    finally:
+        os.chdir(before)
+    assert code == 2
+    assert message in " ".join(err.split())
+    assert out == ""
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["fit"], ["ask"], ["score"], ["explain"], ["report"], ["info"], ["datasets"],
+     ["datasets", "export"]],
+)  # fmt: skip
+def test_every_help_has_an_example(run, command):
+    code, out, _ = run(*command, "--help")
+    assert code == 0
+    assert "Example:" in out
+    assert f"adacos {command[0]}" in out
+
+
+def test_version_and_list(run):
+    assert run("--version")[1].strip() == adacos.__version__
+    _, out, _ = run("datasets", "--json")
+    assert {item["name"] for item in json.loads(out)} == {"pima", "wisconsin", "heart"}
+
+
+def test_interrupted_scoring_leaves_nothing(folder, tmp_path):
+    """Ctrl-C in the middle of a long file: no output, no temporary file."""
+    lines = (folder / "held_out.csv").read_text().splitlines()
+    source = tmp_path / "long.csv"
+    source.write_text("\n".join([lines[0], *lines[1:] * 2000]) + "\n")
+    target = tmp_path / "out"
+    target.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "adacos.cli.app", "score", folder / "model.adacos", source,
+         target / "o.csv", "--chunk-rows", "2000"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not any(f.stat().st_size for f in target.iterdir()):
+        time.sleep(0.05)
+    assert list(target.iterdir()), "the run must be under way"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "Traceback" not in err
+    assert list(target.iterdir()) == []
