@@ -163,6 +163,14 @@ def test_ask_with_undo_why_and_another_covariate(run, folder):
     assert code == 1
 
 
+def test_a_decision_can_be_taken_back(run, folder):
+    answers = "3350\nundo\n33.5\nstop\n\n"
+    code, out, _ = run("ask", folder / "model.adacos", "--known", "Age=50", answers=answers)
+    assert code == 0
+    assert "the unit may be wrong" in out
+    assert out.count("Decision:") >= 1
+
+
 def test_ask_in_json(run, folder):
     code, out, _ = run("ask", folder / "model.adacos", "--json", answers="33\nskip\nstop")
     steps = [json.loads(line) for line in out.splitlines()]

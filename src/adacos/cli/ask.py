@@ -40,19 +40,26 @@ def ask(
     """
     policy = load_policy(model)
     consultation = policy.consultation(typed_values(policy, pairs(known or [], "known")))
-    console = Console(quiet=as_json, highlight=False)
+    console = Console(quiet=as_json, highlight=False, soft_wrap=True)
     console.print("For research use. Type help for what can be answered.", style="dim")
-    while isinstance(step := consultation.next(), Acquire):
+    while True:
+        step = consultation.next()
+        if isinstance(step, Classify):
+            _finish(step, consultation, console, as_json)
+            # A slip of the hand may have decided: it can still be taken back.
+            if as_json or _read("enter to finish, or undo", as_json) != "undo":
+                return
+            consultation.undo()
+            continue
         _show(step, console, as_json)
-        answer = _read(step, as_json)
+        answer = _read(step.covariates[0] if len(step.covariates) == 1 else "", as_json)
         if answer == "quit":
             console.print("stopped without a decision")
             raise typer.Exit(1)
         if answer == "stop":
-            step = _stop_now(consultation)
-            break
-        _take(answer, step, consultation, console)
-    _finish(step, consultation, console, as_json)
+            _stop_now(consultation)
+        else:
+            _take(answer, step, consultation, console)
 
 
 def _show(step: Acquire, console: Console, as_json: bool) -> None:
@@ -74,10 +81,9 @@ def _show(step: Acquire, console: Console, as_json: bool) -> None:
         console.print(f"together with it {name} would cost {cost:.2f}", style="dim")
 
 
-def _read(step: Acquire, as_json: bool) -> str:
-    prompt = "" if as_json else f"{step.covariates[0] if len(step.covariates) == 1 else ''}> "
+def _read(prompt: str, as_json: bool) -> str:
     try:
-        return input(prompt).strip()
+        return input("" if as_json else f"{prompt}> ").strip()
     except EOFError:
         return "quit"
 
@@ -88,7 +94,7 @@ def _take(answer: str, step: Acquire, consultation: Consultation, console: Conso
         if answer in ("help", "?", ""):
             console.print(_HELP)
         elif answer == "why":
-            console.print(str(step.explanation), soft_wrap=True)
+            console.print(str(step.explanation))
         elif answer == "undo":
             consultation.undo()
         elif answer == "skip":
@@ -104,13 +110,11 @@ def _take(answer: str, step: Acquire, consultation: Consultation, console: Conso
         console.print(f"! {error.rule}; received {error.value}. {error.remedy}", style="yellow")
 
 
-def _stop_now(consultation: Consultation) -> Classify:
-    """The decision with what there is: everything else is unavailable."""
+def _stop_now(consultation: Consultation) -> None:
+    """Declare all that is left unavailable, so that the next step is the decision."""
     names = consultation.policy.encoder_.names
     left = [name for name in names if name not in {*consultation.values, *consultation.missing}]
-    step = consultation.unavailable(*left).next()
-    assert isinstance(step, Classify)
-    return step
+    consultation.unavailable(*left)
 
 
 def _finish(step: Classify, consultation: Consultation, console: Console, as_json: bool) -> None:
@@ -122,4 +126,4 @@ def _finish(step: Classify, consultation: Consultation, console: Console, as_jso
         console.print(f"! {warning}", style="yellow")
     console.print(f"\n[bold]Decision: {step.label}[/]  probability {step.probability:.1%}")
     console.print(f"paid {step.cost:.2f}, expected total cost {step.expected_cost:.2f}")
-    console.print(str(step.explanation), style="dim", soft_wrap=True)
+    console.print(str(step.explanation), style="dim")
