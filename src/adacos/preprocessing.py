@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -44,12 +45,18 @@ def validate_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         return validate_data(
             estimator, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
         )
-    frame = X if isinstance(X, ColumnTable) else nw.from_native(X, eager_only=True)
+    different = "column names must be different from each other"
+    try:
+        frame = X if isinstance(X, ColumnTable) else nw.from_native(X, eager_only=True)
+    except DuplicateError as error:
+        raise InvalidInputError("X", different, str(error), "Rename them.") from None
     names = frame.columns
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
+        raise InvalidInputError("X", different, repeated, "Rename them.")
+    if len(names) == 0:
         raise InvalidInputError(
-            "X", "column names must be different from each other", repeated, "Rename them."
+            "X", "needs at least one column", "0 columns", "Check the selection."
         )
     if not isinstance(frame, ColumnTable):
         validate_data(estimator, frame.to_native(), reset=reset, skip_check_array=True)
@@ -279,6 +286,10 @@ def check_labels(y: Any) -> tuple[NDArray[Any], Floats]:
         from sklearn.utils.validation import column_or_1d
 
         y = column_or_1d(y, warn=True)
+    if y.ndim != 1:
+        raise InvalidInputError(
+            "y", "must be one-dimensional", f"shape {y.shape}", "Pass one class for each row."
+        )
     check_classification_targets(y)
     classes, code = np.unique(y, return_inverse=True)
     if len(classes) > 2:

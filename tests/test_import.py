@@ -1,0 +1,72 @@
+"""`import adacos` is light, and everything it offers is there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import adacos
+
+HEAVY = ["sklearn", "pandas", "polars", "pyarrow", "matplotlib", "torch", "lightgbm", "scipy"]
+
+
+def fresh(code: str) -> str:
+    """Output of a new interpreter that runs this code."""
+    source = str(Path(adacos.__file__).resolve().parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    loaded = json.loads(fresh("import sys, json, adacos; print(json.dumps(sorted(sys.modules)))"))
+    assert "adacos" in loaded
+    assert not set(HEAVY) & {name.partition(".")[0] for name in loaded}
+
+
+def test_fitting_loads_no_optional_package() -> None:
+    code = """
+import sys, json, numpy
+from adacos import AdaCOSClassifier, Costs
+X = numpy.random.default_rng(0).normal(size=(40, 2))
+AdaCOSClassifier(Costs([1.0, 2.0]), cv=2).fit(X, X[:, 0] > 0).predict(X)
+print(json.dumps(sorted(sys.modules)))
+"""
+    loaded = {name.partition(".")[0] for name in json.loads(fresh(code))}
+    assert not {"matplotlib", "torch", "lightgbm", "polars", "fastapi", "dask"} & loaded
+
+
+def test_every_public_name_is_there() -> None:
+    assert adacos.__version__
+    assert len(set(adacos.__all__)) == len(adacos.__all__)
+    for name in adacos.__all__:
+        assert getattr(adacos, name) is not None
+        assert name in dir(adacos)
+    names = fresh("from adacos import *; print(sorted(k for k in globals() if k[0] != '_'))")
+    for name in adacos.__all__:
+        assert name.startswith("_") or f"'{name}'" in names
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'AdaCos'"):
+        _ = adacos.AdaCos
+    with pytest.raises(ImportError):
+        from adacos import AdaCos  # noqa: F401
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    import tomllib
+
+    project = Path(__file__).resolve().parents[1] / "pyproject.toml"
+    assert tomllib.loads(project.read_text())["project"]["version"] == adacos.__version__
