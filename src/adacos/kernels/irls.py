@@ -60,7 +60,7 @@ def weighted_gram(design: NDArray[np.floating], weight: Floats) -> Floats:
 
 def curvature(log_odds: Floats, weight: Floats) -> Floats:
     """Second derivative of each row's loss in its log-odds."""
-    p = expit(log_odds)
+    p: Floats = expit(log_odds)
     return weight * p * (1.0 - p)
 
 
@@ -219,7 +219,7 @@ def fit_together(
     total = grams.sum(axis=0)
     diagonal = np.arange(design.shape[1])
     factors = []
-    for fit, f in enumerate(left_out):
+    for fit, f in enumerate(left_out.tolist()):
         hessian = total - grams[f] if f < len(grams) else total.copy()
         hessian[diagonal, diagonal] += penalties[:, fit]
         factors.append(cholesky(hessian))
@@ -235,7 +235,7 @@ def fit_together(
         residual *= weight[:, None] * (fold[:, None] != left_out[open_fits])
         gradient = design.T @ residual + penalties[:, open_fits] * current
         steps = np.empty_like(gradient)
-        for position, fit in enumerate(open_fits):
+        for position, fit in enumerate(open_fits.tolist()):
             steps[:, position], _ = dpotrs(factors[fit], gradient[:, position], lower=0)
         decrement = np.einsum("ij,ij->j", gradient, steps)
         if iteration:
@@ -251,7 +251,7 @@ def fit_together(
         open_fits = open_fits[decrement > tolerance * total_weight]
         if len(open_fits) == 0:
             break
-    for fit in open_fits:
+    for fit in open_fits.tolist():
         rows = fold != left_out[fit]
         coef[:, fit] = newton(
             design[rows],

@@ -199,7 +199,8 @@ def stack_weights(
                 break
             length *= 0.5
         shares, mixed, value = shares + length * direction, moved, moved_value
-    return np.maximum(shares, 0.0) / np.maximum(shares, 0.0).sum()
+    shares = np.maximum(shares, 0.0)
+    return shares / float(shares.sum())
 
 
 def _by_restricted_likelihood(
