@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from adacos.costs import Costs, CostTable
-from adacos.kernels.bayes_risk import label_of
-from adacos.kernels.strengths import stratified_folds
-from adacos.policy import AcquisitionResult, BasePolicy, TrainingTable, finish
+from adacos.policy import AcquisitionResult, BasePolicy, TrainingTable
 from adacos.rivals.calibration import (
     class_weights,
+    deal_folds,
     fit_calibration,
     held_out_log_odds,
     mean_total_cost,
 )
 from adacos.rivals.trees import NEVER, Bins, Forest, best_stumps, cut, grow_tree, order_of, plant
+from adacos.rivals.walk import stop_at
 from adacos.validation import choice, integer, real
 
 Floats = NDArray[np.float64]
@@ -33,11 +33,12 @@ Ints = NDArray[np.intp]
 LOSSES = ("logistic", "squared")
 DECISIONS = ("weights", "calibration")
 
-# λ runs over 0 and this range below the value at which the first split no longer pays.
-_LAMBDA_RANGE = 1e-4
+# λ runs over 0 and this range around the value above which the first split does not pay; the
+# margin leaves room for folds in which it gains more.
+_LAMBDA_RANGE = (1e-3, 2.0)
 _N_CHECKPOINTS = 10
 # Pseudo-row in each leaf that keeps Newton steps finite.
-_RIDGE = 1.0
+RIDGE = 1.0
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,13 @@ class GreedyMiserClassifier(BasePolicy):
 
     The original charges λ c_f for a covariate's first use in the ensemble, as here; a panel already
     opened is charged what is left of the member's cost. Where it leaves the choice open: trees take
-    Newton steps, and λ is per training row, on a grid that ends where no first split would pay.
+    Newton steps, and λ is per training row, on a grid that ends beyond where a first split pays.
 
     Parameters
     ----------
     costs : covariate and misclassification costs; None makes every covariate free and both
         errors cost 1.
-    loss : "logistic" or "squared".
+    loss : "squared" or "logistic".
     depth : most splits on a path of a tree.
     learning_rate : factor on each tree.
     n_trees : most trees; ten numbers of trees up to this one are tried.
@@ -89,7 +90,7 @@ class GreedyMiserClassifier(BasePolicy):
         self,
         costs: Costs | None = None,
         *,
-        loss: str = "logistic",
+        loss: str = "squared",
         depth: int = 4,
         learning_rate: float = 0.1,
         n_trees: int = 100,
@@ -123,12 +124,13 @@ class GreedyMiserClassifier(BasePolicy):
         training = self._begin_fit(X, y)
         source, labels, matrix = self.encoder_.source, training.y, training.costs.matrix
         bins = cut(training.encoded, self.max_bins)
-        lambdas = _lambda_grid(bins, labels, source, training.costs, settings, self.n_lambdas)
-        fold = stratified_folds(training.encoded, labels, self.cv, self.random_state)
+        lambdas = lambda_grid(bins, labels, source, training.costs, self.loss, self.n_lambdas)
+        fold = deal_folds(labels, self.cv, self.random_state)
         weights = {"weights": class_weights(labels, matrix), "calibration": np.ones(len(labels))}
-        scores, cost = {}, []
+        scores: dict[str, Floats] = {}
+        cost = []
         for decision in DECISIONS:
-            if decision == "calibration" and np.allclose(*weights.values()):
+            if decision == "calibration" and np.ptp(weights["weights"]) == 0:
                 scores[decision] = scores["weights"]
             else:
                 scores[decision], paid = _held_out(
@@ -161,15 +163,7 @@ class GreedyMiserClassifier(BasePolicy):
         values, first_use = self.forest_.walk(encoded)
         slope, intercept = self.calibration_
         log_odds = slope * (self.constant_ + values.sum(axis=1)) + intercept
-        acquired = first_use < NEVER
-        return finish(
-            log_odds,
-            label_of(log_odds, self.cost_table_.matrix),
-            acquired,
-            order_of(first_use),
-            acquired.sum(axis=1),
-            self.cost_table_,
-        )
+        return stop_at(log_odds, first_use < NEVER, order_of(first_use), self.cost_table_)
 
 
 def numbers_of_trees(most: int) -> Ints:
@@ -217,7 +211,7 @@ def boost(
             costs=costs,
             charge=lam * len(y),
             used=used,
-            ridge=_RIDGE,
+            ridge=RIDGE,
         )
         tree = tree._replace(value=settings.learning_rate * tree.value)
         score += tree.value[leaf]
@@ -225,18 +219,18 @@ def boost(
     return constant, plant(trees, settings.depth, source)
 
 
-def _lambda_grid(
-    bins: Bins, y: Floats, source: Ints, costs: CostTable, settings: Boosting, number: int
+def lambda_grid(
+    bins: Bins, y: Floats, source: Ints, costs: CostTable, loss: str, number: int
 ) -> Floats:
-    """0 and values in equal ratios up to where the first split of the first tree never pays."""
+    """0 and values in equal ratios to beyond where the first split of the first tree pays."""
     weight = np.ones(len(y))
-    score = np.full(len(y), first_score(settings.loss, y, weight))
-    gain = best_stumps(bins, *gradient_of(settings.loss, score, y, weight), ridge=_RIDGE)
+    score = np.full(len(y), first_score(loss, y, weight))
+    gain = best_stumps(bins, *gradient_of(loss, score, y, weight), ridge=RIDGE)
     cost = costs.covariates[source]
     worth = (gain[cost > 0] / cost[cost > 0]).max(initial=0.0) / len(y)
     if number == 1 or worth <= 0:
         return np.zeros(1)
-    return np.append(0.0, worth * np.geomspace(_LAMBDA_RANGE, 1.0, number - 1))
+    return np.append(0.0, worth * np.geomspace(*_LAMBDA_RANGE, number - 1))
 
 
 def _held_out(
