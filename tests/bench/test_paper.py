@@ -5,6 +5,7 @@ import json
 import re
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from adacos.bench.comparisons import OutcomeIndex
 from adacos.bench.document import Grid, Heading, Text, to_html, to_markdown
 from adacos.bench.paper import PaperOptions, run_paper
 from adacos.bench.reference import paper_table_1, read_authors_code
+from adacos.bench.same_recall import at_same_recall
 from adacos.bench.settings import asymmetric, recall
 from adacos.bench.sigmoid import BINS, LINEAR, NORMAL, largest_errors
 from adacos.bench.tables import Cell, FoldTable
@@ -209,6 +211,21 @@ def test_a_dearer_adacos_makes_the_claim_false():
     claim = check_claims(FoldTable(made), OutcomeIndex(made))[0]
     assert claim.holds is False
     assert "Higher in 1" in claim.numbers
+
+
+def test_rivals_are_shown_at_the_recall_that_adacos_reached():
+    y = [0, 1, 0, 1, 1, 0]
+    target, cost = recall(0.95, 10.0), asymmetric(10.0)
+    ours = outcome("AdaCOS (group lasso)", target, 0, y, [0, 1, 0, 1, 0, 0], 1.0, 1)
+    theirs = replace(
+        outcome("rival", cost, 0, y, y, 2.0, 2),
+        probability=np.array([0.5, 0.9, 0.1, 0.4, 0.2, 0.3]),
+    )
+    (matched,) = at_same_recall([ours, theirs], (target, cost))
+    assert matched.setting == target
+    # Two of three positives are needed: the threshold is 0.4, which also admits the first row.
+    assert matched.label.tolist() == [1, 1, 0, 1, 0, 0]
+    assert matched.operation.mean() == pytest.approx(2.0 + 10 / 6)
 
 
 def test_document_escapes_and_marks():

@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from adacos.bench.builtin import ADACOS, ADACOS_FORWARD, COS, COS_FORWARD, FULL_MODEL
 from adacos.bench.comparisons import CellComparison
+from adacos.bench.configuration import slug
 from adacos.bench.reference import Reference
 from adacos.bench.sigmoid import approximations
 from adacos.bench.style import (
@@ -53,7 +54,7 @@ def asymmetric_figure(
     entries = _keys(methods)
     if any(cell.dataset == dataset for cell, _ in authors):
         entries.append(key("authors' code", **{**_open_marker(ADACOS, 0), "color": GREY}))
-    legend_below(figure, entries, 4)
+    legend_below(figure, entries)
     figure.suptitle(f"{dataset_title(dataset)}: a false negative costs 10 false positives")
     return save(
         figure,
@@ -68,7 +69,7 @@ def asymmetric_figure(
 @styled
 def sequence_figure(folds: FoldTable, datasets: Sequence[str], folder: Path) -> Picture:
     """Group lasso against forward selection."""
-    figure, axes = new_figure(2, len(datasets), 3.3 * len(datasets) + 0.6, 6.0)
+    figure, axes = new_figure(2, len(datasets), _width(datasets), 6.0)
     methods = (ADACOS, ADACOS_FORWARD, COS, COS_FORWARD)
     for column, dataset in enumerate(datasets):
         axis, below = axes[:, column]
@@ -81,7 +82,7 @@ def sequence_figure(folds: FoldTable, datasets: Sequence[str], folder: Path) -> 
             below.set_ylabel("")
         else:
             axis.set_ylabel("Total cost per row (cost units)")
-    legend_below(figure, _keys(methods), 4)
+    legend_below(figure, _keys(methods))
     return save(
         figure,
         folder,
@@ -124,7 +125,7 @@ def recall_figure(
     right.set_xscale("symlog", linthresh=1.0)
     right.set_xlim(left=-0.2)
     right.xaxis.set_major_formatter("{x:g}")
-    legend_below(figure, _keys(methods), 5)
+    legend_below(figure, _keys(methods))
     figure.suptitle(f"{dataset_title(dataset)}: target recall {target:g}")
     return save(
         figure,
@@ -141,7 +142,7 @@ def observed_recall_figure(
     folds: FoldTable, datasets: Sequence[str], methods: Sequence[str], target: float, folder: Path
 ) -> Picture:
     """Recall on test rows beside the target."""
-    figure, axes = new_figure(1, len(datasets), 3.1 * len(datasets) + 0.4, 3.6)
+    figure, axes = new_figure(1, len(datasets), _width(datasets), 3.6)
     lowest = 1.0
     for axis, dataset in zip(axes[0], datasets, strict=True):
         _curves(axis, folds, dataset, methods, f"recall_{target:g}", "recall")
@@ -152,7 +153,7 @@ def observed_recall_figure(
     for axis in axes[0]:
         axis.set_ylim(min(lowest, target - 0.02), 1.005)
     axes[0, 0].set_ylabel("Recall on test rows")
-    legend_below(figure, _keys(methods), 5)
+    legend_below(figure, _keys(methods))
     return save(
         figure,
         folder,
@@ -182,7 +183,7 @@ def sigmoid_figure(folder: Path) -> Picture:
         xlim=(-8, 8),
         ylim=(1e-6, 0.2),
     )
-    legend_below(figure, left.lines, 4)
+    legend_below(figure, left.lines)
     return save(
         figure,
         folder,
@@ -197,7 +198,7 @@ def comparison_figure(
 ) -> Picture:
     """Paired differences to AdaCOS in per cent of the other method's cost, with both intervals."""
     datasets = list(dict.fromkeys(c.first.dataset for c in comparisons))
-    figure, axes = new_figure(1, len(datasets), 3.1 * len(datasets) + 0.4, 3.7)
+    figure, axes = new_figure(1, len(datasets), _width(datasets), 3.7)
     for axis, dataset in zip(axes[0], datasets, strict=True):
         cells = [c for c in comparisons if c.first.dataset == dataset]
         for offset, colour, name, intervals in (
@@ -224,14 +225,13 @@ def comparison_figure(
         axis.invert_yaxis()
         axis.set(title=dataset_title(dataset), xlabel="Difference in total cost (%)")
     axes[0, 0].set_ylabel(_FP_LABEL)
-    legend_below(figure, axes[0, 0].containers, 2)
+    legend_below(figure, axes[0, 0].containers)
     where = "the paper's folds" if splits == "paper" else "random splits"
-    figure.suptitle(f"AdaCOS (group lasso) minus {second}, {where}")
-    name = "".join(c if c.isalnum() else "_" for c in second.lower()).strip("_")
+    figure.suptitle(f"AdaCOS (group lasso) minus {second}\n{where}")
     return save(
         figure,
         folder,
-        f"paired_{splits}_{name}",
+        f"paired_{splits}_{slug(second).replace('-', '_')}",
         f"Paired differences AdaCOS (group lasso) minus {second} on {where}, in per cent of the "
         "latter's total cost; left of 0 AdaCOS is cheaper.",
     )
@@ -305,6 +305,11 @@ def _authors_points(
                 [known[c] for c in cells],
                 **_open_marker(method, number),
             )
+
+
+def _width(datasets: Sequence[str]) -> float:
+    """Width of a figure with one panel per data set, wide enough for its title."""
+    return max(5.2, 3.1 * len(datasets) + 0.6)
 
 
 def _keys(methods: Sequence[str]) -> list[Any]:

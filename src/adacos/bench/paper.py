@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from adacos.bench.builtin import ADACOS, ADACOS_FORWARD, OWN_METHODS, PHYSIONET_OBTAIN
@@ -29,6 +29,7 @@ from adacos.bench.reference import (
 from adacos.bench.registry import REGISTRY
 from adacos.bench.report import Findings, report_blocks, table_1_records
 from adacos.bench.run import Failure, run
+from adacos.bench.same_recall import at_same_recall
 from adacos.bench.settings import (
     PAPER_FALSE_POSITIVE,
     PAPER_RECALL,
@@ -116,6 +117,9 @@ def run_paper(options: PaperOptions, *, progress: bool | None = None) -> PaperRe
         figures, no_figures = None, str(error)
     start = time.perf_counter()
     result = run(config, progress=progress)
+    rivals = [o for o in result.outcomes if REGISTRY.methods[o.method].rival or o.method == ADACOS]
+    matched = at_same_recall(rivals, config.settings)
+    result = replace(result, outcomes=(*result.outcomes, *matched))
     folds = FoldTable(result.outcomes)
     index = OutcomeIndex(result.outcomes)
     comparisons, overall = _compare(config, index)
@@ -173,8 +177,14 @@ def configure(options: PaperOptions) -> tuple[BenchConfig, tuple[str, ...]]:
         jobs=options.jobs,
     )
     for method in config.chosen_methods:
-        if not all(method.supports(setting) for setting in config.settings):
-            left_out.append(f"{method.name} in the target-recall setting: it has no such option.")
+        native = all(method.supports(setting) for setting in config.settings)
+        if not native and not method.rival:
+            left_out.append(
+                f"{method.name} at a target recall: forward selection needs the cost of a false "
+                "negative."
+                if method.name in OWN_METHODS
+                else f"{method.name} at a target recall: it has no such option."
+            )
     return config, tuple(left_out)
 
 

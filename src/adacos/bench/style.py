@@ -145,8 +145,9 @@ def save(figure: Any, folder: Path, name: str, caption: str) -> Picture:
     return Picture(name, caption, content["svg"])
 
 
-def legend_below(figure: Any, handles: Sequence[Any], columns: int) -> None:
-    """One legend for all panels, below them."""
+def legend_below(figure: Any, handles: Sequence[Any]) -> None:
+    """One legend for all panels, below them, as wide as the figure allows."""
+    columns = max(1, min(len(handles), int(figure.get_figwidth() / 2.0)))
     figure.legend(handles=list(handles), loc="outside lower center", ncols=columns)
 
 
