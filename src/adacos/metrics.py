@@ -103,6 +103,15 @@ def _as_binary(
             f"{len(y)} labels for {len(result.label)} rows",
             "Pass the labels of the rows that were acquired.",
         )
+    present = np.unique(np.concatenate([y, np.asarray(result.label)]))
     if classes is None:
-        classes = np.unique(np.concatenate([y, np.asarray(result.label)]))
+        # Where only one of 0 and 1 occurs, it is still the one it is.
+        classes = np.array([0, 1]) if np.all(np.isin(present, [0, 1])) else present
+    if len(classes) != 2 or not np.all(np.isin(present, classes)):
+        raise InvalidInputError(
+            "y",
+            "y and the labels must be of two classes",
+            present.tolist(),
+            "Pass labels of the classes the policy was fitted with, or code them as 0 and 1.",
+        )
     return np.searchsorted(classes, y), np.searchsorted(classes, result.label)

@@ -1,0 +1,88 @@
+"""What answers cost and how right they were, counted by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adacos import AdaCOSClassifier, Costs
+from adacos.exceptions import InvalidInputError
+from adacos.metrics import (
+    false_discovery_rate,
+    neg_total_cost_scorer,
+    operation_cost,
+    recall,
+    total_cost,
+    total_costs,
+    weighted_accuracy,
+)
+
+COSTS = Costs([1.0], misclassification=[[-5, 40], [70, -9]])
+
+
+def answered(label: Any, cost: Any = 0.0) -> Any:
+    label = np.asarray(label)
+    return SimpleNamespace(label=label, cost=np.broadcast_to(cost, label.shape))
+
+
+def test_by_hand() -> None:
+    result = answered([0, 1, 0, 1, 1], [1.0, 2.0, 3.0, 4.0, 5.0])
+    y = [0, 0, 1, 1, 0]
+    expected = [1 - 5, 2 + 40, 3 + 70, 4 - 9, 5 + 40]
+    np.testing.assert_array_equal(total_costs(result, y, COSTS), expected)
+    assert total_cost(result, y, COSTS) == pytest.approx(np.mean(expected))
+    assert operation_cost(result, y, COSTS) == pytest.approx(np.mean([1, 42, 3, 4, 45]))
+    assert recall(result, y) == 0.5
+    assert false_discovery_rate(result, y) == pytest.approx(2 / 3)
+    assert weighted_accuracy(result, y, positive_weight=10) == pytest.approx((1 + 10) / (3 + 20))
+
+
+def test_words_and_truth_values_are_classes_too() -> None:
+    numbers = answered([0, 1, 1]), [0, 0, 1]
+    for classes in (np.array(["fine", "ill"]), np.array([False, True]), np.array([-1, 1])):
+        label, y = classes[numbers[0].label], classes[numbers[1]]
+        assert total_cost(answered(label), y, COSTS) == total_cost(*numbers, COSTS)
+        assert recall(answered(label), y) == 1.0
+
+
+def test_one_class_among_the_rows() -> None:
+    ones = answered([1, 1])
+    assert recall(ones, [1, 1]) == 1.0
+    assert total_cost(ones, [1, 1], COSTS) == -9
+    assert total_cost(answered([0, 0]), [0, 0], COSTS) == -5
+    assert np.isnan(recall(answered([0, 1]), [0, 0]))
+    assert np.isnan(false_discovery_rate(answered([0, 0]), [0, 1]))
+
+
+def test_labels_must_belong_together() -> None:
+    with pytest.raises(InvalidInputError, match="3 labels for 2 rows"):
+        total_cost(answered([0, 1]), [0, 1, 1], COSTS)
+    for label, y in (([0, 1], [0, 2]), (["ill", "ill"], ["ill", "ill"]), ([0, 1], [3, 4])):
+        with pytest.raises(InvalidInputError, match="must be of two classes"):
+            total_cost(answered(label), y, COSTS)
+
+
+def test_the_scorer_knows_the_classes_of_the_policy() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.where(X[:, 0] + rng.normal(size=60) > 0, "ill", "fine")
+    costs = Costs([1.0, 2.0], misclassification=[[-5, 40], [70, -9]])
+    policy = AdaCOSClassifier(costs, cv=2, strengths="common").fit(X, y)
+    for rows in (slice(None), y == "ill", y == "fine"):
+        result = policy.acquire(X[rows])
+        wrong = np.select(
+            [
+                (y[rows] == "fine") & (result.label == "fine"),
+                y[rows] == "fine",
+                result.label == "ill",
+            ],
+            [-5, 40, -9],
+            70,
+        )
+        score = neg_total_cost_scorer(policy, X[rows], y[rows])
+        assert score == pytest.approx(-(result.cost + wrong).mean())
+    with pytest.raises(InvalidInputError, match="two classes"):
+        neg_total_cost_scorer(policy, X, np.full(60, "dead"))
