@@ -93,7 +93,10 @@ def fit_basis(
     """Basis for these training rows, and its centred columns; weights enter the means only."""
     mean = np.average(encoded, axis=0, weights=weight)
     spread = np.sqrt(np.average((encoded - mean) ** 2, axis=0, weights=weight))
-    group, term, linear, term_group = [], [], [], []
+    group: list[int] = []
+    term: list[int] = []
+    linear: list[bool] = []
+    term_group: list[int] = []
     for covariate, kind in enumerate(kinds):
         if kind == CONSTANT:
             continue
@@ -145,7 +148,7 @@ def _raw_block(basis: AdditiveBasis, own: Floats, covariate: int) -> Floats:
     if kind == CATEGORICAL:
         return own
     j = columns[0]
-    straight = (own - basis.mean[j]) / basis.scale[j]
+    straight: Floats = (own - basis.mean[j]) / basis.scale[j]
     if kind == BINARY:
         return straight
     splines = bspline_basis(own[:, 0], basis.low[j], basis.high[j], basis.n_splines)

@@ -51,7 +51,8 @@ def main() -> None:
     console.print(table)
     console.print("\nSets of the sequence, and what always stopping there is expected to cost:")
     for members, cost in zip(adacos.sets_, adacos.expected_cost_, strict=True):
-        console.print(f"  {cost:7.2f}  {', '.join(members) or '(nothing acquired)'}", highlight=False)
+        listed = ", ".join(members) or "(nothing acquired)"
+        console.print(f"  {cost:7.2f}  {listed}", highlight=False)
     walk(console, adacos, patients, _worth_watching(adacos, patients, held_out))
 
 

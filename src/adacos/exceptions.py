@@ -1,4 +1,4 @@
-"""Errors a user can meet, each naming the parameter, the rule, the value received and the remedy."""
+"""Errors a user can meet: each names the parameter, the rule, the value and the remedy."""
 
 from __future__ import annotations
 

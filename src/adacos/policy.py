@@ -88,6 +88,8 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """
 
     costs: Costs | None
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
 
     def _begin_fit(self, X: Any, y: Any) -> TrainingTable:
         """Validate the training data; sets `classes_`, `encoder_` and `cost_table_`."""

@@ -58,7 +58,7 @@ class SequenceModel:
         """Mean total cost of always stopping at each set, from the leave-out log-odds."""
         label = label_of(self.leave_out_log_odds, costs.matrix)
         wrong = costs.matrix[self.y.astype(np.intp)[:, None], label].mean(axis=0)
-        return wrong + costs.of(self.sequence.masks())
+        return np.asarray(wrong + costs.of(self.sequence.masks()))
 
     def fill(self, encoded: Floats, stage: int) -> Floats:
         """Rows with the unavailable values of S_stage at their mean given its available ones.
