@@ -63,7 +63,7 @@ class AdditiveBasis:
     def block(self, encoded: Floats, covariate: int) -> Floats:
         """Centred basis columns of one covariate from its own encoded columns."""
         raw = _raw_block(self, encoded, covariate)
-        return raw - self.center[self.group == covariate]
+        return np.asarray(raw - self.center[self.group == covariate])
 
     def standardised(self, encoded: Floats, weight: Floats) -> tuple[Floats, Ints]:
         """B-spline columns with mean 0 and standard deviation 1, and the covariate of each.
