@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from adacos import __version__
-from adacos.cli import ask, bench, datasets, explain, fit, info, report, score
+from adacos.cli import ask, bench, datasets, explain, fit, info, report, score, serve
 from adacos.exceptions import AdacosError, MissingExtraError
 
 app = typer.Typer(
@@ -17,7 +17,15 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for command in (fit.fit, ask.ask, score.score, explain.explain, report.report, info.info):
+for command in (
+    fit.fit,
+    ask.ask,
+    score.score,
+    explain.explain,
+    report.report,
+    info.info,
+    serve.serve,
+):
     app.command()(command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(datasets.app, name="datasets")

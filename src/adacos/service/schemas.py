@@ -1,0 +1,307 @@
+"""What goes over the wire: requests made for the covariates of one model, and the answers.
+
+Requests are strict: a covariate that the model does not have, a text for a number, NaN or infinity
+is refused with the name of the field. The types are built from the model, so that its OpenAPI
+document lists its covariates.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+from pydantic.json_schema import WithJsonSchema
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
+
+from adacos.basis import BINARY
+from adacos.policy import BasePolicy
+from adacos.service.settings import Settings
+
+# Far beyond any measurement, and far from overflow.
+LARGEST = 1e15
+CASE_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+Scalar = bool | int | float | str
+
+
+class Strict(BaseModel):
+    """Base of requests: nothing is converted, nothing unknown is passed over."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class StepRequest(Strict):
+    """What there is of the row."""
+
+    known: dict[str, Any] = {}
+    acquired: dict[str, Any] = {}
+    unavailable: list[str] = []
+
+
+class CaseRequest(StepRequest):
+    """A finished consultation to be recorded."""
+
+    id: str = Field(
+        default_factory=lambda: uuid.uuid4().hex,
+        pattern=CASE_ID,
+        description="Your own identifier, so that a repeated request is recorded once.",
+    )
+
+
+class ScoreRequest(Strict):
+    """Rows to be scored."""
+
+    rows: list[dict[str, Any]]
+    known: list[str] = []
+
+
+class OutcomeRequest(Strict):
+    """What turned out to be the class of a recorded row."""
+
+    outcome: Any
+
+
+@dataclass(frozen=True)
+class Requests:
+    """The request types of one model."""
+
+    step: type[StepRequest]
+    case: type[CaseRequest]
+    score: type[ScoreRequest]
+    outcome: type[OutcomeRequest]
+
+
+def requests_for(policy: BasePolicy, settings: Settings) -> Requests:
+    """Request types that know the covariates and the classes of a policy."""
+    encoder = policy.encoder_
+    types = {name: _value_type(policy, k, settings) for k, name in enumerate(encoder.names)}
+    values = _values("Values", types, "Values by covariate.")
+    row = _values(
+        "Row",
+        {name: kind | None for name, kind in types.items()},
+        "Values by covariate; one that is null or absent is not available for the row.",
+    )
+    # Types made at run time are plain values to the checker.
+    literal: Any = Literal
+    listed: Any = list
+    names: Any = Annotated[listed[literal[encoder.names]], Field(max_length=len(encoder.names))]
+    state: dict[str, Any] = {
+        "known": (values, Field({}, description="Known from the start, at no cost.")),
+        "acquired": (values, Field({}, description="Acquired since, and paid for.")),
+        "unavailable": (names, Field([], description="Cannot be acquired for this row.")),
+    }
+    rows: Any = Annotated[listed[row], Field(min_length=1, max_length=settings.max_rows)]
+    known: Any = names, Field([], description="Covariates known from the start in every row.")
+    outcome: Any = Annotated[
+        Any,
+        AfterValidator(lambda given: _one_of(given, policy.classes_.tolist())),
+        WithJsonSchema({"enum": policy.classes_.tolist()}),
+    ]
+    return Requests(
+        create_model("StepRequestOfModel", __base__=StepRequest, **state),
+        create_model("CaseRequestOfModel", __base__=CaseRequest, **state),
+        create_model("ScoreRequestOfModel", __base__=ScoreRequest, rows=rows, known=known),
+        create_model("OutcomeRequestOfModel", __base__=OutcomeRequest, outcome=outcome),
+    )
+
+
+def _values(title: str, types: dict[str, Any], text: str) -> Any:
+    make: Any = TypedDict
+    made = make(title, {name: NotRequired[kind] for name, kind in types.items()})
+    made.__doc__ = text
+    made.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+    return made
+
+
+def _value_type(policy: BasePolicy, k: int, settings: Settings) -> Any:
+    encoder = policy.encoder_
+    shown = settings.descriptions.get(encoder.names[k])
+    unit = f" in {shown.unit}" if shown and shown.unit else ""
+    if encoder.categories[k]:
+        text = f"One of {', '.join(encoder.categories[k][:20])}; others are flagged."
+        # Printable, and more than blanks.
+        pattern = r"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$"
+        return Annotated[str, Field(max_length=200, pattern=pattern, description=text)]
+    text = f"Trained on {encoder.low[k]:g} to {encoder.high[k]:g}{unit}; others are flagged."
+    number: Any = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
+    if encoder.kinds[k] == BINARY:
+        return Annotated[bool | number, Field(description=text)]
+    return Annotated[number, Field(description=text)]
+
+
+def _one_of(given: Any, classes: list[Any]) -> Any:
+    for known in classes:
+        # In Python True equals 1, in JSON it does not.
+        if isinstance(given, bool) == isinstance(known, bool) and given == known:
+            return known
+    raise PydanticCustomError("class", "Input should be {first} or {second}", _quoted(classes))
+
+
+def _quoted(classes: list[Any]) -> dict[str, str]:
+    return {"first": repr(classes[0]), "second": repr(classes[1])}
+
+
+class FieldProblem(BaseModel):
+    """What is wrong with one field."""
+
+    field: str
+    message: str
+
+
+class Problem(BaseModel):
+    """Why a request was refused; never repeats a value."""
+
+    detail: str
+    fields: list[FieldProblem] = []
+
+
+class ValueWarningAnswer(BaseModel):
+    """Something odd about a value that was nevertheless used."""
+
+    covariate: str
+    value: Scalar
+    kind: str
+    message: str
+
+
+class FlipAnswer(BaseModel):
+    """Values of the next covariate that would change the label."""
+
+    covariate: str
+    label: Scalar
+    ranges: list[tuple[float | None, float | None]]
+    values: list[Scalar]
+
+
+class PlanAnswer(BaseModel):
+    """Covariates to acquire before deciding."""
+
+    covariates: list[str]
+    cost: float
+    expected_total_cost: float
+
+
+class ContributionAnswer(BaseModel):
+    """What one covariate adds to the log-odds."""
+
+    covariate: str
+    value: Scalar | None
+    log_odds: float
+
+
+class ExplanationAnswer(BaseModel):
+    """Why a step is what it is."""
+
+    label: Scalar
+    probability: float
+    bayes_risk: float
+    paid: float
+    stop_now: float
+    acquire_next: float | None
+    best_plan: PlanAnswer | None
+    expected_saving: float
+    flips: list[FlipAnswer]
+    intercept: float | None
+    contributions: list[ContributionAnswer]
+
+
+class AcquireAnswer(BaseModel):
+    """Acquire these covariates next."""
+
+    action: Literal["acquire"]
+    covariates: list[str]
+    cost: float
+    sharing: list[tuple[str, float]]
+    explanation: ExplanationAnswer
+    warnings: list[ValueWarningAnswer]
+
+
+class ClassifyAnswer(BaseModel):
+    """Stop and give this label."""
+
+    action: Literal["classify"]
+    label: Scalar
+    probability: float
+    cost: float
+    expected_cost: float
+    explanation: ExplanationAnswer
+    warnings: list[ValueWarningAnswer]
+
+
+StepAnswer = Annotated[AcquireAnswer | ClassifyAnswer, Field(discriminator="action")]
+
+
+class RowWarning(ValueWarningAnswer):
+    """Something odd about a value of a row (counted from 0)."""
+
+    row: int
+
+
+class RowAnswer(BaseModel):
+    """What the policy did with a row."""
+
+    label: Scalar
+    probability: float
+    acquired: list[str]
+    cost: float
+    expected_cost: float
+
+
+class ScoreAnswer(BaseModel):
+    """Results in the order of the rows."""
+
+    results: list[RowAnswer]
+    warnings: list[RowWarning]
+
+
+class CaseAnswer(BaseModel):
+    """A recorded consultation."""
+
+    id: str
+    recorded: str
+    model: str
+    label: Scalar
+    probability: float
+    cost: float
+    expected_cost: float
+    outcome: Scalar | None
+
+
+class IntervalAnswer(BaseModel):
+    """An observed value between bounds, beside what was promised.
+
+    `kept` is False where the bounds exclude what was promised, None if there is nothing to compare.
+    """
+
+    observed: float | None
+    low: float | None
+    high: float | None
+    promised: float | None
+    kept: bool | None
+    cases: int
+
+
+class SummaryAnswer(BaseModel):
+    """What was observed on the recorded cases of the present model, beside what was promised."""
+
+    model: str
+    confidence: float
+    cases: int
+    with_outcome: int
+    of_other_models: int
+    covariate_cost: float | None
+    total_cost: IntervalAnswer
+    recall: IntervalAnswer
+    certified_recall: IntervalAnswer | None
+    false_discovery_rate: IntervalAnswer
+
+
+class HealthAnswer(BaseModel):
+    """The service is up, with this model."""
+
+    status: Literal["ok"]
+    model: str
+    version: str

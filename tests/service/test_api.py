@@ -1,0 +1,291 @@
+"""Steps and scores agree with the library, and what is wrong with a request is told by field."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from adacos.service import answers
+from adacos.service.app import create_app
+from adacos.service.guard import Buckets
+from adacos.service.settings import Description, Settings, read_descriptions
+from tests.service.conftest import finish
+
+JSON = {"content-type": "application/json"}
+
+
+def test_consultations_over_http_agree_with_acquire(pima, client):
+    data, policy = pima
+    rows = data.X.to_dict("records")[:60]
+    result = policy.acquire(data.X[:60])
+    for number, row in enumerate(rows):
+        body, step = finish(client, row)
+        assert tuple(body["acquired"]) == result.covariates(number)
+        assert step["label"] == result.label[number]
+        assert step["cost"] == pytest.approx(result.cost[number], abs=1e-12)
+        assert step["probability"] == pytest.approx(result.probability[number], abs=1e-12)
+
+
+@pytest.mark.parametrize("known", [{}, {"Age": 50.0}, {"Glucose": 190.0, "BMI": 31.0}])
+def test_step_is_that_of_a_consultation(pima, client, known):
+    consultation = pima[1].consultation(known)
+    body = {"known": known, "acquired": {}, "unavailable": []}
+    assert client.post("/v1/step", json=body).json() == _plain(consultation.next())
+    body["acquired"] = {"Pregnancies": 3.0}
+    consultation.observe(Pregnancies=3.0)
+    assert client.post("/v1/step", json=body).json() == _plain(consultation.next())
+    body["unavailable"] = ["Insulin", "SkinThickness"]
+    consultation.unavailable("Insulin", "SkinThickness")
+    assert client.post("/v1/step", json=body).json() == _plain(consultation.next())
+
+
+def test_steps_are_computed_once(pima, monkeypatch):
+    client = TestClient(create_app(pima[1]))
+    calls = []
+    original = answers.Answers._replay
+    monkeypatch.setattr(
+        answers.Answers, "_replay", lambda self, *a: calls.append(a) or original(self, *a)
+    )
+    first = client.post("/v1/step", json={"known": {"Age": 50}}).content
+    assert client.post("/v1/step", json={"known": {"Age": 50.0}}).content == first
+    assert client.post("/v1/step", json={"known": {"Age": 51}}).content != first
+    assert len(calls) == 2
+
+
+def test_odd_values_are_flagged(client):
+    step = client.post("/v1/step", json={"known": {"Age": 500}}).json()
+    assert [warning["kind"] for warning in step["warnings"]] == ["implausible"]
+
+
+def test_text_and_two_valued_covariates(mixed):
+    client = TestClient(create_app(mixed[2]))
+    body = {"known": {"group group": "high"}, "acquired": {"flag": True}}
+    assert client.post("/v1/step", json=body).json()["warnings"] == []
+    body["known"]["group group"] = "elsewhere"
+    kinds = [w["kind"] for w in client.post("/v1/step", json=body).json()["warnings"]]
+    assert kinds == ["unknown_category"]
+    for wrong in (5, "", "  ", "a\u0000b", "\ud800"):
+        body["known"]["group group"] = wrong
+        answer = client.post("/v1/step", content=json.dumps(body), headers=JSON)
+        assert answer.status_code == 422
+        assert answer.json()["fields"][0]["field"] == "known.group group"
+
+
+def test_score_agrees_with_acquire(pima, client):
+    data, policy = pima
+    rows = data.X[:50].to_dict("records")
+    del rows[3]["BMI"]
+    rows[4]["Age"] = None
+    table = data.X[:50].copy().astype(float)
+    table.loc[3, "BMI"] = np.nan
+    table.loc[4, "Age"] = np.nan
+    result = policy.acquire(table)
+    answer = client.post("/v1/score", json={"rows": rows}).json()
+    assert answer["warnings"] == []
+    for number, got in enumerate(answer["results"]):
+        assert got["label"] == result.label[number]
+        assert tuple(got["acquired"]) == result.covariates(number)
+        assert got["probability"] == pytest.approx(result.probability[number], abs=1e-12)
+        assert got["expected_cost"] == pytest.approx(result.expected_cost[number], abs=1e-9)
+    known = client.post("/v1/score", json={"rows": rows[:3], "known": ["Glucose"]}).json()
+    mask = np.array([name == "Glucose" for name in data.names])
+    expected = policy.acquire(table[:3], known=mask)
+    assert [got["cost"] for got in known["results"]] == pytest.approx(expected.cost.tolist())
+
+
+def test_score_of_text_classes_and_an_array_model(mixed, pima):
+    *_, policy = mixed
+    client = TestClient(create_app(policy))
+    row = {"a": 0.5, "b": -1.0, "group group": "mid", "flag": 1}
+    (got,) = client.post("/v1/score", json={"rows": [row]}).json()["results"]
+    assert got["label"] in ("yes", "no")
+    data = pima[0]
+    from adacos import AdaCOSClassifier
+
+    unnamed = AdaCOSClassifier(strengths="common", cv=3).fit(data.X.to_numpy(), data.y)
+    client = TestClient(create_app(unnamed))
+    (got,) = client.post("/v1/score", json={"rows": [{"x1": 150}]}).json()["results"]
+    assert got["label"] in (0, 1)
+
+
+def test_score_that_knows_what_is_not_there(client):
+    answer = client.post("/v1/score", json={"rows": [{"Age": 50}], "known": ["BMI"]})
+    assert answer.status_code == 422
+    assert answer.json()["fields"][0]["field"] == "known"
+
+
+def test_card(mixed):
+    table, _, policy = mixed
+    described = Settings(descriptions={"a": Description(title="Alpha", unit="mg/dl")})
+    card = TestClient(create_app(policy, described)).get("/v1/model").json()
+    assert card["classes"] == ["no", "yes"]
+    assert card["certificate"]["confidence"] == 0.9
+    assert card["certificate"]["text"] == str(policy.certificate_)
+    covariates = {item["name"]: item for item in card["covariates"]}
+    assert covariates["a"]["title"] == "Alpha"
+    assert covariates["a"]["unit"] == "mg/dl"
+    assert covariates["a"]["low"] == table.column("a").min()
+    assert covariates["group group"]["categories"] == ["high", "low", "mid"]
+    assert covariates["group group"]["low"] is None
+    assert "Research use" in card["notice"]
+
+
+def test_descriptions_are_read_and_checked(tmp_path):
+    path = tmp_path / "d.toml"
+    path.write_text('[Age]\nunit = "years"\n')
+    assert read_descriptions(path, ["Age"]) == {"Age": Description(unit="years")}
+    for wrong in (
+        '[Aeg]\nunit = "y"',
+        "[Age]\nunit = 5",
+        '[Age]\ncolour = "y"',
+        "Age =",
+        "Age = 5",
+    ):
+        path.write_text(wrong)
+        with pytest.raises(ValueError, match="descriptions"):
+            read_descriptions(path, ["Age"])
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ('{"known": {"Age": NaN}}', "known.Age"),
+        ('{"acquired": {"Age": Infinity}}', "acquired.Age"),
+        ('{"known": {"Age": 1e999}}', "known.Age"),
+        ('{"known": {"Age": 1e300}}', "known.Age"),
+        ('{"known": {"Age": "fifty"}}', "known.Age"),
+        ('{"known": {"Age": true}}', "known.Age"),
+        ('{"known": {"Age": null}}', "known.Age"),
+        ('{"known": {"Age": [1]}}', "known.Age"),
+        ('{"known": {"Height": 1}}', "known.Height"),
+        ('{"known": []}', "known"),
+        ('{"unavailable": ["Height"]}', "unavailable.0"),
+        ('{"unavailable": "Age"}', "unavailable"),
+        ('{"unavailable": ["Age"], "known": {"Age": 5}}', "unavailable.0"),
+        ('{"acquired": {"Age": 5}, "known": {"Age": 5}}', "acquired.Age"),
+        ('{"other": 5}', "other"),
+        ("5", "body"),
+    ],
+)
+def test_wrong_fields_are_named(client, body, field):
+    answer = client.post("/v1/step", content=body, headers=JSON)
+    assert answer.status_code == 422
+    assert [problem["field"] for problem in answer.json()["fields"]] == [field]
+
+
+@pytest.mark.parametrize(
+    "body", ["", "{", "[" * 100_000, '{"known": {"Age": ', b"\xff\xfe{", "1" * 9999]
+)
+def test_malformed_bodies(client, body):
+    answer = client.post("/v1/step", content=body, headers=JSON)
+    assert answer.status_code in (400, 422)
+    assert set(answer.json()) == {"detail", "fields"}
+
+
+def test_rows_are_limited(pima):
+    client = TestClient(create_app(pima[1], Settings(max_rows=2)))
+    assert client.post("/v1/score", json={"rows": [{}, {}]}).status_code == 200
+    answer = client.post("/v1/score", json={"rows": [{}, {}, {}]})
+    assert answer.status_code == 422
+    assert answer.json()["fields"][0]["field"] == "rows"
+    assert client.post("/v1/score", json={"rows": []}).status_code == 422
+
+
+def test_bodies_are_limited(pima):
+    client = TestClient(create_app(pima[1], Settings(max_body_bytes=100)))
+    assert client.post("/v1/step", json={"known": {"Age": 5}}).status_code == 200
+    assert client.post("/v1/step", content=" " * 101, headers=JSON).status_code == 413
+    chunks = (b" " * 60 for _ in range(2))
+    assert client.post("/v1/step", content=chunks, headers=JSON).status_code == 413
+
+
+def test_key(pima):
+    client = TestClient(create_app(pima[1], Settings(api_key="secret-key")))
+    assert client.get("/v1/health").status_code == 200
+    assert client.get("/").status_code == 200
+    for wrong in ({}, {"Authorization": "Bearer secret"}, {"Authorization": "secret-key"}):
+        for path in ("/v1/model", "/metrics", "/v1/nothing"):
+            answer = client.get(path, headers=wrong)
+            assert answer.status_code == 401
+            assert answer.headers["www-authenticate"] == "Bearer"
+        assert client.post("/v1/step", json={}, headers=wrong).status_code == 401
+    right = {"Authorization": "Bearer secret-key"}
+    assert client.get("/v1/model", headers=right).status_code == 200
+    assert client.post("/v1/step", json={}, headers=right).status_code == 200
+    for blank in ("", " ", "schlüssel"):
+        with pytest.raises(ValueError, match="api_key"):
+            Settings(api_key=blank)
+
+
+def test_rate(pima):
+    client = TestClient(create_app(pima[1], Settings(rate_limit=3)))
+    found = [client.post("/v1/step", json={}) for _ in range(6)]
+    assert [answer.status_code for answer in found[:3]] == [200] * 3
+    assert found[-1].status_code == 429
+    assert found[-1].headers["retry-after"] == "1"
+
+
+def test_buckets_refill_and_forget():
+    now = 0.0
+    buckets = Buckets(2.0, clock=lambda: now)
+    assert [buckets.take("a") for _ in range(3)] == [True, True, False]
+    assert buckets.take("b")
+    now = 0.5
+    assert [buckets.take("a") for _ in range(2)] == [True, False]
+    for client in range(20_000):
+        buckets.take(str(client))
+    assert len(buckets._levels) <= 10_000
+
+
+def test_neither_values_nor_traces_in_logs_and_errors(pima, monkeypatch, caplog):
+    def fail(self, *_):
+        raise RuntimeError("patient is 61.25")
+
+    monkeypatch.setattr(answers.Answers, "_replay", fail)
+    client = TestClient(create_app(pima[1]), raise_server_exceptions=False)
+    with caplog.at_level(logging.DEBUG):
+        answer = client.post("/v1/step", json={"known": {"Age": 61.25}})
+        wrong = client.post("/v1/step", json={"known": {"Age": "61.25"}})
+        odd = client.post("/v1/step", content='{"known": {"Age": 61.25}', headers=JSON)
+    assert answer.status_code == 500
+    assert "RuntimeError at fail" in caplog.text
+    for text in (caplog.text, answer.text, wrong.text, odd.text):
+        assert "61.25" not in text
+        assert "Traceback" not in text
+        assert __file__ not in text
+
+
+def test_metrics_hold_no_values(client):
+    client.post("/v1/step", json={"known": {"Age": 61.25}})
+    client.post("/v1/step", json={"known": {"61.25": 61.25}})
+    client.get("/61.25")
+    text = client.get("/metrics").text
+    assert 'adacos_requests_total{route="step",status="2xx"} 1\n' in text
+    assert 'adacos_requests_total{route="step",status="4xx"} 1\n' in text
+    assert 'adacos_request_seconds_count{route="step"} 2\n' in text
+    assert "61.25" not in text
+
+
+def test_page_takes_nothing_from_elsewhere(client):
+    for path in ("/", "/app.js", "/style.css"):
+        answer = client.get(path)
+        assert answer.status_code == 200
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert "http://" not in answer.text.replace("http://www.w3.org/", "")
+        assert "https://" not in answer.text
+
+
+def test_openapi_lists_the_covariates(client):
+    document = client.get("/openapi.json").json()
+    assert document["openapi"].startswith("3.1")
+    assert set(document["paths"]) == {"/v1/step", "/v1/score", "/v1/model", "/v1/health"}
+    assert "Glucose" in document["components"]["schemas"]["Values"]["properties"]
+    assert client.get("/docs").status_code == 404
+
+
+def _plain(step):
+    return json.loads(json.dumps(step.to_dict()))

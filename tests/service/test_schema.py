@@ -1,0 +1,61 @@
+"""Requests generated from the service's own OpenAPI document: answered as documented, no 5xx."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from adacos.service.app import create_app
+from adacos.service.settings import Settings
+
+schemathesis = pytest.importorskip("schemathesis")
+
+from schemathesis.checks import (  # noqa: E402
+    content_type_conformance,
+    negative_data_rejection,
+    not_a_server_error,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+# What the document cannot say (a covariate is not given twice) keeps valid bodies from being
+# accepted always; everything else it says must hold.
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    negative_data_rejection,
+]
+
+
+@pytest.mark.parametrize(
+    "examples", [25, pytest.param(900, marks=pytest.mark.study)], ids=["some", "many"]
+)
+@pytest.mark.parametrize("model", ["pima", "mixed"])
+def test_generated_requests(model, examples, request, tmp_path):
+    policy = request.getfixturevalue(model)[-1]
+    log = f"sqlite:///{tmp_path}/cases.db"
+    schema = schemathesis.openapi.from_asgi(
+        "/openapi.json", create_app(policy, Settings(case_log=log, rate_limit=0))
+    )
+    answered = 0
+    for operation in (found.ok() for found in schema.get_all_operations()):
+        modes = [schemathesis.GenerationMode.POSITIVE]
+        if operation.body:
+            modes.append(schemathesis.GenerationMode.NEGATIVE)
+        for mode in modes:
+
+            @given(case=operation.as_strategy(generation_mode=mode))
+            @settings(
+                max_examples=examples if operation.body else 5,
+                suppress_health_check=list(HealthCheck),
+                database=None,
+            )
+            def answers(case):
+                nonlocal answered
+                answered += 1
+                case.call_and_validate(checks=CHECKS)
+
+            answers()
+    assert answered > 4 * examples
