@@ -170,7 +170,8 @@ class Explanation:
             )
         lines += [f"{flip}." for flip in self.flips]
         if self.contributions:
-            lines.append("Contributions to the log-odds:")
+            base = "" if self.intercept is None else f", starting from {self.intercept:+.2f}"
+            lines.append(f"Contributions to the log-odds{base}:")
             width = max(len(item.covariate) for item in self.contributions)
             lines += [
                 f"  {item.covariate:<{width}}  {_shown(item.value):>12}  {item.log_odds:+.2f}"
