@@ -76,11 +76,8 @@ class TableFile:
             schema = _parquet().read_schema(self.path)
             return {field.name for field in schema if not _is_number(field.type)}
         with self._open() as file:
-            rows = [
-                row
-                for row in islice(self._reader(file), 1, 1 + _SAMPLE_ROWS)
-                if len(row) == len(self.columns)
-            ]
+            sample = islice(self._rows(file), _SAMPLE_ROWS)
+            rows = [row for row, _ in sample if len(row) == len(self.columns)]
         found = set()
         for name, cells in zip(self.columns, zip(*rows, strict=True), strict=False):
             known = [cell for cell in cells if cell.strip().lower() not in _UNKNOWN]
@@ -106,18 +103,9 @@ class TableFile:
             yield from self._parquet_pieces(wanted, text, chunk_rows)
             return
         with self._open() as file:
-            reader = self._reader(file)
-            next(reader)
-            while True:
-                rows, lines = [], []
-                try:
-                    for row in islice(reader, chunk_rows):
-                        rows.append(row)
-                        lines.append(reader.line_num)
-                except (csv.Error, UnicodeDecodeError) as error:
-                    raise self._unreadable(error, reader.line_num + 1) from error
-                if not rows:
-                    return
+            numbered = self._rows(file)
+            while taken := list(islice(numbered, chunk_rows)):
+                rows, lines = [row for row, _ in taken], [line for _, line in taken]
                 yield _parse(rows, lines, self.columns, wanted, set(text))
 
     def read(
@@ -159,9 +147,16 @@ class TableFile:
             )
         return delimiter, columns
 
-    def _reader(self, file: IO[str]) -> Any:
+    def _rows(self, file: IO[str]) -> Iterator[tuple[list[str], int]]:
+        """Cells and line of each row below the header."""
         csv.field_size_limit(_MOST_CELL_CHARACTERS)
-        return csv.reader(file, delimiter=self._delimiter)
+        reader = csv.reader(file, delimiter=self._delimiter)
+        try:
+            next(reader)
+            for row in reader:
+                yield row, reader.line_num
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise self._unreadable(error, reader.line_num + 1) from error
 
     def _unreadable(self, error: Exception, line: int) -> InvalidInputError:
         if isinstance(error, UnicodeDecodeError):
