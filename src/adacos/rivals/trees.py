@@ -36,8 +36,10 @@ _SMALLEST_GAIN = 1e-10
 # A side of a split with less weight is empty.
 _MIN_WEIGHT = 1e-9
 
-# Rows × trees walked together: large enough for long vectors, small enough for the cache.
+# Rows × trees walked together, and rows × columns counted together: large enough for long
+# vectors, small enough for the cache.
 _WALKED_AT_ONCE = 1 << 18
+_BINNED_AT_ONCE = 1 << 15
 
 
 class Bins(NamedTuple):
@@ -210,15 +212,19 @@ def _best_splits(
     `place` is the node of each of `rows`. The gain is the fall of 1/2 Σ w (r - h)² + ridge/2 Σ h².
     """
     n_columns, n_bins = bins.edges.shape
-    shape = (n_nodes, n_columns, n_bins + 1)
-    # Column by column: the histogram of one column stays in the cache.
-    key = bins.codes.take(rows, axis=1)
-    key += place * (n_columns * (n_bins + 1))
-    key += (np.arange(n_columns) * (n_bins + 1))[:, None]
-    sums = np.empty((2, *shape))
-    for total, values in zip(sums, (gradient, weight), strict=True):
-        spread = np.tile(values[rows], n_columns)
-        total[...] = np.bincount(key.ravel(), spread, total.size).reshape(shape)
+    width = n_bins + 1
+    sums = np.empty((2, n_nodes, n_columns, width))
+    own = gradient[rows], weight[rows]
+    at_once = max(_BINNED_AT_ONCE // len(rows), 1)
+    for first in range(0, n_columns, at_once):
+        codes = bins.codes[first : first + at_once]
+        count = len(codes)
+        key = codes.take(rows, axis=1)
+        key += place * (count * width)
+        key += (np.arange(count) * width)[:, None]
+        for total, values in zip(sums, own, strict=True):
+            found = np.bincount(key.ravel(), np.tile(values, count), n_nodes * count * width)
+            total[:, first : first + count] = found.reshape(n_nodes, count, width)
     left = sums[..., :-1].cumsum(axis=-1)
     missing = sums[..., -1:]
     whole = left[..., -1:] + missing
