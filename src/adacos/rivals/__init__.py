@@ -1,0 +1,40 @@
+"""The methods of the literature we compare with, as policies like our own.
+
+Names are imported on first use, so that one rival does not load what another one needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+_HOME = {
+    "AdaptGbrtClassifier": "adacos.rivals.adapt_gbrt",
+    "CEGBClassifier": "adacos.rivals.cegb",
+    "DWSMClassifier": "adacos.rivals.dwsm",
+    "GreedyMiserClassifier": "adacos.rivals.greedy_miser",
+    "OptimalPolicyClassifier": "adacos.rivals.optimal",
+    "POMDPClassifier": "adacos.rivals.pomdp",
+    "Shim2018Classifier": "adacos.rivals.shim2018",
+}
+
+__all__ = list(_HOME)
+
+if TYPE_CHECKING:
+    from adacos.rivals.adapt_gbrt import AdaptGbrtClassifier as AdaptGbrtClassifier
+    from adacos.rivals.cegb import CEGBClassifier as CEGBClassifier
+    from adacos.rivals.dwsm import DWSMClassifier as DWSMClassifier
+    from adacos.rivals.greedy_miser import GreedyMiserClassifier as GreedyMiserClassifier
+    from adacos.rivals.optimal import OptimalPolicyClassifier as OptimalPolicyClassifier
+    from adacos.rivals.pomdp import POMDPClassifier as POMDPClassifier
+    from adacos.rivals.shim2018 import Shim2018Classifier as Shim2018Classifier
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'adacos.rivals' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
