@@ -6,14 +6,20 @@ JOBS ?= 2
 # One thread per process: the parallelism is over tests and folds, not inside BLAS.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
+# This release is built for CPUs; the open range of the extra may bring gigabytes for GPUs.
+TORCH := torch==2.13.0
 
-.PHONY: demo test lint study bench clean
+.PHONY: demo test test-all lint study bench clean
 
 demo: $(VENV)/.core
 	$(BIN)/python -m adacos.demo
 
 test: lint
-	$(BIN)/python -m pytest -n $(JOBS) -m "not study and not torch" tests
+	$(BIN)/python -m pytest -n $(JOBS) -m "not study and not torch and not browser" tests
+	@echo "Left out: tests that need torch, lightgbm or a browser (make test-all), simulations (make study)."
+
+test-all: test $(VENV)/.all
+	$(BIN)/python -m pytest -n $(JOBS) -m "not study" tests/rivals tests/service tests/browser
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -22,7 +28,8 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 study: $(VENV)/.dev
-	$(BIN)/python -m benchmarks.study
+	$(BIN)/python -m adacos.bench.study
+	$(BIN)/python -m pytest -m study tests
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed
@@ -42,3 +49,7 @@ $(VENV)/.core: $(BIN)/python pyproject.toml
 $(VENV)/.dev: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e ".[dev]"
 	touch $@ $(VENV)/.core
+
+$(VENV)/.all: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet -e ".[dev,rivals]" "$(TORCH)"
+	touch $@
