@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # This release is built for CPUs; the open range of the extra may bring gigabytes for GPUs.
 TORCH := torch==2.13.0
 
-.PHONY: demo test test-all lint study bench clean
+.PHONY: demo test test-all test-browser lint study bench clean
 
 demo: $(VENV)/.core
 	$(BIN)/python -m adacos.demo
@@ -18,8 +18,11 @@ test: lint
 	$(BIN)/python -m pytest -n $(JOBS) -m "not study and not torch and not browser" tests
 	@echo "Left out: tests that need torch, lightgbm or a browser (make test-all), simulations (make study)."
 
-test-all: test $(VENV)/.all
-	$(BIN)/python -m pytest -n $(JOBS) -m "not study" tests/rivals tests/service tests/browser
+test-all: test $(VENV)/.all test-browser
+	$(BIN)/python -m pytest -n $(JOBS) -m "not study" tests/rivals
+
+test-browser: $(VENV)/.browser
+	ADACOS_AXE=$(VENV)/node_modules/axe-core/axe.min.js $(BIN)/python -m pytest -m browser tests/browser
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -52,4 +55,10 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 
 $(VENV)/.all: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet -e ".[dev,rivals]" "$(TORCH)"
+	touch $@
+
+# The page is tested in the system's Chromium, with the checks of axe-core where npm can fetch it.
+$(VENV)/.browser: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet playwright
+	-npm install --silent --no-save --prefix $(VENV) axe-core
 	touch $@

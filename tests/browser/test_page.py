@@ -1,0 +1,223 @@
+"""Consultations on the web page in Chromium: by keyboard, on a phone, printed, and for everyone."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+
+import adacos
+from adacos.steps import Acquire
+from tests.browser.conftest import AXE, playwright, served
+
+pytestmark = pytest.mark.browser
+expect = playwright.expect
+
+ROW = {
+    "Pregnancies": 3.0,
+    "Glucose": 150.0,
+    "BloodPressure": 74.0,
+    "SkinThickness": 31.0,
+    "Insulin": 200.0,
+    "BMI": 33.0,
+    "DiabetesPedigreeFunction": 0.6,
+    "Age": 52.0,
+}
+
+
+@pytest.fixture(scope="module")
+def service(models, tmp_path_factory):
+    """Address and case log of a service."""
+    log = tmp_path_factory.mktemp("log") / "cases.db"
+    with served(models["costs"], "--case-log", f"sqlite:///{log}") as url:
+        yield url, log
+
+
+def start(page, known: dict[str, str] | None = None) -> None:
+    page.locator("#start-form").wait_for()
+    for label, value in (known or {}).items():
+        page.locator("#known").get_by_label(label).fill(value)
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.locator("#consultation").wait_for()
+
+
+def answer(page) -> str:
+    """Answer the question with the keyboard; the covariate."""
+    name = page.evaluate("document.activeElement.dataset.name")
+    page.keyboard.type(f"{ROW[name]:g}")
+    with page.expect_response("**/v1/step"):
+        page.keyboard.press("Enter")
+    expect(page.locator("button:disabled")).to_have_count(0)
+    return name
+
+
+def finish(page) -> list[str]:
+    asked = []
+    while page.locator("#question").is_visible():
+        asked.append(answer(page))
+    return asked
+
+
+@pytest.mark.parametrize("width", ["desktop", "phone"])
+def test_a_consultation_with_undo_and_skip(service, models, open_page, width):
+    page = open_page(service[0], width)
+    start(page, {"Pregnancies": "3"})
+    consultation = adacos.load(models["costs"]).consultation({"Pregnancies": 3.0})
+    title = page.locator("#question-title")
+    first = title.inner_text()
+    assert first == f"Age – costs {consultation.next().cost:.2f}"
+
+    assert answer(page) == "Age"
+    second = title.inner_text()
+    assert second != first
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("button:disabled")).to_have_count(0)
+    assert title.inner_text() == first
+    assert answer(page) == "Age"
+    assert title.inner_text() == second
+    consultation.observe(Age=52.0)
+
+    skipped = consultation.next().covariates[0]
+    with page.expect_response("**/v1/step"):
+        page.get_by_role("button", name="Not available").click()
+    expect(page.locator("button:disabled")).to_have_count(0)
+    consultation.unavailable(skipped)
+
+    asked = finish(page)
+    while isinstance(step := consultation.next(), Acquire):
+        consultation.observe({name: ROW[name] for name in step.covariates})
+    assert list(consultation.values)[2:] == asked
+    verdict = "Positive" if step.label == 1 else "Negative"
+    assert page.locator("#decision-title").inner_text() == f"{verdict} (class {step.label})"
+    facts = page.locator("#decision-facts").inner_text()
+    assert f"{100 * step.probability:.1f}\u00a0%" in facts
+    assert f"{step.cost:.2f}" in facts
+    assert f"{step.expected_cost:.2f}" in facts
+    assert page.locator("#paid").inner_text() == f"{step.cost:.2f}"
+    assert "not available" in page.locator("#events").inner_text()
+    assert page.evaluate("document.activeElement.id") == "decision-title"
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+
+
+def test_the_next_question_is_announced(service, open_page):
+    page = open_page(service[0])
+    start(page)
+    assert page.locator("[aria-live=polite]").inner_text().startswith("Next question: Age, cost")
+    finish(page)
+    assert page.locator("[aria-live=polite]").inner_text().startswith("Decision: ")
+
+
+def test_undo_goes_back_to_what_was_known(service, open_page):
+    page = open_page(service[0])
+    start(page, {"Pregnancies": "3"})
+    page.get_by_role("button", name="Undo").click()
+    assert page.get_by_label("Pregnancies").input_value() == "3"
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.locator("#question").wait_for()
+
+
+def test_wrong_and_odd_values(service, open_page):
+    page = open_page(service[0])
+    start(page)
+    page.get_by_role("button", name="Record", exact=True).click()
+    field = page.locator("#answers input")
+    assert "Enter a value" in page.locator("#answers .field-problem").inner_text()
+    field.fill("old")
+    field.press("Enter")
+    assert page.locator("#answers .field-problem").inner_text() == "Enter a number."
+    assert field.get_attribute("aria-invalid") == "true"
+    field.fill("240")
+    field.press("Enter")
+    page.locator("#warnings").wait_for()
+    assert "24 would lie inside" in page.locator("#warnings").inner_text()
+    assert "24 would lie inside" in page.locator("[aria-live=polite]").inner_text()
+
+
+def test_another_value_instead(service, open_page):
+    page = open_page(service[0])
+    start(page)
+    page.get_by_text("I have another value instead").click()
+    page.get_by_label("Covariate").select_option("Glucose")
+    page.get_by_label("Value of Glucose (mg/dl)").fill("150")
+    page.get_by_role("button", name="Record it").click()
+    page.locator("#events").wait_for()
+    assert "17.61" in page.locator("#events").inner_text()
+
+
+def test_a_case_is_recorded(service, open_page):
+    url, log = service
+    page = open_page(url)
+    start(page)
+    finish(page)
+    page.get_by_role("button", name="Record case").click()
+    page.locator("#recorded").wait_for()
+    case = page.locator("#recorded").inner_text().split()[-1].rstrip(".")
+    with sqlite3.connect(log) as connection:
+        (row,) = connection.execute("select consultation from adacos_cases where id = ?", [case])
+    assert json.loads(row[0])["acquired"]["Age"] == ROW["Age"]
+    assert page.locator("#record").is_hidden()
+
+
+def test_the_printed_summary(service, open_page):
+    page = open_page(service[0])
+    start(page)
+    finish(page)
+    page.emulate_media(media="print")
+    for gone in ("#print", "#undo", "#question"):
+        assert page.locator(gone).is_hidden()
+    for kept in ("#decision", "#events", "#notice", "#printed"):
+        assert page.locator(kept).is_visible()
+    assert "Research use" in page.locator("#printed").inner_text()
+
+
+def test_the_certificate_is_shown(models, open_page):
+    with served(models["recall"]) as url:
+        page = open_page(url)
+        start(page)
+        finish(page)
+        text = page.locator("#certificate").inner_text()
+        assert text == str(adacos.load(models["recall"]).certificate_)
+        page.get_by_role("button", name="New consultation").click()
+        start(page, {"Age (years)": "52"})
+        finish(page)
+        assert "does not extend" in page.locator("#certificate").inner_text()
+
+
+def test_the_key_is_asked_for(models, open_page):
+    with served(models["costs"], "--api-key", "secret") as url:
+        page = open_page(url)
+        field = page.get_by_label("This service asks for a key")
+        for key in ("wrong", "secret"):
+            field.fill(key)
+            with page.expect_response("**/v1/model"):
+                field.press("Enter")
+        page.locator("#start-form").wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", ["desktop", "phone"])
+def test_no_serious_violation_of_accessibility(service, open_page, width, scheme):
+    if not AXE.is_file():
+        pytest.skip(f"there is no {AXE}: npm install axe-core, or name it in ADACOS_AXE")
+    page = open_page(service[0], width, color_scheme=scheme)
+    page.locator("#start-form").wait_for()
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+
+    def check() -> None:
+        found = page.evaluate("axe.run().then((result) => result.violations)")
+        grave = [item for item in found if item["impact"] in ("serious", "critical")]
+        assert [(item["id"], item["nodes"][0]["html"]) for item in grave] == []
+
+    check()
+    start(page, {"Pregnancies": "3"})
+    page.get_by_text("I have another value instead").click()
+    check()
+    page.locator("#answers input").fill("240")
+    page.locator("#answers input").press("Enter")
+    page.locator("#warnings").wait_for()
+    check()
+    page.get_by_role("button", name="Undo").click()
+    page.locator("#answers input").focus()
+    finish(page)
+    check()
