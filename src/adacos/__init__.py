@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOME = {
     "AdaCOSClassifier": "adacos.policies",
     "COSClassifier": "adacos.policies",
+    "Consultation": "adacos.consultation",
     "Costs": "adacos.costs",
     "FullModelClassifier": "adacos.policies",
     "GaussianImputer": "adacos.preprocessing",
@@ -31,6 +32,7 @@ _HOME = {
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
+    from adacos.consultation import Consultation as Consultation
     from adacos.costs import Costs as Costs
     from adacos.datasets import load_heart as load_heart
     from adacos.datasets import load_physionet2012 as load_physionet2012
