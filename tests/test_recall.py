@@ -182,7 +182,23 @@ def test_the_sequence_stops_at_the_first_failure(misses):
         assert certificate.threshold == expit(threshold)
         assert certificate.misses == misses[passing - 1]
         assert certificate.bound >= 0.95
-    assert len(tried) == min(passing + 1, len(misses))
+    # Those in order up to the failure, and once more the one that is certified.
+    assert tried == [*range(min(passing + 1, len(misses))), *([passing - 1] if passing else [])]
+
+
+def test_a_bound_on_the_misses_saves_counting_them():
+    misses, tried = [0, 1, 2, 3, 20, 1], []
+
+    def misses_at(threshold):
+        tried.append(threshold)
+        return misses[int(threshold)]
+
+    certificate, threshold = certify(
+        misses_at, range(6), 200, 0.95, 0.9, at_most=lambda t: 2 * misses[int(t)]
+    )
+    assert threshold == 3
+    assert certificate.misses == 3
+    assert tried == [3, 4, 3]
 
 
 def test_the_bound_does_not_depend_on_the_misses_seen():

@@ -121,36 +121,38 @@ def certify(
     n_positives: int,
     recall: float,
     confidence: float,
+    at_most: Callable[[float], int] | None = None,
 ) -> tuple[RecallCertificate, float]:
     """Certificate for the boldest threshold before the first that fails its test, and that one.
 
     `misses_at(threshold)` counts the held-out positives that the policy with this threshold
-    answers negative. Neither it nor the thresholds may have been chosen on these rows. The bound
-    is that of the most misses allowed rather than of those observed: it does not depend on the
-    labels, so that it holds with the same confidence as the recall asked for.
+    answers negative; `at_most` may give a bound on it that is quicker to come by. Neither they nor
+    the thresholds may have been chosen on these rows. The certified bound is that of the most
+    misses allowed rather than of those observed: it does not depend on the labels, so that it
+    holds with the same confidence as the recall asked for.
     """
     allowed = allowed_misses(n_positives, recall, confidence)
     if allowed < 0:
         raise not_certifiable(recall, confidence, n_positives, misses=0)
     passed = None
-    for threshold in thresholds:
-        misses = misses_at(float(threshold))
-        if misses > allowed:
-            break
-        passed = float(threshold), misses
+    for threshold in map(float, thresholds):
+        if at_most is None or at_most(threshold) > allowed:
+            misses = misses_at(threshold)
+            if misses > allowed:
+                break
+        passed = threshold
     if passed is None:
         raise not_certifiable(recall, confidence, n_positives, misses)
-    threshold, misses = passed
     certificate = RecallCertificate(
         recall=recall,
         bound=float(lower_bound(n_positives - allowed, n_positives, confidence)),
         confidence=confidence,
         n_positives=n_positives,
-        misses=misses,
-        threshold=float(expit(threshold)),
+        misses=misses_at(passed),
+        threshold=float(expit(passed)),
         method="exact binomial tests on held-out positives, from cautious to bold threshold",
     )
-    return certificate, threshold
+    return certificate, passed
 
 
 def always_positive(recall: float, confidence: float, n_positives: int) -> RecallCertificate:

@@ -237,21 +237,30 @@ class SequencePolicy(BasePolicy):
         least = self.model_.log_odds_by_set(held_out)[:, self._may_stop_at()].min(axis=1)
         trial = copy.copy(self)
         trial.always_positive_ = False
-        counts = []
+
+        def in_danger(threshold: float) -> Bools:
+            return np.asarray(least < threshold + 1e-6)
 
         def misses_at(threshold: float) -> int:
-            in_danger = held_out[least < threshold + 1e-6]
-            counts.append(int(np.sum(~trial._use_threshold(threshold)._says_positive(in_danger))))
-            return counts[-1]
+            rows = held_out[in_danger(threshold)]
+            return int(np.sum(~trial._use_threshold(threshold)._says_positive(rows)))
 
         def tells_apart(threshold: float) -> bool:
             every = -(-len(encoded) // _ROWS_LOOKED_AT)
             return not trial._use_threshold(threshold)._says_positive(encoded[::every]).all()
 
-        certificate, threshold = certify(misses_at, thresholds, len(held_out), recall, confidence)
+        certificate, threshold = certify(
+            misses_at,
+            thresholds,
+            len(held_out),
+            recall,
+            confidence,
+            at_most=lambda threshold: int(np.sum(in_danger(threshold))),
+        )
         if not tells_apart(threshold):
             if tells_apart(self._estimate_threshold(recall)):
-                raise not_certifiable(recall, confidence, len(held_out), counts[-1])
+                failed = thresholds[thresholds > threshold][0]
+                raise not_certifiable(recall, confidence, len(held_out), misses_at(failed))
             note = "; at these costs every calibration row is answered positive"
             certificate = replace(certificate, method=certificate.method + note)
         return certificate, threshold
