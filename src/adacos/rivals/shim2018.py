@@ -1,0 +1,307 @@
+"""Shim2018 (Shim, Hwang, Yang 2018): a classifier and an acquisition policy learned jointly.
+
+The state is the set of acquired (value, index) pairs. An order-invariant encoder reads it; on its
+code stand a classifier p(y | set) and a dueling Q-head with one action per covariate and one for
+stopping. Both are learned together by n-step double Q-learning and cross-entropy.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.costs import Costs, CostTable
+from adacos.exceptions import InvalidInputError, MissingExtraError
+from adacos.kernels.bayes_risk import label_of
+from adacos.kernels.strengths import stratified_folds
+from adacos.policy import AcquisitionResult, BasePolicy, finish, free_of_charge
+from adacos.validation import choice, integer, real
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+REWARDS = ("auto", "money", "log_likelihood")
+DEVICES = ("auto", "cpu", "cuda")
+# The paper takes 11 values from 0 to 0.1; equal ratios reach the small ones that prices need.
+LAMBDAS = (0.0, *np.geomspace(1e-4, 0.1, 10).tolist())
+
+# The validation cost is looked at every so many updates, as the mean of the last few looks.
+_UPDATES_PER_CHECK = 50
+_CHECKS_PER_MEAN = 8
+_ROWS_AT_ONCE = 4096
+
+
+class Shim2018Classifier(BasePolicy):
+    """Joint classifier and Q-learning policy over sets of acquired covariates (torch).
+
+    The label is the Bayes decision under the misclassification matrix on the predicted
+    probability. Acquired and unavailable covariates are masked out of the actions. A part of the
+    training rows is held out: the updates at which to stop, and the reward and λ among the
+    candidates, are those of least total cost on it. All candidates are trained side by side.
+
+    Where it departs from the original, it does so in favour of the method: stopping is offered
+    before the first acquisition; the reward of stopping is learned in every visited state, since
+    it is known there; λ is spaced in equal ratios; the running mean of the weights serves as
+    target network and as the network kept; and a reward in money is among the candidates.
+
+    Parameters
+    ----------
+    costs : covariate and misclassification costs; None makes every covariate free and both
+        errors cost 1.
+    reward : "log_likelihood" pays -λ c_i for acquiring i and log p(y | set) at the stop, as in the
+        original; "money" pays minus the costs themselves: -c_i, and minus the Bayes risk at the
+        stop; "auto" takes log-likelihood only where it is clearly cheaper on the held-out rows.
+    lambdas : values of λ to choose from; None for 0 and ten values in equal ratios up to 0.1.
+    n_updates : most updates of the joint training.
+    n_pretraining : updates of the classifier on randomly masked rows before it.
+    n_environments : rows acted on in parallel by each candidate.
+    n_steps : length of the returns.
+    learning_rate : of Adam; falls to a tenth in the course of training.
+    validation_fraction : share of the rows held out.
+    patience : checks (every 50 updates) without a lower validation cost before training stops.
+    device : "cpu", "cuda", or "auto" for a GPU if there is one.
+    verbose : whether to show a progress bar.
+    random_state : seed of everything random; on a CPU it makes fits repeatable.
+
+    Attributes
+    ----------
+    weights_ : the network, arrays by layer.
+    reward_, lambda_ : the candidate chosen; λ is 1 for the reward in money.
+    candidates_ : pairs (reward, λ) that were trained.
+    validation_cost_ : mean total cost on the held-out rows, (checks, candidates).
+    n_updates_ : update at which the network was kept.
+    centre_, scale_ : of each encoded column.
+    """
+
+    def __init__(
+        self,
+        costs: Costs | None = None,
+        *,
+        reward: str = "money",
+        lambdas: Sequence[float] | None = None,
+        n_updates: int = 1000,
+        n_pretraining: int = 300,
+        n_environments: int = 64,
+        n_steps: int = 4,
+        learning_rate: float = 1e-3,
+        validation_fraction: float = 0.2,
+        patience: int = 10,
+        device: str = "auto",
+        verbose: bool = False,
+        random_state: int = 0,
+    ) -> None:
+        self.costs = costs
+        self.reward = reward
+        self.lambdas = lambdas
+        self.n_updates = n_updates
+        self.n_pretraining = n_pretraining
+        self.n_environments = n_environments
+        self.n_steps = n_steps
+        self.learning_rate = learning_rate
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.device = device
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train every candidate on a part of the rows and keep the cheapest on the others."""
+        network, learning = _modules()
+        choice("reward", self.reward, REWARDS)
+        lambdas = _checked_lambdas(self.lambdas)
+        integer("n_updates", self.n_updates, at_least=1)
+        integer("n_pretraining", self.n_pretraining, at_least=0)
+        integer("n_environments", self.n_environments, at_least=1)
+        integer("n_steps", self.n_steps, at_least=1)
+        real("learning_rate", self.learning_rate, above=0)
+        share = real("validation_fraction", self.validation_fraction, above=0, below=1)
+        integer("patience", self.patience, at_least=1)
+        integer("random_state", self.random_state, at_least=0)
+        device = _device(network.torch, self.device)
+        training = self._begin_fit(X, y)
+        self.centre_, self.scale_ = _moments(training.encoded)
+        self.candidates_ = _candidates(self.reward, lambdas, training.costs)
+        n_folds = max(round(1 / share), 2)
+        fold = stratified_folds(training.encoded, training.y, n_folds, self.random_state)
+        learned, held_out = np.flatnonzero(fold > 0), np.flatnonzero(fold == 0)
+        trainer = learning.Trainer(
+            self._rows(network, training.encoded[learned], "float32", device),
+            training.y[learned],
+            learning.Rewards(self.candidates_, training.costs, training.y.mean(), device),
+            n_environments=self.n_environments,
+            n_steps=self.n_steps,
+            learning_rate=self.learning_rate,
+            n_updates=self.n_updates,
+            seed=self.random_state,
+        )
+        rows = self._rows(network, training.encoded[held_out], "float32", device)
+        best = _Best()
+        for number in self._progress():
+            if number < 0:
+                trainer.pretrain()
+                continue
+            trainer.update(number)
+            if (number + 1) % _UPDATES_PER_CHECK == 0 or number + 1 == self.n_updates:
+                log_odds, order = (t.cpu().numpy() for t in network.walk(trainer.averaged, rows))
+                total = _total_costs(log_odds, order, training.y[held_out], training.costs)
+                best.look(number + 1, total, trainer.averaged)
+                if best.checks_since >= self.patience:
+                    break
+        chosen = _choose(best.total, self.candidates_)
+        self.reward_, self.lambda_ = self.candidates_[chosen]
+        self.validation_cost_ = np.array(best.history)
+        self.n_updates_ = int(best.number[chosen])
+        self.weights_ = {name: array[[chosen]] for name, array in best.weights.items()}
+        return self
+
+    def _progress(self) -> Iterable[int]:
+        """Numbers of the updates, negative in pretraining, with a progress bar if verbose."""
+        updates = range(-self.n_pretraining, self.n_updates)
+        if not self.verbose:
+            return updates
+        from rich.progress import track
+
+        return track(updates, "Shim2018")
+
+    def _rows(self, network: Any, encoded: Floats, dtype: str, device: Any) -> Any:
+        """Encoded rows as the network reads them, standardised, 0 for what is unknown."""
+        torch = network.torch
+        source = self.encoder_.source
+        first = np.searchsorted(source, np.arange(len(self.encoder_.names)))
+        known = ~np.isnan(encoded)
+        values = np.where(known, (encoded - self.centre_) / self.scale_, 0.0)
+        return network.Rows(
+            torch.tensor(values, dtype=getattr(torch, dtype), device=device),
+            torch.tensor(known[:, first], device=device),
+            torch.tensor(source, device=device),
+        )
+
+    def _acquire(self, encoded: Floats) -> AcquisitionResult:
+        return self._acquire_given(encoded, np.zeros(len(self.encoder_.names), dtype=np.bool_))
+
+    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
+        """The known covariates are acquired when the walk begins."""
+        network, _ = _modules()
+        torch = network.torch
+        device = _device(torch, self.device)
+        # In double precision a row is answered alike in whatever company it comes.
+        weights = {
+            name: torch.tensor(array, dtype=torch.float64, device=device)
+            for name, array in self.weights_.items()
+        }
+        log_odds = np.empty(len(encoded))
+        order = np.empty((len(encoded), len(self.encoder_.names)), dtype=np.intp)
+        for first in range(0, len(encoded), _ROWS_AT_ONCE):
+            part = slice(first, first + _ROWS_AT_ONCE)
+            rows = self._rows(network, encoded[part], "float64", device)
+            stopped = network.walk(weights, rows, torch.tensor(known, device=device))
+            log_odds[part], order[part] = (tensor[0].cpu().numpy() for tensor in stopped)
+        acquired = _mask_of(order)
+        label = label_of(log_odds, self.cost_table_.matrix)
+        result = finish(log_odds, label, acquired, order, acquired.sum(axis=1), self.cost_table_)
+        return free_of_charge(result, known, self.cost_table_)
+
+
+class _Best:
+    """Weights and held-out total costs of each candidate where the latter are least on average.
+
+    They are averaged over the last few checks: a single one says more about luck.
+    """
+
+    def __init__(self) -> None:
+        self.history: list[Floats] = []
+        self.checks_since = 0
+        self._recent: deque[Floats] = deque(maxlen=_CHECKS_PER_MEAN)
+
+    def look(self, number: int, total: Floats, weights: dict[str, Any]) -> None:
+        """Compare the total costs (candidates, rows) after an update with the best so far."""
+        self.history.append(total.mean(axis=1))
+        self._recent.append(total)
+        mean = np.mean(self._recent, axis=0)
+        current = {name: tensor.cpu().numpy() for name, tensor in weights.items()}
+        if len(self.history) <= _CHECKS_PER_MEAN:
+            # A mean over fewer checks is no match for the later ones.
+            self.total, self.number = mean, np.full(len(total), number)
+            self.weights = {name: array.copy() for name, array in current.items()}
+            return
+        better = mean.mean(axis=1) < self.total.mean(axis=1)
+        self.total[better], self.number[better] = mean[better], number
+        for name, array in current.items():
+            self.weights[name][better] = array[better]
+        self.checks_since = 0 if better.any() else self.checks_since + 1
+
+
+def _modules() -> tuple[Any, Any]:
+    """The two modules that need torch."""
+    try:
+        from adacos.rivals import shim2018_learning, shim2018_network
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingExtraError("torch", "rivals") from error
+    return shim2018_network, shim2018_learning
+
+
+def _device(torch: Any, name: str) -> Any:
+    choice("device", name, DEVICES)
+    there = torch.cuda.is_available()
+    if name == "cuda" and not there:
+        raise InvalidInputError(
+            "device", "'cuda' needs a GPU that torch can use", name, "Use 'auto' or 'cpu'."
+        )
+    return torch.device("cuda" if there and name != "cpu" else "cpu")
+
+
+def _checked_lambdas(lambdas: Any) -> list[float]:
+    if lambdas is None:
+        return list(LAMBDAS)
+    if isinstance(lambdas, str) or not np.iterable(lambdas) or len(list(lambdas)) == 0:
+        raise InvalidInputError(
+            "lambdas", "must be a sequence of numbers", lambdas, "For example lambdas=(0, 0.01)."
+        )
+    return [real(f"lambdas[{i}]", value, at_least=0) for i, value in enumerate(lambdas)]
+
+
+def _candidates(reward: str, lambdas: list[float], costs: CostTable) -> list[tuple[str, float]]:
+    """Pairs (reward, λ) to train; when nothing costs anything one λ is as good as another."""
+    if not costs.covariates.any():
+        lambdas = lambdas[:1]
+    money = [("money", 1.0)] if reward != "log_likelihood" else []
+    original = [("log_likelihood", value) for value in lambdas] if reward != "money" else []
+    return money + original
+
+
+def _choose(total: Floats, candidates: list[tuple[str, float]]) -> int:
+    """Candidate of least mean total cost (candidates, rows).
+
+    Log-likelihood must be cheaper than money by more than the standard error of the difference:
+    the least of many noisy means flatters itself.
+    """
+    cheapest = int(total.mean(axis=1).argmin())
+    if candidates[0][0] == "money" and cheapest > 0:
+        saved = total[0] - total[cheapest]
+        if saved.mean() <= saved.std() / np.sqrt(len(saved)):
+            return 0
+    return cheapest
+
+
+def _moments(encoded: Floats) -> tuple[Floats, Floats]:
+    """Mean and standard deviation (1 if there is none) of the known values of each column."""
+    deviation = np.nanstd(encoded, axis=0)
+    return np.nanmean(encoded, axis=0), np.where(deviation > 0, deviation, 1.0)
+
+
+def _mask_of(order: NDArray[np.intp]) -> Bools:
+    """Acquired covariates from orders of acquisition that are filled with -1."""
+    covariates = np.arange(order.shape[-1])
+    return np.asarray((order[..., None] == covariates).any(axis=-2))
+
+
+def _total_costs(log_odds: Floats, order: Any, y: Floats, costs: CostTable) -> Floats:
+    """Covariate cost paid plus misclassification cost of the Bayes label, for each row."""
+    label = label_of(log_odds, costs.matrix)
+    return np.asarray(costs.of(_mask_of(order)) + costs.matrix[y.astype(np.intp), label])
