@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegressionCV
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -148,8 +148,11 @@ def _as_method(model: Any) -> Any:
 
 
 def _ridge() -> Any:
-    search = LogisticRegressionCV(
-        Cs=np.logspace(-4, 4, 17), cv=10, scoring="neg_log_loss", max_iter=1000
+    search = GridSearchCV(
+        LogisticRegression(solver="newton-cholesky"),
+        {"C": np.logspace(-4, 4, 17)},
+        scoring="neg_log_loss",
+        cv=StratifiedKFold(10, shuffle=True, random_state=0),
     )
     return make_pipeline(StandardScaler(), search)
 
