@@ -54,9 +54,9 @@ h3 { font-size: 1.08rem; margin: 1.8rem 0 0.4rem; }
 nav { font-size: 0.92rem; margin: 0.8rem 0 0; display: flex; flex-wrap: wrap; gap: 0.3rem 1.1rem; }
 a { color: #00558c; }
 .scroll { overflow-x: auto; margin: 0.8rem 0 1.4rem; }
-table { border-collapse: collapse; font-size: 0.88rem; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; font-size: 0.86rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; caption-side: top; color: #4a4a4a; padding-bottom: 0.35rem; }
-th, td { padding: 0.28rem 0.7rem; border-bottom: 1px solid #e2e2e2; text-align: right;
+th, td { padding: 0.28rem 0.5rem; border-bottom: 1px solid #e2e2e2; text-align: right;
   vertical-align: top; }
 th:first-child, td:first-child { text-align: left; }
 .words th, .words td { text-align: left; }
