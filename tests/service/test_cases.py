@@ -101,6 +101,8 @@ def test_summary_is_that_of_the_rows(pima, logged):
         false_discovery_rate(closed, y)
     )
     assert found["certified_recall"] is None
+    assert each.mean() + half < closed.expected_cost.mean()
+    assert found["total_cost"]["promise"] == "kept"
 
 
 def test_a_broken_promise_shows(mixed, tmp_path):
@@ -121,7 +123,7 @@ def test_a_broken_promise_shows(mixed, tmp_path):
     assert certified["cases"] == 20
     assert certified["promised"] == policy.certificate_.bound
     assert certified["high"] == pytest.approx(float(interval(0, 20, 0.95)[1]))
-    assert certified["kept"] is False
+    assert certified["promise"] == "broken"
 
 
 def test_cases_of_other_models_are_kept_apart(pima, mixed, logged, tmp_path):

@@ -273,14 +273,14 @@ class CaseAnswer(BaseModel):
 class IntervalAnswer(BaseModel):
     """An observed value between bounds, beside what was promised.
 
-    `kept` is False where the bounds exclude what was promised, None if there is nothing to compare.
+    The promise is kept or broken where the bounds lie wholly on one side of it.
     """
 
     observed: float | None
     low: float | None
     high: float | None
     promised: float | None
-    kept: bool | None
+    promise: Literal["kept", "broken", "undecided"] | None
     cases: int
 
 

@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
 
@@ -18,6 +17,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.policy import BasePolicy
 from adacos.service.app import create_app
 from adacos.service.case_log import CaseLog
+from adacos.service.guard import LOG
 from adacos.service.metrics import Metrics
 from adacos.service.settings import Settings
 from adacos.validation import integer
@@ -120,11 +120,14 @@ def _supervise(work: Callable[[int], None], workers: int) -> int:
         if process == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
+            code = 0
             try:
                 work(number)
+            except Exception as error:
+                LOG.error("worker failed: %s", type(error).__name__)
+                code = 1
             finally:
-                sys.stderr.flush()
-                os._exit(0)
+                os._exit(code)
         running[process] = number, time.monotonic()
 
     signal.signal(signal.SIGTERM, stop)

@@ -17,6 +17,8 @@ from adacos.service.case_log import Tally
 CONFIDENCE = 0.95
 # Two-sided normal quantile of this confidence.
 _QUANTILE = 1.959963984540054
+# Cases from which on the normal approximation is trusted with a verdict.
+_ENOUGH = 30
 
 
 def summary(policy: BasePolicy, tallies: list[Tally], of_other_models: int) -> dict[str, Any]:
@@ -65,6 +67,11 @@ def _cases(tallies: Iterable[Tally]) -> int:
     return sum(tally.cases for tally in tallies)
 
 
+def _verdict(*, kept: bool, broken: bool) -> str:
+    """What the interval says about a promise."""
+    return "kept" if kept else "broken" if broken else "undecided"
+
+
 def _share(
     tallies: list[Tally],
     among: Callable[[Tally], bool],
@@ -75,19 +82,22 @@ def _share(
     relevant = [tally for tally in tallies if among(tally)]
     total, successes = _cases(relevant), _cases(tally for tally in relevant if counted(tally))
     low, high = (float(bound) for bound in interval(successes, total, CONFIDENCE))
+    promise = None
+    if promised is not None and total:
+        promise = _verdict(kept=low >= promised, broken=high < promised)
     return {
         "observed": successes / total if total else None,
         "low": low,
         "high": high,
         "promised": promised,
-        "kept": None if promised is None or not total else high >= promised,
+        "promise": promise,
         "cases": total,
     }
 
 
 def _total_cost(closed: list[Tally], matrix: list[list[float]]) -> dict[str, Any]:
     n = _cases(closed)
-    empty = {"observed": None, "low": None, "high": None, "promised": None, "kept": None}
+    empty = {"observed": None, "low": None, "high": None, "promised": None, "promise": None}
     if n == 0:
         return {**empty, "cases": 0}
     # Each case costs what it paid plus C[outcome, label].
@@ -101,11 +111,14 @@ def _total_cost(closed: list[Tally], matrix: list[list[float]]) -> dict[str, Any
         return {**empty, "observed": mean, "promised": promised, "cases": 1}
     variance = max(squares - n * mean**2, 0.0) / (n - 1)
     half = _QUANTILE * math.sqrt(variance / n)
+    enough = n >= _ENOUGH
     return {
         "observed": mean,
         "low": mean - half,
         "high": mean + half,
         "promised": promised,
-        "kept": mean - half <= promised,
+        "promise": _verdict(
+            kept=enough and mean + half <= promised, broken=enough and mean - half > promised
+        ),
         "cases": n,
     }
