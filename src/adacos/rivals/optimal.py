@@ -1,0 +1,340 @@
+"""The optimal policy (Theorem 1) for discrete covariates, by dynamic programming.
+
+A state is (S, x_S): what was acquired, and its values. With P(y, x_S) known,
+
+    V(S, x_S) = min( min over label of E[C[y, label] | x_S],
+                     min over i not in S of c_i + Σ_v P(x_i = v | x_S) V(S ∪ {i}, x_S ∪ v) ).
+
+States form a table with one axis per covariate: one place per value and a last one for "not
+acquired". W = P(x_S) · V is stored in place of V, which turns the sum over v into a plain sum along
+an axis and needs no division. Sets S are worked off from the largest down, all x_S at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.basis import CATEGORICAL
+from adacos.costs import Costs, CostTable
+from adacos.datasets import DiscreteProblem
+from adacos.exceptions import InvalidInputError
+from adacos.policy import AcquisitionResult, BasePolicy
+from adacos.rivals.codes import UNKNOWN, fit_codes, integer_codes
+from adacos.rivals.walk import STOP, next_costs, stop_at, walk
+from adacos.validation import choice, integer, real
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+Actions = NDArray[np.int8]
+
+ESTIMATORS = ("counts", "naive_bayes")
+# More distinct values than this are taken for a measurement, not for a discrete covariate.
+MAX_LEVELS = 12
+# Per state: P(y, x_S) for both classes, W, the action, and the log-odds while they are computed.
+_BYTES_PER_STATE = 2 * 8 + 8 + 1 + 8
+# An acquisition must lower the expected cost by more than rounding, relative to the stakes.
+_ROUNDING = 1e-12
+
+
+class Solution(NamedTuple):
+    """Tables over states: P(y, x_S) with y first, W = P(x_S) · V, and the optimal action."""
+
+    marginal: Floats
+    weighted_value: Floats
+    action: Actions
+
+
+@dataclass(frozen=True)
+class OptimalTable:
+    """Optimal action and log-odds of each state; states are numbered row by row.
+
+    Attributes
+    ----------
+    sizes : number of values of each covariate.
+    action : covariate to acquire, or -1 to classify.
+    log_odds : of the second class; the prior's where the state has probability 0.
+    expected_cost : V before anything was acquired.
+    """
+
+    sizes: Ints
+    action: Actions
+    log_odds: Floats
+    expected_cost: float
+
+    def states(self, codes: Ints, acquired: Bools) -> Ints:
+        """Number of the state in which each row is."""
+        digits = np.where(acquired, codes, self.sizes)
+        return np.asarray(np.ravel_multi_index(tuple(digits.T), tuple(self.sizes + 1)))
+
+
+class OptimalPolicyClassifier(BasePolicy):
+    """The policy of least expected total cost for discrete covariates.
+
+    It is exact for its joint distribution: with the true one given as `joint` no policy has a
+    lower expected cost. Estimated from data it is optimal for the estimate. The label is the Bayes
+    decision for the misclassification costs, and panels are charged as acquired.
+
+    A value that is not available (NaN) cannot be acquired. Rows that lack the same covariates get
+    the policy that is optimal for the covariates they have: one more dynamic programme for each
+    pattern of missing values in the table.
+
+    The number of states is Π(1 + levels), 3^p for p binary covariates: about 15 of them fit.
+
+    Parameters
+    ----------
+    costs : covariate and misclassification costs; None makes every covariate free and both
+        errors cost 1.
+    joint : "counts", "naive_bayes", an array P(y, x) of shape (2, levels of the first covariate,
+        …), or a `DiscreteProblem`. With a given distribution the values of X must be the positions
+        along the axes of the array (0, 1, …), and the rows only give names and classes.
+    smoothing : pseudo-rows. Naive Bayes adds this many to each value of a covariate in each class.
+        "counts" adds them to each cell (y, x), on average over cells: they are spread as naive
+        Bayes has it, so that a cell with few rows falls back on naive Bayes. It counts complete
+        rows only.
+    n_codes : None refuses a numeric covariate with more than 12 distinct values; a number cuts it
+        into that many codes of about equal frequency. A number between two levels seen in training
+        counts as the nearer one.
+    max_memory : GiB that the tables may take.
+
+    Attributes
+    ----------
+    expected_cost_ : expected total cost of the policy, when everything is available.
+    joint_ : P(y, x) that was used.
+    table_ : optimal action and log-odds of every state.
+    """
+
+    def __init__(
+        self,
+        costs: Costs | None = None,
+        *,
+        joint: Any = "counts",
+        smoothing: float = 1.0,
+        n_codes: int | None = None,
+        max_memory: float = 4.0,
+    ) -> None:
+        self.costs = costs
+        self.joint = joint
+        self.smoothing = smoothing
+        self.n_codes = n_codes
+        self.max_memory = max_memory
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Estimate or take over the joint distribution, and solve for the optimal policy."""
+        smoothing = real("smoothing", self.smoothing, above=0)
+        if self.n_codes is not None:
+            integer("n_codes", self.n_codes, at_least=2)
+        training = self._begin_fit(X, y)
+        if isinstance(self.joint, str):
+            choice("joint", self.joint, ESTIMATORS)
+            if self.n_codes is None:
+                _refuse_measurements(training.encoded, self.encoder_.source, self.encoder_.names)
+            self.codes_ = fit_codes(training.encoded, self.encoder_, self.n_codes or MAX_LEVELS)
+            _check_memory(self.codes_.sizes, self.max_memory)
+            codes = self.codes_.transform(training.encoded)
+            labels = training.y.astype(np.intp)
+            self.joint_ = naive_bayes(codes, labels, self.codes_.sizes, smoothing)
+            if self.joint == "counts":
+                self.joint_ = smoothed_counts(codes, labels, self.joint_, smoothing)
+        else:
+            self.joint_ = _checked_joint(self.joint, len(self.encoder_.names))
+            _check_memory(np.array(self.joint_.shape[1:]), self.max_memory)
+            self.codes_ = integer_codes(self.encoder_, self.joint_.shape[1:])
+            self._refuse_other_values(training.encoded)
+        self.table_ = tabulate(self.joint_, training.costs)
+        self.expected_cost_ = self.table_.expected_cost
+        return self
+
+    def _refuse_other_values(self, encoded: Floats) -> None:
+        """The values of X must be places along the axes of the given distribution."""
+        for covariate, size in enumerate(self.codes_.sizes):
+            own = encoded[:, self.encoder_.source == covariate]
+            if self.encoder_.kinds[covariate] == CATEGORICAL:
+                fits = own.shape[1] == size
+            else:
+                fits = bool(np.isin(own[~np.isnan(own)], np.arange(size)).all())
+            if not fits:
+                raise InvalidInputError(
+                    f"column {self.encoder_.names[covariate]!r}",
+                    f"joint has {size} values for it, so its values must be 0, …, {size - 1}",
+                    np.unique(own[~np.isnan(own)])[:10].tolist(),
+                    "Code the column by position, or give joint with the axes of X.",
+                )
+
+    def _acquire(self, encoded: Floats) -> AcquisitionResult:
+        codes = self.codes_.transform(encoded)
+        available = codes != UNKNOWN
+        log_odds = np.empty(len(codes))
+        acquired = np.zeros(codes.shape, dtype=np.bool_)
+        order = np.full(codes.shape, -1, dtype=np.intp)
+        patterns, pattern = np.unique(available, axis=0, return_inverse=True)
+        for number, usable in enumerate(patterns):
+            rows = np.flatnonzero(pattern.ravel() == number)
+            columns = np.flatnonzero(usable)
+            table = self.table_ if usable.all() else self._without(~usable)
+            log_odds[rows], seen, listed = _follow(table, codes[np.ix_(rows, columns)])
+            acquired[np.ix_(rows, columns)] = seen
+            order[rows, : len(columns)] = np.where(listed >= 0, np.append(columns, -1)[listed], -1)
+        return stop_at(log_odds, acquired, order, self.cost_table_)
+
+    def _without(self, unavailable: Bools) -> OptimalTable:
+        """The optimal policy over the other covariates."""
+        joint = self.joint_.sum(axis=tuple(1 + np.flatnonzero(unavailable)))
+        costs = self.cost_table_
+        return tabulate(
+            joint,
+            CostTable(
+                tuple(np.array(costs.names)[~unavailable]),
+                costs.covariates[~unavailable],
+                costs.panel[~unavailable],
+                costs.shared,
+                costs.matrix,
+            ),
+        )
+
+
+def _follow(table: OptimalTable, codes: Ints) -> tuple[Floats, Bools, Ints]:
+    """Log-odds at the stop, acquired covariates and their order, for rows of codes."""
+    acquired, order = walk(
+        np.zeros(codes.shape, dtype=np.bool_),
+        lambda rows, seen: table.action[table.states(codes[rows], seen)].astype(np.intp),
+    )
+    return table.log_odds[table.states(codes, acquired)], acquired, order
+
+
+def solve(joint: Floats, costs: CostTable) -> Solution:
+    """Optimal value and action of every state for P(y, x)."""
+    sizes = joint.shape[1:]
+    marginal = marginals(joint)
+    value = np.minimum(*(np.tensordot(costs.matrix[:, k], marginal, axes=1) for k in (0, 1)))
+    action = np.full(value.shape, STOP, dtype=np.int8)
+    tolerance = _ROUNDING * np.ptp(costs.matrix)
+    everything = range(len(sizes))
+    for n_acquired in reversed(everything):
+        for subset in combinations(everything, n_acquired):
+            mask = np.isin(everything, subset)
+            cost = next_costs(costs, mask)
+            # Where S is acquired and nothing else, as an index of the tables.
+            place = [slice(n) if inside else n for n, inside in zip(sizes, mask, strict=True)]
+            here = tuple(place)
+            mass = marginal[(slice(None), *here)].sum(axis=0)
+            best, chosen = value[here], action[here]
+            for i in np.flatnonzero(~mask):
+                after = (*place[:i], slice(sizes[i]), *place[i + 1 :])
+                axis = int(mask[:i].sum())
+                future = cost[i] * mass + value[after].sum(axis=axis)
+                better = future < best - tolerance * mass
+                best = np.where(better, future, best)
+                chosen = np.where(better, np.int8(i), chosen)
+            value[here], action[here] = best, chosen
+    return Solution(marginal, value, action)
+
+
+def marginals(joint: Floats) -> Floats:
+    """P(y, x_S) of every state: each axis is given one more place for its sum."""
+    sizes = joint.shape[1:]
+    table = np.empty((2, *(n + 1 for n in sizes)))
+    inside = [slice(None), *(slice(n) for n in sizes)]
+    table[tuple(inside)] = joint
+    for axis, n in enumerate(sizes, start=1):
+        total = [*[slice(None)] * axis, n, *inside[axis + 1 :]]
+        table[tuple(total)] = table[tuple(inside)].sum(axis=axis)
+        inside[axis] = slice(None)
+    return table
+
+
+def tabulate(joint: Floats, costs: CostTable) -> OptimalTable:
+    """The optimal policy as a table for looking up."""
+    marginal, value, action = solve(joint, costs)
+    expected_cost = float(value.flat[-1])
+    del value
+    with np.errstate(divide="ignore", invalid="ignore"):
+        np.log(marginal, out=marginal)
+        log_odds = (marginal[1] - marginal[0]).ravel()
+    log_odds[np.isnan(log_odds)] = log_odds[-1]
+    return OptimalTable(
+        np.array(joint.shape[1:], dtype=np.intp), action.ravel(), log_odds, expected_cost
+    )
+
+
+def naive_bayes(codes: Ints, labels: Ints, sizes: Ints, smoothing: float) -> Floats:
+    """P(y, x) with covariates independent in each class, from the known values of each."""
+    joint: Floats = np.bincount(labels, minlength=2) / len(labels)
+    for covariate, size in enumerate(sizes):
+        known = codes[:, covariate] != UNKNOWN
+        cell = labels[known] * size + codes[known, covariate]
+        counts = np.bincount(cell, minlength=2 * size).reshape(2, size) + smoothing
+        share = counts / counts.sum(axis=1, keepdims=True)
+        joint = joint[..., None] * share.reshape(2, *[1] * covariate, size)
+    return joint
+
+
+def smoothed_counts(codes: Ints, labels: Ints, prior: Floats, smoothing: float) -> Floats:
+    """P(y, x) from complete rows and `smoothing` pseudo-rows per cell, spread as in `prior`."""
+    complete = (codes != UNKNOWN).all(axis=1)
+    cells = np.ravel_multi_index((labels[complete], *codes[complete].T), prior.shape)
+    counts = np.bincount(cells, minlength=prior.size).reshape(prior.shape)
+    joint: Floats = counts + smoothing * prior.size * prior
+    return np.asarray(joint / joint.sum())
+
+
+def _refuse_measurements(encoded: Floats, source: Ints, names: tuple[str, ...]) -> None:
+    for column, covariate in enumerate(source):
+        values = encoded[:, column]
+        distinct = len(np.unique(values[~np.isnan(values)]))
+        if distinct > MAX_LEVELS:
+            raise InvalidInputError(
+                f"column {names[covariate]!r}",
+                f"a discrete covariate has at most {MAX_LEVELS} distinct values",
+                f"{distinct} distinct values",
+                "Bin it, or pass n_codes=3, say, to have every such column cut into 3 codes.",
+            )
+
+
+def _check_memory(sizes: Ints, max_memory: float) -> None:
+    limit = real("max_memory", max_memory, above=0)
+    n_states = float(np.prod(sizes + 1.0))
+    needed = n_states * _BYTES_PER_STATE / 2**30
+    if needed > limit:
+        raise InvalidInputError(
+            "X",
+            f"the tables of all states (sets with values) must fit into {limit:g} GiB",
+            f"{len(sizes)} covariates with {n_states:.2g} states, which take {needed:.2g} GiB",
+            "Drop covariates, use fewer values per covariate, or raise max_memory.",
+        )
+
+
+def _checked_joint(joint: Any, n_covariates: int) -> Floats:
+    table = joint.joint if isinstance(joint, DiscreteProblem) else joint
+    try:
+        table = np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError):
+        table = np.empty(0)
+    if table.ndim != n_covariates + 1 or table.shape[0] != 2:
+        raise InvalidInputError(
+            "joint",
+            f"must be one of {ESTIMATORS}, a DiscreteProblem or an array P(y, x) with 2 classes "
+            f"and one axis for each of {n_covariates} covariates",
+            f"shape {table.shape}",
+            "Put the class first, then the covariates in the order of the columns.",
+        )
+    if not (np.all(table >= 0) and np.isclose(table.sum(), 1.0)):
+        raise InvalidInputError(
+            "joint",
+            "must hold probabilities that sum to 1",
+            f"smallest {table.min():g}, sum {table.sum():g}",
+            "Divide the array by its sum.",
+        )
+    if not np.all(table.reshape(2, -1).sum(axis=1) > 0):
+        raise InvalidInputError(
+            "joint",
+            "both classes must have positive probability",
+            table.reshape(2, -1).sum(axis=1).tolist(),
+            "A class that never occurs needs no classifier.",
+        )
+    return table
