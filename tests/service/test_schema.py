@@ -30,7 +30,7 @@ CHECKS = [
 
 
 @pytest.mark.parametrize(
-    "examples", [25, pytest.param(900, marks=pytest.mark.study)], ids=["some", "many"]
+    "examples", [18, pytest.param(900, marks=pytest.mark.study)], ids=["some", "many"]
 )
 @pytest.mark.parametrize("model", ["pima", "mixed"])
 def test_generated_requests(model, examples, request, tmp_path):
@@ -58,4 +58,5 @@ def test_generated_requests(model, examples, request, tmp_path):
                 case.call_and_validate(checks=CHECKS)
 
             answers()
-    assert answered > 4 * examples
+    # Four routes take a body, right and wrong ones.
+    assert answered >= 8 * examples
