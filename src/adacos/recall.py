@@ -43,7 +43,7 @@ class RecallCertificate:
     ----------
     recall : what was asked for.
     bound : what holds, at least `recall`.
-    confidence : probability with which a certificate of this kind is right.
+    confidence : at most 1 - confidence of all attempts end in a certificate that is wrong.
     n_positives : held-out positive rows it rests on.
     misses : how many of them the certified policy answers negative.
     threshold : probability from which on the policy answers positive.

@@ -45,6 +45,7 @@ class World:
     n_train : rows the model learns from.
     n_positives : positive rows in a calibration set.
     n_noise : covariates that say nothing.
+    false_positive : cost of a false positive; the higher, the more the policy asks for.
     recall, confidence : what is asked for.
     """
 
@@ -53,12 +54,13 @@ class World:
     n_train: int
     n_positives: int
     n_noise: int = 0
+    false_positive: float = 50.0
     recall: float = 0.95
     confidence: float = 0.9
 
     @property
     def costs(self) -> Costs:
-        return Costs((*PRICES, *[1.0] * self.n_noise), false_positive=50)
+        return Costs((*PRICES, *[1.0] * self.n_noise), false_positive=self.false_positive)
 
     def rows(self, rng: np.random.Generator, n: int) -> tuple[Floats, NDArray[np.int64]]:
         X = _correlated(rng, n)
@@ -90,5 +92,5 @@ WORLDS = {
     "well specified": World(_additive, 0.0, n_train=1000, n_positives=500),
     "misspecified": World(_interacting, 0.0, n_train=1000, n_positives=500),
     "rare positives": World(_additive, -4.5, n_train=3000, n_positives=150),
-    "few positives": World(_additive, 0.0, n_train=200, n_positives=60),
+    "few positives": World(_additive, 0.0, n_train=200, n_positives=60, false_positive=200.0),
 }

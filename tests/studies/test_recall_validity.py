@@ -120,16 +120,15 @@ def test_calibrate_keeps_its_promise(name):
         bounds.append(policy.certificate_.bound)
         recalls.append(recall_at(policy.threshold_))
     broken = int(np.sum(np.array(recalls) < np.array(bounds)))
-    gap = np.mean(recalls) - np.mean(bounds)
     print(
         f"\n{name}: {repetitions} repetitions, {repetitions - len(bounds)} refused, {broken} broken"
         f" ({broken / repetitions:.3f}), mean bound {np.mean(bounds):.4f},"
         f" mean true recall {np.mean(recalls):.4f}"
     )
     assert kept(broken, repetitions, world.confidence)
-    assert len(bounds) >= 0.8 * repetitions
     if world.n_positives >= 500:
-        assert abs(gap) <= 0.03
+        assert len(bounds) >= 0.9 * repetitions
+        assert abs(np.mean(recalls) - np.mean(bounds)) <= 0.03
 
 
 @pytest.mark.study
