@@ -2,12 +2,18 @@
 
 The state is what was acquired of a row, as φ = (1, z, z ⊙ x) with the mask z and standardised
 values x. Every action (answer 0, answer 1, acquire covariate i) has a score linear in φ, and the
-policy takes the best one. A score estimates the return of its action: minus the misclassification
-cost for an answer; for an acquisition minus its cost and minus what the policy goes on to pay.
+policy takes the best one.
 
 Approximate policy iteration: take states along the current policy and in random sets, roll the
-policy out after each acquisition possible there, regress the returns of each action on φ, and mix
-the regression into the scores with a step of 1 / (number of rounds).
+policy out after each acquisition possible there, and fit the scores anew to what each action turned
+out to cost. With π the softmax of the scores the fit minimises, over the states s,
+
+    mean over s of Σ_a π(a | s) cost(s, a) / stake + ridge / (2 n) · |θ|²,
+
+the cost of a randomised policy that acts once and then goes on as before: a cost-sensitive
+classification of actions. (In hindsight the true class is always the best action, so a classifier
+of best actions would never acquire.) The fit is mixed into the scores with a step of
+1 / (1 + number of rounds); the first scores are ridge regressions of the costs.
 """
 
 from __future__ import annotations
@@ -17,6 +23,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from adacos.costs import Costs, CostTable
@@ -30,7 +38,11 @@ Bools = NDArray[np.bool_]
 
 VARIANTS = ("cost_weighted", "unconstrained")
 # Rounds without a better training reward after which policy iteration ends.
-_PATIENCE = 12
+_PATIENCE = 5
+# The first scores: penalty of the regression in rows, and what a stake is worth in the softmax.
+_START_RIDGE = 10.0
+_START_SCALE = 5.0
+_NEWTON_STEPS = 60
 # Pseudo-rows of the ridge on the logistic model of the class at the stop.
 _LOGISTIC_RIDGE = 10.0
 
@@ -79,9 +91,8 @@ class DWSMClassifier(BasePolicy):
     Bayes decision for the misclassification costs. A covariate that is not available (NaN) for a
     row is not offered to it. Panels are charged as acquired.
 
-    Where the original leaves the choice open: the fit of the actions is a ridge regression of all
-    returns, which learns the same from every roll-out, not only from the best action; the policy
-    kept is that of the best round on the training rows.
+    Where the original leaves the choice open: actions are fitted by the cost of all of them, states
+    in random sets are added to those the policy meets, and stopping at once is allowed.
 
     Parameters
     ----------
@@ -90,7 +101,7 @@ class DWSMClassifier(BasePolicy):
     variant : "cost_weighted" charges each covariate its cost; "unconstrained" charges every
         covariate the same while learning, as in the original, whatever it costs.
     charge : what "unconstrained" charges for a covariate; None is the mean covariate cost.
-    ridge : pseudo-rows of the penalty on the scores.
+    ridge : penalty on the scores, see the top of the module.
     n_rounds : most rounds of policy iteration.
     n_states : most states per round from which roll-outs start.
     random_state : seed of the random sets.
@@ -108,8 +119,8 @@ class DWSMClassifier(BasePolicy):
         *,
         variant: str = "cost_weighted",
         charge: float | None = None,
-        ridge: float = 60.0,
-        n_rounds: int = 40,
+        ridge: float = 0.05,
+        n_rounds: int = 15,
         n_states: int = 5000,
         random_state: int = 0,
     ) -> None:
@@ -180,11 +191,11 @@ def follow(
     return walk(start, lambda rows, seen: scores.decide(encoded[rows], seen, available[rows]))
 
 
-def rewards(game: Game, scores: LinearScores, start: Bools, paid_for: Bools) -> Floats:
-    """Minus what each row costs from `start` on, beyond the covariates in `paid_for`."""
+def costs_to_go(game: Game, scores: LinearScores, start: Bools, paid_for: Bools) -> Floats:
+    """What each row costs if the policy takes over at `start`, beyond the set `paid_for`."""
     acquired, _ = follow(scores, game.encoded, game.available, start)
     label = scores.answer(game.encoded, acquired)
-    return -game.costs.of(acquired, given=paid_for) - game.costs.matrix[game.y, label]
+    return game.costs.of(acquired, given=paid_for) + game.costs.matrix[game.y, label]
 
 
 def iterate_policy(
@@ -196,28 +207,33 @@ def iterate_policy(
     n_states: int,
     rng: np.random.Generator,
 ) -> tuple[LinearScores, Floats]:
-    """Scores of the best round, and the mean training reward after each round."""
+    """Scores after the last round, and the mean training reward after each round."""
     spread = np.nanstd(game.encoded, axis=0)
-    scores = best = LinearScores(
+    scores = LinearScores(
         mean=np.nanmean(game.encoded, axis=0),
         scale=np.where(spread > 0, spread, 1.0),
         source=source,
         coef=np.zeros((1 + game.available.shape[1] + len(source), 2 + game.available.shape[1])),
     )
+    matrix = game.costs.matrix
+    stake = (np.abs(matrix[:, 0] - matrix[:, 1])).mean()
     nothing = np.zeros_like(game.available)
     history: list[float] = []
-    for n_done in range(n_rounds):
+    for n_done in range(n_rounds + 1):
         rows, acquired = sample_states(game, scores, n_states, rng)
         states = game.rows(rows)
-        returns = action_returns(states, scores, acquired)
-        target = regress(scores.features(states.encoded, acquired), returns, ridge)
-        scores = replace(scores, coef=scores.coef + (target - scores.coef) / (n_done + 1))
-        history.append(float(rewards(game, scores, nothing, nothing).mean()))
-        if history[-1] == max(history):
-            best = scores
-        elif np.argmax(history) < n_done - _PATIENCE:
+        features = scores.features(states.encoded, acquired)
+        cost = action_costs(states, scores, acquired) / stake
+        if n_done == 0:
+            coef = -_START_SCALE * regress(features, cost)
+        else:
+            target = fit_actions(features, cost, scores.coef, ridge / len(game.y))
+            coef = scores.coef + (target - scores.coef) / (n_done + 1)
+        scores = replace(scores, coef=coef)
+        history.append(-float(costs_to_go(game, scores, nothing, nothing).mean()))
+        if np.argmax(history) < n_done - _PATIENCE:
             break
-    return best, np.array(history)
+    return scores, np.array(history)
 
 
 def sample_states(
@@ -240,31 +256,52 @@ def sample_states(
     return which, met
 
 
-def action_returns(states: Game, scores: LinearScores, acquired: Bools) -> Floats:
-    """Return of each action in each state; NaN where the action is not possible."""
-    returns = np.full((len(acquired), 2 + acquired.shape[1]), np.nan)
-    returns[:, :2] = -states.costs.matrix[states.y]
+def action_costs(states: Game, scores: LinearScores, acquired: Bools) -> Floats:
+    """Cost of each action in each state; NaN where the action is not possible."""
+    cost = np.full((len(acquired), 2 + acquired.shape[1]), np.nan)
+    cost[:, :2] = states.costs.matrix[states.y]
     possible = states.available & ~acquired
     for covariate in range(acquired.shape[1]):
         rows = np.flatnonzero(possible[:, covariate])
         after = acquired[rows]
         after[:, covariate] = True
-        returns[rows, 2 + covariate] = rewards(states.rows(rows), scores, after, acquired[rows])
-    return returns
+        cost[rows, 2 + covariate] = costs_to_go(states.rows(rows), scores, after, acquired[rows])
+    return cost
 
 
-def regress(features: Floats, returns: Floats, ridge: float) -> Floats:
-    """Ridge regression of each action's return on φ, over the states in which it is possible.
+def regress(features: Floats, cost: Floats) -> Floats:
+    """Ridge regression of each action's cost on φ, over the states in which it is possible.
 
-    The intercept, the first column of φ, is all but free; an action that is never possible gets 0.
+    The intercept, the first column of φ, is all but free.
     """
-    penalty = ridge * np.eye(features.shape[1])
+    penalty = _START_RIDGE * np.eye(features.shape[1])
     penalty[0, 0] = 1e-6
-    coef = np.zeros((features.shape[1], returns.shape[1]))
-    for action, target in enumerate(returns.T):
-        own = features[~np.isnan(target)]
-        coef[:, action] = np.linalg.solve(own.T @ own + penalty, own.T @ target[~np.isnan(target)])
+    coef = np.zeros((features.shape[1], cost.shape[1]))
+    for action, target in enumerate(cost.T):
+        known = ~np.isnan(target)
+        own = features[known]
+        coef[:, action] = np.linalg.solve(own.T @ own + penalty, own.T @ target[known])
     return coef
+
+
+def fit_actions(features: Floats, cost: Floats, start: Floats, penalty: float) -> Floats:
+    """Scores whose softmax has the least expected cost, see the top of the module."""
+    impossible = np.isnan(cost)
+    cost = np.where(impossible, 0.0, cost)
+
+    def objective(flat: Floats) -> tuple[float, Floats]:
+        coef = flat.reshape(start.shape)
+        scores = np.where(impossible, -np.inf, features @ coef)
+        policy = softmax(scores, axis=1)
+        expected = (policy * cost).sum(axis=1)
+        slope = features.T @ (policy * (cost - expected[:, None])) / len(features)
+        penalised = np.vstack([np.zeros_like(coef[:1]), coef[1:]])
+        value = expected.mean() + penalty / 2 * (penalised**2).sum()
+        return value, (slope + penalty * penalised).ravel()
+
+    options = {"maxiter": _NEWTON_STEPS}
+    found = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(found.x).reshape(start.shape)
 
 
 def _class_at_the_stop(game: Game, scores: LinearScores, rng: np.random.Generator) -> Floats:
