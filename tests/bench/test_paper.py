@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from adacos.bench.claims import check_claims
 from adacos.bench.comparisons import OutcomeIndex
 from adacos.bench.document import Grid, Heading, Text, to_html, to_markdown
+from adacos.bench.figures import asymmetric_figure
 from adacos.bench.paper import PaperOptions, run_paper
 from adacos.bench.reference import paper_table_1, read_authors_code
 from adacos.bench.same_recall import at_same_recall
@@ -226,6 +227,19 @@ def test_rivals_are_shown_at_the_recall_that_adacos_reached():
     # Two of three positives are needed: the threshold is 0.4, which also admits the first row.
     assert matched.label.tolist() == [1, 1, 0, 1, 0, 0]
     assert matched.operation.mean() == pytest.approx(2.0 + 10 / 6)
+
+
+def test_figure_without_adacos_takes_the_first_method_as_yardstick(tmp_path):
+    y = [0, 1, 0, 1]
+    made = [
+        outcome(method, asymmetric(cost), fold, y, y, 2.0, 2)
+        for method in ("Full Model", "other")
+        for cost in (10.0, 100.0)
+        for fold in range(2)
+    ]
+    picture = asymmetric_figure(FoldTable(made), "pima", ("Full Model", "other"), {}, tmp_path)
+    assert picture.svg.startswith(b"<?xml")
+    assert {path.suffix for path in tmp_path.iterdir()} == {".png", ".pdf"}
 
 
 def test_document_escapes_and_marks():
