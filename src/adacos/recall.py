@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -134,21 +135,21 @@ def certify(
     allowed = allowed_misses(n_positives, recall, confidence)
     if allowed < 0:
         raise not_certifiable(recall, confidence, n_positives, misses=0)
+    counted = cache(misses_at)
     passed = None
     for threshold in map(float, thresholds):
-        if at_most is None or at_most(threshold) > allowed:
-            misses = misses_at(threshold)
-            if misses > allowed:
-                break
+        quick = at_most is not None and at_most(threshold) <= allowed
+        if not quick and counted(threshold) > allowed:
+            break
         passed = threshold
     if passed is None:
-        raise not_certifiable(recall, confidence, n_positives, misses)
+        raise not_certifiable(recall, confidence, n_positives, counted(threshold))
     certificate = RecallCertificate(
         recall=recall,
         bound=float(lower_bound(n_positives - allowed, n_positives, confidence)),
         confidence=confidence,
         n_positives=n_positives,
-        misses=misses_at(passed),
+        misses=counted(passed),
         threshold=float(expit(passed)),
         method="exact binomial tests on held-out positives, from cautious to bold threshold",
     )

@@ -43,7 +43,7 @@ Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
 # Calibration rows on which it is checked that a certified policy tells rows apart at all.
-_ROWS_LOOKED_AT = 8192
+_ROWS_LOOKED_AT = 2048
 
 
 class SequencePolicy(BasePolicy):
