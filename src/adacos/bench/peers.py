@@ -5,6 +5,9 @@ Each is tuned the way its users would, by log-loss, with missing values filled b
 
 from __future__ import annotations
 
+import io
+import warnings
+from contextlib import redirect_stdout
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -97,7 +100,10 @@ class PyGAMOneStrength(BaseEstimator):
         terms = s(0, n_splines=10, lam=lam)
         for column in range(1, X.shape[1]):
             terms += s(column, n_splines=10, lam=lam)
-        return PyGAM(terms).fit(X, y)
+        # It prints and warns where it does not converge.
+        with redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return PyGAM(terms).fit(X, y)
 
 
 class TunedForest(BaseEstimator):
