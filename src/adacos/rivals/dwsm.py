@@ -29,7 +29,7 @@ from sklearn.linear_model import LogisticRegression
 
 from adacos.costs import Costs, CostTable
 from adacos.policy import AcquisitionResult, BasePolicy
-from adacos.rivals.walk import STOP, stop_at, walk
+from adacos.rivals.walk import STOP, begin, stop_at, walk
 from adacos.validation import choice, integer, real
 
 Floats = NDArray[np.float64]
@@ -163,10 +163,15 @@ class DWSMClassifier(BasePolicy):
         return self
 
     def _acquire(self, encoded: Floats) -> AcquisitionResult:
+        nothing = np.zeros(len(self.encoder_.names), dtype=np.bool_)
+        return self._acquire_given(encoded, nothing)
+
+    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
         available = _available(encoded, self.encoder_.source)
-        acquired, order = follow(self.scores_, encoded, available, np.zeros_like(available))
+        start = begin(len(encoded), known)
+        acquired, order = follow(self.scores_, encoded, available, start)
         log_odds = self.scores_.features(encoded, acquired) @ self.logistic_
-        return stop_at(log_odds, acquired, order, self.cost_table_)
+        return stop_at(log_odds, acquired, order, known, self.cost_table_)
 
 
 class Game(NamedTuple):

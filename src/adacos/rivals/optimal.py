@@ -25,7 +25,7 @@ from adacos.datasets import DiscreteProblem
 from adacos.exceptions import InvalidInputError
 from adacos.policy import AcquisitionResult, BasePolicy
 from adacos.rivals.codes import UNKNOWN, fit_codes, integer_codes
-from adacos.rivals.walk import STOP, next_costs, stop_at, walk
+from adacos.rivals.walk import STOP, begin, next_costs, stop_at, walk
 from adacos.validation import choice, integer, real
 
 Floats = NDArray[np.float64]
@@ -167,6 +167,10 @@ class OptimalPolicyClassifier(BasePolicy):
                 )
 
     def _acquire(self, encoded: Floats) -> AcquisitionResult:
+        nothing = np.zeros(len(self.encoder_.names), dtype=np.bool_)
+        return self._acquire_given(encoded, nothing)
+
+    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
         codes = self.codes_.transform(encoded)
         available = codes != UNKNOWN
         log_odds = np.empty(len(codes))
@@ -177,10 +181,12 @@ class OptimalPolicyClassifier(BasePolicy):
             rows = np.flatnonzero(pattern.ravel() == number)
             columns = np.flatnonzero(usable)
             table = self.table_ if usable.all() else self._without(~usable)
-            log_odds[rows], seen, listed = _follow(table, codes[np.ix_(rows, columns)])
+            log_odds[rows], seen, listed = _follow(
+                table, codes[np.ix_(rows, columns)], known[columns]
+            )
             acquired[np.ix_(rows, columns)] = seen
             order[rows, : len(columns)] = np.where(listed >= 0, np.append(columns, -1)[listed], -1)
-        return stop_at(log_odds, acquired, order, self.cost_table_)
+        return stop_at(log_odds, acquired, order, known, self.cost_table_)
 
     def _without(self, unavailable: Bools) -> OptimalTable:
         """The optimal policy over the other covariates."""
@@ -198,10 +204,10 @@ class OptimalPolicyClassifier(BasePolicy):
         )
 
 
-def _follow(table: OptimalTable, codes: Ints) -> tuple[Floats, Bools, Ints]:
+def _follow(table: OptimalTable, codes: Ints, known: Bools) -> tuple[Floats, Bools, Ints]:
     """Log-odds at the stop, acquired covariates and their order, for rows of codes."""
     acquired, order = walk(
-        np.zeros(codes.shape, dtype=np.bool_),
+        begin(len(codes), known),
         lambda rows, seen: table.action[table.states(codes[rows], seen)].astype(np.intp),
     )
     return table.log_odds[table.states(codes, acquired)], acquired, order

@@ -26,7 +26,7 @@ from adacos.costs import Costs, CostTable
 from adacos.exceptions import InvalidInputError
 from adacos.policy import AcquisitionResult, BasePolicy
 from adacos.rivals.codes import UNKNOWN, fit_codes
-from adacos.rivals.walk import STOP, next_costs, stop_at, walk
+from adacos.rivals.walk import STOP, begin, next_costs, stop_at, walk
 from adacos.validation import integer, real
 
 Floats = NDArray[np.float64]
@@ -177,26 +177,30 @@ class POMDPClassifier(BasePolicy):
         return self
 
     def _acquire(self, encoded: Floats) -> AcquisitionResult:
+        nothing = np.zeros(len(self.encoder_.names), dtype=np.bool_)
+        return self._acquire_given(encoded, nothing)
+
+    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
         codes = self.codes_.transform(encoded)
         available = codes != UNKNOWN
 
-        def decide(rows: Ints, acquired: Bools) -> Ints:
+        def decide(rows: Ints, seen: Bools) -> Ints:
             return next_covariate(
                 self.model_,
-                self.model_.beliefs(codes[rows], acquired),
-                acquired,
+                self.model_.beliefs(codes[rows], seen),
+                seen,
                 available[rows],
                 self.cost_table_,
                 self.lookahead,
             )
 
-        acquired, order = walk(np.zeros(codes.shape, dtype=np.bool_), decide)
+        acquired, order = walk(begin(len(codes), known), decide)
         belief = self.model_.beliefs(codes, acquired)
         positive = belief[:, self.model_.label == 1].sum(axis=1)
         negative = belief[:, self.model_.label == 0].sum(axis=1)
         with np.errstate(divide="ignore"):
             log_odds = np.log(positive) - np.log(negative)
-        return stop_at(log_odds, acquired, order, self.cost_table_)
+        return stop_at(log_odds, acquired, order, known, self.cost_table_)
 
 
 def next_covariate(

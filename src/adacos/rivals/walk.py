@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import label_of
-from adacos.policy import AcquisitionResult, finish
+from adacos.policy import AcquisitionResult, finish, free_of_charge
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -18,6 +18,11 @@ Bools = NDArray[np.bool_]
 STOP = -1
 # Rows decided together: enough for long vectors, few enough for small temporaries.
 _ROWS_AT_ONCE = 4096
+
+
+def begin(n_rows: int, known: Bools) -> Bools:
+    """What every row has before it acquires anything."""
+    return np.tile(known, (n_rows, 1))
 
 
 def walk(acquired: Bools, decide: Callable[[Ints, Bools], Ints]) -> tuple[Bools, Ints]:
@@ -44,16 +49,15 @@ def walk(acquired: Bools, decide: Callable[[Ints, Bools], Ints]) -> tuple[Bools,
     return acquired, order
 
 
-def stop_at(log_odds: Floats, acquired: Bools, order: Ints, costs: CostTable) -> AcquisitionResult:
-    """Result of rows that end at these log-odds and are given the Bayes label."""
-    return finish(
-        log_odds,
-        label_of(log_odds, costs.matrix),
-        acquired,
-        order,
-        acquired.sum(axis=1),
-        costs,
-    )
+def stop_at(
+    log_odds: Floats, acquired: Bools, order: Ints, known: Bools, costs: CostTable
+) -> AcquisitionResult:
+    """Result of rows that end at these log-odds and are given the Bayes label.
+
+    `acquired` may contain the covariates in `known`, from which the walk began; they are free.
+    """
+    label, stage = label_of(log_odds, costs.matrix), (order >= 0).sum(axis=1)
+    return free_of_charge(finish(log_odds, label, acquired, order, stage, costs), known, costs)
 
 
 def next_costs(costs: CostTable, acquired: Bools) -> Floats:
