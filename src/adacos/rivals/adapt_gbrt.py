@@ -203,7 +203,7 @@ class AdaptGbrtClassifier(BasePolicy):
         after_gate = self.gate_.depth * len(self.gate_.roots)
         later_use = np.where(later_use < NEVER, later_use + after_gate, NEVER)
         first_use = np.minimum(first_use, later_use)
-        return stop_at(log_odds, first_use < NEVER, order_of(first_use), self.cost_table_)
+        return stop_at(log_odds, first_use < NEVER, order_of(first_use), None, self.cost_table_)
 
 
 def adapt(

@@ -146,7 +146,7 @@ class CEGBClassifier(BasePolicy):
     def _acquire(self, encoded: Floats) -> AcquisitionResult:
         values, first_use = self.forest_.walk(encoded)
         log_odds = values.sum(axis=1)
-        return stop_at(log_odds, first_use < NEVER, order_of(first_use), self.cost_table_)
+        return stop_at(log_odds, first_use < NEVER, order_of(first_use), None, self.cost_table_)
 
 
 def train_lightgbm(encoded: Floats, y: Floats, parameters: dict[str, Any], n_trees: int) -> Any:

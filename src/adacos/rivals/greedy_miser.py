@@ -163,7 +163,7 @@ class GreedyMiserClassifier(BasePolicy):
         values, first_use = self.forest_.walk(encoded)
         slope, intercept = self.calibration_
         log_odds = slope * (self.constant_ + values.sum(axis=1)) + intercept
-        return stop_at(log_odds, first_use < NEVER, order_of(first_use), self.cost_table_)
+        return stop_at(log_odds, first_use < NEVER, order_of(first_use), None, self.cost_table_)
 
 
 def numbers_of_trees(most: int) -> Ints:

@@ -50,14 +50,16 @@ def walk(acquired: Bools, decide: Callable[[Ints, Bools], Ints]) -> tuple[Bools,
 
 
 def stop_at(
-    log_odds: Floats, acquired: Bools, order: Ints, known: Bools, costs: CostTable
+    log_odds: Floats, acquired: Bools, order: Ints, known: Bools | None, costs: CostTable
 ) -> AcquisitionResult:
     """Result of rows that end at these log-odds and are given the Bayes label.
 
-    `acquired` may contain the covariates in `known`, from which the walk began; they are free.
+    `acquired` may contain the covariates in `known`, if any, from which the walk began; they are
+    free.
     """
     label, stage = label_of(log_odds, costs.matrix), (order >= 0).sum(axis=1)
-    return free_of_charge(finish(log_odds, label, acquired, order, stage, costs), known, costs)
+    result = finish(log_odds, label, acquired, order, stage, costs)
+    return result if known is None else free_of_charge(result, known, costs)
 
 
 def next_costs(costs: CostTable, acquired: Bools) -> Floats:
