@@ -104,13 +104,15 @@ class DWSMClassifier(BasePolicy):
     ridge : penalty on the scores, see the top of the module.
     n_rounds : most rounds of policy iteration.
     n_states : most states per round from which roll-outs start.
+    n_init : runs of policy iteration on different random sets; policy iteration can get stuck, so
+        the run with the best training reward is kept.
     random_state : seed of the random sets.
 
     Attributes
     ----------
     scores_ : the linear scores of the actions.
     logistic_ : coefficients of the log-odds at the stop on φ.
-    rewards_ : mean training reward after each round.
+    rewards_ : mean training reward (minus the total cost charged) after each round.
     """
 
     def __init__(
@@ -122,6 +124,7 @@ class DWSMClassifier(BasePolicy):
         ridge: float = 0.05,
         n_rounds: int = 15,
         n_states: int = 5000,
+        n_init: int = 3,
         random_state: int = 0,
     ) -> None:
         self.costs = costs
@@ -130,6 +133,7 @@ class DWSMClassifier(BasePolicy):
         self.ridge = ridge
         self.n_rounds = n_rounds
         self.n_states = n_states
+        self.n_init = n_init
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -140,6 +144,7 @@ class DWSMClassifier(BasePolicy):
         real("ridge", self.ridge, above=0)
         integer("n_rounds", self.n_rounds, at_least=1)
         integer("n_states", self.n_states, at_least=1)
+        integer("n_init", self.n_init, at_least=1)
         rng = np.random.default_rng(integer("random_state", self.random_state, at_least=0))
         training = self._begin_fit(X, y)
         charged = training.costs
@@ -151,14 +156,18 @@ class DWSMClassifier(BasePolicy):
             _available(training.encoded, self.encoder_.source),
             charged,
         )
-        self.scores_, self.rewards_ = iterate_policy(
-            game,
-            self.encoder_.source,
-            ridge=self.ridge,
-            n_rounds=self.n_rounds,
-            n_states=self.n_states,
-            rng=rng,
+        runs = (
+            iterate_policy(
+                game,
+                self.encoder_.source,
+                ridge=self.ridge,
+                n_rounds=self.n_rounds,
+                n_states=self.n_states,
+                rng=rng,
+            )
+            for _ in range(self.n_init)
         )
+        self.scores_, self.rewards_ = max(runs, key=lambda run: run[1][-1])
         self.logistic_ = _class_at_the_stop(game, self.scores_, rng)
         return self
 
