@@ -75,7 +75,7 @@ def make_discrete_problem(
         real(name, value, at_least=0)
     real("positive", positive, above=0, below=1)
     real("mean_price", mean_price, at_least=0)
-    sizes = [levels] * n_covariates if isinstance(levels, int) else list(levels)
+    sizes = list(levels) if isinstance(levels, Sequence) else [levels] * n_covariates
     if len(sizes) != n_covariates:
         raise InvalidInputError(
             "levels",
@@ -83,13 +83,14 @@ def make_discrete_problem(
             levels,
             "For example levels=2 or levels=[2, 3].",
         )
+    for size in sizes:
+        integer("levels", size, at_least=1)
     rng = np.random.default_rng(seed)
     prices = mean_price * rng.uniform(0.5, 1.5, n_covariates)
     prior = np.array([1 - positive, positive])
     weight = prior[:, None] * rng.dirichlet(np.full(n_components, 5.0), size=2)
     table = weight
     for size in sizes:
-        integer("levels", size, at_least=1)
         logits = (
             0.5 * rng.normal(size=size)
             + strength * rng.normal(size=(2, 1, size))
@@ -122,6 +123,12 @@ def make_value_dependent_problem(
     """
     real("noise", noise, at_least=0, below=0.5)
     integer("n_irrelevant", n_irrelevant, at_least=0)
+    if len(prices) != 2:
+        raise InvalidInputError(
+            "prices", "must be two covariate costs", prices, "For example prices=(1.0, 5.0)."
+        )
+    for price in prices:
+        real("prices", price, at_least=0)
     y, x0, x1, x2 = np.ogrid[:2, :2, :2, :2]
     telling = np.where(x0 == 0, x1, x2)
     joint = np.where(y == telling, 1 - noise, noise) / 8
