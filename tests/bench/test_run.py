@@ -122,7 +122,7 @@ sys.path.insert(0, {root!r})
 import adacos.bench.units as units
 from adacos.bench import BenchConfig, asymmetric, register_dataset, register_method, run
 from tests.bench.toy import Noisy, Thresholder, toy_dataset
-units._library_digest = lambda: "fixed"
+units.library_digest = lambda: "fixed"
 genuine = units._write
 def slow(path, arrays):
     genuine(path, arrays)
@@ -139,7 +139,7 @@ run(BenchConfig(("made up",), ("toy", "noisy"), (asymmetric(1.0), asymmetric(10.
 
 def test_killed_process_resumes_with_the_same_table(tmp_path, registry, monkeypatch):
     # Both processes must agree on the code even if a file is edited meanwhile.
-    monkeypatch.setattr(units_module, "_library_digest", lambda: "fixed")
+    monkeypatch.setattr(units_module, "library_digest", lambda: "fixed")
     whole = table_of(run(toy_config(tmp_path / "whole"), progress=False), tmp_path / "whole.csv")
     out = tmp_path / "out"
     root = str(Path(__file__).parents[2])

@@ -126,7 +126,7 @@ def make_unit(
     content = [
         *place,
         _table_digest(table),
-        _library_digest(),
+        library_digest(),
         [method.name for method in methods],
         [setting.as_json() for setting in settings],
     ]
@@ -276,7 +276,7 @@ def _table_digest(table: Dataset) -> str:
 
 
 @cache
-def _library_digest() -> str:
+def library_digest() -> str:
     """Digest of the code that decides, so that results of other code are not reused."""
     digest = hashlib.sha256()
     root = Path(str(resources.files("adacos")))

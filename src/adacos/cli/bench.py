@@ -12,6 +12,7 @@ from adacos.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from adacos.bench.paper import PaperReport
+    from adacos.bench.regret import RegretReport
 
 app = typer.Typer(
     help="Run benchmarks and write their reports.",
@@ -126,6 +127,43 @@ def study(
         raise typer.Exit(1)
 
 
+@app.command()
+def regret(
+    methods: Annotated[
+        str | None, typer.Option(help="Names separated by commas. Default: all installed.")
+    ] = None,
+    problems: Annotated[int, typer.Option(help="Random problems for each world.")] = 4,
+    rows: Annotated[int, typer.Option(help="Training rows.")] = 1000,
+    jobs: Jobs = None,
+    out: Out = Path("regret"),
+    plugin: Plugin = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a summary as JSON and nothing else.")
+    ] = False,
+) -> None:
+    """Measure how far each method stays from the exact optimum on discrete problems."""
+    from joblib import cpu_count
+
+    from adacos.bench.regret import RegretOptions, run_regret
+
+    load_plugins(plugin or [])
+    found = run_regret(
+        RegretOptions(
+            methods=_names(methods),
+            problems=problems,
+            rows=rows,
+            jobs=cpu_count() if jobs is None else jobs,
+            out=out,
+        )
+    )
+    if as_json:
+        typer.echo(json.dumps(found.summary(), indent=2))
+    else:
+        _print_regret(found)
+    if found.below_optimum or found.failures:
+        raise typer.Exit(1)
+
+
 def load_plugins(paths: list[Path]) -> None:
     """Run Python files that call `register_method` or `register_dataset`."""
     import runpy
@@ -170,6 +208,23 @@ def _print(found: PaperReport) -> None:
     for failure in found.failures:
         console.print(f"[red]failed[/] {failure.unit}: {failure.error}", highlight=False)
     console.print(f"{found.index} written in {found.seconds:.0f} s")
+
+
+def _print_regret(found: RegretReport) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("Method", "Worst", "Mean", "Best", title="Total cost above the optimum (%)")
+    for name, regrets in found.regrets().items():
+        numbers = (regrets.max(), regrets.mean(), regrets.min())
+        table.add_row(name, *(f"{value:.1f}" for value in numbers))
+    console = Console()
+    console.print(table)
+    for trial in found.failures:
+        console.print(f"[red]failed[/] {trial.title}: {trial.error}", highlight=False)
+    for trial in found.below_optimum:
+        console.print(f"[red]below the optimum[/] {trial.title}", highlight=False)
+    console.print(f"{found.index} written")
 
 
 def _as_json(found: PaperReport) -> dict[str, object]:

@@ -1,0 +1,342 @@
+"""`adacos bench regret`: how far each method stays from the optimum of Theorem 1.
+
+On a discrete problem with a known joint distribution every row that can occur is listed, so that
+the expected total cost of a policy is a sum over rows, not an estimate:
+
+    Σ_x Σ_y P(y, x) (cost of what it acquires on x + C[y, its label on x]).
+
+Methods learn from a sample; the optimum knows the distribution. No policy can be below it, so a
+negative regret is an error in a method or in the optimum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
+from numpy.typing import NDArray
+
+from adacos.bench.configuration import available_methods
+from adacos.bench.document import Block, Grid, Heading, Items, Text, to_html, to_markdown
+from adacos.bench.registry import REGISTRY
+from adacos.bench.settings import asymmetric
+from adacos.bench.style import (
+    Picture,
+    check_matplotlib,
+    key,
+    legend_below,
+    look,
+    new_figure,
+    save,
+    styled,
+)
+from adacos.bench.tables import write_bytes, write_csv
+from adacos.bench.units import library_digest
+from adacos.costs import Costs
+from adacos.datasets import DiscreteProblem, make_discrete_problem, make_value_dependent_problem
+from adacos.exceptions import MissingExtraError
+from adacos.metrics import total_costs
+from adacos.rivals import OptimalPolicyClassifier
+from adacos.validation import integer
+
+Floats = NDArray[np.float64]
+
+TITLE = "Regret: how far each method stays from the optimum"
+FALSE_POSITIVE, FALSE_NEGATIVE = 20.0, 30.0
+# A regret below minus this share of the optimum is an error, not rounding.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class World:
+    """What `make_discrete_problem` is asked for; `fixed_order_loses` asks for the other maker."""
+
+    n_covariates: int = 6
+    mean_price: float = 1.0
+    dependence: float = 1.0
+    fixed_order_loses: bool = False
+
+    def problem(self, seed: int) -> DiscreteProblem:
+        """The problem with this seed."""
+        if self.fixed_order_loses:
+            return make_value_dependent_problem(n_irrelevant=seed, prices=(1.0, 5.0))
+        return make_discrete_problem(
+            self.n_covariates, mean_price=self.mean_price, dependence=self.dependence, seed=seed
+        )
+
+
+CENTRE = World()
+# What is varied, one at a time from the centre: attribute, title, values.
+AXES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
+    ("n_covariates", "Number of covariates", (3, 6, 9, 12)),
+    ("mean_price", "Mean price of a covariate", (0.1, 0.3, 1.0, 3.0)),
+    ("dependence", "Dependence within a class", (0.0, 0.5, 1.0, 2.0)),
+)
+# The figure's logarithmic axis begins here, in per cent.
+_LEAST_SHOWN = 0.05
+FIXED_ORDER = World(n_covariates=3, fixed_order_loses=True)
+
+
+@dataclass(frozen=True)
+class RegretOptions:
+    """What the study runs.
+
+    Parameters
+    ----------
+    methods : registered names; None for all that can be run here.
+    problems : random problems for each world.
+    rows : training rows.
+    jobs : number of processes.
+    out : folder of the report; a stopped study resumes there.
+    """
+
+    methods: Sequence[str] | None = None
+    problems: int = 4
+    rows: int = 1000
+    jobs: int = 1
+    out: Path = Path("regret")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One method on one problem: its expected total cost, that of the optimum, and the time."""
+
+    world: World
+    seed: int
+    method: str
+    cost: float
+    optimum: float
+    seconds: float
+    error: str = ""
+
+    @property
+    def regret(self) -> float:
+        """Share by which the method's expected total cost exceeds the optimum."""
+        return self.cost / self.optimum - 1
+
+    @property
+    def title(self) -> str:
+        """For messages."""
+        return f"{self.method}, {self.world}, problem {self.seed}"
+
+
+@dataclass(frozen=True)
+class RegretReport:
+    """All trials, and the page that shows them."""
+
+    index: Path
+    trials: tuple[Trial, ...]
+
+    @property
+    def failures(self) -> list[Trial]:
+        """Trials in which the method raised an error."""
+        return [t for t in self.trials if t.error]
+
+    @property
+    def below_optimum(self) -> list[Trial]:
+        """Trials whose cost is impossibly low."""
+        return [t for t in self.trials if not t.error and t.regret < -ROUNDING]
+
+    def regrets(self, world: World | None = None) -> dict[str, Floats]:
+        """Regrets of each method in per cent, in one world or in all; rounding is left out."""
+        found: dict[str, list[float]] = {}
+        for t in self.trials:
+            own = found.setdefault(t.method, [])
+            if not t.error and world in (None, t.world):
+                own.append(100 * t.regret if abs(t.regret) > ROUNDING else 0.0)
+        return {name: np.array(own) for name, own in found.items() if own}
+
+    def summary(self) -> dict[str, Any]:
+        """The essentials as plain JSON."""
+        return {
+            "report": str(self.index),
+            "mean_regret_percent": {
+                name: round(float(own.mean()), 3) for name, own in self.regrets().items()
+            },
+            "below_optimum": [t.title for t in self.below_optimum],
+            "failures": [{"trial": t.title, "error": t.error} for t in self.failures],
+        }
+
+
+def expected_cost(policy: Any, problem: DiscreteProblem, costs: Costs) -> float:
+    """Exact expected total cost of a fitted policy on a known distribution."""
+    rows = np.indices(problem.levels).reshape(len(problem.levels), -1).T.astype(np.float64)
+    weight = problem.joint.reshape(2, -1)
+    result = policy.acquire(rows)
+    return sum(float(weight[y] @ total_costs(result, np.full(len(rows), y), costs)) for y in (0, 1))
+
+
+def run_regret(options: RegretOptions) -> RegretReport:
+    """Run what is not finished, and write the report."""
+    integer("problems", options.problems, at_least=1)
+    integer("rows", options.rows, at_least=100)
+    methods, absent = available_methods(options.methods or REGISTRY.methods)
+    if options.methods is not None and absent:
+        REGISTRY.methods[next(iter(absent))].check_installed()
+    folder = options.out / "trials"
+    folder.mkdir(parents=True, exist_ok=True)
+    worlds = [CENTRE, FIXED_ORDER]
+    worlds += [_world(name, value) for name, _, values in AXES for value in values]
+    # The longest first, so that the processes end together.
+    order = sorted(methods, key=lambda name: -REGISTRY.methods[name].effort)
+    tasks = (
+        delayed(_trial)(world, seed, method, options.rows, folder)
+        for method in order
+        for world in dict.fromkeys(worlds)
+        for seed in range(options.problems)
+    )
+    backend = {"inner_max_num_threads": 1} if options.jobs > 1 else {}
+    with parallel_config(
+        "loky" if options.jobs > 1 else "sequential", n_jobs=options.jobs, **backend
+    ):
+        trials: list[Trial] = Parallel(max_nbytes=None)(tasks)
+    trials.sort(key=lambda trial: methods.index(trial.method))
+    report = RegretReport(options.out / "index.html", tuple(trials))
+    _write(options, report, methods, absent)
+    return report
+
+
+def _world(name: str, value: float) -> World:
+    """The centre with one attribute changed."""
+    changed: dict[str, Any] = {name: value}
+    return replace(CENTRE, **changed)
+
+
+def _trial(world: World, seed: int, method: str, n_rows: int, folder: Path) -> Trial:
+    """The stored trial, or a new one, which is stored unless it failed."""
+    content = json.dumps([asdict(world), seed, method, n_rows, library_digest()])
+    path = folder / f"{hashlib.sha256(content.encode()).hexdigest()[:24]}.json"
+    if path.is_file():
+        stored = json.loads(path.read_text())
+        return Trial(world, seed, method, **stored)
+    problem = world.problem(seed)
+    costs = Costs(
+        list(problem.prices.values()),
+        false_positive=FALSE_POSITIVE,
+        false_negative=FALSE_NEGATIVE,
+    )
+    X, y = problem.sample(n_rows, seed=seed)
+    optimum = OptimalPolicyClassifier(costs, joint=problem).fit(X, y).expected_cost_
+    start = time.perf_counter()
+    try:
+        setting = asymmetric(FALSE_POSITIVE, ratio=FALSE_NEGATIVE / FALSE_POSITIVE)
+        policy = REGISTRY.methods[method].build(costs, setting, seed).fit(X, y)
+        cost = expected_cost(policy, problem, costs)
+    except Exception as error:
+        return Trial(world, seed, method, np.nan, optimum, 0.0, f"{type(error).__name__}: {error}")
+    seconds = round(time.perf_counter() - start, 3)
+    stored = {"cost": cost, "optimum": optimum, "seconds": seconds}
+    write_bytes(path, json.dumps(stored).encode())
+    return Trial(world, seed, method, cost, optimum, seconds)
+
+
+def _write(
+    options: RegretOptions, report: RegretReport, methods: Sequence[str], absent: dict[str, str]
+) -> None:
+    write_csv(
+        options.out / "regret.csv",
+        [
+            {
+                "method": t.method,
+                **asdict(t.world),
+                "problem": t.seed,
+                "cost": t.cost,
+                "optimum": t.optimum,
+                "regret": t.regret,
+                "seconds": t.seconds,
+                "error": t.error,
+            }
+            for t in report.trials
+        ],
+    )
+    blocks = list(_blocks(options, report, methods, absent))
+    write_bytes(options.out / "summary.md", to_markdown(TITLE, blocks).encode())
+    write_bytes(report.index, to_html(TITLE, blocks).encode())
+
+
+def _blocks(
+    options: RegretOptions, report: RegretReport, methods: Sequence[str], absent: dict[str, str]
+) -> Iterator[Block]:
+    yield Text(
+        "Expected total cost above that of the optimal policy, in per cent of the latter, exact "
+        "for the distribution each problem is drawn from. Methods learn from "
+        f"{options.rows} rows; the optimum knows the distribution. A false positive costs "
+        f"{FALSE_POSITIVE:g}, a false negative {FALSE_NEGATIVE:g}; covariates are binary. Mean and "
+        f"standard error over {options.problems} random problems."
+    )
+    wrong = report.below_optimum
+    yield Text(
+        f"{len(wrong)} of {len(report.trials)} trials are below the optimum: an error."
+        if wrong
+        else f"No trial of {len(report.trials)} is below the optimum."
+    )
+    try:
+        check_matplotlib()
+        (options.out / "figures").mkdir(exist_ok=True)
+        yield _figure(report, methods, options.out / "figures")
+    except MissingExtraError as error:
+        yield Text(f"The figure is left out: {error}")
+    for name, title, values in AXES:
+        yield Heading(title)
+        worlds = [_world(name, value) for value in values]
+        yield _grid([f"{value:g}" for value in values], worlds, report, methods)
+    yield Heading("Where a fixed order must lose")
+    yield Text(
+        "The first covariate says which of two others holds the class: a method with one order for "
+        "all rows pays for a covariate that says nothing on every other row."
+    )
+    yield _grid(["Regret"], [FIXED_ORDER], report, methods)
+    left_out = [f"{name}: {why}" for name, why in absent.items()]
+    left_out += [f"{t.title}: {t.error}" for t in report.failures]
+    if left_out:
+        yield Heading("Left out")
+        yield Items(tuple(left_out))
+
+
+def _grid(
+    header: Sequence[str], worlds: Sequence[World], report: RegretReport, methods: Sequence[str]
+) -> Grid:
+    means = np.full((len(methods), len(worlds)), np.inf)
+    rows = [[method] for method in methods]
+    for j, world in enumerate(worlds):
+        found = report.regrets(world)
+        for i, method in enumerate(methods):
+            if method not in found:
+                rows[i].append("")
+                continue
+            means[i, j], n = found[method].mean(), len(found[method])
+            error = f" ± {found[method].std(ddof=1) / np.sqrt(n):.1f}" if n > 1 else ""
+            rows[i].append(f"{means[i, j]:.1f}{error}")
+    best = tuple((int(i), j + 1, "good") for j, i in enumerate(means.argmin(axis=0)))
+    return Grid(("Method", *header), tuple(map(tuple, rows)), "Per cent above the optimum", best)
+
+
+@styled
+def _figure(report: RegretReport, methods: Sequence[str], folder: Path) -> Picture:
+    """Regret along each axis."""
+    figure, axes = new_figure(1, len(AXES), 11.0, 5.2)
+    for axis, (name, title, values) in zip(axes[0], AXES, strict=True):
+        found = [report.regrets(_world(name, value)) for value in values]
+        for i, method in enumerate(methods):
+            means = [own[method].mean() if method in own else np.nan for own in found]
+            axis.plot(range(len(values)), np.maximum(means, _LEAST_SHOWN), **look(method, i))
+        axis.set_xticks(range(len(values)), [f"{value:g}" for value in values])
+        axis.set(xlabel=title, yscale="log")
+        axis.yaxis.set_major_formatter("{x:g}")
+    axes[0, 0].set_ylabel("Total cost above the optimum (%)")
+    legend_below(figure, [key(m, **look(m, i)) for i, m in enumerate(methods)])
+    return save(
+        figure,
+        folder,
+        "regret",
+        "Mean over random problems of the expected total cost above the optimum. What is not on "
+        f"the axis stays at {CENTRE.n_covariates} covariates, mean price {CENTRE.mean_price:g}, "
+        f"dependence {CENTRE.dependence:g}.",
+    )

@@ -1,0 +1,115 @@
+"""The regret study: exact expected costs, impossible costs found, resuming, the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from adacos import AdaCOSClassifier, Costs
+from adacos.bench import regret
+from adacos.bench.registry import REGISTRY, register_method
+from adacos.bench.regret import RegretOptions, World, expected_cost, run_regret
+from adacos.cli.app import app
+from adacos.exceptions import InvalidInputError
+from adacos.metrics import total_costs
+from adacos.rivals import OptimalPolicyClassifier
+
+SMALL = (("n_covariates", "Number of covariates", (2, 3)),)
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two small worlds, and a registry that forgets what a test adds."""
+    monkeypatch.setattr(REGISTRY, "methods", dict(REGISTRY.methods))
+    monkeypatch.setattr(regret, "AXES", SMALL)
+    monkeypatch.setattr(regret, "CENTRE", World(n_covariates=2))
+
+
+class Cheat:
+    """Claims to have acquired nothing, and yet knows the covariates."""
+
+    def __init__(self, costs: Costs) -> None:
+        self.optimum = OptimalPolicyClassifier(costs)
+
+    def fit(self, X: Any, y: Any) -> Cheat:
+        self.optimum.fit(X, y)
+        return self
+
+    def acquire(self, X: Any) -> Any:
+        found = self.optimum.acquire(X)
+        return SimpleNamespace(
+            label=found.label,
+            probability=found.probability,
+            cost=np.zeros(len(X)),
+            acquired=np.zeros_like(found.acquired),
+        )
+
+
+class Broken(Cheat):
+    def fit(self, X: Any, y: Any) -> Cheat:
+        raise RuntimeError("no such luck")
+
+
+@pytest.mark.parametrize("world", [World(4, 1.0, 1.0), regret.FIXED_ORDER])
+def test_expected_cost_is_the_mean_over_many_rows(world: World) -> None:
+    problem = world.problem(1)
+    costs = Costs(list(problem.prices.values()), false_positive=20, false_negative=30)
+    X, y = problem.sample(300, seed=0)
+    policy = AdaCOSClassifier(costs, strengths="common", cv=3).fit(X, y)
+    new, truth = problem.sample(100_000, seed=1)
+    spent = total_costs(policy.acquire(new), truth, costs)
+    error = spent.std() / np.sqrt(len(spent))
+    assert expected_cost(policy, problem, costs) == pytest.approx(spent.mean(), abs=4 * error)
+
+
+def test_expected_cost_of_the_optimum_is_its_value() -> None:
+    problem = World(5, 0.5, 2.0).problem(3)
+    costs = Costs(list(problem.prices.values()), false_positive=20, false_negative=30)
+    policy = OptimalPolicyClassifier(costs, joint=problem).fit(*problem.sample(50, seed=0))
+    assert expected_cost(policy, problem, costs) == pytest.approx(policy.expected_cost_, rel=1e-12)
+
+
+def test_impossible_costs_and_errors_are_reported(registered: None, tmp_path: Path) -> None:
+    register_method("cheat", Cheat)
+    register_method("broken", Broken)
+    options = RegretOptions(("cheat", "pomdp", "broken"), problems=2, rows=200, out=tmp_path)
+    report = run_regret(options)
+    assert {t.method for t in report.below_optimum} == {"cheat"}
+    assert {t.error for t in report.failures} == {"RuntimeError: no such luck"}
+    assert min(report.regrets()["POMDP"]) >= 0
+    page = report.index.read_text()
+    assert "below the optimum: an error" in page
+    assert "no such luck" in (tmp_path / "summary.md").read_text()
+    assert (tmp_path / "regret.csv").read_text().count("\n") == 1 + len(report.trials)
+
+
+def test_a_second_run_reuses_the_first(
+    registered: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = RegretOptions(("pomdp",), problems=1, rows=200, out=tmp_path)
+    first = run_regret(options)
+    monkeypatch.setattr(regret, "expected_cost", None)
+    assert run_regret(options).trials == first.trials
+
+
+def test_command(registered: None, tmp_path: Path) -> None:
+    arguments = ["bench", "regret", "--methods", "dwsm", "--problems", "1", "--rows", "200"]
+    arguments += ["--jobs", "1", "--out", str(tmp_path)]
+    shown = CliRunner().invoke(app, arguments)
+    assert shown.exit_code == 0, shown.output
+    assert "DWSM" in shown.output
+    told = CliRunner().invoke(app, [*arguments, "--json"])
+    assert json.loads(told.stdout)["below_optimum"] == []
+
+
+def test_bad_options_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="rows"):
+        run_regret(RegretOptions(rows=5, out=tmp_path))
+    with pytest.raises(InvalidInputError, match="methods"):
+        run_regret(RegretOptions(("nobody",), out=tmp_path))
