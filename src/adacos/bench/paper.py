@@ -42,6 +42,7 @@ from adacos.bench.settings import (
 from adacos.bench.style import check_matplotlib
 from adacos.bench.tables import (
     FoldTable,
+    setting_records,
     summary_records,
     timing_records,
     write_bytes,
@@ -220,6 +221,7 @@ def _write(findings: Findings) -> None:
         [{"claim": c.text, "verdict": c.verdict, "numbers": c.numbers} for c in findings.claims],
     )
     write_csv(tables / "timings.csv", timing_records(result))
+    write_csv(tables / "settings.csv", setting_records(findings.config.chosen_methods))
     write_rows(tables, result.outcomes)
     blocks = report_blocks(findings)
     write_bytes(out / "summary.md", to_markdown(TITLE, blocks).encode())

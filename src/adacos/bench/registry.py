@@ -61,6 +61,11 @@ class Method:
         """Whether one fit serves several settings and the other methods of the family."""
         return hasattr(self.make(Costs()), "from_model")
 
+    def parameters(self) -> dict[str, Any]:
+        """The parameters it is run with, but for costs, seed and target recall."""
+        own = _parameters(self.make(Costs()))
+        return {k: v for k, v in own.items() if k not in ("costs", "random_state", "target_recall")}
+
     def build(self, costs: Costs, setting: Setting, seed: int) -> Any:
         """An unfitted object for one setting and seed."""
         policy = self.make(costs)

@@ -74,6 +74,7 @@ def report_blocks(findings: Findings) -> list[Block]:
         *_comparison(findings),
         *_sigmoid(findings),
         *_times(findings),
+        *_settings(findings),
         *_left_out(findings),
     ]
 
@@ -279,6 +280,19 @@ def _times(f: Findings) -> Iterator[Block]:
         "Seconds a fold takes, all settings together: fitting + acquiring. The first method of a "
         "family that shares a fit bears it: AdaCOS, COS and Full Model share theirs.",
     )
+
+
+def _settings(f: Findings) -> Iterator[Block]:
+    yield Heading("Settings")
+    yield Text(
+        "The parameters each method was run with. `None` stands for what the method chooses on its "
+        "training rows; the seed is drawn from data set, split and fold."
+    )
+    rows = []
+    for method in f.config.chosen_methods:
+        parameters = (f"{name}={value!r}" for name, value in method.parameters().items())
+        rows.append((method.name, ", ".join(parameters) or "none"))
+    yield Grid(("Method", "Parameters"), tuple(rows))
 
 
 def _left_out(f: Findings) -> Iterator[Block]:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss, roc_auc_score
 
+from adacos.bench.registry import Method
 from adacos.bench.run import RunResult
 from adacos.bench.units import Outcome
 from adacos.metrics import false_discovery_rate, recall, weighted_accuracy
@@ -162,6 +163,15 @@ def timing_records(result: RunResult) -> list[dict[str, Any]]:
             "acquire_seconds": round(spent.acquire, 4),
         }
         for (dataset, split, fold, method), spent in sorted(result.seconds.items())
+    ]
+
+
+def setting_records(methods: Iterable[Method]) -> list[dict[str, Any]]:
+    """One record per parameter of each method."""
+    return [
+        {"method": method.name, "parameter": name, "value": str(value)}
+        for method in methods
+        for name, value in method.parameters().items()
     ]
 
 
