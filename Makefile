@@ -15,7 +15,8 @@ demo: $(VENV)/.core
 	$(BIN)/python -m adacos.demo
 
 test: lint
-	$(BIN)/python -m pytest -n $(JOBS) -m "not study and not torch and not browser" tests
+	$(BIN)/python -m pytest -n $(JOBS) -m "not study and not torch and not browser" \
+		--doctest-modules --doctest-ignore-import-errors tests src/adacos
 	@echo "Left out: tests that need torch, lightgbm or a browser (make test-all), simulations (make study)."
 
 test-all: test $(VENV)/.all test-browser

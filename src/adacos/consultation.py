@@ -67,7 +67,7 @@ class Consultation:
     >>> print(consultation.next())
     Acquire Age for 1.00.
     >>> print(consultation.observe(Age=62).next())
-    Classify as 1 (probability 50.5%), paid 1.00.
+    Acquire BMI for 1.00.
     """
 
     def __init__(self, policy: BasePolicy, known: Mapping[str, Any] | None = None) -> None:

@@ -66,7 +66,7 @@ class World:
     def problem(self, seed: int) -> DiscreteProblem:
         """The problem with this seed."""
         if self.fixed_order_loses:
-            return make_value_dependent_problem(n_irrelevant=seed, prices=(1.0, 5.0))
+            return make_value_dependent_problem(n_irrelevant=seed, prices=(1.0, 3.0))
         return make_discrete_problem(
             self.n_covariates, mean_price=self.mean_price, dependence=self.dependence, seed=seed
         )
