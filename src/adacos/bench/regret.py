@@ -217,17 +217,15 @@ def _world(name: str, value: float) -> World:
 
 def _trial(world: World, seed: int, method: str, n_rows: int, folder: Path) -> Trial:
     """The stored trial, or a new one, which is stored unless it failed."""
-    content = json.dumps([asdict(world), seed, method, n_rows, library_digest()])
-    path = folder / f"{hashlib.sha256(content.encode()).hexdigest()[:24]}.json"
-    if path.is_file():
-        stored = json.loads(path.read_text())
-        return Trial(world, seed, method, **stored)
     problem = world.problem(seed)
     costs = Costs(
         list(problem.prices.values()),
         false_positive=FALSE_POSITIVE,
         false_negative=FALSE_NEGATIVE,
     )
+    path = folder / f"{_digest(problem, costs, seed, method, n_rows)}.json"
+    if path.is_file():
+        return Trial(world, seed, method, **json.loads(path.read_text()))
     X, y = problem.sample(n_rows, seed=seed)
     optimum = OptimalPolicyClassifier(costs, joint=problem).fit(X, y).expected_cost_
     start = time.perf_counter()
@@ -241,6 +239,13 @@ def _trial(world: World, seed: int, method: str, n_rows: int, folder: Path) -> T
     stored = {"cost": cost, "optimum": optimum, "seconds": seconds}
     write_bytes(path, json.dumps(stored).encode())
     return Trial(world, seed, method, cost, optimum, seconds)
+
+
+def _digest(problem: DiscreteProblem, costs: Costs, seed: int, method: str, n_rows: int) -> str:
+    """Of everything the result of a trial depends on."""
+    parameters = repr(REGISTRY.methods[method].parameters())
+    content = repr((costs, seed, method, parameters, n_rows, library_digest())).encode()
+    return hashlib.sha256(problem.joint.tobytes() + content).hexdigest()[:24]
 
 
 def _write(
