@@ -141,9 +141,29 @@ def test_unavailable_everything_still_ends_in_a_classification(fitted, mixed):
         assert step.cost == 0
 
 
+def test_stopping_gives_the_label_that_stands(fitted):
+    for name in ("pima", "heart"):
+        data, policy = fitted[name]
+        for row in range(0, 200, 20):
+            values = {k: v for k, v in data.X.iloc[row].to_dict().items() if v == v}
+            consultation = policy.consultation()
+            while isinstance(step := consultation.next(), Acquire):
+                stands = step.explanation
+                stopped = consultation.stop().next()
+                assert isinstance(stopped, Classify)
+                assert stopped.label == stands.label
+                assert stopped.probability == stands.probability
+                assert stopped.expected_cost == stands.stop_now
+                assert stopped.cost == stands.paid
+                assert consultation.undo().next() == step
+                if not set(step.covariates) <= set(values):
+                    break
+                consultation.observe({k: values[k] for k in step.covariates})
+
+
 calls = st.lists(
     st.tuples(
-        st.sampled_from(["observe", "other", "unavailable", "undo", "restore"]),
+        st.sampled_from(["observe", "other", "unavailable", "stop", "undo", "restore"]),
         st.integers(0, 1000),
     ),
     max_size=14,
@@ -162,8 +182,14 @@ def test_random_calls(fitted, calls, row, known):
     for call, number in calls:
         step = consultation.next()
         left = [n for n in values if n not in consultation.values]
+        if consultation.stopped and call in ("observe", "other", "unavailable", "stop"):
+            with pytest.raises(InvalidInputError, match="undo"):
+                consultation.stop()
+            continue
         if call == "observe" and isinstance(step, Acquire) and set(step.covariates) <= set(values):
             consultation.observe({name: values[name] for name in step.covariates})
+        elif call == "stop":
+            consultation.stop()
         elif call == "other" and left:
             name = left[number % len(left)]
             consultation.observe({name: values[name]})
@@ -347,6 +373,10 @@ def test_the_explanation_reads_as_text(fitted):
         (lambda c: c.unavailable("Nonsense"), "must name covariates"),
         (lambda c: c.unavailable(), "needs a covariate"),
         (lambda c: c.undo(), "needs something"),
+        (
+            lambda c: Consultation.from_state(c.policy, {**c.state(), "events": [{"stop": 1}]}),
+            "hold",
+        ),
     ],
 )
 def test_wrong_calls_are_refused_and_change_nothing(fitted, call, message):

@@ -1,8 +1,9 @@
 """`Consultation`: one row asked about step by step, by any policy.
 
-A consultation is a list of events (values observed, covariates unavailable) on top of what was
-known at the start. The next step is a function of these alone: undoing the last event brings the
-previous step back, and the events as JSON carry a consultation into another process.
+A consultation is a list of events (values observed, covariates unavailable, the user's wish to
+stop) on top of what was known at the start. The next step is a function of these alone: undoing the
+last event brings the previous step back, and the events as JSON carry a consultation into another
+process.
 """
 
 from __future__ import annotations
@@ -41,13 +42,17 @@ _FINGERPRINTS: WeakKeyDictionary[Any, tuple[tuple[int, ...], str]] = WeakKeyDict
 
 @dataclass(frozen=True)
 class _Standing:
-    """What is there of the row: encoded values (NaN = none), masks, values and warnings by name."""
+    """What is there of the row: encoded values (NaN = none), masks, values and warnings by name.
+
+    `stopped` if the user wants a label now, whatever the policy would ask.
+    """
 
     encoded: Floats
     have: Bools
     unavailable: Bools
     values: dict[str, Value]
     warnings: tuple[ValueWarning, ...]
+    stopped: bool = False
 
 
 class Consultation:
@@ -102,7 +107,7 @@ class Consultation:
             raise InvalidInputError(
                 "observe", "needs at least one value", "nothing", "For example observe(age=50)."
             )
-        standing = self._with_values(self._standings[-1], added, "observe")
+        standing = self._with_values(self._going_on("observe"), added, "observe")
         plain = {name: standing.values[name] for name in added}
         return self._record({"observe": plain}, standing)
 
@@ -112,7 +117,7 @@ class Consultation:
             raise InvalidInputError(
                 "unavailable", "needs a covariate", "none", "For example unavailable('age')."
             )
-        standing = self._standings[-1]
+        standing = self._going_on("unavailable")
         mask = standing.unavailable.copy()
         for name in covariates:
             k = self._index(name, "unavailable")
@@ -126,8 +131,13 @@ class Consultation:
             mask[k] = True
         return self._record({"unavailable": list(covariates)}, replace(standing, unavailable=mask))
 
+    def stop(self) -> Self:
+        """Decide now, with what there is: the next step gives the label that stands so far."""
+        standing = replace(self._going_on("stop"), stopped=True)
+        return self._record({"stop": True}, standing)
+
     def undo(self) -> Self:
-        """Take the last `observe` or `unavailable` back."""
+        """Take the last `observe`, `unavailable` or `stop` back."""
         if not self._events:
             raise InvalidInputError(
                 "undo", "needs something to take back", "no event", "Nothing was entered yet."
@@ -152,6 +162,11 @@ class Consultation:
         """Covariates that were said to be unavailable."""
         names = self._encoder.names
         return tuple(names[k] for k in np.flatnonzero(self._standings[-1].unavailable))
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the user stopped it."""
+        return self._standings[-1].stopped
 
     @property
     def paid(self) -> float:
@@ -188,9 +203,22 @@ class Consultation:
         for event in state["events"]:
             if "observe" in event:
                 consultation.observe(event["observe"])
+            elif "stop" in event:
+                consultation.stop()
             else:
                 consultation.unavailable(*event["unavailable"])
         return consultation
+
+    def _going_on(self, call: str) -> _Standing:
+        """How things stand, unless the user has stopped."""
+        if self.stopped:
+            raise InvalidInputError(
+                call,
+                "needs a consultation that goes on",
+                "one that was stopped",
+                "undo() takes the stop back.",
+            )
+        return self._standings[-1]
 
     def _record(self, event: dict[str, Any], standing: _Standing) -> Self:
         self._events.append(event)
@@ -205,7 +233,7 @@ class Consultation:
         explanation = explain(
             advice, names, self._encoder.categories, list(policy.classes_), standing.values, paid
         )
-        if not advice.covariates:
+        if standing.stopped or not advice.covariates:
             return Classify(
                 label=explanation.label,
                 probability=advice.probability,
@@ -306,9 +334,6 @@ def _odd_number(encoder: TableEncoder, k: int, value: float) -> ValueWarning | N
     if distance <= 0:
         return None
     message = f"{name} = {value:g} lies outside the training range {low:g} to {high:g}"
-    scaled = [
-        factor for factor in (0.1, 10, 0.01, 100, 0.001, 1000) if low <= value * factor <= high
-    ]
     if distance <= _IMPLAUSIBLE:
         return ValueWarning(name, value, "outside_range", message + ".")
     scaled = [value * factor for factor in _FACTORS if low <= value * factor <= high]
@@ -341,6 +366,7 @@ def _check_state(state: Any) -> None:
             and (
                 isinstance(event.get("observe"), Mapping)
                 or isinstance(event.get("unavailable"), list)
+                or event.get("stop") is True
             )
             for event in state["events"]
         )

@@ -57,7 +57,7 @@ def ask(
             console.print("stopped without a decision")
             raise typer.Exit(1)
         if answer == "stop":
-            _stop_now(consultation)
+            consultation.stop()
         else:
             _take(answer, step, consultation, console)
 
@@ -108,13 +108,6 @@ def _take(answer: str, step: Acquire, consultation: Consultation, console: Conso
             consultation.observe({name: typed_value(consultation.policy, name, answer)})
     except InvalidInputError as error:
         console.print(f"! {error.rule}; received {error.value}. {error.remedy}", style="yellow")
-
-
-def _stop_now(consultation: Consultation) -> None:
-    """Declare all that is left unavailable, so that the next step is the decision."""
-    names = consultation.policy.encoder_.names
-    left = [name for name in names if name not in {*consultation.values, *consultation.missing}]
-    consultation.unavailable(*left)
 
 
 def _finish(step: Classify, consultation: Consultation, console: Console, as_json: bool) -> None:
