@@ -15,6 +15,7 @@ import pytest
 from adacos.bench import BenchConfig, FoldTable, asymmetric, run
 from adacos.bench import units as units_module
 from adacos.bench.comparisons import OutcomeIndex, compare_cells, compare_overall
+from adacos.bench.registry import Method
 from adacos.bench.settings import Split
 from adacos.bench.tables import Cell, write_csv, write_rows
 from adacos.bench.units import fold_of_rows
@@ -164,6 +165,27 @@ def test_parallel_run_gives_the_same_table(tmp_path, registry):
     one = run(toy_config(tmp_path / "one"), progress=False)
     two = run(toy_config(tmp_path / "two", jobs=2), progress=False)
     assert table_of(one, tmp_path / "a.csv") == table_of(two, tmp_path / "b.csv")
+
+
+class Tunable(Thresholder):
+    """A method that tells its parameters."""
+
+    def __init__(self, costs, cut):
+        super().__init__(costs)
+        self.cut = cut
+
+    def get_params(self, deep=True):
+        return {"costs": self.costs, "cut": self.cut}
+
+
+def test_other_parameters_are_run_again(tmp_path, registry, monkeypatch):
+    reused = []
+    for cut in (0.5, 0.5, 1.5):
+        tunable = Method("tunable", lambda costs, cut=cut: Tunable(costs, cut), "tunable")
+        monkeypatch.setitem(registry.methods, "tunable", tunable)
+        config = toy_config(tmp_path / "out", methods=("tunable",), splits=0)
+        reused.append(run(config, progress=False).n_reused)
+    assert reused == [0, 10, 0]
 
 
 def test_truncated_unit_is_run_again(tmp_path, registry):

@@ -10,6 +10,7 @@ function without arguments that returns a `Dataset`. Each plugs in with one call
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -65,6 +66,11 @@ class Method:
         """The parameters it is run with, but for costs, seed and target recall."""
         own = _parameters(self.make(Costs()))
         return {k: v for k, v in own.items() if k not in ("costs", "random_state", "target_recall")}
+
+    @property
+    def signature(self) -> str:
+        """Name and parameters as text, the same in every process."""
+        return self.name + re.sub(r" at 0x[0-9a-f]+", "", repr(self.parameters()))
 
     def build(self, costs: Costs, setting: Setting, seed: int) -> Any:
         """An unfitted object for one setting and seed."""

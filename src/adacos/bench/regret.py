@@ -243,8 +243,8 @@ def _trial(world: World, seed: int, method: str, n_rows: int, folder: Path) -> T
 
 def _digest(problem: DiscreteProblem, costs: Costs, seed: int, method: str, n_rows: int) -> str:
     """Of everything the result of a trial depends on."""
-    parameters = repr(REGISTRY.methods[method].parameters())
-    content = repr((costs, seed, method, parameters, n_rows, library_digest())).encode()
+    signature = REGISTRY.methods[method].signature
+    content = repr((costs, seed, signature, n_rows, library_digest())).encode()
     return hashlib.sha256(problem.joint.tobytes() + content).hexdigest()[:24]
 
 

@@ -127,7 +127,7 @@ def make_unit(
         *place,
         _table_digest(table),
         library_digest(),
-        [method.name for method in methods],
+        [method.signature for method in methods],
         [setting.as_json() for setting in settings],
     ]
     effort = rows * covariates**2 * max(method.effort for method in methods)
