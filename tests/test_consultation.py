@@ -344,6 +344,9 @@ def test_odd_values_are_flagged_and_carried(fitted, mixed):
     step = policy.consultation().observe(BMI=318).next()
     assert [w.kind for w in step.warnings] == ["implausible"]
     assert "31.8 would lie inside" in str(step.warnings[0])
+    assert "it counts as 134.2" in str(step.warnings[0])
+    farther = policy.consultation().observe(BMI=31800).next()
+    assert farther.explanation.probability == step.explanation.probability
     *_, other = mixed
     consultation = other.consultation({"group": "highest", "flag": 3})
     kinds = [w.kind for w in consultation.next().warnings]

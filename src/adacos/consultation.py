@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from adacos.basis import BINARY, CONSTANT
 from adacos.exceptions import InvalidInputError
-from adacos.preprocessing import TableEncoder
+from adacos.preprocessing import PLAUSIBLE_WIDTHS, TableEncoder
 from adacos.steps import Acquire, Classify, Value, ValueWarning, explain
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ Bools = NDArray[np.bool_]
 
 FORMAT = 1
 
-# A value this many widths of the training range outside of it is taken for a wrong unit.
-_IMPLAUSIBLE = 1.0
 # Powers of ten by which units commonly differ, the nearest first.
 _FACTORS = (0.1, 10.0, 0.01, 100.0, 0.001, 1000.0)
 _FINGERPRINTS: WeakKeyDictionary[Any, tuple[tuple[int, ...], str]] = WeakKeyDictionary()
@@ -334,13 +332,13 @@ def _odd_number(encoder: TableEncoder, k: int, value: float) -> ValueWarning | N
     if distance <= 0:
         return None
     message = f"{name} = {value:g} lies outside the training range {low:g} to {high:g}"
-    if distance <= _IMPLAUSIBLE:
+    if distance <= PLAUSIBLE_WIDTHS:
         return ValueWarning(name, value, "outside_range", message + ".")
     scaled = [value * factor for factor in _FACTORS if low <= value * factor <= high]
     hint = f" ({scaled[0]:g} would lie inside)" if scaled else ""
-    return ValueWarning(
-        name, value, "implausible", f"{message}, so far that the unit may be wrong{hint}."
-    )
+    used = float(encoder.encode(k, np.array([value]))[0, 0])
+    message += f", so far that the unit may be wrong{hint}; it counts as {used:g}."
+    return ValueWarning(name, value, "implausible", message)
 
 
 def _no_value(name: str, given: Any) -> InvalidInputError:

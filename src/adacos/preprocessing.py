@@ -28,6 +28,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 MAX_CATEGORIES = 100
+# A number farther outside the training range than this many of its widths is not plausible.
+PLAUSIBLE_WIDTHS = 1.0
 
 
 def is_frame(X: Any) -> bool:
@@ -157,7 +159,11 @@ class TableEncoder:
         return np.hstack(columns)
 
     def encode(self, position: int, values: NDArray[Any]) -> Floats:
-        """Encoded columns of one covariate; text values stand for categories, "" for unknown."""
+        """Encoded columns of one covariate; text values stand for categories, "" for unknown.
+
+        A number farther outside the training range than is plausible counts as the farthest that
+        is: models go on in a straight line there, and a slip of the unit would settle the row.
+        """
         levels = self.categories[position]
         if not levels:
             if values.dtype.kind == "U":
@@ -167,7 +173,9 @@ class TableEncoder:
                     "text",
                     "Convert the column to numbers.",
                 )
-            return values.astype(np.float64)[:, None]
+            low, high = self.low[position], self.high[position]
+            beyond = PLAUSIBLE_WIDTHS * (high - low)
+            return np.clip(values.astype(np.float64), low - beyond, high + beyond)[:, None]
         if values.dtype.kind != "U":
             values = np.where(np.isnan(values), "", values.astype(np.str_))
         table = np.vstack(
