@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from adacos.exceptions import InvalidInputError, MalformedRowsError
-from adacos.files import TableFile, whole_or_absent
+from adacos.files import Kinds, TableFile, choices, listed, whole_or_absent
 
 
 def write(path, text: str, encoding: str = "utf-8"):
@@ -17,19 +17,78 @@ def write(path, text: str, encoding: str = "utf-8"):
 
 
 def read(file: TableFile, **options):
-    return file.read(file.columns, file.text_columns(), **options)
+    return file.read(file.columns, file.kinds(), **options)
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_delimiters_unknown_values_and_types(tmp_path, delimiter):
     text = "a,b,c\n1,red,NA\n,?,2.5\n-3e2, blue ,null\n".replace(",", delimiter)
     file = TableFile(write(tmp_path / "t.csv", text))
-    assert file.text_columns() == {"b"}
+    assert file.kinds() == Kinds({"b"}, set())
     piece = read(file)
     np.testing.assert_array_equal(piece.table.column("a"), [1, np.nan, -300])
     assert piece.table.column("b").tolist() == ["red", "", "blue"]
     np.testing.assert_array_equal(piece.table.column("c"), [np.nan, 2.5, np.nan])
     assert piece.lines.tolist() == [2, 3, 4]
+
+
+def test_none_is_a_category_and_no_number(tmp_path):
+    text = "pain,dose\n" + "none,1\nNone,2\nNA,n/a\nnull,NaN\n?,3\n,\nmild,4\n" * 3
+    piece = read(TableFile(write(tmp_path / "t.csv", text)))
+    assert piece.table.column("pain").tolist() == ["none", "None", "", "", "", "", "mild"] * 3
+    assert np.isnan(piece.table.column("dose")).tolist() == [False, False, *[True] * 2, False,
+                                                             True, False] * 3  # fmt: skip
+    file = TableFile(write(tmp_path / "u.csv", "dose,y\n" + "1,0\n" * 20 + "none,1\n"))
+    with pytest.raises(MalformedRowsError, match="line 22: 'none' in column 'dose'"):
+        read(file)
+
+
+def test_true_and_false_are_numbers_as_in_parquet(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    text = "smoker,word\nTrue,true\nfalse,maybe\nNA,\n TRUE ,false\n"
+    file = TableFile(write(tmp_path / "t.csv", text))
+    assert file.kinds() == Kinds({"word"}, {"smoker"})
+    values = {"smoker": [True, False, None, True], "word": ["true", "maybe", None, "false"]}
+    parquet.write_table(pyarrow.table(values), tmp_path / "t.parquet")
+    for table in (read(file).table, read(TableFile(tmp_path / "t.parquet")).table):
+        np.testing.assert_array_equal(table.column("smoker"), [1, 0, np.nan, 1])
+        assert table.column("word").tolist() == ["true", "maybe", "", "false"]
+    late = "smoker,y\n" + "true,1\n" * 10_000 + "perhaps,0\n"
+    with pytest.raises(MalformedRowsError, match="line 10002: 'perhaps' in column 'smoker'"):
+        read(TableFile(write(tmp_path / "late.csv", late)))
+
+
+def test_true_in_a_column_of_numbers_is_an_error(tmp_path):
+    file = TableFile(write(tmp_path / "t.csv", "bmi,y\n" + "25.5,0\n" * 20 + "true,1\n"))
+    with pytest.raises(MalformedRowsError, match="line 22: 'true'"):
+        read(file)
+
+
+def test_text_in_parquet_where_numbers_are_needed(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    parquet.write_table(pyarrow.table({"a": ["1.5", None, "tall", "NA"]}), tmp_path / "t.parquet")
+    file = TableFile(tmp_path / "t.parquet")
+    (piece,) = file.pieces(["a"], Kinds(frozenset()))
+    np.testing.assert_array_equal(piece.table.column("a"), [1.5, np.nan, np.nan])
+    assert [str(bad) for bad in piece.malformed] == [
+        "line 3: 'tall' in column 'a' is not a finite number"
+    ]
+
+
+def test_lists_and_near_misses():
+    assert listed(["a", "b, c", 1]) == 'a, "b, c", 1'
+    names = ["Systolic BP", "Troponin, ng/L"]
+    assert choices(["systolic bp"], names, "They are").startswith("Did you mean Systolic BP? They")
+    assert choices(["zzz"], names, "They are") == 'They are Systolic BP, "Troponin, ng/L".'
+
+
+def test_spreadsheets_are_refused(tmp_path):
+    with pytest.raises(InvalidInputError, match="Save the sheet as CSV"):
+        TableFile(write(tmp_path / "t.xlsx", "PK"))
 
 
 def test_compressed_quoted_and_marked_files(tmp_path):
@@ -44,7 +103,7 @@ def test_compressed_quoted_and_marked_files(tmp_path):
 def test_pieces_are_the_whole(tmp_path):
     text = "a,b\n" + "".join(f"{i},{i % 3}\n" for i in range(100))
     file = TableFile(write(tmp_path / "t.csv", text))
-    pieces = list(file.pieces(["b", "a"], (), chunk_rows=7))
+    pieces = list(file.pieces(["b", "a"], Kinds(frozenset()), chunk_rows=7))
     assert len(pieces) == 15
     assert np.concatenate([p.table.column("a") for p in pieces]).tolist() == list(range(100))
     assert np.concatenate([p.lines for p in pieces]).tolist() == list(range(2, 102))

@@ -17,11 +17,20 @@ from typing import Any
 import numpy as np
 
 from adacos.exceptions import InvalidInputError, MalformedRowsError, MissingExtraError
-from adacos.files import CHUNK_ROWS, Malformed, Piece, TableFile, whole_or_absent
+from adacos.files import (
+    CHUNK_ROWS,
+    Kinds,
+    Malformed,
+    Piece,
+    TableFile,
+    choices,
+    whole_or_absent,
+)
 from adacos.policy import AcquisitionResult, BasePolicy
 
 Write = Callable[[dict[str, list[Any]]], None]
 
+_PARQUET = (".parquet", ".pq")
 RESULTS = ("label", "probability", "cost", "expected_cost", "acquired")
 
 
@@ -74,18 +83,24 @@ def score_file(
     progress : called with the number of rows written so far.
     """
     names = policy.encoder_.names
-    _check_names("known", known, names)
+    _check_names("known", known, names, "must name covariates of the model")
+    if Path(destination).suffix.lower() not in (".csv", *_PARQUET):
+        raise InvalidInputError(
+            "output", "must end in .csv, .parquet or .pq", str(destination), "Rename it."
+        )
     clash = [name for name in keep if name in RESULTS]
     if clash:
         raise InvalidInputError(
             "keep", "must not name a column of the results", clash, "Rename it in the input."
         )
     file = TableFile(source, encoding=encoding)
-    text = {name for name, levels in zip(names, policy.encoder_.categories, strict=True) if levels}
+    _check_names("keep", keep, file.columns, "must name columns of the input")
+    kinds = Kinds.of(policy.encoder_)
+    kinds = kinds._replace(text=kinds.text | (set(keep) - set(names)))
     rows, labels, malformed = 0, Counter[str](), list[Malformed]()
     sums = np.zeros(2)
     with whole_or_absent(destination) as temporary, _writer(destination, temporary) as write:
-        for piece in file.pieces({*names, *keep}, text | (set(keep) - set(names)), chunk_rows):
+        for piece in file.pieces({*names, *keep}, kinds, chunk_rows):
             malformed += piece.malformed
             if malformed and not skip_malformed:
                 raise MalformedRowsError(file.path.name, [str(bad) for bad in malformed])
@@ -140,7 +155,7 @@ def _columns(result: AcquisitionResult) -> dict[str, list[Any]]:
 @contextmanager
 def _writer(destination: str | Path, temporary: Path) -> Iterator[Write]:
     """A function that appends columns to the file, in the format of the destination's ending."""
-    if Path(destination).suffix.lower() in (".parquet", ".pq"):
+    if Path(destination).suffix.lower() in _PARQUET:
         with _parquet_writer(temporary) as write:
             yield write
         return
@@ -181,12 +196,7 @@ def _parquet_writer(temporary: Path) -> Iterator[Write]:
             writer.close()
 
 
-def _check_names(parameter: str, given: Sequence[str], names: Sequence[str]) -> None:
+def _check_names(parameter: str, given: Sequence[str], names: Sequence[str], rule: str) -> None:
     unknown = [name for name in given if name not in names]
     if unknown:
-        raise InvalidInputError(
-            parameter,
-            "must name covariates of the model",
-            unknown,
-            f"They are {', '.join(names)}.",
-        )
+        raise InvalidInputError(parameter, rule, unknown, choices(unknown, names, "They are"))

@@ -1,7 +1,8 @@
 """Tables in files: CSV read in pieces, Parquet, and output that is whole or absent.
 
 CSV is read without a data-frame library: a malformed row is known by its line, and memory holds one
-piece at a time. Empty cells and NA, NaN, null, none and ? mean unknown.
+piece at a time. A cell without text, or with one of the texts in `MISSING`, is unknown. The word
+none is not among them: it often is a category of its own, as in "chest pain: none".
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import csv
 import gzip
 import os
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from itertools import islice
 from math import isinf, nan
 from pathlib import Path
@@ -22,12 +24,17 @@ from numpy.typing import NDArray
 
 from adacos.columns import ColumnTable
 from adacos.exceptions import InvalidInputError, MalformedRowsError, MissingExtraError
+from adacos.preprocessing import TableEncoder
 
 Ints = NDArray[np.intp]
 
 CHUNK_ROWS = 50_000
 _SAMPLE_ROWS = 10_000
-_UNKNOWN = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+# Texts of a CSV cell that mean unknown, in any case.
+MISSING = ("NA", "N/A", "NaN", "null", "?")
+_UNKNOWN = frozenset({"", *(text.lower() for text in MISSING)})
+_TRUTH = {"true": 1.0, "false": 0.0}
+_SPREADSHEETS = (".xlsx", ".xls", ".ods")
 # A column is text if fewer of its known cells than this share are numbers.
 _NUMERIC_SHARE = 0.9
 _MOST_CELL_CHARACTERS = 1_000_000
@@ -51,6 +58,28 @@ class Piece(NamedTuple):
     malformed: list[Malformed]
 
 
+class Kinds(NamedTuple):
+    """How columns are read: those of text, those of true and false; all others are numbers.
+
+    True is 1 and false is 0, in a CSV file as in a Parquet file.
+    """
+
+    text: frozenset[str]
+    truth: frozenset[str] = frozenset()
+
+    @staticmethod
+    def of(encoder: TableEncoder) -> Kinds:
+        """Kinds of the columns that a model was fitted on."""
+        described = zip(encoder.names, encoder.categories, encoder.low, encoder.high, strict=True)
+        text, truth = set(), set()
+        for name, levels, low, high in described:
+            if levels:
+                text.add(name)
+            elif {low, high} <= {0.0, 1.0}:
+                truth.add(name)
+        return Kinds(frozenset(text), frozenset(truth))
+
+
 class TableFile:
     """A CSV file (plain or .gz) or a Parquet file.
 
@@ -63,6 +92,10 @@ class TableFile:
         self.path, self._encoding = Path(path), encoding
         if not self.path.is_file():
             raise InvalidInputError("file", "must exist", str(path), "Check the path.")
+        if self.path.suffix.lower() in _SPREADSHEETS:
+            raise InvalidInputError(
+                "file", "must be CSV or Parquet", str(path), "Save the sheet as CSV."
+            )
         self.is_parquet = self.path.suffix.lower() in (".parquet", ".pq")
         if self.is_parquet:
             self.columns = [str(name) for name in _parquet().ParquetFile(self.path).schema.names]
@@ -70,49 +103,48 @@ class TableFile:
             with self._open() as file:
                 self._delimiter, self.columns = self._header(file)
 
-    def text_columns(self) -> set[str]:
-        """Columns that hold something else than numbers, judged by the first rows."""
+    def kinds(self) -> Kinds:
+        """What the columns hold, judged by the first rows."""
         if self.is_parquet:
             schema = _parquet().read_schema(self.path)
-            return {field.name for field in schema if not _is_number(field.type)}
+            return Kinds(frozenset(field.name for field in schema if not _is_number(field.type)))
         with self._open() as file:
             sample = islice(self._rows(file), _SAMPLE_ROWS)
             rows = [row for row, _ in sample if len(row) == len(self.columns)]
-        found = set()
+        text, truth = set(), set()
         for name, cells in zip(self.columns, zip(*rows, strict=True), strict=False):
             known = [cell for cell in cells if cell.strip().lower() not in _UNKNOWN]
-            numbers = sum(_is_float(cell) for cell in known)
-            if numbers < _NUMERIC_SHARE * len(known):
-                found.add(name)
-        return found
+            if known and all(cell.strip().lower() in _TRUTH for cell in known):
+                truth.add(name)
+            elif sum(_is_float(cell) for cell in known) < _NUMERIC_SHARE * len(known):
+                text.add(name)
+        return Kinds(frozenset(text), frozenset(truth))
 
     def pieces(
-        self, only: Collection[str], text: Collection[str], chunk_rows: int = CHUNK_ROWS
+        self, only: Collection[str], kinds: Kinds, chunk_rows: int = CHUNK_ROWS
     ) -> Iterator[Piece]:
-        """The columns `only`, piece by piece; those in `text` as text, the others as numbers."""
+        """The columns `only`, piece by piece."""
         absent = [name for name in only if name not in self.columns]
         if absent:
             raise InvalidInputError(
                 self.path.name,
                 "must have every column that is needed",
-                f"no {', '.join(absent)}",
-                f"It has {', '.join(self.columns)}.",
+                f"no {listed(absent)}",
+                choices(absent, self.columns, "It has"),
             )
         wanted = [name for name in self.columns if name in set(only)]
         if self.is_parquet:
-            yield from self._parquet_pieces(wanted, text, chunk_rows)
+            yield from self._parquet_pieces(wanted, kinds, chunk_rows)
             return
         with self._open() as file:
             numbered = self._rows(file)
             while taken := list(islice(numbered, chunk_rows)):
                 rows, lines = [row for row, _ in taken], [line for _, line in taken]
-                yield _parse(rows, lines, self.columns, wanted, set(text))
+                yield _parse(rows, lines, self.columns, wanted, kinds)
 
-    def read(
-        self, only: Collection[str], text: Collection[str], *, skip_malformed: bool = False
-    ) -> Piece:
+    def read(self, only: Collection[str], kinds: Kinds, *, skip_malformed: bool = False) -> Piece:
         """All rows at once; malformed ones are an error unless they may be left out."""
-        pieces = list(self.pieces(only, text))
+        pieces = list(self.pieces(only, kinds))
         malformed = [bad for piece in pieces for bad in piece.malformed]
         if malformed and not skip_malformed:
             raise MalformedRowsError(self.path.name, [str(bad) for bad in malformed])
@@ -173,31 +205,30 @@ class TableFile:
             "A quotation mark without its partner is the usual cause.",
         )
 
-    def _parquet_pieces(
-        self, wanted: list[str], text: Collection[str], chunk_rows: int
-    ) -> Iterator[Piece]:
+    def _parquet_pieces(self, wanted: list[str], kinds: Kinds, chunk_rows: int) -> Iterator[Piece]:
         start = 1
         file = _parquet().ParquetFile(self.path)
         for batch in file.iter_batches(batch_size=chunk_rows, columns=wanted):
             columns: dict[str, NDArray[Any]] = {}
-            for name in wanted:
-                cells = batch.column(name).to_pylist()
-                if name in text:
-                    columns[name] = np.array(["" if c is None else str(c) for c in cells])
-                else:
-                    columns[name] = np.array([nan if c is None else float(c) for c in cells])
             lines = np.arange(start, start + len(batch))
             start += len(batch)
-            infinite = np.zeros(len(batch), dtype=np.bool_)
-            for values in columns.values():
-                if values.dtype.kind != "U":
-                    infinite |= np.isinf(values)
-            bad = [Malformed(int(n), "holds an infinite value") for n in lines[infinite]]
-            yield Piece(ColumnTable(columns)[~infinite], lines[~infinite], bad)
+            faults: dict[int, str] = {}
+            for name in wanted:
+                cells = batch.column(name).to_pylist()
+                if name in kinds.text:
+                    columns[name] = np.array(["" if c is None else str(c) for c in cells])
+                    continue
+                # Numbers that stand as text are read as they are in a CSV file.
+                if not _is_number(batch.column(name).type):
+                    cells = ["" if c is None else str(c) for c in cells]
+                parse = _truth if name in kinds.truth else _number
+                values = [nan if c is None else parse(c) for c in cells]
+                columns[name] = _numbers(values, cells, name, faults)
+            yield _without(faults, columns, lines, [])
 
 
 def _parse(
-    rows: list[list[str]], lines: list[int], columns: list[str], wanted: list[str], text: set[str]
+    rows: list[list[str]], lines: list[int], columns: list[str], wanted: list[str], kinds: Kinds
 ) -> Piece:
     """Rows of cells as columns; a row with a wrong cell is left out and told."""
     width = len(columns)
@@ -211,36 +242,56 @@ def _parse(
         kept = [(row, line) for row, line in zip(rows, lines, strict=True) if len(row) == width]
         rows, lines = [row for row, _ in kept], [line for _, line in kept]
     by_column = dict(zip(columns, zip(*rows, strict=True) if rows else [()] * width, strict=True))
-    bad = np.zeros(len(rows), dtype=np.bool_)
+    faults: dict[int, str] = {}
     result: dict[str, NDArray[Any]] = {}
     for name in wanted:
         cells = by_column[name]
-        if name in text:
+        if name in kinds.text:
             known = ["" if c.strip().lower() in _UNKNOWN else c.strip() for c in cells]
             result[name] = np.array(known, dtype=np.str_)
-            continue
-        numbers = [_number(cell) for cell in cells]
-        for position, number in enumerate(numbers):
-            if number is None:
-                numbers[position] = nan
-                if not bad[position]:
-                    reason = f"{cells[position]!r} in column {name!r} is not a finite number"
-                    malformed.append(Malformed(lines[position], reason))
-                bad[position] = True
-        result[name] = np.array(numbers, dtype=np.float64)
-    table, where = ColumnTable(result), np.array(lines, dtype=np.intp)
-    if bad.any():
-        table, where = table[~bad], where[~bad]
-    return Piece(table, where, sorted(malformed))
+        else:
+            parse = _truth if name in kinds.truth else _number
+            result[name] = _numbers([parse(cell) for cell in cells], cells, name, faults)
+    return _without(faults, result, np.array(lines, dtype=np.intp), malformed)
 
 
-def _number(cell: str) -> float | None:
+def _numbers(
+    values: list[float | None], cells: Collection[Any], name: str, faults: dict[int, str]
+) -> NDArray[np.float64]:
+    """Parsed cells as an array; where one is no number, the row's fault is noted."""
+    if None in values:
+        for position, (value, cell) in enumerate(zip(values, cells, strict=True)):
+            if value is None:
+                faults.setdefault(position, f"{cell!r} in column {name!r} is not a finite number")
+        values = [nan if value is None else value for value in values]
+    return np.array(values, dtype=np.float64)
+
+
+def _without(
+    faults: dict[int, str], columns: dict[str, NDArray[Any]], lines: Ints, more: list[Malformed]
+) -> Piece:
+    table = ColumnTable(columns)
+    if not faults:
+        return Piece(table, lines, sorted(more))
+    good = np.ones(len(lines), dtype=np.bool_)
+    good[list(faults)] = False
+    malformed = [Malformed(int(lines[row]), reason) for row, reason in faults.items()]
+    return Piece(table[good], lines[good], sorted(more + malformed))
+
+
+def _number(cell: Any) -> float | None:
     """A number, NaN for an unknown value, None for anything else."""
     try:
         value = float(cell)
     except ValueError:
-        return nan if cell.strip().lower() in _UNKNOWN else None
+        return nan if str(cell).strip().lower() in _UNKNOWN else None
     return None if isinf(value) else value
+
+
+def _truth(cell: Any) -> float | None:
+    """True as 1 and false as 0; otherwise like `_number`."""
+    value = _TRUTH.get(str(cell).strip().lower())
+    return _number(cell) if value is None else value
 
 
 def _is_float(cell: str) -> bool:
@@ -268,6 +319,26 @@ def _is_number(kind: Any) -> bool:
         or types.is_boolean(kind)
         or types.is_decimal(kind)
     )
+
+
+def listed(items: Iterable[Any]) -> str:
+    """Items in a row; one that holds a comma itself is quoted."""
+    return ", ".join(f'"{item}"' if "," in str(item) else str(item) for item in items)
+
+
+def did_you_mean(given: Iterable[str], names: Iterable[str]) -> str:
+    """A question with the names nearest to those given, and a space; empty if none is near."""
+    by_case: dict[str, str] = {}
+    for name in names:
+        by_case.setdefault(name.casefold(), name)
+    near = (get_close_matches(item.casefold(), by_case, n=1) for item in given)
+    meant = [by_case[match] for matches in near for match in matches]
+    return f"Did you mean {listed(meant)}? " if meant else ""
+
+
+def choices(given: Iterable[str], names: Collection[str], lead: str) -> str:
+    """What could have been meant instead of `given`, then all names after the words `lead`."""
+    return f"{did_you_mean(given, names)}{lead} {listed(names)}."
 
 
 @contextmanager

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import math
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from adacos.basis import NUMERIC
 from adacos.exceptions import InvalidInputError
-from adacos.files import Malformed
+from adacos.files import MISSING, Malformed, choices, listed
 from adacos.policy import BasePolicy
-from adacos.steps import Value
+from adacos.preprocessing import TableEncoder
+from adacos.steps import Acquire, Value
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Model = Annotated[Path, typer.Argument(help="Model file written by `adacos fit`.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
@@ -21,6 +29,18 @@ SkipMalformed = Annotated[
     bool, typer.Option("--skip-malformed", help="Leave rows out that cannot be read.")
 ]
 Encoding = Annotated[str, typer.Option(help="Encoding of a CSV file.")]
+
+_YES, _NO = ("yes", "true"), ("no", "false")
+
+
+def plain_console(**options: Any) -> Console:
+    """A console that prints what users named as it stands: no markup, no emoji codes, no colours.
+
+    A column called "Systolic BP [mmHg]" would lose its unit otherwise.
+    """
+    from rich.console import Console
+
+    return Console(markup=False, emoji=False, highlight=False, **options)
 
 
 def load_policy(path: Path) -> BasePolicy:
@@ -39,40 +59,110 @@ def load_policy(path: Path) -> BasePolicy:
     return policy
 
 
-def pairs(items: Sequence[str], parameter: str) -> dict[str, str]:
-    """NAME=VALUE texts as a mapping; several may stand in one text, separated by commas."""
+def pairs(
+    items: Sequence[str], names: Sequence[str], parameter: str, example: str
+) -> dict[str, str]:
+    """NAME=VALUE texts as a mapping; several may stand in one text, separated by commas.
+
+    Names and values may hold commas themselves: a text is cut only where NAME= follows a comma.
+    """
+    known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    beginning = re.compile(rf"(?:^|,)\s*({known}|[^,=]+?)\s*=")
     found: dict[str, str] = {}
-    for item in (part for text in items for part in text.split(",")):
-        name, sign, value = (part.strip() for part in item.partition("="))
-        if not (name and sign and value) or name in found:
+    for text in items:
+        starts = list(beginning.finditer(text))
+        if not starts or starts[0].start() > 0:
+            given = {text.partition("=")[0].strip()} - set(names)
             raise InvalidInputError(
                 parameter,
-                "must be NAME=VALUE, each name once",
-                item,
-                f"For example --{parameter} Age=50 --{parameter} BMI=31.2.",
+                "must be NAME=VALUE",
+                text,
+                f"For example {example}. {choices(given, names, 'The names are')}",
             )
-        found[name] = value
+        ends = [start.start() for start in starts[1:]] + [len(text)]
+        for start, end in zip(starts, ends, strict=True):
+            name, value = start[1], text[start.end() : end].strip()
+            if not value or name in found:
+                rule = "each name must have a value, and only one"
+                raise InvalidInputError(parameter, rule, text, f"For example {example}.")
+            found[name] = value
     return found
 
 
-def typed_value(policy: BasePolicy, name: str, text: str) -> Value:
-    """A value typed by the user: a category, or a number."""
+def example_pair(encoder: TableEncoder) -> str:
+    """NAME=VALUE as it could be given to this model."""
+    value = encoder.categories[0][0] if encoder.categories[0] else f"{encoder.low[0]:g}"
+    return f"{encoder.names[0]}={value}"
+
+
+def typed_value(
+    policy: BasePolicy, name: str, text: str, absent: str = "Leave it out if there is no value."
+) -> Value:
+    """A value typed by the user: a category, a number, or yes or no where that is 1 or 0.
+
+    `absent` is the advice for a text that means that there is no value.
+    """
     encoder = policy.encoder_
     if name not in encoder.names:
         raise InvalidInputError(
-            name, "must be a covariate", name, f"They are {', '.join(encoder.names)}."
+            name, "must be a covariate", name, choices([name], encoder.names, "They are")
         )
-    if encoder.categories[encoder.names.index(name)]:
+    k = encoder.names.index(name)
+    levels = encoder.categories[k]
+    if text not in levels and text.lower() in {missing.lower() for missing in MISSING}:
+        raise InvalidInputError(name, "needs a value", text, absent)
+    if levels:
         return text
+    word = text.lower()
+    if word in _YES + _NO and {encoder.low[k], encoder.high[k]} <= {0.0, 1.0}:
+        return float(word in _YES)
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        raise InvalidInputError(name, "must be a number", text, "Use a decimal point.") from None
+        number = math.nan
+    if not math.isfinite(number):
+        remedy = f"In training it was {allowed(encoder, name)}."
+        if "," in text:
+            remedy += " Use a decimal point."
+        raise InvalidInputError(name, "must be a number", text, remedy)
+    return number
 
 
-def typed_values(policy: BasePolicy, texts: dict[str, str]) -> dict[str, Value]:
-    """Values typed by the user, by covariate."""
-    return {name: typed_value(policy, name, text) for name, text in texts.items()}
+def typed_values(policy: BasePolicy, items: Sequence[str], option: str) -> dict[str, Value]:
+    """Values typed by the user as NAME=VALUE after an option, by covariate."""
+    encoder = policy.encoder_
+    example = f"{option} {quote(example_pair(encoder))}"
+    found = pairs(items, encoder.names, option, example)
+    return {name: typed_value(policy, name, text) for name, text in found.items()}
+
+
+def allowed(encoder: TableEncoder, name: str, most: int = 12) -> str:
+    """The values of a covariate in training, in words."""
+    k = encoder.names.index(name)
+    levels, low, high = encoder.categories[k], encoder.low[k], encoder.high[k]
+    if levels:
+        return listed(levels[:most]) + (f", … ({len(levels)} in all)" if len(levels) > most else "")
+    if encoder.kinds[k] == NUMERIC:
+        return f"{low:g} to {high:g}"
+    if low == high:
+        return f"{low:g}"
+    return f"{low:g} or {high:g}" + (" (no or yes)" if (low, high) == (0, 1) else "")
+
+
+def price_note(policy: BasePolicy, step: Acquire, have: Collection[str]) -> str:
+    """How much of the list price was paid already with other members of a panel, in words."""
+    costs = policy.cost_table_
+    asked = [costs.names.index(name) for name in step.covariates]
+    less = float(costs.covariates[asked].sum()) - step.cost
+    panels = {number for number in costs.panel[asked].tolist() if number >= 0}
+    earlier = [
+        name
+        for name, number in zip(costs.names, costs.panel.tolist(), strict=True)
+        if name in have and number in panels
+    ]
+    if not earlier or less < 0.005:
+        return ""
+    return f"{less:.2f} of the list price already paid with {listed(earlier)}"
 
 
 def print_json(content: Any) -> None:
@@ -93,14 +183,14 @@ def tell_malformed(malformed: Sequence[Malformed]) -> None:
 @contextmanager
 def progress(what: str, quiet: bool) -> Iterator[Callable[[int], None]]:
     """A spinner on standard error with a number of rows; nothing if quiet or not a terminal."""
-    from rich.console import Console
+    from rich.text import Text
 
-    console = Console(stderr=True, quiet=quiet)
+    console = plain_console(stderr=True, quiet=quiet)
     if not console.is_terminal or quiet:
         yield lambda rows: None
         return
-    with console.status(what) as status:
-        yield lambda rows: status.update(f"{what}: {rows:,} rows")
+    with console.status(Text(what)) as status:
+        yield lambda rows: status.update(Text(f"{what}: {rows:,} rows"))
 
 
 def _plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ from adacos.cli.common import Json, print_json
 from adacos.datasets import load_heart, load_pima, load_wisconsin
 from adacos.datasets._dataset import Dataset
 from adacos.exceptions import InvalidInputError
-from adacos.files import whole_or_absent
+from adacos.files import choices, whole_or_absent
 
 LOADERS: dict[str, Callable[..., Dataset]] = {
     "pima": load_pima,
@@ -25,15 +25,25 @@ app = typer.Typer(invoke_without_command=True, pretty_exceptions_enable=False)
 
 
 @app.callback()
-def list_datasets(context: typer.Context, as_json: Json = False) -> None:
-    """List the bundled tables, or write one out.
+def datasets(context: typer.Context, as_json: Json = False) -> None:
+    """List the bundled tables (also without `list`), or write one out.
 
     Example:
 
         adacos datasets export pima --out data
     """
-    if context.invoked_subcommand is not None:
-        return
+    if context.invoked_subcommand is None:
+        list_datasets(as_json)
+
+
+@app.command("list")
+def list_datasets(as_json: Json = False) -> None:
+    """List the bundled tables.
+
+    Example:
+
+        adacos datasets list
+    """
     found = []
     for name, loader in LOADERS.items():
         data = loader(as_frame=False)
@@ -66,7 +76,9 @@ def export(
         adacos datasets export pima --out data
     """
     if name not in LOADERS:
-        raise InvalidInputError("name", f"must be one of {', '.join(LOADERS)}", name, "")
+        raise InvalidInputError(
+            "name", "must be a bundled table", name, choices([name], LOADERS, "They are")
+        )
     data = LOADERS[name](as_frame=False)
     out.mkdir(parents=True, exist_ok=True)
     table, prices = out / f"{name}.csv", out / f"{name}.toml"

@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from adacos.cli.common import (
     Encoding,
     Json,
     Model,
     load_policy,
-    pairs,
+    plain_console,
+    price_note,
     print_json,
     typed_values,
 )
 from adacos.exceptions import InvalidInputError
-from adacos.files import TableFile
+from adacos.files import Kinds, TableFile, choices
 from adacos.policy import BasePolicy
 from adacos.steps import Acquire, Classify, Value
 
@@ -48,10 +48,10 @@ def explain(
     policy = load_policy(model)
     if (row is None) == (data is None):
         raise InvalidInputError(
-            "row", "give either --row or --data", "both" if row else "neither", "See --help."
+            "--row", "give either --row or --data", "both" if row else "neither", "See --help."
         )
     values = (
-        typed_values(policy, pairs(row or [], "row"))
+        typed_values(policy, row or [], "--row")
         if data is None
         else _from_file(policy, data, line, encoding)
     )
@@ -59,10 +59,16 @@ def explain(
     if as_json:
         print_json({"values": values, "steps": [step.to_dict() for step in steps]})
         return
-    console = Console(highlight=False)
+    console = plain_console()
+    have = set(known or [])
     for number, step in enumerate(steps, start=1):
-        console.print(f"[bold]{number}. {step}[/]")
-        console.print(str(step.explanation), soft_wrap=True)
+        heading = f"{number}. {step}"
+        if isinstance(step, Acquire):
+            if note := price_note(policy, step, have):
+                heading = f"{heading.removesuffix('.')} ({note})."
+            have |= set(step.covariates)
+        console.print(heading, style="bold")
+        console.print(str(step.explanation))
     for warning in steps[-1].warnings:
         console.print(f"! {warning}", style="yellow")
 
@@ -73,7 +79,12 @@ def walk(
     """The steps of a consultation that is answered from `values`."""
     absent = [name for name in known if name not in values]
     if absent:
-        raise InvalidInputError("known", "needs a value in the row", absent, "Add it to the row.")
+        raise InvalidInputError(
+            "--known",
+            "needs a value in the row",
+            absent,
+            choices(absent, list(values), "The row has"),
+        )
     consultation = policy.consultation({name: values[name] for name in known})
     missing = [name for name in policy.encoder_.names if name not in values]
     if missing:
@@ -87,8 +98,7 @@ def walk(
 
 def _from_file(policy: BasePolicy, data: Path, line: int, encoding: str) -> dict[str, Value]:
     encoder = policy.encoder_
-    text = {n for n, levels in zip(encoder.names, encoder.categories, strict=True) if levels}
-    for piece in TableFile(data, encoding=encoding).pieces(encoder.names, text):
+    for piece in TableFile(data, encoding=encoding).pieces(encoder.names, Kinds.of(encoder)):
         for bad in piece.malformed:
             if bad.line == line:
                 raise InvalidInputError(data.name, "the row must be readable", str(bad), "")

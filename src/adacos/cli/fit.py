@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from adacos.cli.common import Encoding, Json, SkipMalformed, print_json, progress, tell_malformed
-from adacos.exceptions import InvalidInputError
-from adacos.files import Piece, TableFile
+from adacos.cli.common import (
+    Encoding,
+    Json,
+    SkipMalformed,
+    plain_console,
+    print_json,
+    progress,
+    tell_malformed,
+)
+from adacos.cli.prices import PriceList, read_prices
+from adacos.columns import ColumnTable
+from adacos.costs import Costs
+from adacos.exceptions import InvalidInputError, NotCertifiableError
+from adacos.files import Kinds, Piece, TableFile, choices, listed
 from adacos.policies.sequence_policy import SequencePolicy
 
 POLICIES = ("adacos", "cos", "full")
@@ -43,8 +56,18 @@ def fit(
         float | None, typer.Option(help="Least recall, in place of a false-negative cost.")
     ] = None,
     recall_confidence: Annotated[
-        float | None, typer.Option(help="Certify the recall with this confidence.")
+        float | None,
+        typer.Option(
+            help="Certify the recall with this confidence; half of the rows are held back for it."
+        ),
     ] = None,
+    always_positive: Annotated[
+        bool,
+        typer.Option(
+            "--always-positive",
+            help="Where the recall cannot be certified, answer positive for every row.",
+        ),
+    ] = False,
     positive: Annotated[
         str | None,
         typer.Option(help="Positive class; by default the second in order. Becomes class 1."),
@@ -71,85 +94,181 @@ def fit(
 ) -> None:
     """Learn which covariates to acquire, and when to stop, from a table.
 
+    Both errors need a cost, by an option or in the table `errors` of a TOML
+    price list; --target-recall takes the place of the false-negative cost.
+
+    In a CSV file an empty cell is a missing value, and so are NA, N/A, NaN,
+    null and ? in upper or lower case. The word none is a category. A column
+    of true and false is read as 1 and 0.
+
     Example:
 
         adacos fit patients.csv --target diabetes --prices prices.toml
             --false-positive 100 --false-negative 1000 --out model.adacos
     """
-    from adacos.cli.info import card
+    from adacos.cli.info import card, show
     from adacos.persistence import save
 
     started = time.perf_counter()
     if policy not in POLICIES:
-        raise InvalidInputError("policy", f"must be one of {', '.join(POLICIES)}", policy, "")
+        raise InvalidInputError("--policy", f"must be one of {', '.join(POLICIES)}", policy, "")
     if not out.parent.is_dir():
-        raise InvalidInputError("out", "its folder must exist", str(out), "Create it first.")
-    piece, y = _read(data, target, drop or [], categorical or [], skip_malformed, encoding, as_json)
+        raise InvalidInputError("--out", "its folder must exist", str(out), "Create it first.")
+    _check_recall(target_recall, recall_confidence, always_positive)
+    file = TableFile(data, encoding=encoding)
+    covariates = _covariates(file, target, drop or [], categorical or [])
+    costs = _costs(
+        read_prices(prices or [], panel or [], covariates),
+        covariates,
+        default_price,
+        {"false_positive": false_positive, "false_negative": false_negative},
+        target_recall,
+    )
+    with progress(f"reading {data.name}", as_json):
+        piece, y = _read(file, [*covariates, target], target, categorical or [], skip_malformed)
     labels = classes(y) if positive is None else against(y, positive)
     found = np.unique(labels)
     if len(found) != 2:
         raise InvalidInputError(
             f"column {target!r}",
             "must hold two classes",
-            f"{len(found)}: {', '.join(map(str, found[:5]))}",
+            f"{len(found)}: {listed(found[:5])}",
             "Name one with --positive to set it against the others.",
         )
-    table = piece.table.select([name for name in piece.table.columns if name != target])
-    n_read = len(table)
+    table = piece.table.select(covariates)
+    n_read, missing = len(table), missing_shares(table)
     if 0 < max_rows < n_read:
         drawn = np.sort(np.random.default_rng(seed).choice(n_read, max_rows, replace=False))
         table, labels = table[drawn], labels[drawn]
         typer.echo(
             f"learning from {max_rows:,} of {n_read:,} rows, drawn at random (--max-rows)", err=True
         )
-    estimator = _estimator(
-        policy,
-        table.columns,
-        prices or [],
-        panel or [],
-        default_price,
-        false_positive,
-        false_negative,
-        target_recall,
-        recall_confidence,
-        seed,
+    estimator = _estimator(policy)(
+        costs,
+        random_state=seed,
+        target_recall=target_recall,
+        recall_confidence=recall_confidence,
+        on_uncertifiable="always_positive" if always_positive else "error",
     )
     with progress(f"fitting {len(table):,} rows, {table.shape[1]} covariates", as_json):
-        estimator.fit(table, labels)
+        try:
+            estimator.fit(table, labels)
+        except NotCertifiableError as error:
+            raise _not_certifiable(error) from error
     save(estimator, out)
     seconds = time.perf_counter() - started
     tell_malformed(piece.malformed)
+    held_back = len(table) - len(estimator.model_.y)
     if as_json:
-        counts = {"rows": len(table), "rows_read": n_read, "malformed_rows": len(piece.malformed)}
+        counts = {
+            "rows": len(table),
+            "rows_read": n_read,
+            "malformed_rows": len(piece.malformed),
+            "calibration_rows": held_back,
+            "missing": missing,
+        }
         print_json(
             {"model": str(out), **counts, "seconds": round(seconds, 2), "card": card(estimator)}
         )
-    else:
-        _show(estimator, out, len(table), seconds)
+        return
+    console = plain_console()
+    show(estimator, console, held_back)
+    if missing:
+        shares = ", ".join(f"{listed([name])} {share:.1%}" for name, share in missing.items())
+        console.print(f"Missing values: {shares}")
+    console.print(f"{out} written: {len(table):,} rows in {seconds:.1f} s")
+    console.print(f"Try it: adacos ask {quote(str(out))}")
 
 
-def _read(
-    data: Path,
-    target: str,
-    drop: list[str],
-    categorical: list[str],
-    skip_malformed: bool,
-    encoding: str,
-    quiet: bool,
-) -> tuple[Piece, NDArray[Any]]:
-    file = TableFile(data, encoding=encoding)
-    for parameter, given in (("target", [target]), ("drop", drop), ("categorical", categorical)):
+def _covariates(file: TableFile, target: str, drop: list[str], categorical: list[str]) -> list[str]:
+    """All columns but the target and those left out."""
+    named = (("--target", [target]), ("--drop", drop), ("--categorical", categorical))
+    for parameter, given in named:
         unknown = [name for name in given if name not in file.columns]
         if unknown:
             raise InvalidInputError(
-                parameter, "must name columns", unknown, f"They are {', '.join(file.columns)}."
+                parameter,
+                "must name columns",
+                listed(unknown),
+                choices(unknown, file.columns, "They are"),
             )
-    names = [name for name in file.columns if name not in drop]
-    if len(names) < 2:
-        raise InvalidInputError("data", "needs a covariate beside the target", names, "Add one.")
-    with progress(f"reading {data.name}", quiet):
-        text = file.text_columns() | {target, *categorical}
-        piece = file.read(names, text, skip_malformed=skip_malformed)
+    if target in drop:
+        raise InvalidInputError("--drop", "must leave the target", target, "Remove it.")
+    found = [name for name in file.columns if name not in (*drop, target)]
+    if not found:
+        raise InvalidInputError("data", "needs a covariate beside the target", target, "Add one.")
+    return found
+
+
+def _check_recall(
+    target_recall: float | None, recall_confidence: float | None, always_positive: bool
+) -> None:
+    if recall_confidence is not None and target_recall is None:
+        raise InvalidInputError(
+            "--recall-confidence",
+            "needs the recall that is to be certified",
+            recall_confidence,
+            "For example --target-recall 0.95.",
+        )
+    if always_positive and recall_confidence is None:
+        raise InvalidInputError(
+            "--always-positive",
+            "is for a recall that cannot be certified",
+            "no confidence",
+            "Add --recall-confidence, for example 0.9.",
+        )
+
+
+def _costs(
+    listed_prices: PriceList,
+    covariates: list[str],
+    default_price: float | None,
+    given: dict[str, float | None],
+    target_recall: float | None,
+) -> Costs:
+    """Costs of covariates and of errors, none of which is guessed; an option beats the file."""
+    prices, panels, errors = listed_prices
+    unpriced = [name for name in covariates if name not in prices]
+    if default_price is not None:
+        prices |= dict.fromkeys(unpriced, default_price)
+    elif unpriced:
+        raise InvalidInputError(
+            "--prices",
+            "every column needs a covariate cost",
+            f"none for {listed(unpriced)}",
+            "Add the costs, set one for all with --default-price (0 if they are free), or leave "
+            "columns out with --drop.",
+        )
+    errors |= {name: cost for name, cost in given.items() if cost is not None}
+    if target_recall is not None and "false_negative" in errors:
+        typer.echo(
+            f"The false-negative cost of {errors.pop('false_negative'):g} is not used: "
+            "--target-recall replaces it by the one that the recall implies.",
+            err=True,
+        )
+    wanted = ["false_positive"] + ["false_negative"] * (target_recall is None)
+    absent = [name for name in wanted if name not in errors]
+    if absent:
+        options = " and ".join(f"--{name.replace('_', '-')}" for name in absent)
+        remedy = f"Give {options}, or {' and '.join(absent)} under [errors] in a TOML price list."
+        if "false_negative" in absent:
+            remedy += (
+                " Where nobody can say what a missed positive costs, --target-recall takes the "
+                "place of the false-negative cost."
+            )
+        rule = "what a wrong answer costs must be said, in the unit of the prices"
+        raise InvalidInputError(options, rule, "nothing", remedy)
+    return Costs(prices, **errors, panels=panels or None)
+
+
+def _read(
+    file: TableFile, names: list[str], target: str, categorical: list[str], skip_malformed: bool
+) -> tuple[Piece, NDArray[Any]]:
+    """The rows with a class, and their classes as text."""
+    kinds = file.kinds()
+    as_text = {target, *categorical}
+    kinds = Kinds(kinds.text | as_text, kinds.truth - as_text)
+    piece = file.read(names, kinds, skip_malformed=skip_malformed)
     y = piece.table.column(target)
     unlabelled = np.flatnonzero(y == "")
     if len(unlabelled) and not skip_malformed:
@@ -160,6 +279,17 @@ def _read(
             "Fill it in, or leave such rows out with --skip-malformed.",
         )
     return piece._replace(table=piece.table[y != ""]), y[y != ""]
+
+
+def missing_shares(table: ColumnTable) -> dict[str, float]:
+    """Share of missing values of the columns that have any."""
+    found = {}
+    for name in table.columns:
+        values = table.column(name)
+        share = float(np.mean(values == "" if values.dtype.kind == "U" else np.isnan(values)))
+        if share > 0:
+            found[name] = share
+    return found
 
 
 def classes(y: NDArray[Any]) -> NDArray[Any]:
@@ -174,60 +304,34 @@ def classes(y: NDArray[Any]) -> NDArray[Any]:
 
 def against(y: NDArray[Any], positive: str) -> NDArray[Any]:
     """1 for the positive class, 0 for any other."""
-    if positive not in y:
+    found = np.unique(y).tolist()
+    if positive not in found:
         raise InvalidInputError(
-            "positive", "must be a value of the target", positive, f"It has {np.unique(y)[:5]}."
+            "--positive",
+            "must be a value of the target",
+            positive,
+            choices([positive], found[:20], "It has"),
         )
     return np.asarray(y == positive, dtype=np.int64)
 
 
-def _estimator(
-    policy: str,
-    columns: list[str],
-    prices: list[str],
-    panels: list[str],
-    default_price: float | None,
-    false_positive: float | None,
-    false_negative: float | None,
-    target_recall: float | None,
-    recall_confidence: float | None,
-    seed: int,
-) -> SequencePolicy:
-    from adacos.cli.prices import read_prices
-    from adacos.costs import Costs
+def _estimator(policy: str) -> type[SequencePolicy]:
     from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
 
-    listed = read_prices(prices, panels)
-    if default_price is not None:
-        for name in columns:
-            listed.prices.setdefault(name, default_price)
-    if target_recall is not None:
-        listed.errors.pop("false_negative", None)
-    costs = Costs(
-        listed.prices or None,
-        false_positive=listed.errors.get("false_positive", 1.0)
-        if false_positive is None
-        else false_positive,
-        false_negative=listed.errors.get("false_negative")
-        if false_negative is None
-        else false_negative,
-        panels=listed.panels or None,
+    kinds = (AdaCOSClassifier, COSClassifier, FullModelClassifier)
+    return dict(zip(POLICIES, kinds, strict=True))[policy]
+
+
+def _not_certifiable(error: NotCertifiableError) -> InvalidInputError:
+    """The same error with what the command line offers against it."""
+    # Rounded down, so that what is offered can be certified.
+    certifiable = math.floor(error.certifiable * 1e4) / 1e4
+    return InvalidInputError(
+        "--target-recall",
+        error.rule,
+        error.value,
+        f"A recall of {certifiable:g} can be; for the one asked for at least {error.needed} "
+        "positive rows must be held back, and half of the rows are. Add rows, lower "
+        "--target-recall or --recall-confidence, or answer positive for every row with "
+        "--always-positive.",
     )
-    kinds = dict(zip(POLICIES, (AdaCOSClassifier, COSClassifier, FullModelClassifier), strict=True))
-    return kinds[policy](
-        costs,
-        random_state=seed,
-        target_recall=target_recall,
-        recall_confidence=recall_confidence,
-    )
-
-
-def _show(policy: SequencePolicy, out: Path, rows: int, seconds: float) -> None:
-    from rich.console import Console
-
-    from adacos.cli.info import show
-
-    console = Console()
-    show(policy, console)
-    console.print(f"{out} written: {rows:,} rows in {seconds:.1f} s", highlight=False)
-    console.print(f"Try it: adacos ask {out}", highlight=False)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from adacos.cli.common import Json, Model, load_policy, print_json
+from adacos.cli.common import Json, Model, allowed, load_policy, plain_console, print_json
 from adacos.consultation import fingerprint
+from adacos.files import listed
 from adacos.policy import BasePolicy
 
 
@@ -23,7 +25,7 @@ def info(model: Model, as_json: Json = False) -> None:
     if as_json:
         print_json(card(policy))
     else:
-        show(policy, Console())
+        show(policy, plain_console())
 
 
 def card(policy: BasePolicy) -> dict[str, Any]:
@@ -50,10 +52,16 @@ def card(policy: BasePolicy) -> dict[str, Any]:
         "classes": policy.classes_.tolist(),
         "positive_class": policy.classes_.tolist()[1],
         "misclassification_costs": costs.matrix.tolist(),
+        # With a target recall nobody stated the false-negative cost: it follows from the recall.
+        "false_negative_implied": hasattr(policy, "false_negative_cost_"),
         "covariates": covariates,
         "panels": [
-            {"name": title, "shared": float(shared)}
-            for title, shared in zip(titles, costs.shared, strict=True)
+            {
+                "name": title,
+                "shared": float(shared),
+                "members": [costs.names[k] for k in np.flatnonzero(costs.panel == number)],
+            }
+            for number, (title, shared) in enumerate(zip(titles, costs.shared, strict=True))
         ],
     }
     if hasattr(policy, "sets_"):
@@ -75,46 +83,63 @@ def card(policy: BasePolicy) -> dict[str, Any]:
     return content
 
 
-def show(policy: BasePolicy, console: Console) -> None:
-    """Print the card for people."""
+def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> None:
+    """Print the card for people; `held_back` rows were kept for calibration, if that is known."""
     content = card(policy)
-    (c00, c01), (c10, c11) = content["misclassification_costs"]
-    negative, positive = content["classes"]
-    console.print(f"[bold]{content['policy']}[/]  {content['fingerprint']}", highlight=False)
+    console.print(f"{content['policy']}  {content['fingerprint']}", style="bold")
     if "training_rows" in content:
         share = content["training_positives"] / content["training_rows"]
+        rows = f"{content['training_rows']:,} training rows"
+        if "certificate" in content:
+            others = "others" if held_back is None else f"{held_back:,} more"
+            rows += f" ({others} held back for calibration)"
+        console.print(f"{rows}, {share:.1%} of class {content['positive_class']}")
+    console.print(_errors_in_words(content))
+    console.print(_stops(policy, content))
+    for panel in content["panels"]:
         console.print(
-            f"{content['training_rows']:,} training rows, {share:.1%} of class {positive}",
-            highlight=False,
+            f"Panel {panel['name']}: {listed(panel['members'])} share {panel['shared']:g} of their "
+            "cost, paid once"
         )
-    console.print(
-        f"answering {positive} for {negative} costs {c01:g}, {negative} for {positive} {c10:g}"
-        + (f"; right answers {c00:g} and {c11:g}" if c00 or c11 else ""),
-        highlight=False,
-    )
-    order = content.get("order", [c["name"] for c in content["covariates"]])
-    described = {c["name"]: c for c in content["covariates"]}
-    table = Table("", "covariate", "kind", "values", "cost", "panel")
-    if "sets" in content:
-        table.add_column("total cost if all stop here", justify="right")
-    for rank, name in enumerate(order, start=1):
-        own = described[name]
-        values = (
-            ", ".join(own["categories"][:6])
-            if own["categories"]
-            else f"{own['low']:g} to {own['high']:g}"
-        )
-        row = [str(rank), name, own["kind"], values, f"{own['cost']:g}", own["panel"] or ""]
-        if "sets" in content:
-            at = [i for i, names in enumerate(content["sets"]) if len(names) == rank]
-            row.append(f"{content['expected_total_cost'][at[0]]:.2f}" if at else "")
-        table.add_row(*row)
-    console.print(table)
     if "certificate" in content:
-        console.print(content["certificate"]["text"], highlight=False)
+        console.print(content["certificate"]["text"])
     elif "target_recall" in content:
         console.print(
             f"Target recall {content['target_recall']:.1%}, estimated "
-            f"{content['recall_estimate']:.1%}; not certified.",
-            highlight=False,
+            f"{content['recall_estimate']:.1%}; not certified."
         )
+
+
+def _errors_in_words(content: dict[str, Any]) -> str:
+    (c00, c01), (c10, c11) = content["misclassification_costs"]
+    negative, positive = content["classes"]
+    text = f"answering {positive} for {negative} costs {c01:g}, "
+    if content.get("threshold") == 0:
+        return text + f"{negative} is never answered"
+    text += f"{negative} for {positive} {c10:.6g}"
+    if content["false_negative_implied"]:
+        text += " (not given: implied by the target recall)"
+    return text + (f"; right answers {c00:g} and {c11:g}" if c00 or c11 else "")
+
+
+def _stops(policy: BasePolicy, content: dict[str, Any]) -> Table:
+    """Covariates in the order of acquisition, and what stopping after each of them costs."""
+    described = {c["name"]: c for c in content["covariates"]}
+    order = content.get("order", list(described))
+    stops = {
+        len(names): f"{cost:.2f}"
+        for names, cost in zip(
+            content.get("sets", []), content.get("expected_total_cost", []), strict=True
+        )
+    }
+    table = Table("", "covariate", "kind", "values", "cost")
+    if stops:
+        table.add_column("total cost if all stop here", justify="right", max_width=14)
+    if 0 in stops:
+        table.add_row("0", "nothing acquired", "", "", "", stops[0])
+    for rank, name in enumerate(order, start=1):
+        own = described[name]
+        values = allowed(policy.encoder_, name, most=6)
+        row = [str(rank), name, own["kind"], values, f"{own['cost']:g}"]
+        table.add_row(*row, *([stops.get(rank, "")] if stops else []))
+    return table

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import csv
+import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 from adacos.cli.common import pairs
 from adacos.exceptions import InvalidInputError
+from adacos.files import choices, listed
 
-_EXAMPLE = "For example [prices] with lines Glucose = 17.61, or the pair Glucose=17.61."
+_EXAMPLE = "For example [prices] with lines Glucose = 17.61, or --prices Glucose=17.61."
+_PANEL = "For example --panel blood=2.10:Glucose,Insulin."
 
 
 class PriceList(NamedTuple):
@@ -22,17 +26,17 @@ class PriceList(NamedTuple):
     errors: dict[str, float]
 
 
-def read_prices(items: Sequence[str], panels: Sequence[str]) -> PriceList:
-    """Prices from files and pairs, a later one replacing an earlier one."""
+def read_prices(items: Sequence[str], panels: Sequence[str], columns: Sequence[str]) -> PriceList:
+    """Prices of these columns from files and pairs, a later one replacing an earlier one."""
     found = PriceList({}, {}, {})
     for item in items:
         if "=" in item and not Path(item).is_file():
-            found.prices.update(
-                {name: _cost(text, name) for name, text in pairs([item], "prices").items()}
-            )
+            example = f"--prices {quote(f'{columns[0]}=17.61')}"
+            given = pairs([item], columns, "--prices", example)
+            found.prices.update({name: _cost(text, name) for name, text in given.items()})
         elif not Path(item).is_file():
             raise InvalidInputError(
-                "prices", "must be a file or NAME=COST", item, "Check the path."
+                "--prices", "must be a file or NAME=COST", item, "Check the path."
             )
         elif Path(item).suffix.lower() == ".toml":
             _add_toml(Path(item), found)
@@ -42,14 +46,31 @@ def read_prices(items: Sequence[str], panels: Sequence[str]) -> PriceList:
         title, sign, content = text.partition("=")
         amount, colon, members = content.partition(":")
         if not (title and sign and colon):
-            raise InvalidInputError(
-                "panel",
-                "must be NAME=SHARED:MEMBER,MEMBER",
-                text,
-                "For example --panel blood=2.10:Glucose,Insulin.",
-            )
-        found.panels[title] = _cost(amount, title), [m.strip() for m in members.split(",")]
+            raise InvalidInputError("--panel", "must be NAME=SHARED:MEMBER,MEMBER", text, _PANEL)
+        found.panels[title] = _cost(amount, title, _PANEL), _members(members, columns)
+    _check_names("--prices", "every price must be that of a covariate", found.prices, columns)
+    for title, (_, named) in found.panels.items():
+        _check_names(f"panel {title!r}", "its members must be covariates", named, columns)
     return found
+
+
+def _members(text: str, columns: Sequence[str]) -> list[str]:
+    """Names separated by commas, which a name may hold itself."""
+    found = []
+    while text := text.strip():
+        named = [c for c in columns if re.match(rf"{re.escape(c)}\s*(,|$)", text)]
+        name = max(named, key=len, default=text.partition(",")[0])
+        found.append(name.strip())
+        text = text[len(name) :].lstrip().removeprefix(",")
+    return found
+
+
+def _check_names(parameter: str, rule: str, given: Iterable[str], columns: Sequence[str]) -> None:
+    unknown = [name for name in given if name not in columns]
+    if unknown:
+        raise InvalidInputError(
+            parameter, rule, listed(unknown), choices(unknown, columns, "They are")
+        )
 
 
 def _add_toml(path: Path, found: PriceList) -> None:
@@ -105,9 +126,9 @@ def _read_csv(path: Path) -> dict[str, float]:
     return found
 
 
-def _cost(value: Any, name: str) -> float:
+def _cost(value: Any, name: str, example: str = _EXAMPLE) -> float:
     if isinstance(value, bool) or not _is_number(value):
-        raise InvalidInputError(f"cost of {name!r}", "must be a number", value, _EXAMPLE)
+        raise InvalidInputError(f"cost of {name!r}", "must be a number", value, example)
     return float(value)
 
 

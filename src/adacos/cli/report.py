@@ -18,7 +18,7 @@ from adacos.cli.common import (
     tell_malformed,
 )
 from adacos.exceptions import InvalidInputError
-from adacos.files import TableFile, whole_or_absent
+from adacos.files import Kinds, TableFile, whole_or_absent
 
 
 def report(
@@ -52,10 +52,11 @@ def report(
             "model", "must be a policy over a set sequence", type(policy).__name__, ""
         )
     encoder = policy.encoder_
-    text = {n for n, levels in zip(encoder.names, encoder.categories, strict=True) if levels}
+    kinds = Kinds.of(encoder)
+    kinds = kinds._replace(text=kinds.text | {target})
     with progress(f"reading {data.name}", as_json):
         piece = TableFile(data, encoding=encoding).read(
-            {*encoder.names, target}, text | {target}, skip_malformed=skip_malformed
+            {*encoder.names, target}, kinds, skip_malformed=skip_malformed
         )
     tell_malformed(piece.malformed)
     given = piece.table.column(target)
