@@ -168,16 +168,29 @@ class Explanation:
                 else f"Going on does not pay: with {names} for {cost:.2f} the expected total cost "
                 f"would be {total:.2f}."
             )
-        lines += [f"{flip}." for flip in self.flips]
+        lines += [f"{flip}." for flip in self.flips] or self._without_flips()
         if self.contributions:
             base = "" if self.intercept is None else f", starting from {self.intercept:+.2f}"
             lines.append(f"Contributions to the log-odds{base}:")
+            values = [_shown(item.value) for item in self.contributions]
             width = max(len(item.covariate) for item in self.contributions)
+            across = max(len(value) for value in values)
             lines += [
-                f"  {item.covariate:<{width}}  {_shown(item.value):>12}  {item.log_odds:+.2f}"
-                for item in self.contributions
+                f"  {item.covariate:<{width}}  {value:>{across}}  {item.log_odds:+.2f}"
+                for item, value in zip(self.contributions, values, strict=True)
             ]
         return "\n".join(lines)
+
+    def _without_flips(self) -> list[str]:
+        """Where a saving comes from if no value of the next covariate would change the label."""
+        if self.best_plan is None or self.expected_saving <= 0:
+            return []
+        first, *later = self.best_plan.covariates
+        told = f"No value of {first} alone would change the label"
+        if later:
+            return [f"{told}; the saving comes with what may follow: {', '.join(later)}."]
+        # A plan is weighed with a normal distribution, which no training range bounds.
+        return [f"{told} within its training range; the saving counts rarer values beyond it."]
 
 
 @dataclass(frozen=True)
