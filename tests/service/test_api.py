@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from adacos import FullModelClassifier
 from adacos.service import answers
 from adacos.service.app import create_app
 from adacos.service.guard import Buckets
@@ -34,13 +35,61 @@ def test_consultations_over_http_agree_with_acquire(pima, client):
 def test_step_is_that_of_a_consultation(pima, client, known):
     consultation = pima[1].consultation(known)
     body = {"known": known, "acquired": {}, "unavailable": []}
-    assert client.post("/v1/step", json=body).json() == _plain(consultation.next())
+
+    def agree() -> None:
+        step = client.post("/v1/step", json=body).json()
+        assert step.pop("lowered", []) == []
+        assert not step.pop("stopped_early", False)
+        assert step == _plain(consultation.next())
+
+    agree()
     body["acquired"] = {"Pregnancies": 3.0}
     consultation.observe(Pregnancies=3.0)
-    assert client.post("/v1/step", json=body).json() == _plain(consultation.next())
+    agree()
     body["unavailable"] = ["Insulin", "SkinThickness"]
     consultation.unavailable("Insulin", "SkinThickness")
-    assert client.post("/v1/step", json=body).json() == _plain(consultation.next())
+    agree()
+
+
+def test_stop_gives_the_label_that_stands(pima, client):
+    body = {"acquired": {"Age": 24.0}}
+    going = client.post("/v1/step", json=body).json()
+    assert going["action"] == "acquire"
+    step = client.post("/v1/step", json={**body, "stop": True}).json()
+    assert step.pop("stopped_early")
+    assert step == _plain(pima[1].consultation().observe(Age=24.0).stop().next())
+    assert step["label"] == going["explanation"]["label"]
+    assert client.post("/v1/step", json={**body, "stop": False}).json() == going
+    ended, last = finish(client, pima[0].X.to_dict("records")[0])
+    assert client.post("/v1/step", json={**ended, "stop": True}).json() == last
+    assert not last["stopped_early"]
+
+
+def test_a_price_lowered_by_a_panel_is_told(pima):
+    data, policy = pima
+    row = data.X.to_dict("records")[0]
+    full = FullModelClassifier(policy.costs).from_model(policy)
+    client = TestClient(create_app(full, Settings(rate_limit=0)))
+    values = {name: row[name] for name in data.names if name != "Insulin"}
+    for body in ({"known": values}, {"acquired": values}):
+        step = client.post("/v1/step", json=body).json()
+        assert step["covariates"] == ["Insulin"]
+        assert step["cost"] == pytest.approx(22.78 - 2.10)
+        (lowered,) = step["lowered"]
+        assert lowered == {
+            "panel": "blood",
+            "covariates": ["Insulin"],
+            "had": ["Glucose"],
+            "amount": 2.10,
+        }
+    del values["Glucose"]
+    first = client.post("/v1/step", json={"known": values}).json()
+    assert first["covariates"] == ["Glucose"]
+    assert first["lowered"] == []
+    assert first["sharing"] == [["Insulin", pytest.approx(20.68)]]
+    # A policy may ask for both at once: the second of them is spared the shared cost.
+    (together,) = answers.Answers(full)._lowered(("Glucose", "Insulin"), {"Age"})
+    assert (together["had"], together["amount"]) == ([], 2.10)
 
 
 def test_steps_are_computed_once(pima, monkeypatch):
@@ -168,6 +217,9 @@ def test_descriptions_are_read_and_checked(tmp_path):
         ('{"unavailable": ["Age"], "known": {"Age": 5}}', "unavailable.0"),
         ('{"acquired": {"Age": 5}, "known": {"Age": 5}}', "acquired.Age"),
         ('{"other": 5}', "other"),
+        ('{"stop": 1}', "stop"),
+        ('{"stop": "true"}', "stop"),
+        ('{"stop": null}', "stop"),
         ("5", "body"),
     ],
 )
@@ -175,6 +227,16 @@ def test_wrong_fields_are_named(client, body, field):
     answer = client.post("/v1/step", content=body, headers=JSON)
     assert answer.status_code == 422
     assert [problem["field"] for problem in answer.json()["fields"]] == [field]
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"content-type": "application/x-www-form-urlencoded"}], ids=["none", "form"]
+)
+def test_a_body_not_declared_as_json(client, headers):
+    answer = client.post("/v1/step", content='{"known": {"Age": 50}}', headers=headers)
+    assert answer.status_code == 422
+    assert "Content-Type: application/json" in answer.json()["detail"]
+    assert "Content-Type: application/json" in answer.json()["fields"][0]["message"]
 
 
 @pytest.mark.parametrize(
@@ -216,9 +278,11 @@ def test_key(pima):
     right = {"Authorization": "Bearer secret-key"}
     assert client.get("/v1/model", headers=right).status_code == 200
     assert client.post("/v1/step", json={}, headers=right).status_code == 200
-    for blank in ("", " ", "schlüssel"):
-        with pytest.raises(ValueError, match="api_key"):
-            Settings(api_key=blank)
+    for wrong, told in (("", "blank one"), (" ", "blank one"), ("schlüssel", "other characters")):
+        with pytest.raises(ValueError, match="api_key") as refused:
+            Settings(api_key=wrong)
+        assert told in str(refused.value)
+        assert "schlüssel" not in str(refused.value)
 
 
 def test_rate(pima):

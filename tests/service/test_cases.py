@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
@@ -46,7 +47,76 @@ def test_an_unfinished_consultation_is_not_recorded(logged):
     answer = logged.post("/v1/cases", json={})
     assert answer.status_code == 409
     assert "comes next" in answer.json()["detail"]
+    assert '"stop": true' in answer.json()["detail"]
     assert logged.get("/v1/cases/summary").json()["cases"] == 0
+
+
+def test_a_consultation_stopped_early_is_recorded_as_such(pima, logged, tmp_path):
+    body = {"acquired": {"Age": 24.0}, "stop": True}
+    step = logged.post("/v1/step", json=body).json()
+    first = logged.post("/v1/cases", json={**body, "id": "c"})
+    assert first.status_code == 201
+    assert first.json()["course"] == "stopped"
+    assert {k: first.json()[k] for k in ("label", "probability", "cost")} == {
+        k: step[k] for k in ("label", "probability", "cost")
+    }
+    assert logged.post("/v1/cases", json={**body, "id": "c"}).status_code == 200
+    with sqlite3.connect(tmp_path / "cases.db") as connection:
+        ((stored_as,),) = connection.execute("select consultation from adacos_cases")
+    assert json.loads(stored_as)["stop"] is True
+
+
+def test_stop_at_the_end_changes_nothing(pima, logged):
+    body, _ = finish(logged, pima[0].X.to_dict("records")[0])
+    first = logged.post("/v1/cases", json={**body, "id": "c"})
+    again = logged.post("/v1/cases", json={**body, "id": "c", "stop": True})
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert again.json() == first.json()
+
+
+def test_the_course_of_a_case(pima, logged):
+    row = pima[0].X.to_dict("records")[0]
+    followed, _ = finish(logged, row)
+    asked = list(followed["acquired"])
+    known, _ = finish(logged, row, known=("Age",))
+    skipped = {"acquired": {}, "unavailable": [asked[0]]}
+    while (step := logged.post("/v1/step", json=skipped).json())["action"] == "acquire":
+        skipped["acquired"] |= {name: row[name] for name in step["covariates"]}
+    other = {"acquired": {**followed["acquired"], "Insulin": row["Insulin"]}}
+    while (step := logged.post("/v1/step", json=other).json())["action"] == "acquire":
+        other["acquired"] |= {name: row[name] for name in step["covariates"]}
+    assert "Insulin" not in asked
+    for body, course in (
+        (followed, "followed"),
+        ({**followed, "acquired": dict(reversed(followed["acquired"].items()))}, "followed"),
+        (known, "departed"),
+        (skipped, "departed"),
+        (other, "departed"),
+        ({"stop": True}, "stopped"),
+        ({"known": {"Age": 24.0}, "stop": True}, "stopped"),
+    ):
+        assert logged.post("/v1/cases", json=body).json()["course"] == course
+
+
+def test_cases_stopped_early_are_kept_apart(pima, logged):
+    rows = pima[0].X.to_dict("records")[:6]
+    for number, row in enumerate(rows):
+        body, _ = finish(logged, row)
+        if number >= 4:
+            body = {"acquired": {"Age": 24.0}, "stop": True}
+        logged.post("/v1/cases", json={**body, "id": f"c{number}"})
+        logged.post(f"/v1/cases/c{number}/outcome", json={"outcome": 1})
+        if number == 3:
+            before = logged.get("/v1/cases/summary").json()
+    found = logged.get("/v1/cases/summary").json()
+    early, none = found.pop("stopped_early"), before.pop("stopped_early")
+    assert found == before
+    assert (none["cases"], none["total_cost"]["observed"]) == (0, None)
+    assert (early["cases"], early["with_outcome"]) == (2, 2)
+    assert early["recall"]["cases"] == 2
+    assert early["total_cost"]["observed"] is not None
+    assert early["total_cost"]["promised"] is None
+    assert early["total_cost"]["promise"] is None
 
 
 @pytest.mark.parametrize("case_id", ["", "a b", "-x", "x" * 65, 5, "é", "a/b"])
@@ -140,8 +210,28 @@ def test_cases_of_other_models_are_kept_apart(pima, mixed, logged, tmp_path):
     "url", ["sqlite://", "sqlite:///:memory:", "nosuch://x", "sqlite:////no/x"]
 )
 def test_wrong_urls(url):
-    with pytest.raises(ValueError, match="case_log"):
+    with pytest.raises(ValueError, match="case_log") as refused:
         CaseLog(url)
+    assert url in str(refused.value) or "in memory" in str(refused.value)
+
+
+def test_a_file_name_in_place_of_a_url():
+    with pytest.raises(ValueError, match=r"received cases\.db .*write sqlite:///cases\.db"):
+        CaseLog("cases.db")
+
+
+@pytest.mark.parametrize("url", ["nosuch://me:hush@host/x", "me:hush@host"])
+def test_no_password_in_errors(url):
+    with pytest.raises(ValueError, match="host") as refused:
+        CaseLog(url)
+    assert "hush" not in str(refused.value)
+
+
+def test_a_log_with_other_columns_is_refused(tmp_path):
+    with sqlite3.connect(tmp_path / "cases.db") as connection:
+        connection.execute("create table adacos_cases (id text primary key, label integer)")
+    with pytest.raises(ValueError, match="must be of this version"):
+        CaseLog(f"sqlite:///{tmp_path}/cases.db")
 
 
 def test_a_log_that_fails_is_told_without_values(pima, logged, tmp_path, caplog):

@@ -16,8 +16,9 @@ from adacos.columns import ColumnTable
 from adacos.consultation import Consultation, check_value
 from adacos.exceptions import InvalidInputError
 from adacos.policy import BasePolicy
-from adacos.service.schemas import ScoreRequest, StepRequest
-from adacos.steps import Value
+from adacos.service.card import panel_titles
+from adacos.service.schemas import Course, ScoreRequest, StepRequest
+from adacos.steps import Acquire, Value
 
 STEPS_KEPT = 2048
 
@@ -37,11 +38,25 @@ class Answers:
             tuple(request.known.items()),
             tuple(request.acquired.items()),
             tuple(request.unavailable),
+            request.stop,
         )
 
     def consultation(self, request: StepRequest) -> Consultation:
         """The consultation that the request describes."""
-        return self._replay(request.known, request.acquired, request.unavailable)
+        return self._replay(request.known, request.acquired, request.unavailable, request.stop)
+
+    def course(self, request: StepRequest, consultation: Consultation) -> Course:
+        """How a finished consultation went; see `CaseAnswer`."""
+        if consultation.stopped:
+            return "stopped"
+        if request.known or request.unavailable:
+            return "departed"
+        anew, left = self.policy.consultation(), dict(request.acquired)
+        while isinstance(step := anew.next(), Acquire):
+            if any(name not in left for name in step.covariates):
+                return "departed"
+            anew.observe({name: left.pop(name) for name in step.covariates})
+        return "departed" if left else "followed"
 
     def score(self, request: ScoreRequest) -> dict[str, Any]:
         """Every row acquired and classified."""
@@ -80,12 +95,38 @@ class Answers:
             "warnings": sorted(warnings, key=lambda warning: int(warning["row"])),
         }
 
-    def _compute_step(self, known: Items, acquired: Items, unavailable: tuple[str, ...]) -> bytes:
-        step = self._replay(dict(known), dict(acquired), list(unavailable)).next()
-        return as_json(step.to_dict())
+    def _compute_step(
+        self, known: Items, acquired: Items, unavailable: tuple[str, ...], stop: bool
+    ) -> bytes:
+        consultation = self._replay(dict(known), dict(acquired), list(unavailable), stop)
+        step = consultation.next()
+        more: dict[str, Any] = (
+            {"lowered": self._lowered(step.covariates, set(consultation.values))}
+            if isinstance(step, Acquire)
+            else {"stopped_early": consultation.stopped}
+        )
+        return as_json({**step.to_dict(), **more})
+
+    def _lowered(self, covariates: tuple[str, ...], had: set[str]) -> list[dict[str, Any]]:
+        """What each panel takes off the cost of these covariates."""
+        costs = self.policy.cost_table_
+        found = []
+        for number, title in enumerate(panel_titles(self.policy)):
+            members = [costs.names[k] for k in np.flatnonzero(costs.panel == number)]
+            asked = [name for name in members if name in covariates]
+            there = [name for name in members if name in had]
+            # The first member of all pays the shared cost, every other one is spared it.
+            amount = float(costs.shared[number]) * (len(asked) - (not there))
+            if asked and amount > 0:
+                found.append({"panel": title, "covariates": asked, "had": there, "amount": amount})
+        return found
 
     def _replay(
-        self, known: dict[str, Value], acquired: dict[str, Value], unavailable: list[str]
+        self,
+        known: dict[str, Value],
+        acquired: dict[str, Value],
+        unavailable: list[str],
+        stop: bool,
     ) -> Consultation:
         for name in acquired:
             if name in known:
@@ -102,6 +143,9 @@ class Answers:
             consultation.observe(acquired)
         if unavailable:
             consultation.unavailable(*unavailable)
+        # One that has come to its end is not stopped early, whatever was asked for.
+        if stop and isinstance(consultation.next(), Acquire):
+            consultation.stop()
         return consultation
 
 

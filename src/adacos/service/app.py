@@ -123,7 +123,8 @@ def _add_policy_routes(app: FastAPI, policy: BasePolicy, settings: Settings) -> 
     async def step(body: StepRequest) -> Response:
         """The next step for a row of which these values are there, and why.
 
-        Nothing is kept between calls: send everything that there is of the row each time.
+        Nothing is kept between calls: send everything that there is of the row each time. With
+        `stop` the answer is the classification that stands.
         """
         return _json(answers.step(body))
 
@@ -153,6 +154,7 @@ def _add_case_routes(app: FastAPI, policy: BasePolicy, settings: Settings, log: 
             "id": case.id,
             "recorded": case.recorded,
             "model": case.model,
+            "course": case.course,
             "label": classes[case.label],
             "probability": case.probability,
             "cost": case.cost,
@@ -161,20 +163,28 @@ def _add_case_routes(app: FastAPI, policy: BasePolicy, settings: Settings, log: 
         }
 
     def record(body: CaseRequest) -> Response:
-        """Record a finished consultation; a repeated request with the same id changes nothing."""
+        """Record a finished consultation, or with `stop` one that was decided early.
+
+        A repeated request with the same id changes nothing.
+        """
         consultation = answers.consultation(body)
         step = consultation.next()
         if isinstance(step, Acquire):
             raise HTTPException(
-                409, f"The consultation is not finished: {', '.join(step.covariates)} comes next."
+                409,
+                f"The consultation is not finished: {', '.join(step.covariates)} comes next. "
+                'If it was decided early, send "stop": true.',
             )
+        stopped = {"stop": True} if consultation.stopped else {}
         case = Case(
             id=body.id,
             model=model,
+            course=answers.course(body, consultation),
             consultation={
                 "known": body.known,
                 "acquired": body.acquired,
                 "unavailable": sorted(body.unavailable),
+                **stopped,
             },
             label=classes.index(step.label),
             probability=step.probability,
@@ -244,6 +254,10 @@ def _tell_errors(app: FastAPI) -> None:
         found = error.errors()
         if any(item["type"] == "json_invalid" for item in found):
             return _problem(400, "The body is not valid JSON.")
+        if "json" not in request.headers.get("content-type", ""):
+            # FastAPI leaves the body unread then, and would call it no dictionary.
+            message = "Send the body as JSON, with the header 'Content-Type: application/json'"
+            return _problem(422, f"{message}.", [{"field": "body", "message": message}])
         fields = [
             {"field": _field(item["loc"]), "message": _MESSAGES.get(item["type"], item["msg"])}
             for item in found[:_MOST_FIELDS_TOLD]

@@ -18,7 +18,7 @@ NOTICE = "Research use only: not a medical device, and no substitute for clinica
 def model_card(policy: BasePolicy, descriptions: Mapping[str, Description]) -> dict[str, Any]:
     """The card as plain JSON values."""
     costs = policy.cost_table_
-    titles = list(policy.costs.panels) if policy.costs is not None else []
+    titles = panel_titles(policy)
     sets = getattr(policy, "sets_", None)
     expected = getattr(policy, "expected_cost_", None)
     return {
@@ -50,6 +50,11 @@ def model_card(policy: BasePolicy, descriptions: Mapping[str, Description]) -> d
         "certificate": certificate_of(policy),
         "notice": NOTICE,
     }
+
+
+def panel_titles(policy: BasePolicy) -> list[str]:
+    """Names of the panels in the order of their numbers in the cost table."""
+    return [] if policy.costs is None else list(policy.costs.panels)
 
 
 def certificate_of(policy: BasePolicy) -> dict[str, Any] | None:

@@ -17,6 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from adacos.exceptions import InvalidInputError
+from adacos.service.schemas import Course
 
 _METADATA = sa.MetaData()
 _CASES = sa.Table(
@@ -26,7 +27,8 @@ _CASES = sa.Table(
     sa.Column("recorded", sa.String(32), nullable=False),
     sa.Column("model", sa.String(16), nullable=False, index=True),
     sa.Column("consultation", sa.Text, nullable=False),
-    sa.Column("with_known", sa.Boolean, nullable=False),
+    # "followed", "departed" or "stopped".
+    sa.Column("course", sa.String(16), nullable=False),
     # Label and outcome are 0 or 1: positions among the classes of the model.
     sa.Column("label", sa.Integer, nullable=False),
     sa.Column("probability", sa.Double, nullable=False),
@@ -43,6 +45,7 @@ class Case:
 
     id: str
     model: str
+    course: Course
     consultation: Mapping[str, Any]
     label: int
     probability: float
@@ -54,11 +57,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Tally:
-    """Cases of one model with the same label, the same outcome, and known values or not."""
+    """Cases of one model with the same label, the same outcome and the same course."""
 
     label: int
     outcome: int | None
-    with_known: bool
+    course: Course
     cases: int
     cost: float
     squared_cost: float
@@ -74,13 +77,23 @@ class CaseLog:
             if self._engine.dialect.name == "sqlite":
                 _prepare_sqlite(self._engine)
             _METADATA.create_all(self._engine)
+            found = {column["name"] for column in sa.inspect(self._engine).get_columns(_CASES.name)}
         except (sa.exc.SQLAlchemyError, ImportError, OSError) as error:
             raise InvalidInputError(
                 "case_log",
                 "must be the SQLAlchemy URL of a database that can be written",
-                f"{type(error).__name__}",
-                "For example sqlite:///cases.db; other databases need their driver installed.",
+                f"{_without_password(url)} ({type(error).__name__})",
+                "For example sqlite:///cases.db; other databases need their driver installed."
+                if "://" in url or "@" in url
+                else f"For a SQLite file write sqlite:///{url}.",
             ) from error
+        if found != set(_CASES.columns.keys()):
+            raise InvalidInputError(
+                "case_log",
+                f"its table {_CASES.name} must be of this version",
+                _without_password(url),
+                "Name another database; the old one stays as it is.",
+            )
 
     def close(self) -> None:
         """Give up all connections."""
@@ -93,7 +106,7 @@ class CaseLog:
             "recorded": _now(),
             "model": case.model,
             "consultation": json.dumps(case.consultation),
-            "with_known": bool(case.consultation["known"]),
+            "course": case.course,
             "label": case.label,
             "probability": case.probability,
             "cost": case.cost,
@@ -126,7 +139,7 @@ class CaseLog:
 
     def tallies(self, model: str) -> tuple[list[Tally], int]:
         """Cases of one model counted by label and outcome, and the number of other cases."""
-        kinds = _CASES.c.label, _CASES.c.outcome, _CASES.c.with_known
+        kinds = _CASES.c.label, _CASES.c.outcome, _CASES.c.course
         of_model = (
             sa.select(
                 *kinds,
@@ -142,6 +155,14 @@ class CaseLog:
         with self._engine.connect() as connection:
             tallies = [_tally(row) for row in connection.execute(of_model)]
             return tallies, int(connection.execute(others).scalar_one())
+
+
+def _without_password(url: str) -> str:
+    try:
+        return sa.make_url(url).render_as_string(hide_password=True)
+    except sa.exc.ArgumentError:
+        _, sign, after = url.rpartition("@")
+        return f"…@{after}" if sign else url
 
 
 def _prepare_sqlite(engine: sa.Engine) -> None:
@@ -162,6 +183,7 @@ def _case(row: Mapping[Any, Any]) -> Case:
     return Case(
         id=row["id"],
         model=row["model"],
+        course=row["course"],
         consultation=json.loads(row["consultation"]),
         label=row["label"],
         probability=row["probability"],
@@ -173,10 +195,8 @@ def _case(row: Mapping[Any, Any]) -> Case:
 
 
 def _tally(row: Sequence[Any]) -> Tally:
-    label, outcome, with_known, cases, cost, squared, expected = row
-    return Tally(
-        label, outcome, bool(with_known), int(cases), float(cost), float(squared), float(expected)
-    )
+    label, outcome, course, cases, cost, squared, expected = row
+    return Tally(label, outcome, course, int(cases), float(cost), float(squared), float(expected))
 
 
 def _now() -> str:

@@ -25,6 +25,7 @@ LARGEST = 1e15
 CASE_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 Scalar = bool | int | float | str
+Course = Literal["followed", "departed", "stopped"]
 
 
 class Strict(BaseModel):
@@ -39,6 +40,7 @@ class StepRequest(Strict):
     known: dict[str, Any] = {}
     acquired: dict[str, Any] = {}
     unavailable: list[str] = []
+    stop: bool = False
 
 
 class CaseRequest(StepRequest):
@@ -92,6 +94,7 @@ def requests_for(policy: BasePolicy, settings: Settings) -> Requests:
         "known": (values, Field({}, description="Known from the start, at no cost.")),
         "acquired": (values, Field({}, description="Acquired since, and paid for.")),
         "unavailable": (names, Field([], description="Cannot be acquired for this row.")),
+        "stop": (bool, Field(False, description="Decide now, whatever would come next.")),
     }
     rows: Any = Annotated[listed[row], Field(min_length=1, max_length=settings.max_rows)]
     known: Any = names, Field([], description="Covariates known from the start in every row.")
@@ -208,21 +211,36 @@ class ExplanationAnswer(BaseModel):
     contributions: list[ContributionAnswer]
 
 
+class LoweredAnswer(BaseModel):
+    """What a panel takes off the cost: `had` are members that are there already."""
+
+    panel: str
+    covariates: list[str]
+    had: list[str]
+    amount: float
+
+
 class AcquireAnswer(BaseModel):
-    """Acquire these covariates next."""
+    """Acquire these covariates next.
+
+    `lowered` tells why they cost less than each alone; `sharing` lists further members of their
+    panels, and what each would cost afterwards.
+    """
 
     action: Literal["acquire"]
     covariates: list[str]
     cost: float
+    lowered: list[LoweredAnswer]
     sharing: list[tuple[str, float]]
     explanation: ExplanationAnswer
     warnings: list[ValueWarningAnswer]
 
 
 class ClassifyAnswer(BaseModel):
-    """Stop and give this label."""
+    """Stop and give this label; `stopped_early` if more would have been asked for."""
 
     action: Literal["classify"]
+    stopped_early: bool
     label: Scalar
     probability: float
     cost: float
@@ -258,11 +276,16 @@ class ScoreAnswer(BaseModel):
 
 
 class CaseAnswer(BaseModel):
-    """A recorded consultation."""
+    """A recorded consultation.
+
+    `course` is "followed" if nothing was known from the start and every question was answered as
+    asked, "stopped" if it was decided while more would have been asked for, else "departed".
+    """
 
     id: str
     recorded: str
     model: str
+    course: Course
     label: Scalar
     probability: float
     cost: float
@@ -284,19 +307,29 @@ class IntervalAnswer(BaseModel):
     cases: int
 
 
-class SummaryAnswer(BaseModel):
-    """What was observed on the recorded cases of the present model, beside what was promised."""
+class GroupAnswer(BaseModel):
+    """What was observed on some cases."""
 
-    model: str
-    confidence: float
     cases: int
     with_outcome: int
-    of_other_models: int
     covariate_cost: float | None
     total_cost: IntervalAnswer
     recall: IntervalAnswer
-    certified_recall: IntervalAnswer | None
     false_discovery_rate: IntervalAnswer
+
+
+class SummaryAnswer(GroupAnswer):
+    """What was observed on the recorded cases of the present model, beside what was promised.
+
+    Cases that were stopped early are counted in `stopped_early` and nowhere else: what is promised
+    is promised of consultations that the policy ends.
+    """
+
+    model: str
+    confidence: float
+    of_other_models: int
+    certified_recall: IntervalAnswer | None
+    stopped_early: GroupAnswer
 
 
 class HealthAnswer(BaseModel):

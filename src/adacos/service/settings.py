@@ -45,9 +45,13 @@ class Settings:
         integer("max_body_bytes", self.max_body_bytes, at_least=1)
         integer("max_rows", self.max_rows, at_least=1)
         real("rate_limit", self.rate_limit, at_least=0)
-        if self.api_key is not None and (not self.api_key.strip() or not self.api_key.isascii()):
+        if self.api_key is not None and not (self.api_key.strip() and self.api_key.isascii()):
+            # The key itself is told to nobody.
             raise InvalidInputError(
-                "api_key", "must be ASCII text that is not blank", "another", "Choose a long one."
+                "api_key",
+                "must be ASCII text that is not blank",
+                "other characters" if self.api_key.strip() else "an empty or blank one",
+                "Choose a long one, for example with openssl rand -hex 32, or leave it out.",
             )
 
 

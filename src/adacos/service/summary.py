@@ -24,35 +24,54 @@ _ENOUGH = 30
 def summary(policy: BasePolicy, tallies: list[Tally], of_other_models: int) -> dict[str, Any]:
     """The summary as plain JSON values.
 
-    The promised total cost is the mean of what was expected when each case was classified. The
-    promised recall is the certified bound if there is one, the target otherwise. A certificate
-    speaks of rows of which nothing was known from the start, so those are judged on their own.
+    The promised total cost is the mean of what was expected when each case was classified, the
+    promised recall the target. A certificate speaks of consultations that begin with nothing known
+    and follow the questions, so those are judged on their own. Nothing is promised of cases that
+    the user stopped early, who may know more than the model: they are kept apart.
     """
-    closed = [tally for tally in tallies if tally.outcome is not None]
-    cases = _cases(tallies)
+    ended = [tally for tally in tallies if tally.course != "stopped"]
+    stopped = [tally for tally in tallies if tally.course == "stopped"]
     certificate = getattr(policy, "certificate_", None)
-    target = getattr(policy, "target_recall", None)
+    matrix = policy.cost_table_.matrix.tolist()
     return {
         "model": fingerprint(policy),
         "confidence": CONFIDENCE,
-        "cases": cases,
-        "with_outcome": _cases(closed),
         "of_other_models": of_other_models,
-        "covariate_cost": sum(tally.cost for tally in tallies) / cases if cases else None,
-        "total_cost": _total_cost(closed, policy.cost_table_.matrix.tolist()),
-        "recall": _share(closed, _positive, _answered_positive, target),
+        **_observed(ended, matrix, promising=True, target=getattr(policy, "target_recall", None)),
         "certified_recall": None
         if certificate is None
         else _share(
-            [tally for tally in closed if not tally.with_known],
+            [tally for tally in _closed(ended) if tally.course == "followed"],
             _positive,
             _answered_positive,
             certificate.bound,
         ),
+        "stopped_early": _observed(stopped, matrix, promising=False, target=None),
+    }
+
+
+def _observed(
+    tallies: list[Tally], matrix: list[list[float]], *, promising: bool, target: float | None
+) -> dict[str, Any]:
+    """Costs and shares of some cases, beside what was expected of them if that is a promise."""
+    closed, cases = _closed(tallies), _cases(tallies)
+    total_cost = _total_cost(closed, matrix)
+    return {
+        "cases": cases,
+        "with_outcome": _cases(closed),
+        "covariate_cost": sum(tally.cost for tally in tallies) / cases if cases else None,
+        "total_cost": total_cost
+        if promising
+        else {**total_cost, "promised": None, "promise": None},
+        "recall": _share(closed, _positive, _answered_positive, target),
         "false_discovery_rate": _share(
             closed, _answered_positive, lambda tally: tally.outcome == 0, None
         ),
     }
+
+
+def _closed(tallies: list[Tally]) -> list[Tally]:
+    return [tally for tally in tallies if tally.outcome is not None]
 
 
 def _positive(tally: Tally) -> bool:
