@@ -156,14 +156,14 @@ def test_names_with_commas_in_pairs(run, fit, model):
     assert values["Troponin, ng/L"] == 7
     assert values["Chest pain"] == "mild, at rest"
     assert len(values) == 6
-    known = "Troponin, ng/L=7,Chest pain=mild, at rest,Age=50"
+    known = '"Troponin, ng/L"=7,Chest pain="mild, at rest",Age=50'
     code, out, _ = run("ask", model, "--known", known, "--json", answers="quit")
     assert code == 1
     assert json.loads(out.splitlines()[0])["covariates"] == ["Smoker"]
     code, out, _ = run("ask", model, "--json", answers="Troponin, ng/L=7, Smoker = no\nstop")
     assert code == 0
-    observed = json.loads(out.splitlines()[-1])["state"]["events"][0]
-    assert observed == {"observe": {"Troponin, ng/L": 7.0, "Smoker": 0.0}}
+    events = json.loads(out.splitlines()[-1])["state"]["events"]
+    assert events == [{"observe": {"Troponin, ng/L": 7.0, "Smoker": 0.0}}, {"stop": True}]
     code, out, _ = fit(
         "--prices", "Troponin, ng/L=40,Age=2", "--default-price", 1, "--false-positive", 100,
         "--panel", "blood=0.5:Troponin, ng/L, CRP mg/L", "--false-negative", 100, "--json",

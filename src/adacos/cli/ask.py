@@ -6,6 +6,7 @@ import json
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from adacos.cli.common import (
     Json,
@@ -100,18 +101,15 @@ class _Dialogue:
         self._warn(step.warnings)
         told = step.explanation
         note = price_note(self._policy, step, self.consultation.values)
-        self.console.print(f"\n{' and '.join(step.covariates)}?", style="bold", end="")
-        self.console.print(
-            f"  costs {step.cost:.2f}{f' ({note})' if note else ''}, paid so far {told.paid:.2f}"
-        )
+        price = f"costs {step.cost:.2f}{f' ({note})' if note else ''}"
+        self._headline(f"{' and '.join(step.covariates)}?", f"{price}, paid so far {told.paid:.2f}")
         for name in step.covariates:
             lead = "one of" if self._categories(name) else "in training"
             if len(step.covariates) > 1:
                 lead = f"{name}, {lead}"
             self.console.print(f"{lead}: {allowed(self._policy.encoder_, name)}")
         expected = (
-            f"probability {told.probability:.1%}; "
-            f"expected total cost {told.stop_now:.2f} if stopping"
+            f"now {told.probability:.1%}; expected total cost {told.stop_now:.2f} if stopping"
         )
         if told.best_plan is not None:
             expected += f", {told.best_plan.expected_total_cost:.2f} going on"
@@ -139,7 +137,7 @@ class _Dialogue:
             elif answer == "skip":
                 self.consultation.unavailable(*step.covariates)
             elif answer == "stop":
-                self._stop_now()
+                self.consultation.stop()
             else:
                 self._observe(answer, step, insisted)
         except InvalidInputError as error:
@@ -152,8 +150,7 @@ class _Dialogue:
             typer.echo(json.dumps(content, allow_nan=False))
             return
         self._warn(step.warnings)
-        self.console.print(f"\nDecision: {step.label}", style="bold", end="")
-        self.console.print(f"  probability {step.probability:.1%}")
+        self._headline(f"Decision: {step.label}", f"probability {step.probability:.1%}")
         self.console.print(f"paid {step.cost:.2f}, expected total cost {step.expected_cost:.2f}")
         self.console.print(str(step.explanation), style="dim")
 
@@ -204,11 +201,10 @@ class _Dialogue:
             "Type it again if it is right: it then counts as an average row."
         )
 
-    def _stop_now(self) -> None:
-        """Declare all that is left unavailable, so that the next step is the decision."""
-        settled = {*self.consultation.values, *self.consultation.missing}
-        names = self._policy.encoder_.names
-        self.consultation.unavailable(*(name for name in names if name not in settled))
+    def _headline(self, first: str, rest: str) -> None:
+        # One text, so that a long line is broken between words.
+        self.console.print()
+        self.console.print(Text.assemble((first, "bold"), "  ", rest))
 
     def _warn(self, warnings: tuple[ValueWarning, ...]) -> None:
         """Tell what is odd about the values, each thing once."""

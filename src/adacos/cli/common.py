@@ -67,7 +67,8 @@ def pairs(
     Names and values may hold commas themselves: a text is cut only where NAME= follows a comma.
     """
     known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    beginning = re.compile(rf"(?:^|,)\s*({known}|[^,=]+?)\s*=")
+    # Lists show a name that holds a comma in quotation marks: it may be typed so.
+    beginning = re.compile(rf'(?:^|,)\s*(?:"({known})"|({known}|[^,=]+?))\s*=')
     found: dict[str, str] = {}
     for text in items:
         starts = list(beginning.finditer(text))
@@ -81,7 +82,7 @@ def pairs(
             )
         ends = [start.start() for start in starts[1:]] + [len(text)]
         for start, end in zip(starts, ends, strict=True):
-            name, value = start[1], text[start.end() : end].strip()
+            name, value = start[1] or start[2], text[start.end() : end].strip()
             if not value or name in found:
                 rule = "each name must have a value, and only one"
                 raise InvalidInputError(parameter, rule, text, f"For example {example}.")
@@ -109,6 +110,9 @@ def typed_value(
         )
     k = encoder.names.index(name)
     levels = encoder.categories[k]
+    if text.strip('"') in levels:
+        # As lists show a category that holds a comma.
+        text = text.strip('"')
     if text not in levels and text.lower() in {missing.lower() for missing in MISSING}:
         raise InvalidInputError(name, "needs a value", text, absent)
     if levels:
