@@ -132,7 +132,11 @@ def _stops(policy: BasePolicy, content: dict[str, Any]) -> Table:
             content.get("sets", []), content.get("expected_total_cost", []), strict=True
         )
     }
-    table = Table("", "covariate", "kind", "values", "cost")
+    table = Table("")
+    # A long name is broken, never cut: it is what options and answers must be given with.
+    for title in ("covariate", "kind", "values"):
+        table.add_column(title, overflow="fold")
+    table.add_column("cost", justify="right")
     if stops:
         table.add_column("total cost if all stop here", justify="right", max_width=14)
     if 0 in stops:
