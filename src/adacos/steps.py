@@ -189,8 +189,8 @@ class Explanation:
         told = f"No value of {first} alone would change the label"
         if later:
             return [f"{told}; the saving comes with what may follow: {', '.join(later)}."]
-        # A plan is weighed with a normal distribution, which no training range bounds.
-        return [f"{told} within its training range; the saving counts rarer values beyond it."]
+        # The Bayes risk afterwards is that of the model with the covariate, not of the one now.
+        return [f"{told}; the model that includes it expects this label to be wrong less often."]
 
 
 @dataclass(frozen=True)

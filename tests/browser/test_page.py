@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import tomllib
 
 import pytest
 
 import adacos
 from adacos.steps import Acquire
-from tests.browser.conftest import AXE, playwright, served
+from tests.browser.conftest import AXE, DESCRIPTIONS, playwright, served
 
 pytestmark = pytest.mark.browser
 expect = playwright.expect
@@ -23,6 +24,11 @@ ROW = {
     "BMI": 33.0,
     "DiabetesPedigreeFunction": 0.6,
     "Age": 52.0,
+}
+TITLES = {
+    name: entry["title"]
+    for name, entry in tomllib.loads(DESCRIPTIONS.read_text(encoding="utf-8")).items()
+    if "title" in entry
 }
 
 
@@ -127,11 +133,128 @@ def test_wrong_and_odd_values(service, open_page):
     field.press("Enter")
     assert page.locator("#answers .field-problem").inner_text() == "Enter a number."
     assert field.get_attribute("aria-invalid") == "true"
-    field.fill("240")
+    field.fill("90")
     field.press("Enter")
     page.locator("#warnings").wait_for()
-    assert "24 would lie inside" in page.locator("#warnings").inner_text()
-    assert "24 would lie inside" in page.locator("[aria-live=polite]").inner_text()
+    assert "outside the training range" in page.locator("#warnings").inner_text()
+    assert "outside the training range" in page.locator("[aria-live=polite]").inner_text()
+
+
+def test_an_implausible_value_needs_a_second_press(service, open_page):
+    page = open_page(service[0])
+    start(page)
+    field = page.locator("#answers input")
+    problem = page.locator("#answers .field-problem")
+    for doubted in ("240", "250"):
+        field.fill(doubted)
+        with page.expect_response("**/v1/step"):
+            field.press("Enter")
+        expect(problem).to_contain_text(f"{doubted} lies outside")
+        expect(problem).to_contain_text("press Record again")
+        assert field.get_attribute("aria-invalid") == "true"
+        assert page.locator("#nothing-yet").is_visible()
+        assert "press Record again" in page.locator("[aria-live=polite]").inner_text()
+    assert page.evaluate("document.activeElement.dataset.name") == "Age"
+    field.press("Enter")
+    page.locator("#warnings").wait_for()
+    assert "25 would lie inside" in page.locator("#warnings").inner_text()
+    assert "250 years" in page.locator("#events").inner_text()
+
+
+def test_an_implausible_known_value_needs_a_second_press(service, open_page):
+    page = open_page(service[0])
+    page.locator("#start-form").wait_for()
+    page.get_by_label("Pregnancies").fill("170")
+    button = page.get_by_role("button", name="Start", exact=True)
+    button.click()
+    expect(page.locator("#known")).to_contain_text("press Start again")
+    assert page.locator("#consultation").is_hidden()
+    button.click()
+    page.locator("#warnings").wait_for()
+    page.get_by_text("I have another value instead").click()
+    page.get_by_label("Covariate").select_option("BMI")
+    page.get_by_label("Value of Body mass index").fill("3180")
+    page.get_by_role("button", name="Record it").click()
+    expect(page.locator("#other-field")).to_contain_text("press Record it again")
+    page.get_by_role("button", name="Record it").click()
+    expect(page.locator("#events")).to_contain_text("3180")
+
+
+@pytest.mark.parametrize("width", ["desktop", "phone"])
+def test_deciding_early_and_back(service, models, open_page, width):
+    url, log = service
+    page = open_page(url, width)
+    start(page)
+    assert answer(page) == "Age"
+    question = page.locator("#question-title").inner_text()
+    consultation = adacos.load(models["costs"]).consultation().observe(Age=52.0)
+    asked = consultation.next()
+    step = consultation.stop().next()
+
+    for key in ("Tab", "Tab", "Tab"):
+        page.keyboard.press(key)
+    assert page.evaluate("document.activeElement.textContent") == "Decide now"
+    with page.expect_response("**/v1/step"):
+        page.keyboard.press("Enter")
+    expect(page.locator("#decision-kicker")).to_have_text("Decided early")
+    assert page.evaluate("document.activeElement.id") == "decision-title"
+    verdict = "Positive" if step.label == 1 else "Negative"
+    assert page.locator("#decision-title").inner_text() == f"{verdict} (class {step.label})"
+    assert f"{100 * step.probability:.1f}\u00a0%" in page.locator("#decision-facts").inner_text()
+    assert "Decision, taken early" in page.locator("[aria-live=polite]").inner_text()
+    why = page.locator("#decision-why").inner_text()
+    assert "before the questions ended" in why
+    assert f"save {asked.explanation.expected_saving:.2f}" in why
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+
+    page.get_by_role("button", name="Undo").click()
+    assert page.locator("#question-title").inner_text() == question
+    page.get_by_role("button", name="Decide now").click()
+    page.get_by_role("button", name="Record case").click()
+    page.locator("#recorded").wait_for()
+    case = page.locator("#recorded").inner_text().split()[-1].rstrip(".")
+    with sqlite3.connect(log) as connection:
+        (row,) = connection.execute("select course from adacos_cases where id = ?", [case])
+    assert row == ("stopped",)
+    page.emulate_media(media="print")
+    assert page.locator("#decision-why").is_visible()
+    assert page.locator("#decision-kicker").is_visible()
+
+
+def test_a_saving_that_no_single_value_brings_is_explained(service, models, open_page):
+    consultation = adacos.load(models["costs"]).consultation()
+    page = open_page(service[0])
+    start(page)
+    explained = 0
+    while isinstance(step := consultation.next(), Acquire):
+        told = page.locator("#flips").inner_text()
+        plan = step.explanation.best_plan.covariates
+        assert ("No value of" in told) == (not step.explanation.flips)
+        if not step.explanation.flips and len(plan) > 1:
+            explained += 1
+            assert "the saving comes with the questions that may follow" in told
+            assert all(TITLES.get(name, name) in told for name in plan[1:])
+        consultation.observe({name: ROW[name] for name in step.covariates})
+        answer(page)
+    assert explained > 0
+
+
+def test_shared_costs_are_shown(models, open_page, tmp_path):
+    policy = adacos.load(models["costs"])
+    full = adacos.FullModelClassifier(policy.costs).from_model(policy)
+    adacos.save(full, tmp_path / "full.adacos")
+    with served(tmp_path / "full.adacos") as url:
+        page = open_page(url)
+        start(page, {"Glucose (mg/dl)": "150"})
+        while page.evaluate("document.activeElement.dataset.name") != "Insulin":
+            assert page.locator("#lowered").is_hidden()
+            answer(page)
+        assert page.locator("#question-title").inner_text() == "Insulin – costs 20.68"
+        told = page.locator("#lowered").inner_text()
+        assert told.startswith("Insulin: 2.10 less than alone")
+        assert "panel blood, because Glucose is there already" in told
+        answer(page)
+        assert "20.68 (alone 22.78)" in page.locator("#events").inner_text()
 
 
 def test_another_value_instead(service, open_page):
@@ -178,21 +301,65 @@ def test_the_certificate_is_shown(models, open_page):
         finish(page)
         text = page.locator("#certificate").inner_text()
         assert text == str(adacos.load(models["recall"]).certificate_)
+
+        def told() -> str:
+            finish(page)
+            page.locator("#decision").wait_for()
+            found = page.locator("#certificate").inner_text()
+            page.get_by_role("button", name="New consultation").click()
+            return found.partition("does not extend to the present consultation: ")[2]
+
         page.get_by_role("button", name="New consultation").click()
         start(page, {"Age (years)": "52"})
-        finish(page)
-        assert "does not extend" in page.locator("#certificate").inner_text()
+        assert told() == "values were known from the start."
+        start(page)
+        with page.expect_response("**/v1/step"):
+            page.get_by_role("button", name="Not available").click()
+        expect(page.locator("button:disabled")).to_have_count(0)
+        assert told() == "a question was skipped."
+        start(page)
+        with page.expect_response("**/v1/step"):
+            page.get_by_role("button", name="Decide now").click()
+        expect(page.locator("button:disabled")).to_have_count(0)
+        assert told() == "it was decided early."
+        start(page, {"Pregnancies": "3"})
+        page.get_by_text("I have another value instead").click()
+        page.get_by_label("Covariate").select_option("Glucose")
+        page.get_by_label("Value of Glucose (mg/dl)").fill("150")
+        with page.expect_response("**/v1/step"):
+            page.get_by_role("button", name="Record it").click()
+        expect(page.locator("button:disabled")).to_have_count(0)
+        assert told() == (
+            "values were known from the start and a value was entered that was not asked for."
+        )
 
 
 def test_the_key_is_asked_for(models, open_page):
     with served(models["costs"], "--api-key", "secret") as url:
         page = open_page(url)
         field = page.get_by_label("This service asks for a key")
-        for key in ("wrong", "secret"):
-            field.fill(key)
-            with page.expect_response("**/v1/model"):
-                field.press("Enter")
+        field.wait_for()
+        assert page.locator("#problem").is_hidden()
+        assert "Loading" not in page.locator("#model").inner_text()
+        field.fill("wrong")
+        with page.expect_response("**/v1/model"):
+            field.press("Enter")
+        expect(page.locator("#problem")).to_contain_text("did not accept this key")
+        assert "Loading" not in page.locator("#model").inner_text()
+        field.fill("schlüssel")
+        field.press("Enter")
+        expect(page.locator("#problem")).to_contain_text("did not accept this key")
+        field.fill("secret")
+        with page.expect_response("**/v1/model"):
+            field.press("Enter")
         page.locator("#start-form").wait_for()
+        assert page.locator("#problem").is_hidden()
+        page.reload()
+        page.locator("#start-form").wait_for()
+        assert field.is_hidden()
+        page.evaluate("sessionStorage.setItem('adacos-key', 'old')")
+        page.reload()
+        expect(page.locator("#problem")).to_contain_text("did not accept this key")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -214,6 +381,9 @@ def test_no_serious_violation_of_accessibility(service, open_page, width, scheme
     page.get_by_text("I have another value instead").click()
     check()
     page.locator("#answers input").fill("240")
+    page.locator("#answers input").press("Enter")
+    expect(page.locator("#answers .field-problem")).to_contain_text("again")
+    check()
     page.locator("#answers input").press("Enter")
     page.locator("#warnings").wait_for()
     check()

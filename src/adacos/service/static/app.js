@@ -2,7 +2,7 @@
 "use strict";
 
 const at = (id) => document.getElementById(id);
-const state = { card: null, covariates: {}, key: null, known: {}, events: [], steps: [] };
+const state = { card: null, covariates: {}, key: null, known: {}, events: [], steps: [], confirmed: "" };
 
 // --- the service ---------------------------------------------------------------------------
 
@@ -38,7 +38,24 @@ function described() {
     }
     for (const name of event.unavailable || []) unavailable.add(name);
   }
-  return { known: state.known, acquired, unavailable: [...unavailable] };
+  const stop = state.events.some((event) => event.stop);
+  return { known: state.known, acquired, unavailable: [...unavailable], stop };
+}
+
+// The key outlives a reload of this tab, and no more; a browser may refuse to keep anything.
+function keepKey(key) {
+  try {
+    if (key) sessionStorage.setItem("adacos-key", key);
+    else sessionStorage.removeItem("adacos-key");
+  } catch { /* It is asked for again. */ }
+}
+
+function keptKey() {
+  try {
+    return sessionStorage.getItem("adacos-key");
+  } catch {
+    return null;
+  }
 }
 
 // --- small helpers ---------------------------------------------------------------------------
@@ -59,6 +76,7 @@ const percent = (share) => `${(100 * share).toFixed(1)}\u00a0%`;
 const short = (number) => String(Number(Number(number).toPrecision(4)));
 const title = (name) => state.covariates[name].title;
 const listed = (names) => names.map(title).join(", ");
+const both = (texts) => [texts.slice(0, -1).join(", "), ...texts.slice(-1)].filter(Boolean).join(" and ");
 
 function shown(name, value) {
   const { unit, categories } = state.covariates[name];
@@ -132,6 +150,11 @@ function field(name, prefix, labelText) {
     make("span", { id: `${id}-problem`, className: "field-problem" }));
 }
 
+function mark(input, problem) {
+  at(`${input.id}-problem`).textContent = problem;
+  input.setAttribute("aria-invalid", problem ? "true" : "false");
+}
+
 // The values of the filled fields by name, or null after telling what is wrong with one.
 function read(container, required) {
   const values = {};
@@ -149,8 +172,7 @@ function read(container, required) {
       if (Number.isFinite(number)) values[own.name] = number;
       else problem = "Enter a number.";
     }
-    at(`${input.id}-problem`).textContent = problem;
-    input.setAttribute("aria-invalid", problem ? "true" : "false");
+    mark(input, problem);
     if (problem) wrong ||= input;
   }
   if (wrong) {
@@ -169,40 +191,69 @@ async function load() {
   at("model").textContent = `Model ${card.model} · ${card.covariates.length} covariates · adacos ${card.version}`;
   at("notice").textContent = card.notice;
   at("key").hidden = true;
+  keepKey(state.key);
   begin();
   focusNext();
 }
 
 function askForKey() {
+  if (state.key) complain(new Error("The service did not accept this key. Check it and enter it again."));
+  state.key = null;
+  keepKey(null);
+  at("model").textContent = "The model is shown once the key is accepted.";
   at("start").hidden = at("consultation").hidden = true;
   at("key").hidden = false;
+  at("key-input").value = "";
 }
 
 function begin() {
-  Object.assign(state, { known: {}, events: [], steps: [] });
+  Object.assign(state, { known: {}, events: [], steps: [], confirmed: "" });
   at("known").replaceChildren(...state.card.covariates.map((own) => field(own.name, "known")));
   at("consultation").hidden = true;
   at("start").hidden = false;
   tell("New consultation. Enter what is already known, then start.");
 }
 
-async function advance() {
+// Ask for the next step, unless a value just entered is so odd that it needs a second press.
+async function advance(entered, container) {
   const step = await call("/v1/step", described());
+  const odd = step.warnings.filter((warning) => warning.kind === "implausible" && warning.covariate in entered);
+  const text = JSON.stringify(entered);
+  if (odd.length && state.confirmed !== text) {
+    state.confirmed = text;
+    doubt(odd, container);
+    return false;
+  }
+  state.confirmed = "";
   state.steps.push(step);
   show();
+  return true;
 }
 
-async function happen(event) {
+function doubt(odd, container) {
+  const press = container.closest("form").querySelector("button").textContent;
+  const inputs = [...container.querySelectorAll("input")];
+  for (const warning of odd) {
+    const input = inputs.find((one) => one.dataset.name === warning.covariate);
+    mark(input, `${warning.message} The model has seen nothing like it. Correct it, or press ${press} again to use it.`);
+  }
+  const first = inputs.find((one) => one.getAttribute("aria-invalid") === "true");
+  first.focus();
+  tell(at(`${first.id}-problem`).textContent);
+}
+
+async function happen(event, container) {
   state.events.push(event);
+  let taken = false;
   try {
-    await advance();
-  } catch (error) {
-    state.events.pop();
-    throw error;
+    taken = await advance(event.observe || {}, container);
+  } finally {
+    if (!taken) state.events.pop();
   }
 }
 
 function undo() {
+  state.confirmed = "";
   if (!state.events.length) {
     at("consultation").hidden = true;
     at("start").hidden = false;
@@ -231,23 +282,30 @@ function show() {
   const odd = step.warnings.length ? ` Note: ${step.warnings.map((w) => w.message).join(" ")}` : "";
   tell((asking
     ? `Next question: ${listed(step.covariates)}, cost ${money(step.cost)}.`
-    : `Decision: ${labelled(step.label)}, probability ${percent(step.probability)}.`) + odd);
+    : `Decision${step.stopped_early ? ", taken early" : ""}: ${labelled(step.label)}, `
+      + `probability ${percent(step.probability)}.`) + odd);
 }
 
 function showQuestion(step) {
   const why = step.explanation;
   at("question-title").textContent = `${listed(step.covariates)} – costs ${money(step.cost)}`;
   let reason = "It comes next in the order of the model.";
-  if (why.best_plan) {
+  // A policy that does not weigh costs may go on where it does not pay.
+  if (why.best_plan && why.expected_saving > 0) {
     const more = why.best_plan.covariates.slice(step.covariates.length);
     reason = `Deciding now is expected to cost ${money(why.stop_now)} in all. Asking for this`
-      + (more.length ? ` (and perhaps ${listed(more)})` : "")
+      + (more.length ? `, and then for ${listed(more)} where still worth it,` : "")
       + ` is expected to bring that down to ${money(why.best_plan.expected_total_cost)}.`;
   }
   at("reason").textContent = reason;
+  at("lowered").hidden = !step.lowered.length;
+  at("lowered").textContent = step.lowered.map(({ panel, covariates, had, amount }) =>
+    `${listed(covariates)}: ${money(amount)} less than alone, the shared cost of panel ${panel}, `
+    + (had.length ? `because ${both(had.map(title))} ${had.length > 1 ? "are" : "is"} there already.`
+      : "which is paid once.")).join(" ");
   at("answers").replaceChildren(...step.covariates.map((name) => field(name, "answer")));
   at("sharing").hidden = !step.sharing.length;
-  at("sharing").textContent = "Shares its cost with others, which then cost less: "
+  at("sharing").textContent = "Shares part of its cost with others, which then cost less: "
     + step.sharing.map(([name, amount]) => `${title(name)} ${money(amount)}`).join(", ") + ".";
   const { known, acquired } = described();
   const others = state.card.covariates.map((own) => own.name)
@@ -270,6 +328,7 @@ function facts(list, pairs) {
 function showDecision(step) {
   const positive = step.label === state.card.classes[1];
   at("decision").classList.toggle("positive", positive);
+  at("decision-kicker").textContent = step.stopped_early ? "Decided early" : "Decision";
   at("decision-title").textContent = labelled(step.label);
   facts(at("decision-facts"), [
     [`Probability of class ${state.card.classes[1]}`, percent(step.probability)],
@@ -277,17 +336,13 @@ function showDecision(step) {
     ["Expected cost of a wrong decision", money(step.explanation.bayes_risk)],
     ["Expected total cost", money(step.expected_cost)],
   ]);
-  const plan = step.explanation.best_plan;
-  at("decision-why").textContent = plan
-    ? `No further question is expected to pay for itself: the best would be ${listed(plan.covariates)}, `
-      + `with an expected total cost of ${money(plan.expected_total_cost)}.`
-    : "There is nothing left to ask for.";
+  at("decision-why").textContent = step.stopped_early ? whyEarly(step) : whyNow(step);
   const certificate = state.card.certificate;
   at("certificate").hidden = !certificate;
   if (certificate) {
-    const free = Object.keys(state.known).length;
-    at("certificate").textContent = certificate.text
-      + (free ? "\nThis does not extend to rows of which values were known from the start, as here." : "");
+    const reasons = departures(step);
+    at("certificate").textContent = certificate.text + (reasons.length
+      ? `\nThis does not extend to the present consultation: ${both(reasons)}.` : "");
   }
   // Sent again with the same id if an answer is lost, a case is recorded once.
   state.caseId = newCaseId();
@@ -295,6 +350,34 @@ function showDecision(step) {
   at("recorded").hidden = true;
   at("printed").textContent = `${state.card.notice} Model ${state.card.model}, adacos `
     + `${state.card.version}, ${new Date().toLocaleString()}.`;
+}
+
+function whyNow(step) {
+  const { best_plan: plan, expected_saving: saving } = step.explanation;
+  if (saving > 0) return `The policy stops here, though ${listed(plan.covariates)} would be expected to pay.`;
+  return plan
+    ? `No further question is expected to pay for itself: the best would be ${listed(plan.covariates)}, `
+      + `with an expected total cost of ${money(plan.expected_total_cost)}.`
+    : "There is nothing left to ask for.";
+}
+
+function whyEarly(step) {
+  const { best_plan: plan, expected_saving: saving } = step.explanation;
+  return `Decided early, before the questions ended: ${listed(state.steps.at(-2).covariates)} would have come next`
+    + (plan && saving > 0 ? `, and going on was expected to save ${money(saving)}.` : ".");
+}
+
+// What a promise about consultations that follow the questions does not cover.
+function departures(step) {
+  const asked = (number) => new Set(state.steps[number].covariates);
+  const other = state.events.some((event, number) =>
+    Object.keys(event.observe || {}).some((name) => !asked(number).has(name)));
+  return [
+    [Object.keys(state.known).length, "values were known from the start"],
+    [state.events.some((event) => event.unavailable), "a question was skipped"],
+    [other, "a value was entered that was not asked for"],
+    [step.stopped_early, "it was decided early"],
+  ].filter(([holds]) => holds).map(([, reason]) => reason);
 }
 
 function showCosts(step) {
@@ -318,7 +401,7 @@ function showCosts(step) {
       make("dd", { "aria-hidden": "true" }, bar),
     ];
   }));
-  at("saving").textContent = why.expected_saving > 0 && step.action === "acquire"
+  at("saving").textContent = why.expected_saving > 0
     ? `Expected saving by going on: ${money(why.expected_saving)}.`
     : "Going on is not expected to save anything.";
 }
@@ -328,6 +411,16 @@ function rangeInWords([low, high]) {
   if (low === null) return `below ${short(high)}`;
   if (high === null) return `above ${short(low)}`;
   return `between ${short(low)} and ${short(high)}`;
+}
+
+function whyWithoutFlip(step) {
+  const { best_plan: plan, expected_saving: saving } = step.explanation;
+  const told = `No value of ${listed(step.covariates)} alone would turn it`;
+  if (!plan || saving <= 0) return `${told}.`;
+  const later = plan.covariates.slice(step.covariates.length);
+  return later.length
+    ? `${told}: the saving comes with the questions that may follow (${listed(later)}).`
+    : `${told}: the saving is that the model which includes it expects this answer to be wrong less often.`;
 }
 
 function showNow(step, asking) {
@@ -340,9 +433,7 @@ function showNow(step, asking) {
     const words = flip.ranges.map(rangeInWords).concat(flip.values.map((value) => `= ${value}`));
     return make("li", {}, `${title(flip.covariate)} ${words.join(" or ")} would turn it to ${labelled(flip.label)}.`);
   });
-  if (asking && !flips.length) {
-    flips.push(make("li", {}, `No value of ${listed(step.covariates)} alone would turn it.`));
-  }
+  if (asking && !flips.length) flips.push(make("li", {}, whyWithoutFlip(step)));
   at("flips").replaceChildren(...flips);
   at("contributions").hidden = !why.contributions.length;
   at("contributions").tBodies[0].replaceChildren(...why.contributions.map((part) =>
@@ -356,9 +447,13 @@ function showSoFar(step) {
   const rows = Object.entries(state.known).map(([name, value]) => [title(name), shown(name, value), "known"]);
   state.events.forEach((event, number) => {
     const cost = state.steps[number + 1].explanation.paid - state.steps[number].explanation.paid;
-    Object.entries(event.observe || {}).forEach(([name, value], position) =>
-      rows.push([title(name), shown(name, value), position ? "" : money(cost)]));
+    const names = Object.keys(event.observe || {});
+    const alone = names.reduce((sum, name) => sum + state.covariates[name].cost, 0);
+    const less = alone - cost > 0.005 ? ` (alone ${money(alone)})` : "";
+    names.forEach((name, position) =>
+      rows.push([title(name), shown(name, event.observe[name]), position ? "" : money(cost) + less]));
     for (const name of event.unavailable || []) rows.push([title(name), "not available", "–"]);
+    if (event.stop) rows.push(["Decided early", "", "–"]);
   });
   at("nothing-yet").hidden = rows.length > 0;
   at("events").hidden = !rows.length;
@@ -380,26 +475,31 @@ function newCaseId() {
 }
 
 at("key-form").addEventListener("submit", quietly(async () => {
-  state.key = at("key-input").value;
+  state.key = at("key-input").value.trim();
+  // Other characters cannot be sent in a header, and are in no key.
+  if (!/^[\x20-\x7e]+$/.test(state.key)) return askForKey();
   await load();
 }));
 at("start-form").addEventListener("submit", quietly(async () => {
   const known = read(at("known"), false);
   if (known === null) return;
   Object.assign(state, { known, events: [], steps: [] });
-  await advance();
+  await advance(known, at("known"));
 }));
 at("answer-form").addEventListener("submit", quietly(async () => {
   const observe = read(at("answers"), true);
-  if (observe !== null) await happen({ observe });
+  if (observe !== null) await happen({ observe }, at("answers"));
 }));
 at("other-form").addEventListener("submit", quietly(async () => {
   const observe = read(at("other-field"), true);
-  if (observe !== null) await happen({ observe });
+  if (observe !== null) await happen({ observe }, at("other-field"));
 }));
 at("other-name").addEventListener("change", showOther);
 at("skip").addEventListener("click", quietly(async () => {
   await happen({ unavailable: state.steps.at(-1).covariates });
+}));
+at("decide").addEventListener("click", quietly(async () => {
+  await happen({ stop: true });
 }));
 at("undo").addEventListener("click", quietly(async () => undo()));
 at("again").addEventListener("click", quietly(async () => begin()));
@@ -411,6 +511,7 @@ at("record").addEventListener("click", quietly(async () => {
   at("recorded").textContent = `Recorded as case ${recorded.id}.`;
   tell(at("recorded").textContent);
 }));
+state.key = keptKey();
 load().catch((error) => {
   if (error.status !== 401) return complain(error);
   askForKey();
