@@ -1,4 +1,4 @@
-"""A page about one fitted policy on held-out rows."""
+"""A page about one fitted policy on evaluation rows."""
 
 from adacos.report.page import write_report
 

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.bench.style import Picture, new_figure, styled
-from adacos.report.numbers import Bin, Curve, Method
+from adacos.report.numbers import OWN, Bin, Curve, Method
 
 Floats = NDArray[np.float64]
 
 _BLUE, _VERMILLION, _GREEN, _GREY, _BLACK = "#0072B2", "#D55E00", "#009E73", "#767676", "#000000"
+_PURPLE = "#CC79A7"
 _LOOK = {
-    "this policy": (_VERMILLION, "-"),
-    "AdaCOS": (_VERMILLION, "-"),
+    OWN: (_VERMILLION, "-"),
+    "AdaCOS": (_PURPLE, "-"),
     "COS": (_BLUE, "-"),
     "full model": (_GREEN, "-"),
     "everyone positive": (_BLACK, "--"),
@@ -42,7 +43,7 @@ def cost_curve(
         capsize=2.5,
         label="on these rows ± standard error",
     )
-    axis.axhline(policy, color=_VERMILLION, linestyle="--", label="this policy on these rows")
+    axis.axhline(policy, color=_VERMILLION, linestyle="--", label=f"{OWN} on these rows")
     axis.set_xticks(at, names, rotation=40, ha="right")
     axis.set_ylabel("mean total cost")
     axis.set_ylim(bottom=min(0.0, float(found.min())))
@@ -105,7 +106,8 @@ def calibration(bins: list[Bin], probability: Floats) -> Picture:
     axis.set_ylabel("share of positives")
     axis.set_xlim(0, 1)
     axis.set_ylim(0, 1)
-    axis.legend(loc="upper left")
+    # Above the axes, where no interval can reach.
+    axis.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.2)
     axes[0, 1].hist(probability, bins=np.linspace(0, 1, 26), color=_BLUE)
     axes[0, 1].set_xlim(0, 1)
     axes[0, 1].set_xlabel("probability at the stop")

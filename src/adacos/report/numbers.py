@@ -1,4 +1,4 @@
-"""Everything a report shows, as numbers: functions of a policy and held-out rows."""
+"""Everything a report shows, as numbers: functions of a policy and evaluation rows."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ Ints = NDArray[np.intp]
 
 _BINS = 10
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+# The one name that the policy of the report has in its tables and figures.
+OWN = "this policy"
 
 
 class Mean(NamedTuple):
@@ -32,10 +34,14 @@ class Mean(NamedTuple):
 
 
 class Method(NamedTuple):
-    """What one way of answering costs on the rows, and how right it is."""
+    """What one way of answering costs on the rows, and how right it is.
+
+    `more` is what it costs more than the policy of the report, row by row.
+    """
 
     name: str
     total: Mean
+    more: Mean
     covariate: Mean
     recall: float
     specificity: float
@@ -51,6 +57,24 @@ class Bin(NamedTuple):
     rows: int
 
 
+class Stop(NamedTuple):
+    """A covariate in order: its cost, and shares of rows that acquire it, stop there, lack it."""
+
+    covariate: str
+    cost: float
+    acquired: float
+    stopped: float
+    missing: float
+
+
+class Panel(NamedTuple):
+    """Covariates that share a cost."""
+
+    name: str
+    shared: float
+    members: tuple[str, ...]
+
+
 class Curve(NamedTuple):
     """Net benefit of one way of answering at each threshold."""
 
@@ -60,7 +84,7 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True)
 class Held:
-    """Held-out rows: the policy, the table, classes as 0 and 1, and the policy's answers."""
+    """Evaluation rows: the policy, the table, classes as 0 and 1, and the policy's answers."""
 
     policy: SequencePolicy
     table: Any
@@ -72,9 +96,16 @@ class Held:
         """Answers as 0 and 1."""
         return np.searchsorted(self.policy.classes_, self.result.label)
 
+    @property
+    def encoded(self) -> Floats:
+        """The rows as the model takes them, NaN where there is no value."""
+        policy = self.policy
+        table = validate_table(policy, self.table, reset=False)
+        return np.asarray(policy.encoder_.transform(table))
+
 
 def hold(policy: SequencePolicy, table: Any, y: NDArray[Any]) -> Held:
-    """Run the policy on held-out rows."""
+    """Run the policy on evaluation rows."""
     strange = np.setdiff1d(y, policy.classes_)
     if len(strange):
         raise InvalidInputError(
@@ -89,9 +120,9 @@ def hold(policy: SequencePolicy, table: Any, y: NDArray[Any]) -> Held:
 def methods(held: Held) -> list[Method]:
     """The policy, its relatives on the same model, and answering all rows alike."""
     policy, n = held.policy, len(held.true)
-    found = [_method("this policy", held.result.cost, held.label, held)]
+    found = [_method(OWN, held.result.cost, held.label, held)]
     for name, other in _relatives(policy, policy.cost_table_.matrix).items():
-        if type(other) is not type(policy):
+        if name != OWN:
             result = other.acquire(held.table)
             label = np.searchsorted(policy.classes_, result.label)
             found.append(_method(name, result.cost, label, held))
@@ -101,25 +132,40 @@ def methods(held: Held) -> list[Method]:
     return found
 
 
-def stops(held: Held) -> list[tuple[str, float, float, float]]:
-    """For each covariate in order: name, cost, share of rows that acquire it, that stop there."""
+def stops(held: Held) -> list[Stop]:
+    """What the policy does with each covariate, in their order."""
     policy = held.policy
     sequence = policy.model_.sequence
     share = held.result.acquired.mean(axis=0)
+    first = np.searchsorted(policy.encoder_.source, np.arange(len(share)))
+    missing = np.isnan(held.encoded[:, first]).mean(axis=0)
     found = []
     for rank, k in enumerate(sequence.order):
         stage = rank + 1 - sequence.n_free
         stopped = float(np.mean(held.result.stage == stage)) if stage >= 0 else 0.0
         cost = float(policy.cost_table_.covariates[k])
-        found.append((policy.encoder_.names[k], cost, float(share[k]), stopped))
+        name = policy.encoder_.names[k]
+        found.append(Stop(name, cost, float(share[k]), stopped, float(missing[k])))
     return found
+
+
+def panels(policy: SequencePolicy) -> list[Panel]:
+    """The panels of the policy's costs."""
+    costs = policy.cost_table_
+    return [
+        Panel(
+            title,
+            float(costs.shared[number]),
+            tuple(costs.names[k] for k in np.flatnonzero(costs.panel == number)),
+        )
+        for number, title in enumerate(policy.costs.panels if policy.costs else ())
+    ]
 
 
 def cost_by_set(held: Held) -> tuple[Floats, Floats, Floats]:
     """Mean total cost if every row stopped at a set: foretold, on these rows, its error."""
     policy = held.policy
-    encoded = policy.encoder_.transform(validate_table(policy, held.table, reset=False))
-    label = label_of(policy.model_.log_odds_by_set(encoded), policy.cost_table_.matrix)
+    label = label_of(policy.model_.log_odds_by_set(held.encoded), policy.cost_table_.matrix)
     totals = policy.cost_table_.matrix[held.true[:, None], label] + policy.cost_table_.of(
         policy.model_.sequence.masks()
     )
@@ -147,15 +193,15 @@ def decision_curves(held: Held) -> tuple[Floats, list[Curve]]:
     Covariate costs do not enter: it says how useful the probabilities are, whatever they cost.
     """
     threshold = np.linspace(0.01, 0.99, 99)
-    full = _relatives(held.policy, held.policy.cost_table_.matrix)["full model"]
     positive = held.true.mean()
     odds = threshold / (1 - threshold)
+    found = [Curve(OWN, _net_benefit(held.result.probability, held.true, threshold))]
+    full = _relatives(held.policy, held.policy.cost_table_.matrix).get("full model")
+    if full is not None:
+        probability = full.acquire(held.table).probability
+        found.append(Curve("full model", _net_benefit(probability, held.true, threshold)))
     return threshold, [
-        Curve("this policy", _net_benefit(held.result.probability, held.true, threshold)),
-        Curve(
-            "full model",
-            _net_benefit(full.acquire(held.table).probability, held.true, threshold),
-        ),
+        *found,
         Curve("everyone positive", positive - (1 - positive) * odds),
         Curve("everyone negative", np.zeros_like(threshold)),
     ]
@@ -207,10 +253,13 @@ def shapes(policy: SequencePolicy) -> list[tuple[str, NDArray[Any], Floats]]:
 
 
 def _relatives(policy: SequencePolicy, matrix: Floats) -> dict[str, SequencePolicy]:
-    """The three policies of the paper on the model of this one, with these error costs."""
+    """This policy and the others of the paper on its model, with these error costs."""
     costs = (policy.costs or Costs()).with_misclassification(matrix)
     kinds = {"AdaCOS": AdaCOSClassifier, "COS": COSClassifier, "full model": FullModelClassifier}
-    return {name: kind(costs).from_model(policy) for name, kind in kinds.items()}
+    return {
+        OWN if kind is type(policy) else name: kind(costs).from_model(policy)
+        for name, kind in kinds.items()
+    }
 
 
 def _method(
@@ -218,9 +267,11 @@ def _method(
 ) -> Method:
     matrix = held.policy.cost_table_.matrix if matrix is None else matrix
     total = cost + matrix[held.true, label]
+    own = held.result.cost + matrix[held.true, held.label]
     return Method(
         name,
         _mean(total),
+        _mean(total - own),
         _mean(cost),
         _share(label[held.true == 1] == 1),
         _share(label[held.true == 0] == 0),

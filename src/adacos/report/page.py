@@ -14,13 +14,13 @@ from adacos.consultation import fingerprint
 from adacos.kernels.bayes_risk import decision_threshold
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.report import figures, numbers
-from adacos.report.numbers import Held, Method
+from adacos.report.numbers import Held, Mean, Method
 
 
 def write_report(
     policy: SequencePolicy, table: Any, y: NDArray[Any], path: Path, title: str
 ) -> dict[str, Any]:
-    """Write the page about a policy on held-out rows; returns its headline numbers."""
+    """Write the page about a policy on evaluation rows; returns its headline numbers."""
     held = numbers.hold(policy, table, y)
     methods = numbers.methods(held)
     blocks = [
@@ -48,6 +48,8 @@ def _summary(held: Held, methods: list[Method]) -> list[Block]:
     negative, positive = policy.classes_.tolist()
     own = methods[0]
     best = min(methods[1:], key=lambda m: m.total.value)
+    apart = f"{abs(best.more.value):.2f} ± {best.more.error:.2f}"
+    apart += " more" if best.more.value >= 0 else " less"
     return [
         Text(
             "For research use. The policy acquires covariates one after the other and stops when "
@@ -55,51 +57,92 @@ def _summary(held: Held, methods: list[Method]) -> list[Block]:
         ),
         Items(
             (
-                f"{len(held.true):,} held-out rows, {held.true.mean():.1%} of class {positive}.",
+                f"{len(held.true):,} evaluation rows, {held.true.mean():.1%} of class {positive}. "
+                "They should have had no part in fitting.",
                 f"Answering {positive} for {negative} costs {c01:g}, "
                 f"{negative} for {positive} costs {c10:g}"
                 + (f"; right answers cost {c00:g} and {c11:g}." if c00 or c11 else "."),
-                f"The policy costs {own.total.value:.2f} ± {own.total.error:.2f} per row, of which "
-                f"{own.covariate.value:.2f} for covariates; the best alternative below "
-                f"({best.name}) costs {best.total.value:.2f} ± {best.total.error:.2f}.",
+                f"The policy costs {_with_error(own.total)} per row, of which "
+                f"{own.covariate.value:.2f} for covariates. The best alternative below, "
+                f"{best.name}, costs {apart}, compared row by row.",
                 f"Model {fingerprint(policy)} ({type(policy).__name__}, adacos {__version__}), "
                 f"learned from {len(policy.model_.y):,} rows.",
             )
         ),
         Heading("What it costs"),
         Grid(
-            ("", "total cost", "± s.e.", "covariate cost", "recall", "specificity"),
+            (
+                "",
+                "total cost",
+                f"more than {numbers.OWN}",
+                "covariate cost",
+                "recall",
+                "specificity",
+            ),
             tuple(
                 (
                     m.name,
-                    f"{m.total.value:.2f}",
-                    f"{m.total.error:.2f}",
+                    _with_error(m.total),
+                    "" if m is own else _with_error(m.more),
                     f"{m.covariate.value:.2f}",
                     _percent(m.recall),
                     _percent(m.specificity),
                 )
                 for m in methods
             ),
-            caption="Means per row on the held-out rows.",
+            caption="Means per row on the evaluation rows ± standard error.",
         ),
     ]
 
 
 def _sequence(held: Held) -> list[Block]:
     free = held.policy.model_.sequence.n_free
+    stops = numbers.stops(held)
+    incomplete = any(stop.missing > 0 for stop in stops)
     rows = tuple(
-        (f"{rank}. {name}", f"{cost:g}", f"{share:.1%}", f"{stopped:.1%}" if rank >= free else "")
-        for rank, (name, cost, share, stopped) in enumerate(numbers.stops(held), start=1)
+        (
+            f"{rank}. {stop.covariate}",
+            f"{stop.cost:.2f}",
+            f"{stop.acquired:.1%}",
+            f"{stop.stopped:.1%}" if rank >= free else "",
+            *([f"{stop.missing:.1%}"] if incomplete else []),
+        )
+        for rank, stop in enumerate(stops, start=1)
     )
     at_once = float((held.result.stage == 0).mean())
     first = "before anything is acquired" if free == 0 else "after the free covariates"
-    return [
+    header = ["covariate", "cost", "rows that acquire it", "rows that stop after it"]
+    blocks: list[Block] = [
         Heading("What the policy does"),
         Text(
             f"Covariates are asked for in this order; {at_once:.1%} of the rows are answered "
             f"{first}."
         ),
-        Grid(("covariate", "cost", "rows that acquire it", "rows that stop after it"), rows),
+        Grid((*header, "rows without it") if incomplete else tuple(header), rows),
+    ]
+    if incomplete:
+        blocks.append(
+            Text(
+                "A row without a value cannot acquire it and goes on to the next covariate, which "
+                "is why fewer rows may acquire a covariate than one after it."
+            )
+        )
+    return blocks + _panels(held.policy)
+
+
+def _panels(policy: SequencePolicy) -> list[Block]:
+    found = numbers.panels(policy)
+    if not found:
+        return []
+    return [
+        Text(
+            "Some covariates share a cost, which is part of the cost of each: the first of them "
+            "that is acquired pays its full cost, every later one its cost less the shared cost."
+        ),
+        Grid(
+            ("panel", "shared cost", "members"),
+            tuple((p.name, f"{p.shared:.2f}", ", ".join(p.members)) for p in found),
+        ),
     ]
 
 
@@ -129,15 +172,23 @@ def _calibration(held: Held) -> list[Block]:
 def _recall(held: Held) -> list[Block]:
     found, positives, low, high = numbers.recall_of(held)
     lines = [
-        f"{found} of {positives} held-out positives were answered positive: recall "
+        f"{found} of {positives} positive evaluation rows were answered positive: recall "
         f"{_percent(found / positives)}, exact 95 % interval {_percent(low)} to {_percent(high)}."
         if positives
         else "There is no positive among these rows."
     ]
     certificate = getattr(held.policy, "certificate_", None)
     if certificate is not None:
-        lines += str(certificate).splitlines()
-    elif held.policy.target_recall is not None:
+        return [
+            Heading("Recall"),
+            Items(tuple(lines)),
+            Text(
+                "The certificate of the model was earned when it was made, on rows set aside then "
+                "(“held-out” below), not on the evaluation rows:"
+            ),
+            Items(tuple(str(certificate).splitlines())),
+        ]
+    if held.policy.target_recall is not None:
         lines.append(
             f"Target recall {_percent(held.policy.target_recall)}; no certificate was asked for."
         )
@@ -149,9 +200,11 @@ def _recall(held: Held) -> list[Block]:
 def _sensitivity(held: Held) -> list[Block]:
     found = numbers.sensitivity(held)
     base = held.policy.cost_table_.matrix[1, 0]
+    amounts = [factor * base for factor, _ in found]
+    decimals = 0 if all(float(amount).is_integer() for amount in amounts) else 2
     rows = tuple(
-        (f"{factor * base:g}", *(f"{m.total.value:.2f}" for m in methods))
-        for factor, methods in found
+        (f"{amount:.{decimals}f}", *(f"{m.total.value:.2f}" for m in methods))
+        for amount, (_, methods) in zip(amounts, found, strict=True)
     )
     header = ("false-negative cost", *(m.name for m in found[0][1]))
     return [
@@ -171,6 +224,10 @@ def _decision_curves(held: Held) -> list[Block]:
         figures.decision_curves(threshold, curves, own),
         Grid(("", "net benefit"), rows, caption=f"At the threshold in use, {own:.3f}."),
     ]
+
+
+def _with_error(mean: Mean) -> str:
+    return f"{mean.value:.2f} ± {mean.error:.2f}"
 
 
 def _percent(share: float) -> str:
