@@ -307,7 +307,9 @@ def test_the_certificate_is_shown(models, open_page):
             page.locator("#decision").wait_for()
             found = page.locator("#certificate").inner_text()
             page.get_by_role("button", name="New consultation").click()
-            return found.partition("does not extend to the present consultation: ")[2]
+            caveat, _, promised = found.partition("\n")
+            assert promised == text
+            return caveat.removeprefix("This does not extend to the present consultation: ")
 
         page.get_by_role("button", name="New consultation").click()
         start(page, {"Age (years)": "52"})

@@ -71,22 +71,23 @@ def _summary(held: Held, methods: list[Method]) -> list[Block]:
         ),
         Heading("What it costs"),
         Grid(
+            # What is read most comes first: a narrow window shows the rest by scrolling.
             (
                 "",
                 "total cost",
-                f"more than {numbers.OWN}",
-                "covariate cost",
                 "recall",
                 "specificity",
+                "covariate cost",
+                f"more than {numbers.OWN}",
             ),
             tuple(
                 (
                     m.name,
                     _with_error(m.total),
-                    "" if m is own else _with_error(m.more),
-                    f"{m.covariate.value:.2f}",
                     _percent(m.recall),
                     _percent(m.specificity),
+                    f"{m.covariate.value:.2f}",
+                    "" if m is own else _with_error(m.more),
                 )
                 for m in methods
             ),

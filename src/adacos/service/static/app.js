@@ -341,8 +341,9 @@ function showDecision(step) {
   at("certificate").hidden = !certificate;
   if (certificate) {
     const reasons = departures(step);
-    at("certificate").textContent = certificate.text + (reasons.length
-      ? `\nThis does not extend to the present consultation: ${both(reasons)}.` : "");
+    const caveat = `This does not extend to the present consultation: ${both(reasons)}.\n`;
+    at("certificate").replaceChildren(...(reasons.length ? [make("strong", {}, caveat)] : []), certificate.text);
+    at("certificate").classList.toggle("void", reasons.length > 0);
   }
   // Sent again with the same id if an answer is lost, a case is recorded once.
   state.caseId = newCaseId();
@@ -385,7 +386,8 @@ function showCosts(step) {
   const bars = [["Deciding now", why.stop_now, "bar-now"]];
   if (why.acquire_next !== null) {
     const next = step.action === "acquire" ? listed(step.covariates) : listed(why.best_plan.covariates.slice(0, 1));
-    bars.push([`After ${next}`, why.acquire_next, "bar-next"]);
+    const more = why.best_plan.covariates.length > 1;
+    bars.push([`After ${next}${more ? " alone" : ""}`, why.acquire_next, "bar-next"]);
   }
   if (why.best_plan && why.best_plan.covariates.length > 1) {
     const names = why.best_plan.covariates;
@@ -429,7 +431,7 @@ function showNow(step, asking) {
   at("now").hidden = !asking;
   at("now").textContent = `${labelled(why.label)}, with a probability of ${percent(why.probability)} for class `
     + `${state.card.classes[1]} and an expected cost of a wrong decision of ${money(why.bayes_risk)}.`;
-  const flips = why.flips.map((flip) => {
+  const flips = (asking ? why.flips : []).map((flip) => {
     const words = flip.ranges.map(rangeInWords).concat(flip.values.map((value) => `= ${value}`));
     return make("li", {}, `${title(flip.covariate)} ${words.join(" or ")} would turn it to ${labelled(flip.label)}.`);
   });
@@ -439,7 +441,7 @@ function showNow(step, asking) {
   at("contributions").tBodies[0].replaceChildren(...why.contributions.map((part) =>
     make("tr", {},
       make("th", { scope: "row" }, title(part.covariate)),
-      make("td", {}, part.value === null ? "not available" : shown(part.covariate, part.value)),
+      make("td", {}, part.value === null ? "not available, estimated" : shown(part.covariate, part.value)),
       make("td", { className: "number" }, (part.log_odds < 0 ? "−" : "+") + Math.abs(part.log_odds).toFixed(2)))));
 }
 
