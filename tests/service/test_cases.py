@@ -216,7 +216,7 @@ def test_wrong_urls(url):
 
 
 def test_a_file_name_in_place_of_a_url():
-    with pytest.raises(ValueError, match=r"received cases\.db .*write sqlite:///cases\.db"):
+    with pytest.raises(ValueError, match=r"received cases\.db\. .*write sqlite:///cases\.db"):
         CaseLog("cases.db")
 
 

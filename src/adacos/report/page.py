@@ -48,7 +48,7 @@ def _summary(held: Held, methods: list[Method]) -> list[Block]:
     negative, positive = policy.classes_.tolist()
     own = methods[0]
     best = min(methods[1:], key=lambda m: m.total.value)
-    apart = f"{abs(best.more.value):.2f} ± {best.more.error:.2f}"
+    apart = _with_error(Mean(abs(best.more.value), best.more.error))
     apart += " more" if best.more.value >= 0 else " less"
     return [
         Text(
@@ -228,7 +228,8 @@ def _decision_curves(held: Held) -> list[Block]:
 
 
 def _with_error(mean: Mean) -> str:
-    return f"{mean.value:.2f} ± {mean.error:.2f}"
+    # Spaces at which no line is broken.
+    return f"{mean.value:.2f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{mean.error:.2f}"
 
 
 def _percent(share: float) -> str:

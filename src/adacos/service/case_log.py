@@ -79,13 +79,15 @@ class CaseLog:
             _METADATA.create_all(self._engine)
             found = {column["name"] for column in sa.inspect(self._engine).get_columns(_CASES.name)}
         except (sa.exc.SQLAlchemyError, ImportError, OSError) as error:
+            given = f"{_without_password(url)} ({type(error).__name__})"
+            remedy = "For example sqlite:///cases.db; other databases need their driver installed."
+            if "://" not in url and "@" not in url:
+                given, remedy = url, f"For a SQLite file write sqlite:///{url}."
             raise InvalidInputError(
                 "case_log",
                 "must be the SQLAlchemy URL of a database that can be written",
-                f"{_without_password(url)} ({type(error).__name__})",
-                "For example sqlite:///cases.db; other databases need their driver installed."
-                if "://" in url or "@" in url
-                else f"For a SQLite file write sqlite:///{url}.",
+                given,
+                remedy,
             ) from error
         if found != set(_CASES.columns.keys()):
             raise InvalidInputError(
