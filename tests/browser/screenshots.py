@@ -1,42 +1,121 @@
-"""Take the pictures of the page for the docs: python -m tests.browser.screenshots docs/images"""
+"""Take the pictures of the docs: python -m tests.browser.screenshots docs/images [part ...]
+
+The parts are page (the web page), report and ask (the commands of the tutorials).
+"""
 
 from __future__ import annotations
 
+import io
+import os
+import pty
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
+from rich.console import Console
+from rich.text import Text
 
 from tests.browser.conftest import CHROMIUM, WIDTHS, fitted, served
 from tests.browser.test_page import answer, finish, start
 
+# As in the tutorial for the data scientist.
+TUTORIAL = """
+adacos() { "$PYTHON" -m adacos.cli.app "$@"; }
+adacos datasets export pima
+shuffled() { tail -n +2 pima.csv | shuf --random-source=pima.csv; }
+(head -1 pima.csv; shuffled | head -500) > train.csv
+(head -1 pima.csv; shuffled | tail -268) > held_out.csv
+adacos fit train.csv --target y --prices pima.toml --false-positive 200 --false-negative 1000 \
+    --out model.adacos
+adacos report model.adacos --data held_out.csv --target y --out report.html
+"""
+ANSWERS = ("why", "25.4", "0.3", "")
 
-def main(folder: Path) -> None:
+
+def page(browser: Browser, folder: Path, temporary: Path) -> None:
+    models = fitted(temporary)
+    for width, (across, down) in WIDTHS.items():
+        view = browser.new_page(viewport={"width": across, "height": down})
+        with served(models["costs"]) as url:
+            view.goto(url)
+            view.locator("#start-form").wait_for()
+            view.screenshot(path=folder / f"page-start-{width}.png", full_page=True)
+            start(view)
+            answer(view)
+            answer(view)
+            view.screenshot(path=folder / f"page-question-{width}.png", full_page=True)
+        with served(models["recall"], "--case-log", f"sqlite:///{temporary}/cases.db") as url:
+            view.goto(url)
+            start(view)
+            finish(view)
+            view.screenshot(path=folder / f"page-decision-{width}.png", full_page=True)
+
+
+def report(browser: Browser, folder: Path, temporary: Path) -> None:
+    view = browser.new_page(viewport={"width": 1000, "height": 900})
+    view.goto((temporary / "report.html").as_uri())
+    down = view.locator("#cost_curve").bounding_box()
+    assert down is not None
+    clip = {"x": 0, "y": 0, "width": 1000, "height": down["y"] + down["height"] + 20}
+    view.screenshot(path=folder / "report.png", full_page=True, clip=clip)
+
+
+def ask(browser: Browser, folder: Path, temporary: Path) -> None:
+    typed = "adacos ask model.adacos --known Age=24"
+    shown = f"$ {typed}\n" + _in_a_terminal(typed.split()[1:], temporary)
+    console = Console(record=True, width=104, file=io.StringIO())
+    console.print(Text.from_ansi(shown))
+    (temporary / "ask.svg").write_text(console.export_svg(title="adacos ask"), encoding="utf-8")
+    view = browser.new_page(viewport={"width": 1180, "height": 900})
+    # The drawing names fonts on the web, which are not wanted.
+    view.route("http*://**", lambda route: route.abort())
+    view.goto((temporary / "ask.svg").as_uri())
+    view.locator("svg").first.screenshot(path=folder / "ask.png")
+
+
+def _in_a_terminal(arguments: list[str], folder: Path) -> str:
+    """What a terminal shows while the answers are typed."""
+    own, other = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "adacos.cli.app", *arguments],
+        cwd=folder,
+        stdin=other,
+        stdout=other,
+        stderr=other,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "104"},
+    )
+    os.close(other)
+    shown, answers = "", list(ANSWERS)
+    try:
+        while True:
+            shown += os.read(own, 4096).decode()
+            # A prompt is the last thing that was written.
+            if answers and shown.endswith("> "):
+                os.write(own, f"{answers.pop(0)}\n".encode())
+    except OSError:
+        # The other end is closed: the command has ended.
+        process.wait()
+    os.close(own)
+    return shown.replace("\r\n", "\n").rstrip()
+
+
+def main(folder: Path, *parts: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as driver:
-        models = fitted(Path(temporary))
+    drawing = {"page": page, "report": report, "ask": ask}
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
+        temporary = Path(name)
+        if not parts or {"report", "ask"} & set(parts):
+            environment = {**os.environ, "PYTHON": sys.executable}
+            subprocess.run(["bash", "-ec", TUTORIAL], cwd=name, env=environment, check=True)
         browser = driver.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
-        for width, (across, down) in WIDTHS.items():
-            page = browser.new_page(viewport={"width": across, "height": down})
-            with served(models["costs"]) as url:
-                page.goto(url)
-                page.locator("#start-form").wait_for()
-                page.screenshot(path=folder / f"page-start-{width}.png", full_page=True)
-                start(page)
-                answer(page)
-                answer(page)
-                page.screenshot(path=folder / f"page-question-{width}.png", full_page=True)
-            log = f"sqlite:///{temporary}/cases.db"
-            with served(models["recall"], "--case-log", log) as url:
-                page.goto(url)
-                start(page)
-                finish(page)
-                page.screenshot(path=folder / f"page-decision-{width}.png", full_page=True)
+        for part in parts or drawing:
+            drawing[part](browser, folder, temporary)
         browser.close()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])
