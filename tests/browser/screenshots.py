@@ -65,14 +65,14 @@ def report(browser: Browser, folder: Path, temporary: Path) -> None:
 def ask(browser: Browser, folder: Path, temporary: Path) -> None:
     typed = "adacos ask model.adacos --known Age=24"
     shown = f"$ {typed}\n" + _in_a_terminal(typed.split()[1:], temporary)
-    console = Console(record=True, width=104, file=io.StringIO())
+    console = Console(record=True, width=110, file=io.StringIO())
     console.print(Text.from_ansi(shown))
     (temporary / "ask.svg").write_text(console.export_svg(title="adacos ask"), encoding="utf-8")
-    view = browser.new_page(viewport={"width": 1180, "height": 900})
-    # The drawing names fonts on the web, which are not wanted.
-    view.route("http*://**", lambda route: route.abort())
-    view.goto((temporary / "ask.svg").as_uri())
-    view.locator("svg").first.screenshot(path=folder / "ask.png")
+    # As an image the drawing cannot fetch the fonts on the web that it names.
+    (temporary / "ask.html").write_text('<body><img src="ask.svg" width="1180">', encoding="utf-8")
+    view = browser.new_page(viewport={"width": 1200, "height": 900})
+    view.goto((temporary / "ask.html").as_uri())
+    view.locator("img").screenshot(path=folder / "ask.png")
 
 
 def _in_a_terminal(arguments: list[str], folder: Path) -> str:
@@ -84,7 +84,7 @@ def _in_a_terminal(arguments: list[str], folder: Path) -> str:
         stdin=other,
         stdout=other,
         stderr=other,
-        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "104"},
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "110"},
     )
     os.close(other)
     shown, answers = "", list(ANSWERS)
