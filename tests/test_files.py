@@ -118,10 +118,10 @@ def test_malformed_rows(tmp_path):
     message = str(caught.value)
     assert "4 malformed rows" in message
     for part in (
-        "line 32: 1 cells instead of 2",
+        "line 32: cells: 1 instead of 2",
         "line 34: 'x' in column 'a' is not a finite number",
         "line 35: 'inf' in column 'a'",
-        "line 36: 3 cells instead of 2",
+        "line 36: cells: 3 instead of 2",
     ):
         assert part in message
     piece = read(file, skip_malformed=True)

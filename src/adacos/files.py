@@ -235,7 +235,7 @@ def _parse(
     malformed: list[Malformed] = []
     if any(len(row) != width for row in rows):
         malformed = [
-            Malformed(line, f"{len(row)} cells instead of {width}")
+            Malformed(line, f"cells: {len(row)} instead of {width}")
             for row, line in zip(rows, lines, strict=True)
             if row and len(row) != width
         ]
