@@ -9,13 +9,13 @@ import pytest
 from scipy.special import logit
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from adacos import Costs, LogisticGAM, load_pima, paper_folds
+from adacos import Costs, LogisticGAM, load_pima
 from adacos.exceptions import InvalidInputError
 from adacos.rivals import AdaptGbrtClassifier
 from adacos.rivals.adapt_gbrt import Candidate, adapt, full_share
 from adacos.rivals.trees import NEVER, cut
 from tests.policy_checks import check_policy
-from tests.rivals.problems import MIXED_COSTS, mixed_table, total_cost
+from tests.rivals.problems import MIXED_COSTS, mixed_table
 
 SMALL = {
     "n_trees": 5,
@@ -151,18 +151,3 @@ def test_bad_parameters_are_refused(parameter: str, value: Any) -> None:
     X, y = mixed_table(40)
     with pytest.raises(InvalidInputError, match=parameter):
         AdaptGbrtClassifier(MIXED_COSTS, **{parameter: value}).fit(X, y)
-
-
-@pytest.mark.study
-@pytest.mark.parametrize(("error", "limit"), [(400, 87.41 + 12.10), (800, 175.80 + 17.76)])
-def test_published_total_cost_on_pima(error: float, limit: float) -> None:
-    X, y, prices, *_ = load_pima(as_frame=False)
-    costs = Costs(list(prices.values()), misclassification=[[-50, error], [error, -50]])
-    fold = paper_folds("pima")
-    found = [
-        total_cost(
-            AdaptGbrtClassifier(costs).fit(X[fold != k], y[fold != k]), X[fold == k], y[fold == k]
-        )
-        for k in range(5)
-    ]
-    assert np.mean(found) <= limit

@@ -130,18 +130,3 @@ def test_bad_parameters_are_refused(parameter: str, value: Any) -> None:
     X, y = mixed_table(40)
     with pytest.raises(InvalidInputError, match=parameter):
         GreedyMiserClassifier(MIXED_COSTS, **{parameter: value}).fit(X, y)
-
-
-@pytest.mark.study
-@pytest.mark.parametrize(("error", "limit"), [(400, 91.36 + 14.43), (800, 200.96 + 31.93)])
-def test_published_total_cost_on_pima(error: float, limit: float) -> None:
-    X, y, prices, *_ = load_pima(as_frame=False)
-    costs = Costs(list(prices.values()), misclassification=[[-50, error], [error, -50]])
-    fold = paper_folds("pima")
-    found = [
-        total_cost(
-            GreedyMiserClassifier(costs).fit(X[fold != k], y[fold != k]), X[fold == k], y[fold == k]
-        )
-        for k in range(5)
-    ]
-    assert np.mean(found) <= limit

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import logsumexp
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from adacos import Costs, load_pima, paper_folds
+from adacos import Costs, load_pima
 from adacos.costs import CostTable
 from adacos.datasets import make_discrete_problem, make_value_dependent_problem
 from adacos.exceptions import InvalidInputError
@@ -232,20 +232,3 @@ def test_bad_parameters_are_refused(parameter: str, value: Any) -> None:
     X, y = mixed_table(40)
     with pytest.raises(InvalidInputError, match=parameter):
         POMDPClassifier(MIXED_COSTS, **{parameter: value}).fit(X, y)
-
-
-@pytest.mark.study
-@pytest.mark.parametrize(("error", "limit"), [(400, 80.0), (800, 195.0)])
-def test_published_total_cost_on_pima(error: float, limit: float) -> None:
-    X, y, prices, *_ = load_pima(as_frame=False)
-    costs = Costs(list(prices.values()), misclassification=[[-50, error], [error, -50]])
-    fold = paper_folds("pima")
-    found = [
-        total_cost(
-            POMDPClassifier(costs).fit(X[fold != k], y[fold != k]).acquire(X[fold == k]),
-            y[fold == k],
-            costs,
-        )
-        for k in range(5)
-    ]
-    assert np.mean(found) <= limit
