@@ -70,8 +70,7 @@ _UNREADABLE = (
     LookupError,
     ValueError,
     OverflowError,
-    RuntimeError,  # encrypted
-    NotImplementedError,
+    RuntimeError,  # encrypted, or packed in a way that zipfile does not know
 )
 # zip members carry a date; a fixed one makes equal models equal files.
 _DATE = (2020, 1, 1, 0, 0, 0)
