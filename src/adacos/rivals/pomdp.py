@@ -243,11 +243,10 @@ def _risk(model: HiddenStates, belief: Floats, costs: CostTable) -> Floats:
 
 
 class Mixture(NamedTuple):
-    """Components of one class; `objective` is the penalised log-likelihood."""
+    """Components of one class."""
 
     log_weight: Floats
     log_emission: Floats
-    objective: float
 
 
 def indicators_of(codes: Ints, sizes: Ints) -> csr_array:
@@ -287,7 +286,7 @@ def fit_mixture(
         if objective - before < _EM_TOLERANCE * n:
             break
         membership = np.exp(log_joint - log_row)
-    return Mixture(log_weight, log_emission, objective)
+    return Mixture(log_weight, log_emission)
 
 
 def fit_states(
