@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import adacos
-from adacos.steps import Acquire
+from adacos.consultation.steps import Acquire
 
 
 def times(policy, rows, names, share: float) -> np.ndarray:

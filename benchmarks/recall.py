@@ -36,8 +36,8 @@ from adacos import (
 )
 from adacos.exceptions import NotCertifiableError
 from adacos.metrics import false_discovery_rate, operation_cost, recall
+from adacos.policies.recall import threshold_sequence
 from adacos.policies.sequence_policy import SequencePolicy
-from adacos.recall import threshold_sequence
 
 KINDS = {"AdaCOS": AdaCOSClassifier, "COS": COSClassifier, "Full": FullModelClassifier}
 FALSE_POSITIVE = (1, 5, 10, 50, 100, 500, 1000)

@@ -15,10 +15,10 @@ from scipy.special import expit
 import adacos
 from adacos import AdaCOSClassifier, COSClassifier, Costs, FullModelClassifier
 from adacos.consultation import Consultation, fingerprint
+from adacos.consultation.steps import Acquire, Classify
 from adacos.datasets import load_heart, load_pima, load_wisconsin
 from adacos.exceptions import InvalidInputError
 from adacos.rivals.greedy_miser import GreedyMiserClassifier
-from adacos.steps import Acquire, Classify
 
 LOADERS = {"pima": load_pima, "heart": load_heart, "wisconsin": load_wisconsin}
 
@@ -307,7 +307,7 @@ def test_flips_name_categories_and_two_valued_values(mixed):
 def test_the_expected_costs_are_those_of_the_definition(fitted):
     """Against an integral over the predictive density, by the definition of the future cost."""
     from adacos.kernels.bayes_risk import bayes_risk
-    from adacos.outlook import begin, look_ahead
+    from adacos.models.outlook import begin, look_ahead
 
     data, policy = fitted["pima"]
     step = policy.consultation().next()

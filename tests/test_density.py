@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from adacos import AdaCOSClassifier, Costs, load_pima
-from adacos.density import ConditionalDensity, fit_densities, moment_matrix
+from adacos.models.density import ConditionalDensity, fit_densities, moment_matrix
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

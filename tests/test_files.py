@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from adacos.exceptions import InvalidInputError, MalformedRowsError
-from adacos.files import Kinds, TableFile, choices, listed, whole_or_absent
+from adacos.tables.reading import Kinds, TableFile, choices, listed
+from adacos.tables.writing import whole_or_absent
 
 
 def write(path, text: str, encoding: str = "utf-8"):

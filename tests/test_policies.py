@@ -25,11 +25,11 @@ from adacos import (
     LogisticGAM,
     load_pima,
 )
-from adacos.density import fit_densities
 from adacos.kernels.bayes_risk import expected_bayes_risk
 from adacos.kernels.strengths import stratified_folds
-from adacos.outlook import advance, begin, look_ahead
-from adacos.policy import AcquisitionResult
+from adacos.models.density import fit_densities
+from adacos.models.outlook import advance, begin, look_ahead
+from adacos.policies.base import AcquisitionResult
 from tests.policy_checks import check_no_peeking, check_policy, check_result, same
 from tests.test_density import predictive
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 
 from adacos import GaussianImputer
-from adacos.basis import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 from adacos.exceptions import InvalidInputError
-from adacos.preprocessing import MAX_CATEGORIES, TableEncoder, check_labels, validate_table
+from adacos.tables.encoder import MAX_CATEGORIES, TableEncoder, check_labels, validate_table
+from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 
 ROWS = {
     "age": [31.0, None, 47.5, 60.0, 22.0],

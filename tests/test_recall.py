@@ -29,8 +29,8 @@ from adacos.metrics import (
     recall,
     recall_interval,
 )
-from adacos.policy import BasePolicy, finish
-from adacos.recall import (
+from adacos.policies.base import BasePolicy, finish
+from adacos.policies.recall import (
     RecallCertificate,
     allowed_misses,
     certify,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adacos import AdaCOSClassifier, Costs, load_pima, paper_folds
-from adacos.sequences import SetSequence
+from adacos.models.sequences import SetSequence
 
 
 @given(st.permutations(range(6)), st.integers(0, 6))

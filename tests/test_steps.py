@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adacos.steps import Contribution, Explanation, Flip, Plan
+from adacos.consultation.steps import Contribution, Explanation, Flip, Plan
 
 
 def explained(**changes) -> Explanation:

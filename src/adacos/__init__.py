@@ -16,9 +16,9 @@ _HOME = {
     "Consultation": "adacos.consultation",
     "Costs": "adacos.costs",
     "FullModelClassifier": "adacos.policies",
-    "GaussianImputer": "adacos.preprocessing",
-    "LogisticGAM": "adacos.gam",
-    "RecallCertificate": "adacos.recall",
+    "GaussianImputer": "adacos.tables.imputer",
+    "LogisticGAM": "adacos.models.gam",
+    "RecallCertificate": "adacos.policies.recall",
     "TargetRecallClassifier": "adacos.policies",
     "load": "adacos.persistence",
     "load_heart": "adacos.datasets",
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from adacos.datasets import load_pima as load_pima
     from adacos.datasets import load_wisconsin as load_wisconsin
     from adacos.datasets import paper_folds as paper_folds
-    from adacos.gam import LogisticGAM as LogisticGAM
+    from adacos.models.gam import LogisticGAM as LogisticGAM
     from adacos.persistence import load as load
     from adacos.persistence import save as save
     from adacos.policies import AdaCOSClassifier as AdaCOSClassifier
     from adacos.policies import COSClassifier as COSClassifier
     from adacos.policies import FullModelClassifier as FullModelClassifier
     from adacos.policies import TargetRecallClassifier as TargetRecallClassifier
-    from adacos.preprocessing import GaussianImputer as GaussianImputer
-    from adacos.recall import RecallCertificate as RecallCertificate
+    from adacos.policies.recall import RecallCertificate as RecallCertificate
+    from adacos.tables.imputer import GaussianImputer as GaussianImputer
 
 
 def __getattr__(name: str) -> Any:

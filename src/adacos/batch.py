@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 from adacos.exceptions import InvalidInputError, MalformedRowsError, MissingExtraError
-from adacos.files import (
+from adacos.policies.base import AcquisitionResult, BasePolicy
+from adacos.tables.reading import (
     CHUNK_ROWS,
     Kinds,
     Malformed,
     Piece,
     TableFile,
     choices,
-    whole_or_absent,
 )
-from adacos.policy import AcquisitionResult, BasePolicy
+from adacos.tables.writing import whole_or_absent
 
 Write = Callable[[dict[str, list[Any]]], None]
 

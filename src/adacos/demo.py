@@ -9,13 +9,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from adacos.columns import ColumnTable
 from adacos.consultation import Consultation
+from adacos.consultation.steps import Acquire
 from adacos.costs import Costs
 from adacos.datasets import load_pima, paper_folds
 from adacos.metrics import recall, total_cost
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
-from adacos.steps import Acquire
+from adacos.tables.columns import ColumnTable
 
 
 def main() -> None:

@@ -15,16 +15,15 @@ import json
 import math
 import os
 import struct
-import tempfile
 import zipfile
 import zlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from adacos import __version__
 from adacos.exceptions import InvalidInputError, ModelFileError
+from adacos.tables.writing import write_whole
 
 FORMAT = 1
 
@@ -32,31 +31,31 @@ FORMAT = 1
 _CLASSES = {
     "AdaCOSClassifier": "adacos.policies.adacos",
     "AdaptGbrtClassifier": "adacos.rivals.adapt_gbrt",
-    "AdditiveBasis": "adacos.basis",
+    "AdditiveBasis": "adacos.models.basis",
     "CEGBClassifier": "adacos.rivals.cegb",
     "COSClassifier": "adacos.policies.cos",
     "Codes": "adacos.rivals.codes",
-    "ConditionalDensity": "adacos.density",
+    "ConditionalDensity": "adacos.models.density",
     "CostTable": "adacos.costs",
     "Costs": "adacos.costs",
     "DWSMClassifier": "adacos.rivals.dwsm",
     "DiscreteProblem": "adacos.datasets._discrete",
     "Forest": "adacos.rivals.trees",
     "FullModelClassifier": "adacos.policies.full_model",
-    "GaussianImputer": "adacos.preprocessing",
+    "GaussianImputer": "adacos.tables.imputer",
     "GreedyMiserClassifier": "adacos.rivals.greedy_miser",
     "HiddenStates": "adacos.rivals.pomdp",
     "LinearScores": "adacos.rivals.dwsm",
-    "LogisticGAM": "adacos.gam",
+    "LogisticGAM": "adacos.models.gam",
     "OptimalPolicyClassifier": "adacos.rivals.optimal",
     "OptimalTable": "adacos.rivals.optimal",
     "POMDPClassifier": "adacos.rivals.pomdp",
-    "RecallCertificate": "adacos.recall",
-    "SequenceModel": "adacos.sequence_model",
-    "SetSequence": "adacos.sequences",
+    "RecallCertificate": "adacos.policies.recall",
+    "SequenceModel": "adacos.models.sequence_model",
+    "SetSequence": "adacos.models.sequences",
     "Shim2018Classifier": "adacos.rivals.shim2018",
     "TargetRecallClassifier": "adacos.policies.target_recall",
-    "TableEncoder": "adacos.preprocessing",
+    "TableEncoder": "adacos.tables.encoder",
 }
 # Training rows that a policy keeps in memory only.
 _TRANSIENT = {"_set_fits"}
@@ -101,7 +100,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
     }
     members["manifest.json"] = json.dumps(manifest, indent=1).encode()
-    _write_atomically(Path(path), members)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name, _DATE), data, zipfile.ZIP_DEFLATED)
+    write_whole(path, packed.getvalue())
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -191,25 +194,3 @@ def _rebuild(node: Any, members: dict[str, bytes]) -> Any:
         array[:] = items
         return array
     return {"list": list, "tuple": tuple}[kind](items)
-
-
-def _write_atomically(path: Path, members: dict[str, bytes]) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                for name, data in members.items():
-                    archive.writestr(zipfile.ZipInfo(name, _DATE), data, zipfile.ZIP_DEFLATED)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

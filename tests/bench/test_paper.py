@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from adacos.bench.claims import check_claims
 from adacos.bench.comparisons import OutcomeIndex
-from adacos.bench.document import Grid, Heading, Text, to_html, to_markdown
 from adacos.bench.figures import asymmetric_figure
 from adacos.bench.paper import PaperOptions, run_paper
 from adacos.bench.reference import paper_table_1, read_authors_code
@@ -22,6 +21,7 @@ from adacos.bench.sigmoid import BINS, LINEAR, NORMAL, largest_errors
 from adacos.bench.tables import Cell, FoldTable
 from adacos.bench.units import Outcome
 from adacos.cli.app import app
+from adacos.document.blocks import Grid, Heading, Text, to_html, to_markdown
 from adacos.exceptions import InvalidInputError
 
 OWN = ("adacos-group-lasso", "cos-group-lasso", "full-model")
@@ -69,7 +69,7 @@ def test_table_1_marks_every_cell(quick):
 
 
 def test_without_matplotlib_the_report_says_how_to_install_it(quick, monkeypatch):
-    from adacos.bench import style
+    from adacos.document import style
 
     out = quick[0]
     monkeypatch.setattr(style, "find_spec", lambda name: None)
@@ -80,7 +80,7 @@ def test_without_matplotlib_the_report_says_how_to_install_it(quick, monkeypatch
 
 
 def test_command_line_prints_json(tmp_path, monkeypatch):
-    from adacos.bench import style
+    from adacos.document import style
 
     monkeypatch.setattr(style, "find_spec", lambda name: None)
     runner = CliRunner()

@@ -9,7 +9,7 @@ import tomllib
 import pytest
 
 import adacos
-from adacos.steps import Acquire
+from adacos.consultation.steps import Acquire
 from tests.browser.conftest import AXE, DESCRIPTIONS, playwright, served
 
 pytestmark = pytest.mark.browser

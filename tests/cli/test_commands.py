@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import adacos
-from adacos.columns import ColumnTable
+from adacos.tables.columns import ColumnTable
 
 
 @pytest.fixture(scope="module")

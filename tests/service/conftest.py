@@ -13,9 +13,9 @@ from fastapi.testclient import TestClient
 
 import adacos
 from adacos import AdaCOSClassifier, Costs
-from adacos.columns import ColumnTable
 from adacos.service.app import create_app
 from adacos.service.settings import Settings
+from adacos.tables.columns import ColumnTable
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from adacos import AdaCOSClassifier, FullModelClassifier
 from adacos.exceptions import NotCertifiableError
-from adacos.recall import certify, threshold_sequence
+from adacos.policies.recall import certify, threshold_sequence
 from tests.studies.recall_worlds import WORLDS, World
 
 # Least probability, under a true rate of 1 - confidence, of as many broken promises as were seen.

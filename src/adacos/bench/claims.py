@@ -19,8 +19,8 @@ from adacos.bench.pairing import fold_interval
 from adacos.bench.registry import REGISTRY
 from adacos.bench.settings import PAPER_RECALL
 from adacos.bench.sigmoid import LINEAR, NORMAL, largest_errors
-from adacos.bench.style import dataset_title
 from adacos.bench.tables import Cell, FoldTable
+from adacos.document.style import dataset_title
 
 # Means that differ by less than this share are equal: a sum in another order, not a difference.
 _EQUAL = 1e-9

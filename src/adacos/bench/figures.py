@@ -14,7 +14,8 @@ from adacos.bench.comparisons import CellComparison
 from adacos.bench.configuration import slug
 from adacos.bench.reference import Reference
 from adacos.bench.sigmoid import approximations
-from adacos.bench.style import (
+from adacos.bench.tables import Cell, FoldTable
+from adacos.document.style import (
     GREY,
     Picture,
     cost_axis,
@@ -26,7 +27,6 @@ from adacos.bench.style import (
     save,
     styled,
 )
-from adacos.bench.tables import Cell, FoldTable
 
 _FP_LABEL = "False-positive cost (cost units)"
 # Ratios beyond this are off the axis: they would flatten the differences that matter.

@@ -19,7 +19,6 @@ from adacos.bench.comparisons import (
     overall_records,
 )
 from adacos.bench.configuration import BenchConfig, available_methods
-from adacos.bench.document import to_html, to_markdown
 from adacos.bench.reference import (
     Reference,
     check_reference,
@@ -39,17 +38,18 @@ from adacos.bench.settings import (
     recall,
     symmetric,
 )
-from adacos.bench.style import check_matplotlib
 from adacos.bench.tables import (
     FoldTable,
     setting_records,
     summary_records,
     timing_records,
-    write_bytes,
     write_csv,
     write_rows,
 )
+from adacos.document.blocks import to_html, to_markdown
+from adacos.document.style import check_matplotlib
 from adacos.exceptions import MissingExtraError
+from adacos.tables.writing import write_whole
 
 TITLE = "AdaCOS: the paper's experiments reproduced"
 BUNDLED = ("pima", "wisconsin", "heart")
@@ -224,5 +224,5 @@ def _write(findings: Findings) -> None:
     write_csv(tables / "settings.csv", setting_records(findings.config.chosen_methods))
     write_rows(tables, result.outcomes)
     blocks = report_blocks(findings)
-    write_bytes(out / "summary.md", to_markdown(TITLE, blocks).encode())
-    write_bytes(out / "index.html", to_html(TITLE, blocks).encode())
+    write_whole(out / "summary.md", to_markdown(TITLE, blocks).encode())
+    write_whole(out / "index.html", to_html(TITLE, blocks).encode())

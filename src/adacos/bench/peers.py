@@ -22,8 +22,8 @@ from sklearn.preprocessing import StandardScaler
 
 from adacos.bench.registry import REGISTRY, register_method
 from adacos.costs import Costs
-from adacos.gam import LogisticGAM
-from adacos.preprocessing import GaussianImputer
+from adacos.models.gam import LogisticGAM
+from adacos.tables.imputer import GaussianImputer
 
 Floats = NDArray[np.float64]
 

@@ -24,10 +24,14 @@ from joblib import Parallel, delayed, parallel_config
 from numpy.typing import NDArray
 
 from adacos.bench.configuration import available_methods
-from adacos.bench.document import Block, Grid, Heading, Items, Text, to_html, to_markdown
 from adacos.bench.registry import REGISTRY
 from adacos.bench.settings import asymmetric
-from adacos.bench.style import (
+from adacos.bench.tables import write_csv
+from adacos.bench.units import library_digest
+from adacos.costs import Costs
+from adacos.datasets import DiscreteProblem, make_discrete_problem, make_value_dependent_problem
+from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html, to_markdown
+from adacos.document.style import (
     Picture,
     check_matplotlib,
     key,
@@ -37,13 +41,10 @@ from adacos.bench.style import (
     save,
     styled,
 )
-from adacos.bench.tables import write_bytes, write_csv
-from adacos.bench.units import library_digest
-from adacos.costs import Costs
-from adacos.datasets import DiscreteProblem, make_discrete_problem, make_value_dependent_problem
 from adacos.exceptions import MissingExtraError
 from adacos.metrics import total_costs
 from adacos.rivals import OptimalPolicyClassifier
+from adacos.tables.writing import write_whole
 from adacos.validation import integer
 
 Floats = NDArray[np.float64]
@@ -237,7 +238,7 @@ def _trial(world: World, seed: int, method: str, n_rows: int, folder: Path) -> T
         return Trial(world, seed, method, np.nan, optimum, 0.0, f"{type(error).__name__}: {error}")
     seconds = round(time.perf_counter() - start, 3)
     stored = {"cost": cost, "optimum": optimum, "seconds": seconds}
-    write_bytes(path, json.dumps(stored).encode())
+    write_whole(path, json.dumps(stored).encode())
     return Trial(world, seed, method, cost, optimum, seconds)
 
 
@@ -268,8 +269,8 @@ def _write(
         ],
     )
     blocks = list(_blocks(options, report, methods, absent))
-    write_bytes(options.out / "summary.md", to_markdown(TITLE, blocks).encode())
-    write_bytes(report.index, to_html(TITLE, blocks).encode())
+    write_whole(options.out / "summary.md", to_markdown(TITLE, blocks).encode())
+    write_whole(report.index, to_html(TITLE, blocks).encode())
 
 
 def _blocks(

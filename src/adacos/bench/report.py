@@ -13,7 +13,6 @@ from adacos.bench.builtin import ADACOS, ADACOS_FORWARD
 from adacos.bench.claims import Claim
 from adacos.bench.comparisons import PAPER, RANDOM, CellComparison, OverallComparison
 from adacos.bench.configuration import BenchConfig
-from adacos.bench.document import Block, Grid, Heading, Items, Text
 from adacos.bench.figures import (
     asymmetric_figure,
     comparison_figure,
@@ -26,8 +25,9 @@ from adacos.bench.reference import Reference, paper_table_1
 from adacos.bench.registry import REGISTRY
 from adacos.bench.run import RunResult
 from adacos.bench.settings import PAPER_RECALL
-from adacos.bench.style import dataset_title
 from adacos.bench.tables import Cell, FoldTable
+from adacos.document.blocks import Block, Grid, Heading, Items, Text
+from adacos.document.style import dataset_title
 
 
 @dataclass(frozen=True)

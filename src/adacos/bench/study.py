@@ -26,8 +26,8 @@ from adacos.bench.peers import GAM, PEERS, register_peers
 from adacos.bench.reference import Reference, check_reference, paper_table_1, read_authors_code
 from adacos.bench.run import run
 from adacos.bench.settings import PAPER_FALSE_POSITIVE, PAPER_SYMMETRIC, asymmetric, symmetric
-from adacos.bench.style import dataset_title
 from adacos.bench.tables import Cell, FoldTable
+from adacos.document.style import dataset_title
 
 POLICIES = (ADACOS, COS, FULL_MODEL)
 _VIEWS = ("splits", "folds", "rows")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +22,7 @@ from adacos.bench.registry import Method
 from adacos.bench.run import RunResult
 from adacos.bench.units import Outcome
 from adacos.metrics import false_discovery_rate, recall, weighted_accuracy
+from adacos.tables.writing import write_whole
 
 Floats = NDArray[np.float64]
 
@@ -182,7 +182,7 @@ def write_csv(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
     if records:
         writer.writerow(records[0])
         writer.writerows([[_cell(value) for value in record.values()] for record in records])
-    write_bytes(path, text.getvalue().encode())
+    write_whole(path, text.getvalue().encode())
 
 
 def write_rows(folder: Path, outcomes: Iterable[Outcome]) -> Path:
@@ -200,25 +200,15 @@ def write_rows(folder: Path, outcomes: Iterable[Outcome]) -> Path:
         }
         pq.write_table(pa.table({name: text.get(name, v) for name, v in columns.items()}), buffer)
         path = folder / "rows.parquet"
-        write_bytes(path, buffer.getvalue().to_pybytes())
+        write_whole(path, buffer.getvalue().to_pybytes())
         return path
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
     path = folder / "rows.csv.gz"
-    write_bytes(path, gzip.compress(lines.getvalue().encode(), mtime=0))
+    write_whole(path, gzip.compress(lines.getvalue().encode(), mtime=0))
     return path
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _row_columns(outcomes: Iterable[Outcome]) -> dict[str, NDArray[Any]]:

@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 # Parts of the package that cannot change what a method decides.
-_NOT_METHODS = ("bench", "cli", "service", "batch.py", "demo.py")
+_NOT_METHODS = ("bench", "cli", "service", "document", "report", "batch.py", "demo.py")
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from adacos.cli.common import (
     typed_values,
 )
 from adacos.consultation import check_value
+from adacos.consultation.steps import Acquire, Classify, Value, ValueWarning
 from adacos.exceptions import InvalidInputError
-from adacos.files import did_you_mean
-from adacos.policy import BasePolicy
-from adacos.steps import Acquire, Classify, Value, ValueWarning
+from adacos.policies.base import BasePolicy
+from adacos.tables.reading import did_you_mean
 
 _HELP = """\
 Type the value (yes and no do for 1 and 0), or

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from adacos.basis import NUMERIC
+from adacos.consultation.steps import Acquire, Value
 from adacos.exceptions import InvalidInputError
-from adacos.files import MISSING, Malformed, choices, listed
-from adacos.policy import BasePolicy
-from adacos.preprocessing import TableEncoder
-from adacos.steps import Acquire, Value
+from adacos.policies.base import BasePolicy
+from adacos.tables.encoder import TableEncoder
+from adacos.tables.kinds import NUMERIC
+from adacos.tables.reading import MISSING, Malformed, choices, listed
 
 if TYPE_CHECKING:
     from rich.console import Console

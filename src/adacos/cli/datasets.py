@@ -13,7 +13,8 @@ from adacos.cli.common import Json, print_json
 from adacos.datasets import load_heart, load_pima, load_wisconsin
 from adacos.datasets._dataset import Dataset
 from adacos.exceptions import InvalidInputError
-from adacos.files import choices, whole_or_absent
+from adacos.tables.reading import choices
+from adacos.tables.writing import whole_or_absent
 
 LOADERS: dict[str, Callable[..., Dataset]] = {
     "pima": load_pima,

@@ -17,10 +17,10 @@ from adacos.cli.common import (
     print_json,
     typed_values,
 )
+from adacos.consultation.steps import Acquire, Classify, Value
 from adacos.exceptions import InvalidInputError
-from adacos.files import Kinds, TableFile, choices
-from adacos.policy import BasePolicy
-from adacos.steps import Acquire, Classify, Value
+from adacos.policies.base import BasePolicy
+from adacos.tables.reading import Kinds, TableFile, choices
 
 
 def explain(

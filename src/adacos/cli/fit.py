@@ -22,11 +22,11 @@ from adacos.cli.common import (
     tell_malformed,
 )
 from adacos.cli.prices import PriceList, read_prices
-from adacos.columns import ColumnTable
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError, NotCertifiableError
-from adacos.files import Kinds, Piece, TableFile, choices, listed
 from adacos.policies.sequence_policy import SequencePolicy
+from adacos.tables.columns import ColumnTable
+from adacos.tables.reading import Kinds, Piece, TableFile, choices, listed
 
 POLICIES = ("adacos", "cos", "full")
 

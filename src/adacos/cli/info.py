@@ -10,8 +10,8 @@ from rich.table import Table
 
 from adacos.cli.common import Json, Model, allowed, load_policy, plain_console, print_json
 from adacos.consultation import fingerprint
-from adacos.files import listed
-from adacos.policy import BasePolicy
+from adacos.policies.base import BasePolicy
+from adacos.tables.reading import listed
 
 
 def info(model: Model, as_json: Json = False) -> None:

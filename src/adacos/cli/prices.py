@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from adacos.cli.common import pairs
 from adacos.exceptions import InvalidInputError
-from adacos.files import choices, listed
+from adacos.tables.reading import choices, listed
 
 _EXAMPLE = "For example [prices] with lines Glucose = 17.61, or --prices Glucose=17.61."
 _PANEL = "For example --panel blood=2.10:Glucose,Insulin."

@@ -18,7 +18,8 @@ from adacos.cli.common import (
     tell_malformed,
 )
 from adacos.exceptions import InvalidInputError
-from adacos.files import Kinds, TableFile, whole_or_absent
+from adacos.tables.reading import Kinds, TableFile
+from adacos.tables.writing import whole_or_absent
 
 
 def report(

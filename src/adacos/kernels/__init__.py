@@ -1,1 +1,1 @@
-"""Numeric kernels: functions of arrays on numpy and scipy, without state."""
+"""Kernels: functions of arrays, numpy and scipy only. No estimator, no table, no file."""

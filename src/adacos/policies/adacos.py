@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.advice import Prognosis
+from adacos.consultation.reasons import Prognosis
 from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import bayes_risk, expected_bayes_risk
-from adacos.outlook import Outlook, advance, begin, look_ahead
+from adacos.models.outlook import Outlook, advance, begin, look_ahead
+from adacos.models.sequence_model import SequenceModel
+from adacos.policies.base import AcquisitionResult
 from adacos.policies.sequence_policy import SequencePolicy
-from adacos.policy import AcquisitionResult
-from adacos.sequence_model import SequenceModel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

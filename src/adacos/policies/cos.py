@@ -7,11 +7,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.advice import Prognosis
+from adacos.consultation.reasons import Prognosis
 from adacos.costs import CostTable
-from adacos.known import original_stages
+from adacos.models.known import original_stages
+from adacos.policies.base import AcquisitionResult
 from adacos.policies.sequence_policy import SequencePolicy
-from adacos.policy import AcquisitionResult
 
 
 class COSClassifier(SequencePolicy):

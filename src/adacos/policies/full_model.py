@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.advice import Prognosis
+from adacos.consultation.reasons import Prognosis
+from adacos.policies.base import AcquisitionResult
 from adacos.policies.sequence_policy import SequencePolicy
-from adacos.policy import AcquisitionResult
 
 
 class FullModelClassifier(SequencePolicy):

@@ -12,15 +12,17 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from adacos.advice import Prognosis, advise, place
+from adacos.consultation.reasons import Prognosis, advise, place
+from adacos.consultation.steps import Advice
 from adacos.costs import Costs, CostTable
 from adacos.exceptions import InvalidInputError, NotCertifiableError
-from adacos.gam import FAMILIES
 from adacos.kernels.bayes_risk import label_of
-from adacos.known import given_known, original_stages
-from adacos.policy import AcquisitionResult, BasePolicy, finish, free_of_charge
-from adacos.preprocessing import validate_table
-from adacos.recall import (
+from adacos.models.gam import FAMILIES
+from adacos.models.known import given_known, original_stages
+from adacos.models.sequence_model import SequenceModel, build_sequence_model
+from adacos.models.set_fits import SetFits, prepare
+from adacos.policies.base import AcquisitionResult, BasePolicy, finish, free_of_charge
+from adacos.policies.recall import (
     RecallCertificate,
     always_positive,
     certify,
@@ -33,9 +35,7 @@ from adacos.recall import (
     set_aside,
     threshold_sequence,
 )
-from adacos.sequence_model import SequenceModel, build_sequence_model
-from adacos.set_fits import SetFits, prepare
-from adacos.steps import Advice
+from adacos.tables.encoder import validate_table
 from adacos.validation import choice, integer
 
 Floats = NDArray[np.float64]
@@ -197,7 +197,8 @@ class SequencePolicy(BasePolicy):
     def calibrate(
         self, X: Any, y: Any, *, target_recall: float | None = None, confidence: float | None = None
     ) -> Self:
-        """Choose the boldest threshold whose recall on new rows is certified, see `adacos.recall`.
+        """Choose the boldest threshold whose recall on new rows is certified, see
+        `adacos.policies.recall`.
 
         The rows must not have been used for fitting, and be of the kind the policy will meet. What
         is certified is the whole policy as it will run: where it stops, and its answer there.

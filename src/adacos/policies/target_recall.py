@@ -13,9 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError, NotCertifiableError
-from adacos.policy import AcquisitionResult, BasePolicy, finish
-from adacos.preprocessing import validate_table
-from adacos.recall import (
+from adacos.policies.base import AcquisitionResult, BasePolicy, finish
+from adacos.policies.recall import (
     always_positive,
     certify,
     check_recall_parameters,
@@ -24,6 +23,7 @@ from adacos.recall import (
     recall_threshold,
     set_aside,
 )
+from adacos.tables.encoder import validate_table
 from adacos.validation import integer
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.bench.style import Picture, new_figure, styled
+from adacos.document.style import Picture, new_figure, styled
 from adacos.report.numbers import OWN, Bin, Curve, Method
 
 Floats = NDArray[np.float64]

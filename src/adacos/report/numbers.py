@@ -13,9 +13,9 @@ from adacos.exceptions import InvalidInputError
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.binomial import interval
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
+from adacos.policies.base import AcquisitionResult
 from adacos.policies.sequence_policy import SequencePolicy
-from adacos.policy import AcquisitionResult
-from adacos.preprocessing import validate_table
+from adacos.tables.encoder import validate_table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from adacos import __version__
-from adacos.bench.document import Block, Grid, Heading, Items, Text, to_html
 from adacos.consultation import fingerprint
+from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html
 from adacos.kernels.bayes_risk import decision_threshold
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.report import figures, numbers

@@ -21,14 +21,14 @@ from scipy.special import expit, log_expit, logit
 
 from adacos.costs import Costs, CostTable
 from adacos.exceptions import InvalidInputError
-from adacos.gam import LogisticGAM
 from adacos.kernels.bayes_risk import decision_threshold, label_of
-from adacos.policy import AcquisitionResult, BasePolicy, TrainingTable
-from adacos.preprocessing import GaussianImputer
+from adacos.models.gam import LogisticGAM
+from adacos.policies.base import AcquisitionResult, BasePolicy, TrainingTable
 from adacos.rivals.calibration import class_weights, deal_folds, fit_calibration
 from adacos.rivals.greedy_miser import RIDGE, first_score, gradient_of, lambda_grid
 from adacos.rivals.trees import NEVER, Bins, Forest, Tree, cut, grow_tree, order_of, plant
 from adacos.rivals.walk import stop_at
+from adacos.tables.imputer import GaussianImputer
 from adacos.validation import integer, real
 
 Floats = NDArray[np.float64]

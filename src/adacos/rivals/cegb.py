@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from adacos.costs import Costs
 from adacos.exceptions import MissingExtraError
-from adacos.policy import AcquisitionResult, BasePolicy
+from adacos.policies.base import AcquisitionResult, BasePolicy
 from adacos.rivals.calibration import deal_folds, mean_total_cost
 from adacos.rivals.greedy_miser import lambda_grid, numbers_of_trees
 from adacos.rivals.trees import NEVER, Forest, cut, order_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.basis import CATEGORICAL
-from adacos.preprocessing import TableEncoder
+from adacos.tables.encoder import TableEncoder
+from adacos.tables.kinds import CATEGORICAL
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

@@ -28,7 +28,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from adacos.costs import Costs, CostTable
-from adacos.policy import AcquisitionResult, BasePolicy
+from adacos.policies.base import AcquisitionResult, BasePolicy
 from adacos.rivals.walk import STOP, begin, stop_at, walk
 from adacos.validation import choice, integer, real
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from adacos.costs import Costs, CostTable
-from adacos.policy import AcquisitionResult, BasePolicy, TrainingTable
+from adacos.policies.base import AcquisitionResult, BasePolicy, TrainingTable
 from adacos.rivals.calibration import (
     class_weights,
     deal_folds,

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.basis import CATEGORICAL
 from adacos.costs import Costs, CostTable
 from adacos.datasets import DiscreteProblem
 from adacos.exceptions import InvalidInputError
-from adacos.policy import AcquisitionResult, BasePolicy
+from adacos.policies.base import AcquisitionResult, BasePolicy
 from adacos.rivals.codes import UNKNOWN, fit_codes, integer_codes
 from adacos.rivals.walk import STOP, begin, next_costs, stop_at, walk
+from adacos.tables.kinds import CATEGORICAL
 from adacos.validation import choice, integer, real
 
 Floats = NDArray[np.float64]

@@ -24,7 +24,7 @@ from scipy.special import logsumexp
 
 from adacos.costs import Costs, CostTable
 from adacos.exceptions import InvalidInputError
-from adacos.policy import AcquisitionResult, BasePolicy
+from adacos.policies.base import AcquisitionResult, BasePolicy
 from adacos.rivals.codes import UNKNOWN, fit_codes
 from adacos.rivals.walk import STOP, begin, next_costs, stop_at, walk
 from adacos.validation import integer, real

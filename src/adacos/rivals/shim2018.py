@@ -18,7 +18,7 @@ from adacos.costs import Costs, CostTable
 from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.strengths import stratified_folds
-from adacos.policy import AcquisitionResult, BasePolicy, finish, free_of_charge
+from adacos.policies.base import AcquisitionResult, BasePolicy, finish, free_of_charge
 from adacos.validation import choice, integer, real
 
 Floats = NDArray[np.float64]

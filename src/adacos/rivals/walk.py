@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import label_of
-from adacos.policy import AcquisitionResult, finish, free_of_charge
+from adacos.policies.base import AcquisitionResult, finish, free_of_charge
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from adacos.columns import ColumnTable
 from adacos.consultation import Consultation, check_value
+from adacos.consultation.steps import Acquire, Value
 from adacos.exceptions import InvalidInputError
-from adacos.policy import BasePolicy
+from adacos.policies.base import BasePolicy
 from adacos.service.card import panel_titles
 from adacos.service.schemas import Course, ScoreRequest, StepRequest
-from adacos.steps import Acquire, Value
+from adacos.tables.columns import ColumnTable
 
 STEPS_KEPT = 2048
 

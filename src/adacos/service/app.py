@@ -15,8 +15,9 @@ from starlette.exceptions import HTTPException
 
 from adacos import __version__
 from adacos.consultation import fingerprint
+from adacos.consultation.steps import Acquire
 from adacos.exceptions import InvalidInputError
-from adacos.policy import BasePolicy
+from adacos.policies.base import BasePolicy
 from adacos.service.answers import Answers, as_json
 from adacos.service.card import NOTICE, model_card
 from adacos.service.case_log import Case, CaseLog
@@ -38,7 +39,6 @@ from adacos.service.schemas import (
 )
 from adacos.service.settings import Settings
 from adacos.service.summary import summary
-from adacos.steps import Acquire
 
 Refusals = dict[int | str, dict[str, Any]]
 

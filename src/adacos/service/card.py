@@ -9,7 +9,7 @@ from typing import Any
 
 from adacos import __version__
 from adacos.consultation import fingerprint
-from adacos.policy import BasePolicy
+from adacos.policies.base import BasePolicy
 from adacos.service.settings import Description
 
 NOTICE = "Research use only: not a medical device, and no substitute for clinical judgement."

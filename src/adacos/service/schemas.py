@@ -16,9 +16,9 @@ from pydantic.json_schema import WithJsonSchema
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from adacos.basis import BINARY
-from adacos.policy import BasePolicy
+from adacos.policies.base import BasePolicy
 from adacos.service.settings import Settings
+from adacos.tables.kinds import BINARY
 
 # Far beyond any measurement, and far from overflow.
 LARGEST = 1e15

@@ -14,7 +14,7 @@ import uvicorn
 from threadpoolctl import threadpool_limits
 
 from adacos.exceptions import InvalidInputError
-from adacos.policy import BasePolicy
+from adacos.policies.base import BasePolicy
 from adacos.service.app import create_app
 from adacos.service.case_log import CaseLog
 from adacos.service.guard import LOG

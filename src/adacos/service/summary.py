@@ -11,7 +11,7 @@ from typing import Any
 
 from adacos.consultation import fingerprint
 from adacos.kernels.binomial import interval
-from adacos.policy import BasePolicy
+from adacos.policies.base import BasePolicy
 from adacos.service.case_log import Tally
 
 CONFIDENCE = 0.95

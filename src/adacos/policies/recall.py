@@ -27,7 +27,7 @@ from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError, MissingExtraError, NotCertifiableError
 from adacos.kernels.binomial import lower_bound, trials_needed
 from adacos.metrics import operation_costs
-from adacos.preprocessing import check_labels, validate_table
+from adacos.tables.encoder import check_labels, validate_table
 from adacos.validation import choice, real
 
 Floats = NDArray[np.float64]

@@ -1,7 +1,8 @@
 """What a policy over a set sequence says about one row, with its reasons.
 
 The row stands at the set whose covariates are acquired, known or unavailable. Values acquired
-ahead of the sequence count as known: the model is then the one that knows them (`adacos.known`).
+ahead of the sequence count as known: the model is then the one that knows them, see
+`adacos.models.known`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from adacos.basis import CATEGORICAL, CONSTANT, NUMERIC
+from adacos.consultation.steps import Advice, Part, Prospect, Turn
 from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import (
     bayes_risk,
@@ -22,10 +23,10 @@ from adacos.kernels.bayes_risk import (
     label_of,
 )
 from adacos.kernels.splines import bspline_basis, wiggly_directions
-from adacos.outlook import WalkState, advance, contribution, filled_in, look_ahead
-from adacos.sequence_model import SequenceModel
-from adacos.sequences import SetSequence
-from adacos.steps import Advice, Part, Prospect, Turn
+from adacos.models.outlook import WalkState, advance, contribution, filled_in, look_ahead
+from adacos.models.sequence_model import SequenceModel
+from adacos.models.sequences import SetSequence
+from adacos.tables.kinds import CATEGORICAL, CONSTANT, NUMERIC
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

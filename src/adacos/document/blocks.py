@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from adacos.bench.style import Picture
+from adacos.document.style import Picture
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.basis import AdditiveBasis
 from adacos.costs import CostTable
-from adacos.density import Density, fit_densities, moment_matrix
-from adacos.gam import AdditiveFit
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.gaussian import conditional_mean
-from adacos.sequences import SetSequence, forward_sequence, group_lasso_sequence
-from adacos.set_fits import SetFits
+from adacos.models.basis import AdditiveBasis
+from adacos.models.density import Density, fit_densities, moment_matrix
+from adacos.models.gam import AdditiveFit
+from adacos.models.sequences import SetSequence, forward_sequence, group_lasso_sequence
+from adacos.models.set_fits import SetFits
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

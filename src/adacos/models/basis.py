@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.kernels.splines import bspline_basis, wiggly_directions
+from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-NUMERIC, BINARY, CONSTANT, CATEGORICAL = "numeric", "binary", "constant", "categorical"
 # The paper's number of B-splines per covariate in the group lasso. The order of entry depends on it
 # (with 10 columns two covariates of Pima change places), the additive models hardly do.
 SEQUENCE_SPLINES = 20

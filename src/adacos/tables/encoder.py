@@ -1,4 +1,4 @@
-"""From a table of any kind to encoded values, and Gaussian imputation of what is missing.
+"""From a table of any kind to encoded values.
 
 `TableEncoder` learns the kind of each column and writes a float matrix: numeric and boolean
 covariates take one column, a categorical covariate one indicator column per category. NaN marks
@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, validate_data
 
-from adacos.basis import BINARY, CATEGORICAL, CONSTANT, NUMERIC
-from adacos.columns import ColumnTable
 from adacos.exceptions import InvalidInputError
-from adacos.kernels.gaussian import conditional_mean, covariance_with_missing
+from adacos.tables.columns import ColumnTable
+from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -116,7 +115,7 @@ class TableEncoder:
             values = _column(table, position, name)
             if values.dtype.kind == "U":
                 known = values[values != ""]
-                _refuse_empty(known, name)
+                refuse_empty(known, name)
                 levels, counts = np.unique(known, return_counts=True)
                 if len(levels) > MAX_CATEGORIES:
                     raise InvalidInputError(
@@ -131,7 +130,7 @@ class TableEncoder:
                 ranges.append((np.nan, np.nan))
             else:
                 known = values[~np.isnan(values)]
-                _refuse_empty(known, name)
+                refuse_empty(known, name)
                 distinct = np.unique(known[:1000])
                 if len(distinct) <= 2:
                     distinct = np.unique(known)
@@ -187,7 +186,8 @@ class TableEncoder:
         return table[np.where(values == "", len(levels) + 1, code)]
 
 
-def _refuse_empty(known: NDArray[Any], name: str) -> None:
+def refuse_empty(known: NDArray[Any], name: str) -> None:
+    """A column needs at least one known value."""
     if len(known) == 0:
         raise InvalidInputError(
             f"column {name!r}",
@@ -234,48 +234,6 @@ def _column(table: Any, position: int, name: str) -> NDArray[Any]:
         str(series.dtype),
         "Convert it, for example a date to a number of days.",
     )
-
-
-class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Fill missing values by their conditional mean under a joint normal distribution.
-
-    The covariance is estimated from all rows, incomplete ones included, by Lounici's estimator
-    with a missing rate per column: with missing entries of the centred data set to zero, products
-    of two columns are divided by both observed fractions and squares by one. It is unbiased when
-    values are missing at random independently of each other.
-
-    Attributes
-    ----------
-    mean_ : mean of the known values of each column.
-    covariance_ : estimated covariance, projected to positive definite.
-    """
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Estimate mean and covariance; NaN marks missing values."""
-        X = validate_data(self, X, dtype=np.float64, order="C", ensure_all_finite="allow-nan")
-        for position in np.flatnonzero(np.all(np.isnan(X), axis=0)):
-            _refuse_empty(np.empty(0), covariate_names(self)[position])
-        self.mean_, self.covariance_ = covariance_with_missing(X)
-        return self
-
-    def transform(self, X: Any) -> Floats:
-        """X with every missing value replaced by its conditional mean given the row's others."""
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            dtype=np.float64,
-            order="C",
-            ensure_all_finite="allow-nan",
-            copy=True,
-        )
-        return conditional_mean(X, ~np.isnan(X), self.mean_, self.covariance_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 def check_labels(y: Any) -> tuple[NDArray[Any], Floats]:

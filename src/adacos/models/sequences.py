@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.basis import NUMERIC, SEQUENCE_SPLINES, AdditiveBasis
 from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.group_lasso import entry_order
 from adacos.kernels.strengths import row_loss
+from adacos.models.basis import SEQUENCE_SPLINES, AdditiveBasis
+from adacos.tables.kinds import NUMERIC
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

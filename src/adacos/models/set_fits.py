@@ -12,11 +12,11 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from adacos.basis import AdditiveBasis, fit_basis
-from adacos.gam import AdditiveFit, fit_additive
 from adacos.kernels.gaussian import conditional_mean, covariance_with_missing
 from adacos.kernels.strengths import central_strengths, stratified_folds
-from adacos.preprocessing import TableEncoder
+from adacos.models.basis import AdditiveBasis, fit_basis
+from adacos.models.gam import AdditiveFit, fit_additive
+from adacos.tables.encoder import TableEncoder
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import CostTable
-from adacos.sequence_model import SequenceModel
+from adacos.models.sequence_model import SequenceModel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

@@ -6,7 +6,7 @@ With K known, a row walks the sets S_j ∪ K. The log-odds of such a set are
 
 where u_j is the model of the largest S_j inside it, S_k the smallest set that holds K, and
 m_k(x_A) the log-odds of model k with what lies outside A integrated out: the contribution z of
-those covariates is N(mean, s²) given x_A (see `adacos.density`), and E[g(u + z)] is close to
+those covariates is N(mean, s²) given x_A (see `adacos.models.density`), and E[g(u + z)] is close to
 g(κ (u + mean)) with κ = 1 / sqrt(1 + π s² / 8). The difference says what knowing K changes; errors
 of integrating out are alike in both terms and cancel, and once K lies inside S_j it is zero.
 Everything is linear in the basis columns, so the result is a `SequenceModel` like any other.
@@ -24,10 +24,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.basis import CATEGORICAL, AdditiveBasis
-from adacos.density import Density, density_at, regress
-from adacos.sequence_model import SequenceModel
-from adacos.sequences import SetSequence
+from adacos.models.basis import AdditiveBasis
+from adacos.models.density import Density, density_at, regress
+from adacos.models.sequence_model import SequenceModel
+from adacos.models.sequences import SetSequence
+from adacos.tables.kinds import CATEGORICAL
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

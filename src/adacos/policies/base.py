@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from adacos.consultation.steps import Advice
 from adacos.costs import Costs, CostTable
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.bayes_risk import bayes_risk
-from adacos.preprocessing import TableEncoder, check_labels, covariate_names, validate_table
-from adacos.steps import Advice
+from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table
 
 if TYPE_CHECKING:
     from adacos.consultation import Consultation

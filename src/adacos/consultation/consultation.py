@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from adacos.basis import BINARY, CONSTANT
+from adacos.consultation.steps import Acquire, Classify, Value, ValueWarning, explain
 from adacos.exceptions import InvalidInputError
-from adacos.preprocessing import PLAUSIBLE_WIDTHS, TableEncoder
-from adacos.steps import Acquire, Classify, Value, ValueWarning, explain
+from adacos.tables.encoder import PLAUSIBLE_WIDTHS, TableEncoder
+from adacos.tables.kinds import BINARY, CONSTANT
 
 if TYPE_CHECKING:
-    from adacos.policy import BasePolicy
+    from adacos.policies.base import BasePolicy
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -1,4 +1,4 @@
-"""Tables in files: CSV read in pieces, Parquet, and output that is whole or absent.
+"""Tables in files: CSV read in pieces, and Parquet.
 
 CSV is read without a data-frame library: a malformed row is known by its line, and memory holds one
 piece at a time. A cell without text, or with one of the texts in `MISSING`, is unknown. The word
@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
-import tempfile
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import islice
 from math import isinf, nan
@@ -22,9 +19,9 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.columns import ColumnTable
 from adacos.exceptions import InvalidInputError, MalformedRowsError, MissingExtraError
-from adacos.preprocessing import TableEncoder
+from adacos.tables.columns import ColumnTable
+from adacos.tables.encoder import TableEncoder
 
 Ints = NDArray[np.intp]
 
@@ -339,30 +336,3 @@ def did_you_mean(given: Iterable[str], names: Iterable[str]) -> str:
 def choices(given: Iterable[str], names: Collection[str], lead: str) -> str:
     """What could have been meant instead of `given`, then all names after the words `lead`."""
     return f"{did_you_mean(given, names)}{lead} {listed(names)}."
-
-
-@contextmanager
-def whole_or_absent(path: str | Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends without an error.
-
-    Whatever interrupts the block, Ctrl-C included, leaves `path` as it was.
-    """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise InvalidInputError(
-            "output", "its folder must exist", str(path), "Create the folder first."
-        )
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        current = os.umask(0)
-        os.umask(current)
-        os.chmod(temporary, 0o666 & ~current)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

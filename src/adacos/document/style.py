@@ -15,9 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ParamSpec
 
-from adacos.bench.builtin import ADACOS, ADACOS_FORWARD, COS, COS_FORWARD, FULL_MODEL
-from adacos.bench.tables import write_bytes
 from adacos.exceptions import MissingExtraError
+from adacos.tables.writing import write_whole
 
 P = ParamSpec("P")
 
@@ -27,13 +26,13 @@ GREY = "#767676"
 
 # method: colour, marker, line.
 _METHODS = {
-    ADACOS: (_VERMILLION, "o", "-"),
-    ADACOS_FORWARD: (_VERMILLION, "D", "--"),
-    COS: (_BLUE, "s", "-"),
-    COS_FORWARD: (_BLUE, "P", "--"),
+    "AdaCOS (group lasso)": (_VERMILLION, "o", "-"),
+    "AdaCOS (forward)": (_VERMILLION, "D", "--"),
+    "COS (group lasso)": (_BLUE, "s", "-"),
+    "COS (forward)": (_BLUE, "P", "--"),
     "AdaCOS (both)": (_VERMILLION, "*", ":"),
     "COS (both)": (_BLUE, "X", ":"),
-    FULL_MODEL: (_GREEN, "^", "-"),
+    "Full Model": (_GREEN, "^", "-"),
     "Shim2018": (_PURPLE, "v", "-"),
     "AdaptGbrt": (_ORANGE, "<", "-"),
     "GreedyMiser": (_SKY, ">", "-"),
@@ -141,7 +140,7 @@ def save(figure: Any, folder: Path, name: str, caption: str) -> Picture:
         figure.savefig(buffer, format=ending, dpi=160, metadata=metadata)
         content[ending] = buffer.getvalue()
     for ending in ("png", "pdf"):
-        write_bytes(folder / f"{name}.{ending}", content[ending])
+        write_whole(folder / f"{name}.{ending}", content[ending])
     return Picture(name, caption, content["svg"])
 
 

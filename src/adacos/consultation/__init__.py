@@ -1,0 +1,8 @@
+"""Consultation: one row asked about step by step, by any policy, with the reasons.
+
+Steps and their explanations, the reasons a set sequence can give, and `Consultation` itself.
+"""
+
+from adacos.consultation.consultation import Consultation, check_value, fingerprint
+
+__all__ = ["Consultation", "check_value", "fingerprint"]

@@ -1,0 +1,44 @@
+"""Files that are whole or absent: whatever interrupts the writing leaves the old file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from adacos.exceptions import InvalidInputError
+
+
+@contextmanager
+def whole_or_absent(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends without an error.
+
+    Whatever interrupts the block, Ctrl-C included, leaves `path` as it was.
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InvalidInputError(
+            "output", "its folder must exist", str(path), "Create the folder first."
+        )
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        current = os.umask(0)
+        os.umask(current)
+        os.chmod(temporary, 0o666 & ~current)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file, wholly or not at all."""
+    with whole_or_absent(path) as temporary:
+        temporary.write_bytes(content)
