@@ -149,6 +149,28 @@ class TableEncoder:
             source=np.repeat(np.arange(len(names)), width),
         )
 
+    @property
+    def first(self) -> Ints:
+        """First encoded column of each covariate; NaN there means that its value is unknown."""
+        return np.searchsorted(self.source, np.arange(len(self.names)))
+
+    def check(self) -> None:
+        """Refuse an encoder whose parts do not fit each other, as a foreign file may hold it."""
+        p = len(self.names)
+        width = [max(len(levels), 1) for levels in self.categories]
+        if not (
+            p == len(self.kinds) == len(self.categories) == len(self.frequencies)
+            and self.low.shape == self.high.shape == (p,)
+            and set(self.kinds) <= {NUMERIC, BINARY, CONSTANT, CATEGORICAL}
+            and max(width) <= MAX_CATEGORIES
+            and np.array_equal(self.source, np.repeat(np.arange(p), width))
+            and all(
+                len(levels) == len(shares)
+                for levels, shares in zip(self.categories, self.frequencies, strict=True)
+            )
+        ):
+            raise ValueError("the parts of the encoder do not fit each other")
+
     def transform(self, table: Any) -> Floats:
         """Encoded values of a validated table, NaN where unknown."""
         columns = [
