@@ -20,7 +20,13 @@ from adacos.consultation.steps import Advice
 from adacos.costs import Costs, CostTable
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.bayes_risk import bayes_risk
-from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table
+from adacos.tables.encoder import (
+    TableEncoder,
+    check_labels,
+    covariate_names,
+    in_fitted_order,
+    validate_table,
+)
 
 if TYPE_CHECKING:
     from adacos.consultation import Consultation
@@ -175,6 +181,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         check_is_fitted(self)
         table = validate_table(self, X, reset=False)
+        known = in_fitted_order(self, X, known)
         encoded = self.encoder_.transform(table)
         if known is None:
             result = self._acquire(encoded)
