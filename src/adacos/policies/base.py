@@ -22,7 +22,13 @@ from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable
 from adacos.engine import AcquisitionResult, Decision, DecisionRule, Rows, Seen, run
 from adacos.exceptions import InvalidInputError
-from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table
+from adacos.tables.encoder import (
+    TableEncoder,
+    check_labels,
+    covariate_names,
+    in_fitted_order,
+    validate_table,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -148,6 +154,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         check_is_fitted(self)
         encoded = self._encode(X)
+        known = in_fitted_order(self, X, known)
         result = run(self, encoded, self._known_mask(known, encoded))
         return replace(result, label=self.classes_[result.label])
 
