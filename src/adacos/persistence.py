@@ -2,14 +2,14 @@
 
 A model file is a zip archive: `model.json` describes the objects, `arrays/<n>.npy` hold the arrays
 (never pickled), and `manifest.json` the format number, the adacos version and the SHA-256 of every
-other member. Objects are rebuilt only from the closed list in `_CLASSES`, attribute by attribute;
-a file can therefore hold values, but no behaviour. Floats survive bit for bit.
+other member. Objects are rebuilt attribute by attribute, and only of classes that the registry
+names or that one of these declares in `stores`; a file can therefore hold values, but no behaviour.
+Floats survive bit for bit.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import io
 import json
 import math
@@ -17,46 +17,18 @@ import os
 import struct
 import zipfile
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from adacos import __version__
 from adacos.exceptions import InvalidInputError, ModelFileError
+from adacos.registry import resolve, saved_classes, stored_by
 from adacos.tables.writing import write_whole
 
 FORMAT = 1
 
-# Every class a model file may hold, by the name written into the file.
-_CLASSES = {
-    "AdaCOSClassifier": "adacos.policies.adacos",
-    "AdaptGbrtClassifier": "adacos.rivals.adapt_gbrt",
-    "AdditiveBasis": "adacos.models.basis",
-    "CEGBClassifier": "adacos.rivals.cegb",
-    "COSClassifier": "adacos.policies.cos",
-    "Codes": "adacos.rivals.codes",
-    "ConditionalDensity": "adacos.models.density",
-    "CostTable": "adacos.costs",
-    "Costs": "adacos.costs",
-    "DWSMClassifier": "adacos.rivals.dwsm",
-    "DiscreteProblem": "adacos.datasets._discrete",
-    "Forest": "adacos.rivals.trees",
-    "FullModelClassifier": "adacos.policies.full_model",
-    "GaussianImputer": "adacos.tables.imputer",
-    "GreedyMiserClassifier": "adacos.rivals.greedy_miser",
-    "HiddenStates": "adacos.rivals.pomdp",
-    "LinearScores": "adacos.rivals.dwsm",
-    "LogisticGAM": "adacos.models.gam",
-    "OptimalPolicyClassifier": "adacos.rivals.optimal",
-    "OptimalTable": "adacos.rivals.optimal",
-    "POMDPClassifier": "adacos.rivals.pomdp",
-    "RecallCertificate": "adacos.policies.recall",
-    "SequenceModel": "adacos.models.sequence_model",
-    "SetSequence": "adacos.models.sequences",
-    "Shim2018Classifier": "adacos.rivals.shim2018",
-    "TargetRecallClassifier": "adacos.policies.target_recall",
-    "TableEncoder": "adacos.tables.encoder",
-}
 # Training rows that a policy keeps in memory only.
 _TRANSIENT = {"_set_fits"}
 # What damaged or foreign bytes make zipfile raise.
@@ -71,19 +43,20 @@ _UNREADABLE = (
     OverflowError,
     RuntimeError,  # encrypted, or packed in a way that zipfile does not know
 )
+# What a value by itself may hold.
+_NOTHING: Mapping[str, type] = {}
 # zip members carry a date; a fixed one makes equal models equal files.
 _DATE = (2020, 1, 1, 0, 0, 0)
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to `path`, wholly or not at all."""
-    if type(model).__name__ not in _CLASSES or not hasattr(model, "get_params"):
-        models = [name for name in _CLASSES if name.endswith(("Classifier", "GAM", "Imputer"))]
+    if _known_class(type(model).__name__, _NOTHING)[0] is not type(model):
         raise InvalidInputError(
             "model",
             "must be a model of this library",
             type(model).__name__,
-            f"Models that can be saved: {', '.join(sorted(models))}.",
+            f"Models that can be saved: {', '.join(sorted(saved_classes()))}.",
         )
     if not any(name.endswith("_") and not name.startswith("_") for name in vars(model)):
         raise InvalidInputError("model", "must be fitted", "an unfitted model", "Call fit first.")
@@ -142,8 +115,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     return model
 
 
-def _describe(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
-    """JSON description of a value; arrays are set aside and referred to by number."""
+def _describe(
+    value: Any, arrays: list[np.ndarray[Any, Any]], stored: Mapping[str, type] = _NOTHING
+) -> Any:
+    """JSON description of a value; arrays are set aside and referred to by number.
+
+    `stored` are the classes of values that the object around it may hold.
+    """
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, (int, np.integer)):
@@ -152,16 +130,18 @@ def _describe(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
         return float(value) if math.isfinite(value) else {"float": repr(float(value))}
     if isinstance(value, np.ndarray):
         if value.dtype == object:
-            return {"objects": [_describe(item, arrays) for item in value.tolist()]}
+            return {"objects": [_describe(item, arrays, stored) for item in value.tolist()]}
         arrays.append(value)
         return {"array": len(arrays) - 1}
     if isinstance(value, (list, tuple)):
         kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [_describe(item, arrays) for item in value]}
+        return {kind: [_describe(item, arrays, stored) for item in value]}
     if isinstance(value, dict):
-        return {"dict": [[_describe(k, arrays), _describe(v, arrays)] for k, v in value.items()]}
+        pairs = [[_describe(part, arrays, stored) for part in pair] for pair in value.items()]
+        return {"dict": pairs}
     name = type(value).__name__
-    if _CLASSES.get(name) != type(value).__module__:
+    cls, stored = _known_class(name, stored)
+    if cls is not type(value):
         raise InvalidInputError(
             "model",
             "may hold plain values, arrays and this library's objects only",
@@ -169,16 +149,27 @@ def _describe(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
             "Replace the parameter by a plain value.",
         )
     state = {k: v for k, v in vars(value).items() if k not in _TRANSIENT}
-    return {"object": name, "state": {k: _describe(v, arrays) for k, v in state.items()}}
+    return {"object": name, "state": {k: _describe(v, arrays, stored) for k, v in state.items()}}
 
 
-def _rebuild(node: Any, members: dict[str, bytes]) -> Any:
+def _known_class(name: str, stored: Mapping[str, type]) -> tuple[Any, Mapping[str, type]]:
+    """The class that a name stands for, None for no class at all, and what its objects may hold."""
+    home = saved_classes().get(name)
+    if home is None:
+        return stored.get(name), stored
+    cls = resolve(home)
+    return cls, stored_by(cls)
+
+
+def _rebuild(node: Any, members: dict[str, bytes], stored: Mapping[str, type] = _NOTHING) -> Any:
     if not isinstance(node, dict):
         return node
     if "object" in node:
-        cls = getattr(importlib.import_module(_CLASSES[node["object"]]), node["object"])
+        cls, stored = _known_class(node["object"], stored)
+        if cls is None:
+            raise LookupError(node["object"])
         instance = cls.__new__(cls)
-        state = {name: _rebuild(item, members) for name, item in node["state"].items()}
+        state = {name: _rebuild(item, members, stored) for name, item in node["state"].items()}
         instance.__dict__.update(state)
         return instance
     ((kind, content),) = node.items()
@@ -187,8 +178,8 @@ def _rebuild(node: Any, members: dict[str, bytes]) -> Any:
     if kind == "float":
         return float(content)
     if kind == "dict":
-        return {_rebuild(k, members): _rebuild(v, members) for k, v in content}
-    items = [_rebuild(item, members) for item in content]
+        return {_rebuild(k, members, stored): _rebuild(v, members, stored) for k, v in content}
+    items = [_rebuild(item, members, stored) for item in content]
     if kind == "objects":
         array = np.empty(len(items), dtype=object)
         array[:] = items

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,22 +14,23 @@ from typer.testing import CliRunner
 
 from adacos import AdaCOSClassifier, Costs
 from adacos.bench import regret
-from adacos.bench.registry import REGISTRY, register_method
 from adacos.bench.regret import RegretOptions, World, expected_cost, run_regret
 from adacos.cli.app import app
 from adacos.exceptions import InvalidInputError
 from adacos.metrics import total_costs
+from adacos.registry import forgetting, register_method
 from adacos.rivals import OptimalPolicyClassifier
 
 SMALL = (("n_covariates", "Number of covariates", (2, 3)),)
 
 
 @pytest.fixture
-def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Two small worlds, and a registry that forgets what a test adds."""
-    monkeypatch.setattr(REGISTRY, "methods", dict(REGISTRY.methods))
     monkeypatch.setattr(regret, "AXES", SMALL)
     monkeypatch.setattr(regret, "CENTRE", World(n_covariates=2))
+    with forgetting():
+        yield
 
 
 class Cheat:

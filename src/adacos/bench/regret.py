@@ -24,7 +24,7 @@ from joblib import Parallel, delayed, parallel_config
 from numpy.typing import NDArray
 
 from adacos.bench.configuration import available_methods
-from adacos.bench.registry import REGISTRY
+from adacos.bench.methods import build, signature
 from adacos.bench.settings import asymmetric
 from adacos.bench.tables import write_csv
 from adacos.bench.units import library_digest
@@ -43,6 +43,7 @@ from adacos.document.style import (
 )
 from adacos.exceptions import MissingExtraError
 from adacos.metrics import total_costs
+from adacos.registry import METHODS
 from adacos.rivals import OptimalPolicyClassifier
 from adacos.tables.writing import write_whole
 from adacos.validation import integer
@@ -184,15 +185,15 @@ def run_regret(options: RegretOptions) -> RegretReport:
     """Run what is not finished, and write the report."""
     integer("problems", options.problems, at_least=1)
     integer("rows", options.rows, at_least=100)
-    methods, absent = available_methods(options.methods or REGISTRY.methods)
+    methods, absent = available_methods(options.methods or METHODS)
     if options.methods is not None and absent:
-        REGISTRY.methods[next(iter(absent))].check_installed()
+        METHODS[next(iter(absent))].check_installed()
     folder = options.out / "trials"
     folder.mkdir(parents=True, exist_ok=True)
     worlds = [CENTRE, FIXED_ORDER]
     worlds += [_world(name, value) for name, _, values in AXES for value in values]
     # The longest first, so that the processes end together.
-    order = sorted(methods, key=lambda name: -REGISTRY.methods[name].effort)
+    order = sorted(methods, key=lambda name: -METHODS[name].effort)
     tasks = (
         delayed(_trial)(world, seed, method, options.rows, folder)
         for method in order
@@ -232,7 +233,7 @@ def _trial(world: World, seed: int, method: str, n_rows: int, folder: Path) -> T
     start = time.perf_counter()
     try:
         setting = asymmetric(FALSE_POSITIVE, ratio=FALSE_NEGATIVE / FALSE_POSITIVE)
-        policy = REGISTRY.methods[method].build(costs, setting, seed).fit(X, y)
+        policy = build(METHODS[method], costs, setting, seed).fit(X, y)
         cost = expected_cost(policy, problem, costs)
     except Exception as error:
         return Trial(world, seed, method, np.nan, optimum, 0.0, f"{type(error).__name__}: {error}")
@@ -244,8 +245,8 @@ def _trial(world: World, seed: int, method: str, n_rows: int, folder: Path) -> T
 
 def _digest(problem: DiscreteProblem, costs: Costs, seed: int, method: str, n_rows: int) -> str:
     """Of everything the result of a trial depends on."""
-    signature = REGISTRY.methods[method].signature
-    content = repr((costs, seed, signature, n_rows, library_digest())).encode()
+    own = signature(METHODS[method])
+    content = repr((costs, seed, own, n_rows, library_digest())).encode()
     return hashlib.sha256(problem.joint.tobytes() + content).hexdigest()[:24]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from joblib import Parallel, delayed, parallel_config
 
 from adacos.bench.configuration import BenchConfig
+from adacos.bench.methods import shares_fit, supports
 from adacos.bench.settings import Setting
 from adacos.bench.units import (
     Outcome,
@@ -61,7 +62,7 @@ def run(config: BenchConfig, *, progress: bool | None = None) -> RunResult:
     progress : whether to show a progress bar on the terminal; None, if there is one.
     """
     tables = {
-        source.name: source.load(config.data[source.name]) if source.obtain else source.load()
+        source.name: source.load(config.data.get(source.name), paper=True)
         for source in config.sources
     }
     units = plan(config, tables)
@@ -116,9 +117,9 @@ def plan(config: BenchConfig, tables: dict[str, Dataset]) -> list[Unit]:
             settings: tuple[Setting, ...] = tuple(
                 setting
                 for setting in config.settings
-                if setting.applies_to(dataset) and any(m.supports(setting) for m in methods)
+                if setting.applies_to(dataset) and any(supports(m, setting) for m in methods)
             )
-            together = any(method.shares_fit() for method in methods)
+            together = any(shares_fit(method) for method in methods)
             for part in [settings] if together else [(setting,) for setting in settings]:
                 units += [
                     make_unit(dataset, table, split, fold, methods, part)

@@ -22,10 +22,11 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.bench.registry import Method
+from adacos.bench.methods import build, signature, supports
 from adacos.bench.settings import Setting, Split
 from adacos.datasets import Dataset, paper_folds
 from adacos.metrics import operation_costs, total_costs
+from adacos.registry import Method
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -127,7 +128,7 @@ def make_unit(
         *place,
         _table_digest(table),
         library_digest(),
-        [method.signature for method in methods],
+        [signature(method) for method in methods],
         [setting.as_json() for setting in settings],
     ]
     effort = rows * covariates**2 * max(method.effort for method in methods)
@@ -154,9 +155,9 @@ def run_unit(unit: Unit, table: Dataset, folder: Path) -> None:
     for method in unit.methods:
         spent = seconds.setdefault(method.name, [0.0, 0.0])
         for number, setting in enumerate(unit.settings):
-            if not method.supports(setting):
+            if not supports(method, setting):
                 continue
-            policy = method.build(setting.costs(prices), setting, unit.seed)
+            policy = build(method, setting.costs(prices), setting, unit.seed)
             start = time.perf_counter()
             if leader is not None and hasattr(policy, "from_model"):
                 policy.from_model(leader)

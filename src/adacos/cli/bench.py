@@ -89,11 +89,10 @@ def paper(
 @app.command("list")
 def list_names(plugin: Plugin = None) -> None:
     """List the methods and data sets that can be named."""
-    import adacos.bench.builtin  # noqa: F401
-    from adacos.bench.registry import REGISTRY
+    from adacos.registry import DATASETS, METHODS
 
     load_plugins(plugin or [])
-    for title, names in (("methods", REGISTRY.methods), ("data sets", REGISTRY.datasets)):
+    for title, names in (("methods", METHODS), ("data sets", DATASETS)):
         typer.echo(f"{title}:")
         for name in names:
             typer.echo(f"  {name}")

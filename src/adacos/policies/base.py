@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,6 +86,9 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     A subclass stores its parameters (among them `costs`), calls `_begin_fit` first in `fit` and
     implements `_acquire`.
     """
+
+    # Classes of the values that fitted objects hold, for model files; a subclass adds its own.
+    stores: ClassVar[tuple[type, ...]] = (Costs, CostTable, TableEncoder)
 
     costs: Costs | None
     n_features_in_: int

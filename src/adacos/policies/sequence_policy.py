@@ -17,9 +17,12 @@ from adacos.consultation.steps import Advice
 from adacos.costs import Costs, CostTable
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.bayes_risk import label_of
+from adacos.models.basis import AdditiveBasis
+from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
 from adacos.models.known import given_known, original_stages
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
+from adacos.models.sequences import SetSequence
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import AcquisitionResult, BasePolicy, finish, free_of_charge
 from adacos.policies.recall import (
@@ -83,6 +86,8 @@ class SequencePolicy(BasePolicy):
     certificate_ : the `RecallCertificate`, after `calibrate`.
     always_positive_ : whether every row is answered positive for want of a certificate.
     """
+
+    stores = (AdditiveBasis, ConditionalDensity, RecallCertificate, SequenceModel, SetSequence)
 
     # Training rows, kept where the sequence depends on the costs; never saved.
     _set_fits: SetFits | None = None

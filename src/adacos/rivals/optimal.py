@@ -23,7 +23,7 @@ from adacos.costs import Costs, CostTable
 from adacos.datasets import DiscreteProblem
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import AcquisitionResult, BasePolicy
-from adacos.rivals.codes import UNKNOWN, fit_codes, integer_codes
+from adacos.rivals.codes import UNKNOWN, Codes, fit_codes, integer_codes
 from adacos.rivals.walk import STOP, begin, next_costs, stop_at, walk
 from adacos.tables.kinds import CATEGORICAL
 from adacos.validation import choice, integer, real
@@ -108,6 +108,8 @@ class OptimalPolicyClassifier(BasePolicy):
     joint_ : P(y, x) that was used.
     table_ : optimal action and log-odds of every state.
     """
+
+    stores = (Codes, DiscreteProblem, OptimalTable)
 
     def __init__(
         self,

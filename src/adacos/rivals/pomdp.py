@@ -25,7 +25,7 @@ from scipy.special import logsumexp
 from adacos.costs import Costs, CostTable
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import AcquisitionResult, BasePolicy
-from adacos.rivals.codes import UNKNOWN, fit_codes
+from adacos.rivals.codes import UNKNOWN, Codes, fit_codes
 from adacos.rivals.walk import STOP, begin, next_costs, stop_at, walk
 from adacos.validation import integer, real
 
@@ -111,6 +111,8 @@ class POMDPClassifier(BasePolicy):
     model_ : the hidden states.
     n_components_, smoothing_ : what was chosen.
     """
+
+    stores = (Codes, HiddenStates)
 
     def __init__(
         self,
