@@ -11,7 +11,7 @@ from tests.bench.toy import Noisy, Thresholder, toy_dataset
 def registry():
     """The registry with a toy method and data set, restored afterwards."""
     with forgetting():
-        register_method("toy", lambda costs: Thresholder(costs))
-        register_method("noisy", lambda costs: Noisy(costs))
+        register_method("toy", Thresholder)
+        register_method("noisy", Noisy)
         register_dataset("made up", toy_dataset)
         yield tables

@@ -128,8 +128,8 @@ def slow(path, arrays):
     print("done", flush=True)
     time.sleep(0.05)
 units._write = slow
-register_method("toy", lambda costs: Thresholder(costs))
-register_method("noisy", lambda costs: Noisy(costs))
+register_method("toy", Thresholder)
+register_method("noisy", Noisy)
 register_dataset("made up", toy_dataset)
 run(BenchConfig(("made up",), ("toy", "noisy"), (asymmetric(1.0), asymmetric(10.0)),
                 Path({out!r}), splits=1), progress=False)

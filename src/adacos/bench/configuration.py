@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from adacos.bench.settings import Setting, Split
+from adacos.bench.tasks import told
 from adacos.costs import Costs
 from adacos.exceptions import AdacosError, InvalidInputError, MissingExtraError
 from adacos.registry import DATASETS, METHODS, Method, Source
@@ -159,7 +160,7 @@ def _check_method(method: Method) -> None:
         raise InvalidInputError(
             "methods",
             f"{method.name} must build an object from costs",
-            f"{type(error).__name__}: {error}",
+            told(error),
             "Correct the registered function or leave the method out.",
         ) from error
     if not (hasattr(policy, "fit") and hasattr(policy, "acquire")):

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from adacos.bench.settings import Setting
+from adacos.bench.sources import code_digest
 from adacos.costs import Costs
 from adacos.registry import Method
 
@@ -31,9 +32,9 @@ def parameters(method: Method) -> dict[str, Any]:
 
 
 def signature(method: Method) -> str:
-    """Name, parameters and code beside the library's as text, the same in every process."""
+    """Name, parameters and code from elsewhere as text, the same in every process."""
     told = re.sub(r" at 0x[0-9a-f]+", "", repr(parameters(method)))
-    return method.name + told + method.code
+    return method.name + told + code_digest(method)
 
 
 def build(method: Method, costs: Costs, setting: Setting, seed: int) -> Any:

@@ -27,7 +27,7 @@ from adacos.bench.reference import (
     read_authors_code,
 )
 from adacos.bench.report import Findings, report_blocks, table_1_records
-from adacos.bench.run import Failure, run
+from adacos.bench.run import run
 from adacos.bench.same_recall import at_same_recall
 from adacos.bench.settings import (
     PAPER_FALSE_POSITIVE,
@@ -46,6 +46,7 @@ from adacos.bench.tables import (
     write_csv,
     write_rows,
 )
+from adacos.bench.tasks import Failure
 from adacos.document.blocks import to_html, to_markdown
 from adacos.document.style import check_matplotlib
 from adacos.exceptions import MissingExtraError

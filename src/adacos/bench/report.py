@@ -26,6 +26,7 @@ from adacos.bench.reference import Reference, paper_table_1
 from adacos.bench.run import RunResult
 from adacos.bench.settings import PAPER_RECALL
 from adacos.bench.tables import Cell, FoldTable
+from adacos.bench.tasks import gathered
 from adacos.document.blocks import Block, Grid, Heading, Items, Text
 from adacos.document.style import dataset_title
 from adacos.registry import METHODS
@@ -297,7 +298,7 @@ def _settings(f: Findings) -> Iterator[Block]:
 
 
 def _left_out(f: Findings) -> Iterator[Block]:
-    lines = [*f.left_out, *(f"{x.unit}: {x.error}" for x in f.result.failures)]
+    lines = [*f.left_out, *gathered(f.result.failures)]
     if lines:
         yield Heading("Left out")
         yield Items(tuple(lines))

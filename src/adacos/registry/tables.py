@@ -30,7 +30,6 @@ class Method:
     recall : whether it can take a target recall; None, if it has the parameter `target_recall`.
     requires : package it cannot do without and the extra that brings it.
     look : colour, marker and line in figures; None for any that is free.
-    code : digest of code outside the library that its results depend on.
     """
 
     name: str
@@ -41,7 +40,6 @@ class Method:
     recall: bool | None = None
     requires: tuple[str, str] | None = None
     look: Look | None = None
-    code: str = ""
 
     def check_installed(self) -> None:
         """Raise MissingExtraError if what the method needs is absent."""
