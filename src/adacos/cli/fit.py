@@ -24,11 +24,10 @@ from adacos.cli.common import (
 from adacos.cli.prices import PriceList, read_prices
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError, NotCertifiableError
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.policies.base import BasePolicy
+from adacos.registry import POLICIES
 from adacos.tables.columns import ColumnTable
 from adacos.tables.reading import Kinds, Piece, TableFile, choices, listed
-
-POLICIES = ("adacos", "cos", "full")
 
 
 def fit(
@@ -78,7 +77,9 @@ def fit(
     categorical: Annotated[
         list[str] | None, typer.Option(help="Column of codes to treat as categories.")
     ] = None,
-    policy: Annotated[str, typer.Option(help="adacos, cos or full.")] = "adacos",
+    policy: Annotated[
+        str, typer.Option(help="adacos, cos or full; or a rival such as dwsm.")
+    ] = "adacos",
     max_rows: Annotated[
         int,
         typer.Option(
@@ -143,7 +144,8 @@ def fit(
         typer.echo(
             f"learning from {max_rows:,} of {n_read:,} rows, drawn at random (--max-rows)", err=True
         )
-    estimator = _estimator(policy)(
+    estimator = _estimator(
+        policy,
         costs,
         random_state=seed,
         target_recall=target_recall,
@@ -158,7 +160,7 @@ def fit(
     save(estimator, out)
     seconds = time.perf_counter() - started
     tell_malformed(piece.malformed)
-    held_back = len(table) - len(estimator.model_.y)
+    held_back = len(table) - len(estimator.model_.y) if hasattr(estimator, "sets_") else 0
     if as_json:
         counts = {
             "rows": len(table),
@@ -315,11 +317,21 @@ def against(y: NDArray[Any], positive: str) -> NDArray[Any]:
     return np.asarray(y == positive, dtype=np.int64)
 
 
-def _estimator(policy: str) -> type[SequencePolicy]:
-    from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
-
-    kinds = (AdaCOSClassifier, COSClassifier, FullModelClassifier)
-    return dict(zip(POLICIES, kinds, strict=True))[policy]
+def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
+    """The unfitted policy with those of the parameters that it has."""
+    cls = POLICIES[policy].load()
+    known = cls(costs=costs).get_params(deep=False)
+    if parameters["target_recall"] is not None and "target_recall" not in known:
+        raise InvalidInputError(
+            "--target-recall",
+            f"{policy} must be able to take it",
+            parameters["target_recall"],
+            "Give --false-negative instead, or choose another --policy.",
+        )
+    chosen: BasePolicy = cls(
+        costs=costs, **{name: value for name, value in parameters.items() if name in known}
+    )
+    return chosen
 
 
 def _not_certifiable(error: NotCertifiableError) -> InvalidInputError:

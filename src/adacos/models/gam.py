@@ -135,6 +135,9 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
     (768, 2)
     """
 
+    # Classes of the values that a fitted model holds, for model files.
+    stores = (AdditiveBasis, TableEncoder)
+
     def __init__(
         self,
         *,

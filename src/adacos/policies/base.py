@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,6 +58,9 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     rule_ : DecisionRule
         How log-odds become a label, and the costs by which acquisitions are weighed.
     """
+
+    # Classes of the values that fitted objects hold, for model files; a subclass adds its own.
+    stores: ClassVar[tuple[type, ...]] = (Costs, CostTable, DecisionRule, TableEncoder)
 
     costs: Costs | None
     n_features_in_: int

@@ -103,6 +103,8 @@ class AdaptGbrtClassifier(BasePolicy):
     cv_cost_ : mean total cost in cross-validation, (candidates, numbers of trees).
     """
 
+    stores = (Forest,)
+
     def __init__(
         self,
         costs: Costs | None = None,

@@ -60,6 +60,8 @@ class CEGBClassifier(BasePolicy):
     cv_cost_ : mean total cost in cross-validation, (penalties × trade-offs, numbers of trees).
     """
 
+    stores = (Forest,)
+
     def __init__(
         self,
         costs: Costs | None = None,

@@ -115,6 +115,8 @@ class DWSMClassifier(BasePolicy):
     rewards_ : mean training reward (minus the total cost charged) after each round.
     """
 
+    stores = (LinearScores,)
+
     def __init__(
         self,
         costs: Costs | None = None,

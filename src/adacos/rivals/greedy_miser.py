@@ -86,6 +86,8 @@ class GreedyMiserClassifier(BasePolicy):
     cv_cost_ : mean total cost in cross-validation, (decisions, λ, numbers of trees).
     """
 
+    stores = (Forest,)
+
     def __init__(
         self,
         costs: Costs | None = None,

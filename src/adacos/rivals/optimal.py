@@ -24,7 +24,7 @@ from adacos.datasets import DiscreteProblem
 from adacos.engine import STOP, Decision, Rows, Seen
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
-from adacos.rivals.codes import UNKNOWN, fit_codes, integer_codes
+from adacos.rivals.codes import UNKNOWN, Codes, fit_codes, integer_codes
 from adacos.tables.kinds import CATEGORICAL
 from adacos.validation import choice, integer, real
 
@@ -108,6 +108,8 @@ class OptimalPolicyClassifier(BasePolicy):
     joint_ : P(y, x) that was used.
     table_ : optimal action and log-odds of every state.
     """
+
+    stores = (Codes, DiscreteProblem, OptimalTable)
 
     def __init__(
         self,
