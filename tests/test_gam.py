@@ -410,7 +410,7 @@ def test_drawing_without_matplotlib_says_how_to_install_it(monkeypatch: Any) -> 
     X, y, _ = curved(50, 0)
     gam = LogisticGAM().fit(X, y)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'adacos\[plot\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[plot\]' in a clone"):
         gam.plot_shape_functions()
 
 
