@@ -31,6 +31,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_docstrings.py
 
 # The site under build/docs: examples executed, a warning or a broken link is an error.
 docs: $(VENV)/.docs
@@ -45,8 +46,7 @@ wheel: $(VENV)/.dev
 
 # The lowest versions that pyproject.toml declares, in an environment of their own.
 test-lowest: $(VENV)-lowest/.done
-	$(VENV)-lowest/bin/python -m pytest -m "not study and not torch and not browser and not wheel" \
-		--ignore tests/rivals --ignore tests/test_docs.py --ignore tests/service/test_schema.py tests
+	$(VENV)-lowest/bin/python -m pytest -n $(JOBS) -m "not study and not torch and not browser and not wheel" tests
 
 study: $(VENV)/.dev
 	$(BIN)/python -m adacos.bench.study
@@ -79,7 +79,7 @@ $(VENV)-lowest/.done: pyproject.toml tools/lowest_versions.py
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(VENV)-lowest/bin/python tools/lowest_versions.py > $(VENV)-lowest/constraints.txt
 	$(VENV)-lowest/bin/python -m pip install --quiet -c $(VENV)-lowest/constraints.txt \
-		-e ".[plot,service,parquet]" pandas polars pytest hypothesis httpx
+		-e ".[dev,parquet]"
 	touch $@
 
 $(VENV)/.all: $(VENV)/.dev

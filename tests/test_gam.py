@@ -268,7 +268,7 @@ def test_weights_must_be_sensible() -> None:
         LogisticGAM().fit(X, y, sample_weight=np.r_[-1.0, np.ones(39)])
     with pytest.raises(InvalidInputError, match="sample_weight: must leave rows of both classes"):
         LogisticGAM().fit(X, y, sample_weight=y.astype(float))
-    with pytest.raises(ValueError, match="at least one non-zero"):
+    with pytest.raises(ValueError, match=r"at least one non-zero|rows of both classes"):
         LogisticGAM().fit(X, y, sample_weight=np.zeros(40))
 
 

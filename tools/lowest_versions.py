@@ -3,7 +3,6 @@
     python tools/lowest_versions.py > constraints.txt
 
 `make test-lowest` installs these and runs the tests, so that a lower bound is a tested claim.
-Tools that only develop the library (the extras `dev` and `docs`) are left as they come.
 """
 
 from __future__ import annotations
@@ -11,18 +10,18 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 BOUND = re.compile(r"^(?P<name>[A-Za-z0-9_.-]+)(\[[^]]*\])?>=(?P<version>[0-9][^;,\s]*)")
-TOOLS = ("dev", "docs")
 
 
-def lowest(project: dict[str, object]) -> dict[str, str]:
-    """Lower bound of each dependency and of each extra that users install."""
-    requirements: list[str] = list(project["dependencies"])  # type: ignore[call-overload]
-    for extra, listed in project["optional-dependencies"].items():  # type: ignore[attr-defined]
-        requirements += [] if extra in TOOLS else listed
-    found = {}
-    for requirement in requirements:
+def lowest(project: dict[str, Any]) -> dict[str, str]:
+    """Lower bound of each dependency, those of the extras included."""
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    found: dict[str, str] = {}
+    for requirement in (requirement for group in groups for requirement in group):
+        if requirement.startswith(f"{project['name']}["):  # one extra that includes another
+            continue
         bound = BOUND.match(requirement)
         if bound is None:
             raise SystemExit(f"{requirement!r} states no lower bound (name>=version)")

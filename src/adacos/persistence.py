@@ -76,7 +76,37 @@ _DATE = (2020, 1, 1, 0, 0, 0)
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to `path`, wholly or not at all."""
+    """Write a fitted model to a file, wholly or not at all.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model of this library: a policy, a rival, `LogisticGAM` or `GaussianImputer`.
+    path : str or path-like
+        The file to write; what stands there is replaced once the new file is complete.
+
+    Raises
+    ------
+    InvalidInputError
+        If the model is of another library or not fitted.
+
+    See Also
+    --------
+    load : Read the file again.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from adacos import LogisticGAM, load, load_pima, save
+    >>> X, y, *_ = load_pima()
+    >>> gam = LogisticGAM(strengths="common").fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "gam.adacos"
+    ...     save(gam, path)
+    ...     again = load(path)
+    >>> bool((again.decision_function(X) == gam.decision_function(X)).all())
+    True
+    """
     if type(model).__name__ not in _CLASSES or not hasattr(model, "get_params"):
         models = [name for name in _CLASSES if name.endswith(("Classifier", "GAM", "Imputer"))]
         raise InvalidInputError(
@@ -108,7 +138,36 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model written by `save`; refuses anything else with a clear error."""
+    """Read a model written by `save`, without executing anything from the file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    estimator
+        The model, which answers as the one saved does, bit for bit.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is truncated, altered, of another kind or of a newer format.
+    FileNotFoundError
+        If there is no such file.
+
+    See Also
+    --------
+    save : Write such a file.
+
+    Examples
+    --------
+    >>> from adacos import load
+    >>> load("nowhere.adacos")
+    Traceback (most recent call last):
+    FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.adacos'
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             members = {name: archive.read(name) for name in archive.namelist()}
