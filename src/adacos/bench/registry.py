@@ -119,40 +119,7 @@ def register_method(
     recall: bool = True,
     requires: tuple[str, str] | None = None,
 ) -> None:
-    """Add a method to the benchmark under a new name.
-
-    A method is given the table as an array and the costs by position.
-
-    Parameters
-    ----------
-    name : str
-        Unique name, as it stands in tables and legends.
-    make : callable
-        From `Costs` to an unfitted object with `fit(X, y)` and `acquire(X)`, whose result has
-        `label`, `probability`, `cost` and `acquired`.
-    family : str or None, default=None
-        Methods of one family are run together; those with `from_model` share one fit.
-    effort : float, default=1.0
-        Run time relative to the others, to start the longest first.
-    rival : bool, default=False
-        Whether it is a method of the literature rather than of this library.
-    recall : bool, default=True
-        False if it cannot be run with a target recall although it has the parameter.
-    requires : tuple of (str, str) or None, default=None
-        Package it cannot do without and the extra that brings it.
-
-    Raises
-    ------
-    InvalidInputError
-        If the name is taken or malformed, or `make` cannot be called.
-
-    Examples
-    --------
-    >>> from adacos import FullModelClassifier
-    >>> from adacos.bench import register_method
-    >>> register_method("few splines", lambda costs: FullModelClassifier(costs, n_splines=5))
-    ... # doctest: +SKIP
-    """
+    """Add a method under a new name. See `Method` for the arguments."""
     _check_new("name", name, REGISTRY.methods)
     if not callable(make):
         raise InvalidInputError(
@@ -165,28 +132,7 @@ def register_method(
 
 
 def register_dataset(name: str, load: Callable[..., Dataset], *, obtain: str | None = None) -> None:
-    """Add a data set to the benchmark under a new name.
-
-    Parameters
-    ----------
-    name : str
-        Unique name.
-    load : callable
-        Without arguments, or with the path if one is needed; returns a `Dataset`.
-    obtain : str or None, default=None
-        How to get the file where the user must bring it, None where nothing is needed.
-
-    Raises
-    ------
-    InvalidInputError
-        If the name is taken or malformed, or `load` cannot be called.
-
-    Examples
-    --------
-    >>> from adacos.bench import register_dataset
-    >>> from adacos.datasets import load_pima
-    >>> register_dataset("pima again", load_pima)  # doctest: +SKIP
-    """
+    """Add a data set under a new name. See `Source` for the arguments."""
     _check_new("name", name, REGISTRY.datasets)
     if not callable(load):
         raise InvalidInputError(
