@@ -46,7 +46,37 @@ _NOTHING: Mapping[str, type] = {}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to `path`, wholly or not at all."""
+    """Write a fitted model to a file, wholly or not at all.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model of this library: a policy, a rival, `LogisticGAM` or `GaussianImputer`.
+    path : str or path-like
+        The file to write; what stands there is replaced once the new file is complete.
+
+    Raises
+    ------
+    InvalidInputError
+        If the model is of another library or not fitted.
+
+    See Also
+    --------
+    load : Read the file again.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from adacos import LogisticGAM, load, load_pima, save
+    >>> X, y, *_ = load_pima()
+    >>> gam = LogisticGAM(strengths="common").fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "gam.adacos"
+    ...     save(gam, path)
+    ...     again = load(path)
+    >>> bool((again.decision_function(X) == gam.decision_function(X)).all())
+    True
+    """
     if _known_class(type(model).__name__, _NOTHING)[0] is not type(model):
         raise InvalidInputError(
             "model",
@@ -70,13 +100,38 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], *, sha256: str | None = None) -> Any:
-    """Read a model written by `save`; refuses anything else with a `ModelFileError`.
+    """Read a model written by `save`, without executing anything from the file.
 
     Parameters
     ----------
-    path : the model file.
-    sha256 : digest of the whole file, as hexadecimal digits, if it is known from elsewhere; a file
-        with another one is refused.
+    path : str or path-like
+        The file.
+    sha256 : str, default=None
+        Digest of the whole file as hexadecimal digits, if it is known from elsewhere: a file with
+        another one is refused.
+
+    Returns
+    -------
+    estimator
+        The model, which answers as the one saved does, bit for bit.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is truncated, altered, of another kind or of a newer format.
+    FileNotFoundError
+        If there is no such file.
+
+    See Also
+    --------
+    save : Write such a file.
+
+    Examples
+    --------
+    >>> from adacos import load
+    >>> load("nowhere.adacos")
+    Traceback (most recent call last):
+    FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.adacos'
     """
     if os.path.exists(path) and not os.path.isfile(path):
         raise ModelFileError(f"{path} is not a readable adacos model: it is not a plain file.")
