@@ -20,6 +20,7 @@ _HOME = {
     "LogisticGAM": "adacos.models.gam",
     "RecallCertificate": "adacos.policies.recall",
     "TargetRecallClassifier": "adacos.policies",
+    "describe": "adacos.tables.description",
     "load": "adacos.persistence",
     "load_heart": "adacos.datasets",
     "load_physionet2012": "adacos.datasets",
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from adacos.policies import FullModelClassifier as FullModelClassifier
     from adacos.policies import TargetRecallClassifier as TargetRecallClassifier
     from adacos.policies.recall import RecallCertificate as RecallCertificate
+    from adacos.tables.description import describe as describe
     from adacos.tables.imputer import GaussianImputer as GaussianImputer
 
 
