@@ -44,7 +44,10 @@ Refusals = dict[int | str, dict[str, Any]]
 
 _PAGE = {
     "/": ("index.html", "text/html; charset=utf-8"),
-    "/app.js": ("app.js", "text/javascript; charset=utf-8"),
+    **{
+        f"/{name}": (name, "text/javascript; charset=utf-8")
+        for name in ("app.js", "fields.js", "show.js", "state.js")
+    },
     "/style.css": ("style.css", "text/css; charset=utf-8"),
 }
 _MOST_FIELDS_TOLD = 20
