@@ -22,6 +22,7 @@ from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable
 from adacos.engine import AcquisitionResult, Decision, DecisionRule, Rows, Seen, run
 from adacos.exceptions import InvalidInputError
+from adacos.tables.description import CovariateDescription, Description
 from adacos.tables.encoder import (
     TableEncoder,
     check_labels,
@@ -60,7 +61,14 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """
 
     # Classes of the values that fitted objects hold, for model files; a subclass adds its own.
-    stores: ClassVar[tuple[type, ...]] = (Costs, CostTable, DecisionRule, TableEncoder)
+    stores: ClassVar[tuple[type, ...]] = (
+        Costs,
+        CostTable,
+        CovariateDescription,
+        DecisionRule,
+        Description,
+        TableEncoder,
+    )
 
     costs: Costs | None
     n_features_in_: int
