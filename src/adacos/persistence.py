@@ -45,6 +45,7 @@ _CLASSES = {
     "GaussianImputer": "adacos.tables.imputer",
     "GreedyMiserClassifier": "adacos.rivals.greedy_miser",
     "HiddenStates": "adacos.rivals.pomdp",
+    "JointModel": "adacos.models.missing",
     "LinearScores": "adacos.rivals.dwsm",
     "LogisticGAM": "adacos.models.gam",
     "OptimalPolicyClassifier": "adacos.rivals.optimal",
