@@ -9,8 +9,9 @@ from scipy.stats import multivariate_normal
 
 from adacos import AdaCOSClassifier, Costs
 from adacos.models.density import moment_matrix
+from adacos.models.expected_rows import expected_rows
 from adacos.models.gam import FAMILIES
-from adacos.models.missing import expected_rows, fill_holes, fit_joint, missing_contribution
+from adacos.models.missing import fill_holes, fit_joint, missing_contribution
 from adacos.models.set_fits import prepare
 from adacos.tables.encoder import TableEncoder
 

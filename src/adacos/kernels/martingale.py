@@ -79,7 +79,7 @@ def _solve(log_odds: Floats, sigma: Floats) -> Floats:
         active = active[np.abs(gap) > _CLOSE]
         if len(active) == 0:
             break
-    return mu
+    return np.asarray(mu)
 
 
 def _mean_sigmoid(mu: Floats, sigma: Floats) -> tuple[Floats, Floats, Floats]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -35,8 +36,6 @@ Bools = NDArray[np.bool_]
 N_POINTS = 16
 # Squared canonical correlation of a category with the observed values that is believed at most.
 _LARGEST_R2 = 0.99
-# Rows whose loadings are held in memory at once.
-_ROWS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +264,7 @@ def missing_contribution(
     """
     size = (len(holes.values), len(coefs))
     mean, variance = np.zeros(size), np.zeros(size)
-    missing, loadings = _missing_covariates(joint, holes), {}
+    missing, loadings = rows_without(joint, holes), {}
     for covariate, rows in missing.items():
         own = coefs[:, basis.group == covariate].T
         moments = moments_of(
@@ -273,7 +272,7 @@ def missing_contribution(
             holes,
             rows,
             covariate,
-            lambda values, k=covariate, own=own: basis.block(values, k) @ own,
+            partial(_weighted_block, basis, covariate, own),
         )
         mean[rows] += moments.mean
         variance[rows] += np.einsum("rpf,rpf->rf", moments.centred, moments.centred)
@@ -285,12 +284,16 @@ def missing_contribution(
         ]
         if len(loading) > 1:
             together = np.concatenate(loading, axis=1)
-            moved = np.einsum("ef,rfj->rej", _between(joint, pattern), together)
+            moved = np.einsum("ef,rfj->rej", between_covariates(joint, pattern), together)
             variance[pattern.rows] += np.einsum("rej,rej->rj", together, moved)
     return Contribution(mean, np.maximum(variance, 0.0))
 
 
-def _missing_covariates(joint: JointModel, holes: Holes) -> dict[int, Ints]:
+def _weighted_block(basis: AdditiveBasis, covariate: int, coefs: Floats, values: Floats) -> Floats:
+    return basis.block(values, covariate) @ coefs
+
+
+def rows_without(joint: JointModel, holes: Holes) -> dict[int, Ints]:
     """Rows in which each covariate is missing, in order."""
     rows: dict[int, list[Ints]] = {}
     for pattern in holes.patterns:
@@ -299,120 +302,9 @@ def _missing_covariates(joint: JointModel, holes: Holes) -> dict[int, Ints]:
     return {k: np.sort(np.concatenate(found)) for k, found in rows.items()}
 
 
-def _between(joint: JointModel, pattern: HolePattern) -> Floats:
+def between_covariates(joint: JointModel, pattern: HolePattern) -> Floats:
     """Correlation of the missing encoded columns of a pattern, zero within a covariate."""
     deviation = np.sqrt(np.maximum(np.diag(pattern.covariance), 0.0))
     inverse = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
     of = joint.source[pattern.missing]
-    return pattern.covariance * np.outer(inverse, inverse) * (of[:, None] != of)
-
-
-class HoleMoments(NamedTuple):
-    """Conditional covariance of the basis columns of missing covariates.
-
-    Attributes
-    ----------
-    rows : for each covariate, the rows in which it is missing.
-    covariance : for each covariate, (rows, columns, columns).
-    loading : for each covariate, (rows, encoded columns, columns), see `Moments`.
-    between : for each pattern, the correlation of its encoded columns.
-    patterns : rows with the same values missing.
-    """
-
-    rows: dict[int, Ints]
-    covariance: dict[int, Floats]
-    loading: dict[int, Floats]
-    between: list[Floats]
-    patterns: list[HolePattern]
-
-    def variance(self, joint: JointModel, basis: AdditiveBasis, coef: Floats, n: int) -> Floats:
-        """Variance of what is missing of each of the first n rows contributes to the log-odds."""
-        total, moved = np.zeros(n), np.zeros((n, len(basis.source)))
-        for k, rows in self.rows.items():
-            beta = coef[basis.group == k]
-            if not beta.any():
-                continue
-            here = rows < n
-            total[rows[here]] += (self.covariance[k][here] @ beta) @ beta
-            own = np.flatnonzero(basis.source == k)
-            moved[np.ix_(rows[here], own)] = self.loading[k][here] @ beta
-        for pattern, between in zip(self.patterns, self.between, strict=True):
-            rows = pattern.rows[pattern.rows < n]
-            if len(between) > 1 and len(rows):
-                own = moved[np.ix_(rows, pattern.missing)]
-                total[rows] += np.einsum("re,re->r", own @ between, own)
-        return np.maximum(total, 0.0)
-
-
-class ExpectedRows(NamedTuple):
-    """Rows with holes in expectation.
-
-    Attributes
-    ----------
-    columns : basis columns, those of missing covariates at their conditional mean.
-    covariance : conditional covariance of [1, standardised values, columns], summed over the rows:
-        what the Gram matrix of the expectations lacks.
-    moments : conditional covariance of the columns of each row.
-    """
-
-    columns: Floats
-    covariance: Floats
-    moments: HoleMoments
-
-
-def expected_rows(joint: JointModel, basis: AdditiveBasis, holes: Holes) -> ExpectedRows:
-    """Expectation of the values and basis columns of training rows, and what it leaves out."""
-    n_encoded, n_columns = len(basis.source), len(basis.group)
-    total = np.zeros((1 + n_encoded + n_columns,) * 2)
-    columns = basis.transform(holes.values)
-    missing = _missing_covariates(joint, holes)
-    position, loadings, covariances, own_loadings = {}, {}, {}, {}
-    for k, rows in missing.items():
-        encoded, own = np.flatnonzero(basis.source == k), np.flatnonzero(basis.group == k)
-        position[k] = np.append(1 + encoded, 1 + n_encoded + own)
-        moments = moments_of(
-            joint,
-            holes,
-            rows,
-            k,
-            lambda values, k=k, encoded=encoded: np.hstack(
-                [(values - basis.mean[encoded]) / basis.scale[encoded], basis.block(values, k)]
-            ),
-        )
-        columns[np.ix_(rows, own)] = moments.mean[:, len(encoded) :]
-        centred = moments.centred.reshape(-1, len(position[k]))
-        total[np.ix_(position[k], position[k])] = centred.T @ centred
-        loadings[k] = moments.loading
-        of_columns = moments.centred[:, :, len(encoded) :]
-        covariances[k] = of_columns.transpose(0, 2, 1) @ of_columns
-        own_loadings[k] = moments.loading[:, :, len(encoded) :]
-    between = [_between(joint, pattern) for pattern in holes.patterns]
-    for pattern, correlation in zip(holes.patterns, between, strict=True):
-        covariates = np.unique(joint.source[pattern.missing]).tolist()
-        if len(covariates) > 1:
-            where = np.concatenate([position[k] for k in covariates])
-            total[np.ix_(where, where)] += _cross_covariance(
-                correlation,
-                [loadings[k][np.searchsorted(missing[k], pattern.rows)] for k in covariates],
-            )
-    kept = HoleMoments(missing, covariances, own_loadings, between, holes.patterns)
-    return ExpectedRows(columns, total, kept)
-
-
-def _cross_covariance(between: Floats, loadings: list[Floats]) -> Floats:
-    """Σ over rows of L' R L, with L the loadings of several covariates side by side."""
-    n_encoded = [loading.shape[1] for loading in loadings]
-    n_functions = [loading.shape[2] for loading in loadings]
-    row, column = np.cumsum([0, *n_encoded]), np.cumsum([0, *n_functions])
-    total = np.zeros((column[-1], column[-1]))
-    for first in range(0, len(loadings[0]), _ROWS_AT_ONCE):
-        rows = slice(first, first + _ROWS_AT_ONCE)
-        together = np.zeros((len(loadings[0][rows]), row[-1], column[-1]))
-        for number, loading in enumerate(loadings):
-            together[:, row[number] : row[number + 1], column[number] : column[number + 1]] = (
-                loading[rows]
-            )
-        moved = np.einsum("ef,rfj->rej", between, together, optimize=True)
-        flat = (-1, int(column[-1]))
-        total += together.reshape(flat).T @ moved.reshape(flat)
-    return total
+    return np.asarray(pattern.covariance * np.outer(inverse, inverse) * (of[:, None] != of))

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from adacos.kernels.strengths import central_strengths, stratified_folds
 from adacos.models.basis import AdditiveBasis, fit_basis
 from adacos.models.density import moment_matrix
+from adacos.models.expected_rows import HoleMoments, expected_rows
 from adacos.models.gam import AdditiveFit, fit_additive
-from adacos.models.missing import HoleMoments, JointModel, expected_rows, fill_holes, fit_joint
+from adacos.models.missing import JointModel, fill_holes, fit_joint
 from adacos.tables.encoder import TableEncoder
 
 Floats = NDArray[np.float64]
@@ -112,7 +113,7 @@ class SetFits:
                 tolerance=SCREENING_TOLERANCE,
                 shrink=shrink,
             )
-            variance = self.holes.variance(self.joint, self.basis, start.coef, len(self.y))
+            variance = self.holes.variance(self.basis, start.coef, len(self.y))
             shrink = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * variance)
         return shrink
 
