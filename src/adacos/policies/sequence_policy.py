@@ -20,6 +20,7 @@ from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
+from adacos.models.missing import JointModel
 from adacos.models.outlook import Outlook, WalkState, advance, begin, log_odds_now, look_ahead
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
@@ -86,7 +87,14 @@ class SequencePolicy(BasePolicy):
     always_positive_ : whether every row is answered positive for want of a certificate.
     """
 
-    stores = (AdditiveBasis, ConditionalDensity, RecallCertificate, SequenceModel, SetSequence)
+    stores = (
+        AdditiveBasis,
+        ConditionalDensity,
+        JointModel,
+        RecallCertificate,
+        SequenceModel,
+        SetSequence,
+    )
 
     # Training rows, kept where the sequence depends on the costs; never saved.
     _set_fits: SetFits | None = None
