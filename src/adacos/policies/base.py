@@ -22,6 +22,7 @@ from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable
 from adacos.engine import AcquisitionResult, Decision, DecisionRule, Rows, Seen, run
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.threads import one_blas_thread
 from adacos.tables.description import CovariateDescription, Description
 from adacos.tables.encoder import (
     TableEncoder,
@@ -30,6 +31,7 @@ from adacos.tables.encoder import (
     in_fitted_order,
     validate_table,
 )
+from adacos.validation import Constraints, check_parameters
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -70,12 +72,16 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         TableEncoder,
     )
 
+    # What the parameters must satisfy, checked when fitting begins.
+    constraints: ClassVar[Constraints] = {}
+
     costs: Costs | None
     n_features_in_: int
     feature_names_in_: NDArray[Any]
 
     def _begin_fit(self, X: Any, y: Any) -> TrainingTable:
-        """Validate the training data; sets `classes_`, `encoder_`, `cost_table_` and `rule_`."""
+        """Validate parameters and data; sets `classes_`, `encoder_`, `cost_table_`, `rule_`."""
+        check_parameters(self)
         if self.costs is not None and not isinstance(self.costs, Costs):
             raise InvalidInputError(
                 "costs",
@@ -145,6 +151,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         return Consultation(self, known)
 
+    @one_blas_thread
     def acquire(self, X: Any, *, known: ArrayLike | None = None) -> AcquisitionResult:
         """Run the policy on every row of X: acquire step by step, stop, classify.
 
