@@ -172,8 +172,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         check_is_fitted(self)
         encoded = self._encode(X)
-        known = in_fitted_order(self, X, known)
-        result = run(self, encoded, self._known_mask(known, encoded))
+        result = run(self, encoded, self._known_mask(known, X, encoded))
         return replace(result, label=self.classes_[result.label])
 
     def _encode(self, X: Any) -> Floats:
@@ -184,7 +183,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Encoded rows, of which nothing is known, walked to their stop; labels are 0 and 1."""
         return run(self, encoded, np.zeros(len(self.encoder_.names), dtype=np.bool_))
 
-    def _known_mask(self, known: ArrayLike | None, encoded: Floats) -> Bools:
+    def _known_mask(self, known: ArrayLike | None, X: Any, encoded: Floats) -> Bools:
         """`known` as a mask for all rows, or one per row; a value that is known is not missing."""
         names = self.encoder_.names
         if known is None:
@@ -198,6 +197,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 f"{mask.dtype} of shape {mask.shape}",
                 "Pass True where a value is known from the start.",
             )
+        mask = in_fitted_order(self, X, mask)
         contradiction = np.argwhere(mask & np.isnan(encoded[:, self.encoder_.first]))
         if len(contradiction):
             row, covariate = contradiction[0]
