@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from adacos.cli.common import (
+    ExpectSha256,
     Json,
     Model,
     allowed,
@@ -45,6 +46,7 @@ def ask(
         list[str] | None,
         typer.Option(help="NAME=VALUE known from the start, several separated by commas."),
     ] = None,
+    expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
     """Ask about one case, step by step, until there is a decision.
@@ -59,7 +61,7 @@ def ask(
 
         adacos ask model.adacos --known Age=50
     """
-    policy = load_policy(model)
+    policy = load_policy(model, expect_sha256)
     dialogue = _Dialogue(policy, typed_values(policy, known or [], "--known"), as_json)
     dialogue.console.print(
         f"For research use. Probabilities are those of {policy.classes_.tolist()[1]}. "
