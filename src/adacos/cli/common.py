@@ -230,10 +230,11 @@ def progress(what: str, quiet: bool) -> Iterator[Callable[[int, float], None]]:
         parts.TimeRemainingColumn(),
     )
     with parts.Progress(*columns, console=console, transient=True) as shown:
-        task = shown.add_task(what, total=None)
+        task = shown.add_task(printable(what), total=None)
 
         def update(rows: int, share: float) -> None:
-            shown.update(task, description=f"{what}: {rows:,} rows", completed=share, total=1.0)
+            text = printable(f"{what}: {rows:,} rows")
+            shown.update(task, description=text, completed=share, total=1.0)
 
         yield update
 
