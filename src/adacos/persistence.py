@@ -15,6 +15,7 @@ handed over.
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import importlib
 import json
@@ -46,6 +47,7 @@ _CLASSES = {
     "CostTable": "adacos.costs",
     "Costs": "adacos.costs",
     "DWSMClassifier": "adacos.rivals.dwsm",
+    "DecisionRule": "adacos.engine",
     "DiscreteProblem": "adacos.datasets._discrete",
     "Forest": "adacos.rivals.trees",
     "FullModelClassifier": "adacos.policies.full_model",
@@ -83,6 +85,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         )
     if not any(name.endswith("_") and not name.startswith("_") for name in vars(model)):
         raise InvalidInputError("model", "must be fitted", "an unfitted model", "Call fit first.")
+    if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+        raise FileNotFoundError(errno.ENOENT, "the folder does not exist", str(path))
     arrays: list[np.ndarray[Any, Any]] = []
     members = {"model.json": json.dumps(_describe(model, arrays), allow_nan=False).encode()}
     members |= {f"arrays/{number}.npy": array_bytes(array) for number, array in enumerate(arrays)}
