@@ -88,7 +88,7 @@ def test_values_unlike_those_in_training_are_counted_and_named(run, folder, tmp_
     code, _, err = run(*arguments)
     assert code == 0
     assert "2 implausible" in err
-    assert "--flag-unusual tells which" in err
+    assert "--flag-unusual names them" in err
     assert "unusual" not in read_rows(tmp_path / "o.csv")[0]
     code, out, err = run(*arguments, "--flag-unusual", "--json")
     rows = read_rows(tmp_path / "o.csv")

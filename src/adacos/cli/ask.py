@@ -18,6 +18,7 @@ from adacos.cli.common import (
     pairs,
     plain_console,
     price_note,
+    printable,
     typed_value,
     typed_values,
 )
@@ -122,7 +123,7 @@ class _Dialogue:
     def read(self, prompt: str) -> str:
         """The next line; its end counts as quit."""
         try:
-            return input("" if self._as_json else f"{prompt}> ").strip()
+            return input("" if self._as_json else printable(f"{prompt}> ")).strip()
         except EOFError:
             return "quit"
 

@@ -120,27 +120,33 @@ def _check_names(parameter: str, rule: str, given: Iterable[str], columns: Seque
 def _add_toml(path: Path, found: PriceList) -> None:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInputError(path.name, "must be TOML", str(error), _EXAMPLE) from error
     unknown = sorted(set(content) - {"prices", "panels", "errors"})
-    if unknown or not isinstance(content.get("prices"), dict):
+    tables = [content.get("prices"), content.get("panels", {}), content.get("errors", {})]
+    if unknown or not all(isinstance(table, dict) for table in tables):
         raise InvalidInputError(
             path.name,
             "must have a table [prices], and may have [panels.NAME] and [errors]",
             unknown or list(content),
             _EXAMPLE,
         )
-    found.prices.update({name: _cost(cost, name) for name, cost in content["prices"].items()})
-    for title, panel in content.get("panels", {}).items():
-        if not isinstance(panel, dict) or set(panel) != {"shared", "members"}:
+    prices, panels, errors = tables
+    found.prices.update({name: _cost(cost, name) for name, cost in prices.items()})
+    for title, panel in panels.items():
+        if (
+            not isinstance(panel, dict)
+            or set(panel) != {"shared", "members"}
+            or not isinstance(panel["members"], list)
+            or not all(isinstance(member, str) for member in panel["members"])
+        ):
             raise InvalidInputError(
                 f"{path.name} [panels.{title}]",
                 "must hold shared and members",
                 panel,
                 'For example shared = 2.10 and members = ["Glucose", "Insulin"].',
             )
-        found.panels[title] = _cost(panel["shared"], title), list(panel["members"])
-    errors = content.get("errors", {})
+        found.panels[title] = _cost(panel["shared"], title), panel["members"]
     unknown = sorted(set(errors) - {"false_positive", "false_negative"})
     if unknown:
         raise InvalidInputError(

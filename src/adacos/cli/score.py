@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from adacos.batch import score_file
+from adacos.batch import ScoreSummary, score_file
 from adacos.cli.common import (
     Encoding,
     ExpectSha256,
@@ -95,7 +95,11 @@ def score(
         malformed = [bad._asdict() for bad in summary.malformed]
         content = {**asdict(summary), "malformed": malformed, "seconds": round(seconds, 2)}
         print_json({"output": str(destination), **content})
-        return
+    else:
+        _tell(summary, destination, seconds, flag_unusual)
+
+
+def _tell(summary: ScoreSummary, destination: Path, seconds: float, flagged: bool) -> None:
     counts = ", ".join(f"{count:,} x {label}" for label, count in sorted(summary.labels.items()))
     say(
         f"{destination} written: {summary.rows:,} of {summary.rows_read:,} rows read, in "
@@ -104,5 +108,6 @@ def score(
     )
     if summary.unusual:
         found = ", ".join(f"{count:,} {_WORDS[kind]}" for kind, count in summary.unusual.items())
-        said = " (column unusual)" if flag_unusual else "; --flag-unusual tells which"
-        say(f"Unlike the training rows: {found}, in {summary.unusual_rows:,} rows{said}", err=True)
+        where = "column unusual" if flagged else "--flag-unusual names them"
+        rows = f"{summary.unusual_rows:,} row{'s' if summary.unusual_rows > 1 else ''}"
+        say(f"Values unlike those in training: {found}, in {rows} ({where})", err=True)

@@ -47,6 +47,7 @@ _SPREADSHEETS = (".xlsx", ".xls", ".ods")
 # A column is text if fewer of its known cells than this share are numbers.
 _NUMERIC_SHARE = 0.9
 _MOST_LINE_CHARACTERS = 10_000_000
+_MOST_LISTED = 50
 
 
 class Malformed(NamedTuple):
@@ -331,5 +332,6 @@ def did_you_mean(given: Iterable[str], names: Iterable[str]) -> str:
 
 
 def choices(given: Iterable[str], names: Collection[str], lead: str) -> str:
-    """What could have been meant instead of `given`, then all names after the words `lead`."""
-    return f"{did_you_mean(given, names)}{lead} {listed(names)}."
+    """What could have been meant instead of `given`, then the names after the words `lead`."""
+    more = f", … ({len(names):,} in all)" if len(names) > _MOST_LISTED else ""
+    return f"{did_you_mean(given, names)}{lead} {listed(islice(names, _MOST_LISTED))}{more}."
