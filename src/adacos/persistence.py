@@ -2,8 +2,9 @@
 
 A model file is a zip archive: `model.json` describes the objects, `arrays/<n>.npy` hold the arrays
 (never pickled), and `manifest.json` the format number, the adacos version and the SHA-256 of every
-other member. Objects are rebuilt only from the closed list in `_CLASSES`, attribute by attribute;
-a file can therefore hold values, but no behaviour. Floats survive bit for bit.
+other member. Objects are rebuilt attribute by attribute, and only of classes that the registry
+names or that one of these declares in `stores`; a file can therefore hold values, but no behaviour.
+Floats survive bit for bit.
 
 The checksums inside protect against accident only: who can write the file can write them too.
 Against a file that was exchanged, `load(path, sha256=...)` compares the whole file with a digest
@@ -17,10 +18,10 @@ from __future__ import annotations
 import dataclasses
 import errno
 import hashlib
-import importlib
 import json
 import math
 import os
+from collections.abc import Mapping
 from io import BufferedReader
 from typing import Any, get_type_hints
 
@@ -28,6 +29,7 @@ import numpy as np
 
 from adacos import __version__
 from adacos.exceptions import InvalidInputError, MissingExtraError, ModelFileError
+from adacos.registry import resolve, saved_classes, stored_by
 from adacos.tables.archive import UNREADABLE, Archive, array_bytes, array_from, pack
 from adacos.tables.columns import ColumnTable
 from adacos.tables.writing import write_whole
@@ -35,53 +37,54 @@ from adacos.validation import fits
 
 FORMAT = 1
 
-# Every class a model file may hold, by the name written into the file.
-_CLASSES = {
-    "AdaCOSClassifier": "adacos.policies.adacos",
-    "AdaptGbrtClassifier": "adacos.rivals.adapt_gbrt",
-    "AdditiveBasis": "adacos.models.basis",
-    "CEGBClassifier": "adacos.rivals.cegb",
-    "COSClassifier": "adacos.policies.cos",
-    "Codes": "adacos.rivals.codes",
-    "ConditionalDensity": "adacos.models.density",
-    "CostTable": "adacos.costs",
-    "Costs": "adacos.costs",
-    "DWSMClassifier": "adacos.rivals.dwsm",
-    "DecisionRule": "adacos.engine",
-    "DiscreteProblem": "adacos.datasets._discrete",
-    "Forest": "adacos.rivals.trees",
-    "FullModelClassifier": "adacos.policies.full_model",
-    "GaussianImputer": "adacos.tables.imputer",
-    "GreedyMiserClassifier": "adacos.rivals.greedy_miser",
-    "HiddenStates": "adacos.rivals.pomdp",
-    "LinearScores": "adacos.rivals.dwsm",
-    "LogisticGAM": "adacos.models.gam",
-    "OptimalPolicyClassifier": "adacos.rivals.optimal",
-    "OptimalTable": "adacos.rivals.optimal",
-    "POMDPClassifier": "adacos.rivals.pomdp",
-    "RecallCertificate": "adacos.policies.recall",
-    "SequenceModel": "adacos.models.sequence_model",
-    "SetSequence": "adacos.models.sequences",
-    "Shim2018Classifier": "adacos.rivals.shim2018",
-    "TargetRecallClassifier": "adacos.policies.target_recall",
-    "TableEncoder": "adacos.tables.encoder",
-}
 # Training rows that a policy keeps in memory only.
 _TRANSIENT = {"_set_fits"}
 _MOST_SPLINES = 10_000
 # A consultation that tries a model out asks for the next step about so often.
 _STEPS_TRIED = 20
+_ROWS_TRIED = 20
+# What a value by itself may hold.
+_NOTHING: Mapping[str, type] = {}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to `path`, wholly or not at all."""
-    if type(model).__name__ not in _CLASSES or not hasattr(model, "get_params"):
-        models = [name for name in _CLASSES if name.endswith(("Classifier", "GAM", "Imputer"))]
+    """Write a fitted model to a file, wholly or not at all.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model of this library: a policy, a rival, `LogisticGAM` or `GaussianImputer`.
+    path : str or path-like
+        The file to write; what stands there is replaced once the new file is complete.
+
+    Raises
+    ------
+    InvalidInputError
+        If the model is of another library or not fitted.
+
+    See Also
+    --------
+    load : Read the file again.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from adacos import LogisticGAM, load, load_pima, save
+    >>> X, y, *_ = load_pima()
+    >>> gam = LogisticGAM(strengths="common").fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "gam.adacos"
+    ...     save(gam, path)
+    ...     again = load(path)
+    >>> bool((again.decision_function(X) == gam.decision_function(X)).all())
+    True
+    """
+    if _known_class(type(model).__name__, _NOTHING)[0] is not type(model):
         raise InvalidInputError(
             "model",
             "must be a model of this library",
             type(model).__name__,
-            f"Models that can be saved: {', '.join(sorted(models))}.",
+            f"Models that can be saved: {', '.join(sorted(saved_classes()))}.",
         )
     if not any(name.endswith("_") and not name.startswith("_") for name in vars(model)):
         raise InvalidInputError("model", "must be fitted", "an unfitted model", "Call fit first.")
@@ -101,13 +104,38 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], *, sha256: str | None = None) -> Any:
-    """Read a model written by `save`; refuses anything else with a `ModelFileError`.
+    """Read a model written by `save`, without executing anything from the file.
 
     Parameters
     ----------
-    path : the model file.
-    sha256 : digest of the whole file, as hexadecimal digits, if it is known from elsewhere; a file
-        with another one is refused.
+    path : str or path-like
+        The file.
+    sha256 : str, default=None
+        Digest of the whole file as hexadecimal digits, if it is known from elsewhere: a file with
+        another one is refused.
+
+    Returns
+    -------
+    estimator
+        The model, which answers as the one saved does, bit for bit.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is truncated, altered, of another kind or of a newer format.
+    FileNotFoundError
+        If there is no such file.
+
+    See Also
+    --------
+    save : Write such a file.
+
+    Examples
+    --------
+    >>> from adacos import load
+    >>> load("nowhere.adacos")
+    Traceback (most recent call last):
+    FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.adacos'
     """
     if os.path.exists(path) and not os.path.isfile(path):
         raise ModelFileError(f"{path} is not a readable adacos model: it is not a plain file.")
@@ -191,11 +219,14 @@ def _try_out(model: Any) -> None:
         return
     if model.n_features_in_ != len(encoder.names) or len(model.classes_) != 2:
         raise ValueError("covariates or classes do not fit the model")
+    rng = np.random.default_rng(0)
     rows: dict[str, np.ndarray[Any, Any]] = {}
     for k, (name, seen) in enumerate(zip(encoder.names, encoder.categories, strict=True)):
-        low, high = (seen[0], seen[-1]) if seen else (encoder.low[k], encoder.high[k])
-        unknown = "" if seen else np.nan
-        rows[name] = np.array([low, high, unknown if k % 2 else low, unknown])
+        ends = np.array([seen[0], seen[-1]] if seen else [encoder.low[k], encoder.high[k]])
+        values = np.resize(ends, _ROWS_TRIED)
+        # The first two rows are complete.
+        gone = (rng.random(_ROWS_TRIED) < 0.3) & (np.arange(_ROWS_TRIED) > 1)
+        rows[name] = np.where(gone, "" if seen else np.nan, values)
     # The additive model alone takes no missing values.
     asks = hasattr(model, "consultation")
     table = ColumnTable(rows) if asks else ColumnTable(rows)[:2]
@@ -215,8 +246,13 @@ def _try_out(model: Any) -> None:
         raise ValueError("its probabilities are not finite")
 
 
-def _describe(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
-    """JSON description of a value; arrays are set aside and referred to by number."""
+def _describe(
+    value: Any, arrays: list[np.ndarray[Any, Any]], stored: Mapping[str, type] = _NOTHING
+) -> Any:
+    """JSON description of a value; arrays are set aside and referred to by number.
+
+    `stored` are the classes of values that the object around it may hold.
+    """
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, (int, np.integer)):
@@ -225,16 +261,18 @@ def _describe(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
         return float(value) if math.isfinite(value) else {"float": repr(float(value))}
     if isinstance(value, np.ndarray):
         if value.dtype == object:
-            return {"objects": [_describe(item, arrays) for item in value.tolist()]}
+            return {"objects": [_describe(item, arrays, stored) for item in value.tolist()]}
         arrays.append(value)
         return {"array": len(arrays) - 1}
     if isinstance(value, (list, tuple)):
         kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [_describe(item, arrays) for item in value]}
+        return {kind: [_describe(item, arrays, stored) for item in value]}
     if isinstance(value, dict):
-        return {"dict": [[_describe(k, arrays), _describe(v, arrays)] for k, v in value.items()]}
+        pairs = [[_describe(part, arrays, stored) for part in pair] for pair in value.items()]
+        return {"dict": pairs}
     name = type(value).__name__
-    if _CLASSES.get(name) != type(value).__module__:
+    cls, stored = _known_class(name, stored)
+    if cls is not type(value):
         raise InvalidInputError(
             "model",
             "may hold plain values, arrays and this library's objects only",
@@ -242,16 +280,27 @@ def _describe(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
             "Replace the parameter by a plain value.",
         )
     state = {k: v for k, v in vars(value).items() if k not in _TRANSIENT}
-    return {"object": name, "state": {k: _describe(v, arrays) for k, v in state.items()}}
+    return {"object": name, "state": {k: _describe(v, arrays, stored) for k, v in state.items()}}
 
 
-def _rebuild(node: Any, members: dict[str, bytes]) -> Any:
+def _known_class(name: str, stored: Mapping[str, type]) -> tuple[Any, Mapping[str, type]]:
+    """The class that a name stands for, None for no class at all, and what its objects may hold."""
+    home = saved_classes().get(name)
+    if home is None:
+        return stored.get(name), stored
+    cls = resolve(home)
+    return cls, stored_by(cls)
+
+
+def _rebuild(node: Any, members: dict[str, bytes], stored: Mapping[str, type] = _NOTHING) -> Any:
     """The value that a description stands for; each array is used once."""
     if not isinstance(node, dict):
         return node
     if "object" in node:
-        cls = getattr(importlib.import_module(_CLASSES[node["object"]]), node["object"])
-        state = {name: _rebuild(item, members) for name, item in node["state"].items()}
+        cls, stored = _known_class(node["object"], stored)
+        if cls is None:
+            raise LookupError(node["object"])
+        state = {name: _rebuild(item, members, stored) for name, item in node["state"].items()}
         _check_state(cls, state)
         instance = cls.__new__(cls)
         instance.__dict__.update(state)
@@ -264,8 +313,8 @@ def _rebuild(node: Any, members: dict[str, bytes]) -> Any:
     if kind == "float":
         return float(content)
     if kind == "dict":
-        return {_rebuild(k, members): _rebuild(v, members) for k, v in content}
-    items = [_rebuild(item, members) for item in content]
+        return {_rebuild(k, members, stored): _rebuild(v, members, stored) for k, v in content}
+    items = [_rebuild(item, members, stored) for item in content]
     if kind == "objects":
         array = np.empty(len(items), dtype=object)
         array[:] = items

@@ -6,8 +6,9 @@ import math
 import time
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from adacos.cli.common import (
@@ -27,13 +28,17 @@ from adacos.cli.training import (
     expected_seconds,
     read_training_rows,
 )
+from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError, NotCertifiableError
+from adacos.policies.base import BasePolicy
+from adacos.policies.recall import set_aside
 from adacos.policies.sequence_policy import SequencePolicy
+from adacos.registry import POLICIES
+from adacos.tables.description import check_description, describe, read_description
 from adacos.tables.reading import TableFile, listed
 from adacos.tables.suspicions import suspicions
 from adacos.tables.writing import refuse_same_file
 
-POLICIES = ("adacos", "cos", "full")
 # Fits that take longer, in seconds, are announced.
 _LONG = 60
 
@@ -85,7 +90,13 @@ def fit(
     categorical: Annotated[
         list[str] | None, typer.Option(help="Column of codes to treat as categories.")
     ] = None,
-    policy: Annotated[str, typer.Option(help="adacos, cos or full.")] = "adacos",
+    policy: Annotated[
+        str, typer.Option(help="adacos, cos or full; or a rival such as dwsm.")
+    ] = "adacos",
+    description: Annotated[
+        Path | None,
+        typer.Option("--describe", help="TOML file with titles, units and names of codes."),
+    ] = None,
     max_rows: Annotated[
         int,
         typer.Option(
@@ -118,6 +129,7 @@ def fit(
     started = time.perf_counter()
     _check_options(policy, out, [data, *map(Path, prices or [])])
     _check_recall(target_recall, recall_confidence, always_positive, false_negative)
+    said = None if description is None else read_description(description)
     file = TableFile(data, encoding=encoding)
     covariates = choose_covariates(file, target, drop or [], categorical or [])
     costs = costs_given(
@@ -132,9 +144,12 @@ def fit(
             file, covariates, target, categorical or [], positive, skip_malformed, report
         )
     tell_malformed(rows.malformed)
+    if said is not None:
+        check_description(said, covariates, np.unique(rows.y).tolist())
     rows = rows.drawn(max_rows, seed)
     warnings = _warn(rows)
-    estimator = _estimator(policy)(
+    estimator = _estimator(
+        policy,
         costs,
         random_state=seed,
         target_recall=target_recall,
@@ -142,6 +157,8 @@ def fit(
         on_uncertifiable="always_positive" if always_positive else "error",
     )
     _learn(estimator, rows, as_json)
+    if said is not None:
+        describe(estimator, said)
     save(estimator, out)
     _tell(estimator, rows, out, warnings, time.perf_counter() - started, as_json)
 
@@ -198,7 +215,10 @@ def _warn(rows: TrainingRows) -> list[str]:
     return found
 
 
-def _learn(estimator: SequencePolicy, rows: TrainingRows, as_json: bool) -> None:
+def _learn(estimator: BasePolicy, rows: TrainingRows, as_json: bool) -> None:
+    """Fit, and estimate what the policy costs on rows that it did not learn from."""
+    from adacos.card import estimate_leave_out_cost
+
     seconds = expected_seconds(rows.table)
     about = f" (about {seconds:.0f} s)" if seconds > 2 else ""
     n, p = rows.table.shape
@@ -207,20 +227,32 @@ def _learn(estimator: SequencePolicy, rows: TrainingRows, as_json: bool) -> None
             estimator.fit(rows.table, rows.y)
         except NotCertifiableError as error:
             raise _not_certifiable(error) from error
+        if isinstance(estimator, SequencePolicy):
+            learned = rows.table
+            if estimator.recall_confidence is not None:
+                learned, *_ = set_aside(
+                    estimator,
+                    rows.table,
+                    rows.y,
+                    estimator.calibration_fraction,
+                    estimator.random_state,
+                )
+            estimate_leave_out_cost(estimator, learned)
 
 
 def _tell(
-    estimator: SequencePolicy,
+    estimator: BasePolicy,
     rows: TrainingRows,
     out: Path,
     warnings: list[str],
     seconds: float,
     as_json: bool,
 ) -> None:
-    from adacos.cli.info import card, show
+    from adacos.card import model_card
+    from adacos.cli.info import show
     from adacos.persistence import file_sha256
 
-    held_back = len(rows.y) - len(estimator.model_.y)
+    held_back = len(rows.y) - len(estimator.model_.y) if hasattr(estimator, "sets_") else 0
     digest = file_sha256(out)
     if as_json:
         counts = {
@@ -233,7 +265,7 @@ def _tell(
             "sha256": digest,
             "seconds": round(seconds, 2),
         }
-        print_json({"model": str(out), **counts, "card": card(estimator)})
+        print_json({"model": str(out), **counts, "card": model_card(estimator)})
         return
     console = plain_console()
     show(estimator, console, held_back)
@@ -247,11 +279,21 @@ def _tell(
     console.print(f"Try it: adacos ask {quote(str(out))}")
 
 
-def _estimator(policy: str) -> type[SequencePolicy]:
-    from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
-
-    kinds = (AdaCOSClassifier, COSClassifier, FullModelClassifier)
-    return dict(zip(POLICIES, kinds, strict=True))[policy]
+def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
+    """The unfitted policy with those of the parameters that it has."""
+    cls = POLICIES[policy].load()
+    known = cls(costs=costs).get_params(deep=False)
+    if parameters["target_recall"] is not None and "target_recall" not in known:
+        raise InvalidInputError(
+            "--target-recall",
+            f"{policy} must be able to take it",
+            parameters["target_recall"],
+            "Give --false-negative instead, or choose another --policy.",
+        )
+    chosen: BasePolicy = cls(
+        costs=costs, **{name: value for name, value in parameters.items() if name in known}
+    )
+    return chosen
 
 
 def _not_certifiable(error: NotCertifiableError) -> InvalidInputError:

@@ -19,7 +19,6 @@ from adacos.cli.common import (
     say,
     tell_malformed,
 )
-from adacos.exceptions import InvalidInputError
 from adacos.tables.reading import Kinds, TableFile
 from adacos.tables.writing import refuse_same_file, whole_or_absent
 
@@ -47,15 +46,10 @@ def report(
         adacos report model.adacos --data held_out.csv --target diabetes --out report.html
     """
     from adacos.cli.training import against, classes
-    from adacos.policies.sequence_policy import SequencePolicy
     from adacos.report import write_report
 
     refuse_same_file(out, [model, data])
     policy = load_policy(model, expect_sha256)
-    if not isinstance(policy, SequencePolicy):
-        raise InvalidInputError(
-            "model", "must be a policy over a set sequence", type(policy).__name__, ""
-        )
     encoder = policy.encoder_
     kinds = Kinds.of(encoder)
     kinds = kinds._replace(text=kinds.text | {target})

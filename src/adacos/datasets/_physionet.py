@@ -49,7 +49,8 @@ def load_physionet2012(path: str | Path, *, as_frame: bool | None = None) -> Dat
 
     Parameters
     ----------
-    path : either a ready table, or the folder of the challenge.
+    path : str or path-like
+        Either a ready table, or the folder of the challenge.
 
         A ready table is a CSV file, plain or compressed (.gz), with a column for each of the 30
         covariates and `y`; an empty cell is a missing value. Other columns (such as `test_fold`)
@@ -61,7 +62,23 @@ def load_physionet2012(path: str | Path, *, as_frame: bool | None = None) -> Dat
         of a covariate is the one with the latest time; of two at the same time, the one further
         down. -1 means unknown for Age, Gender, ICUType and Weight and is passed over; every other
         value is taken as recorded, however implausible. Other parameters are ignored.
-    as_frame : see `load_pima`.
+    as_frame : bool or None, default=None
+        The container of X, see `load_pima`.
+
+    Returns
+    -------
+    Dataset
+        Table, classes, covariate costs, panels, provenance and names.
+
+    Raises
+    ------
+    InvalidInputError
+        If the path, or what stands in it, is not as described; it names file and line.
+
+    Examples
+    --------
+    >>> from adacos import load_physionet2012
+    >>> data = load_physionet2012("physionet.org/files/challenge-2012/1.0.0")  # doctest: +SKIP
     """
     path = Path(path)
     if path.is_dir():

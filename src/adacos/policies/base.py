@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,7 @@ from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable
 from adacos.engine import AcquisitionResult, Decision, DecisionRule, Rows, Seen, run
 from adacos.exceptions import InvalidInputError
+from adacos.tables.description import CovariateDescription, Description
 from adacos.tables.encoder import (
     TableEncoder,
     check_labels,
@@ -58,6 +59,16 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     rule_ : DecisionRule
         How log-odds become a label, and the costs by which acquisitions are weighed.
     """
+
+    # Classes of the values that fitted objects hold, for model files; a subclass adds its own.
+    stores: ClassVar[tuple[type, ...]] = (
+        Costs,
+        CostTable,
+        CovariateDescription,
+        DecisionRule,
+        Description,
+        TableEncoder,
+    )
 
     costs: Costs | None
     n_features_in_: int

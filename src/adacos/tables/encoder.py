@@ -170,11 +170,6 @@ class TableEncoder:
     high: Floats
     source: Ints
 
-    @property
-    def first(self) -> Ints:
-        """First encoded column of each covariate."""
-        return np.searchsorted(self.source, np.arange(len(self.names)))
-
     @staticmethod
     def fit(table: Any, names: tuple[str, ...]) -> TableEncoder:
         """Learn kinds and categories from a validated table."""
@@ -217,6 +212,11 @@ class TableEncoder:
             high=np.array([high for _, high in ranges]),
             source=np.repeat(np.arange(len(names)), width),
         )
+
+    @property
+    def first(self) -> Ints:
+        """First encoded column of each covariate."""
+        return np.searchsorted(self.source, np.arange(len(self.names)))
 
     def check(self) -> None:
         """Refuse an encoder whose parts do not fit each other, as a foreign file may hold it."""
