@@ -30,12 +30,14 @@ PYTHON_PAGES = (
     "docs/index.md",
     "docs/howto-sklearn.md",
     "docs/howto-values.md",
+    "docs/howto-files.md",
     "docs/rivals.md",
     "docs/recall.md",
     "docs/tutorial-data-scientist.md",
 )
 SHELL_PAGES = (
     "README.md",
+    "docs/howto-files.md",
     "docs/install.md",
     "docs/reproduce.md",
     "docs/rivals.md",
