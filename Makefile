@@ -32,7 +32,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 study: $(VENV)/.dev
-	$(BIN)/python -m adacos.bench.study
+	$(BIN)/python -m benchmarks.study
 	$(BIN)/python -m pytest -m study tests
 
 bench: $(VENV)/.dev
