@@ -17,6 +17,7 @@ _HOME = {
     "Consultation": "adacos.consultation",
     "Costs": "adacos.costs",
     "RecallCertificate": "adacos.policies.recall",
+    "describe": "adacos.tables.description",
     "load": "adacos.persistence",
     "paper_folds": "adacos.datasets",
     "save": "adacos.persistence",
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from adacos.policies import FullModelClassifier as FullModelClassifier
     from adacos.policies import TargetRecallClassifier as TargetRecallClassifier
     from adacos.policies.recall import RecallCertificate as RecallCertificate
+    from adacos.tables.description import describe as describe
     from adacos.tables.imputer import GaussianImputer as GaussianImputer
 
 

@@ -24,16 +24,42 @@ class BenchConfig:
 
     Parameters
     ----------
-    datasets, methods : registered names. Names may be written as in the tables or in lower case
-        with hyphens ("adacos-group-lasso").
-    settings : see `adacos.bench.settings`.
-    out : folder of the results; created by the run, not here.
-    data : path of each data set that the user must bring.
-    folds : folds that are tested, of the five.
-    paper_folds : whether the paper's cross-validation is run.
-    splits : number of random cross-validations beside it.
-    seed : of the random cross-validations.
-    jobs : number of processes.
+    datasets : tuple of str
+        Registered names, written as in the tables or in lower case with hyphens.
+    methods : tuple of str
+        Registered names, likewise ("adacos-group-lasso").
+    settings : tuple of Setting
+        What errors cost, see `asymmetric`, `symmetric` and `recall`.
+    out : path-like
+        Folder of the results; created by the run, not here.
+    data : mapping of str to path-like, default={}
+        Path of each data set that the user must bring.
+    folds : tuple of int, default=(0, 1, 2, 3, 4)
+        Folds that are tested, of the five.
+    paper_folds : bool, default=True
+        Whether the paper's cross-validation is run.
+    splits : int, default=0
+        Number of random cross-validations beside it.
+    seed : int, default=0
+        Seed of the random cross-validations.
+    jobs : int, default=1
+        Number of processes.
+
+    Raises
+    ------
+    InvalidInputError
+        If a name is unknown, a number out of range, a file absent or the folder cannot be written.
+    MissingExtraError
+        If a method needs a package that is not installed.
+
+    Examples
+    --------
+    >>> from adacos.bench import BenchConfig, asymmetric
+    >>> config = BenchConfig(
+    ...     datasets=("pima",), methods=("full-model",), settings=(asymmetric(100),), out="results"
+    ... )
+    >>> config.methods
+    ('Full Model',)
     """
 
     datasets: tuple[str, ...]

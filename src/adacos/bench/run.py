@@ -28,12 +28,26 @@ UNITS = "units"
 class RunResult:
     """All outcomes of a configuration, in a fixed order.
 
-    Attributes
+    Parameters
     ----------
-    outcomes : one per data set, split, fold, method and setting.
-    seconds : time of each method of each unit, by (data set, split, fold, method).
-    failures : units that raised; their outcomes are missing.
-    n_reused : number of units found finished.
+    outcomes : tuple of Outcome
+        One per data set, split, fold, method and setting.
+    seconds : dict
+        Time of each method of each unit, by (data set, split, fold, method).
+    failures : tuple of Failure
+        Units that raised; their outcomes are missing.
+    n_reused : int
+        Number of units found finished.
+
+    See Also
+    --------
+    FoldTable : The measures of the outcomes.
+
+    Examples
+    --------
+    >>> from adacos.bench import FoldTable, RunResult
+    >>> FoldTable(RunResult((), {}, (), 0).outcomes).cells()
+    []
     """
 
     outcomes: tuple[Outcome, ...]
@@ -47,7 +61,25 @@ def run(config: BenchConfig, *, progress: bool | None = None) -> RunResult:
 
     Parameters
     ----------
-    progress : whether to show a progress bar on the terminal; None, if there is one.
+    config : BenchConfig
+        What to run.
+    progress : bool or None, default=None
+        Whether to show a progress bar on the terminal; None, if there is one.
+
+    Returns
+    -------
+    RunResult
+        Outcomes, times and failures.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from adacos.bench import BenchConfig, asymmetric, run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     config = BenchConfig(("pima",), ("full-model",), (asymmetric(100),), folder, folds=(0,))
+    ...     result = run(config, progress=False)
+    >>> len(result.outcomes), result.failures
+    (1, ())
     """
     tables = {
         source.name: source.load(config.data.get(source.name), paper=True)
