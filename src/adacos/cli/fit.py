@@ -26,6 +26,7 @@ from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.policies.base import BasePolicy
 from adacos.policies.recall import set_aside
+from adacos.policies.sequence_policy import SequencePolicy
 from adacos.registry import POLICIES
 from adacos.tables.columns import ColumnTable
 from adacos.tables.description import check_description, describe, read_description
@@ -167,11 +168,12 @@ def fit(
             estimator.fit(table, labels)
         except NotCertifiableError as error:
             raise _not_certifiable(error) from error
-        fraction = estimator.calibration_fraction
-        learned = table
-        if recall_confidence is not None:
-            learned, *_ = set_aside(estimator, table, labels, fraction, seed)
-        estimate_leave_out_cost(estimator, learned)
+        if isinstance(estimator, SequencePolicy):
+            fraction = estimator.calibration_fraction
+            learned = table
+            if recall_confidence is not None:
+                learned, *_ = set_aside(estimator, table, labels, fraction, seed)
+            estimate_leave_out_cost(estimator, learned)
     if said is not None:
         describe(estimator, said)
     save(estimator, out)
