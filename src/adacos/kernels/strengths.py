@@ -30,6 +30,7 @@ from adacos.kernels.irls import (
     fold_grams,
     newton,
 )
+from adacos.kernels.line_search import halve
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -172,7 +173,11 @@ def stack_weights(
         return np.ones(1)
     shares = np.full(n_candidates, 1.0 / n_candidates) if start is None else start
     mixed = log_odds @ shares
-    value = float(weight @ row_loss(mixed, y))
+
+    def loss(mixed: Floats, shares: Floats) -> float:
+        return float(weight @ row_loss(mixed, y))
+
+    value = loss(mixed, shares)
     # Candidates are nearly collinear: a ridge, per unit of row weight, that only breaks ties.
     ridge = 1e-6 * float(weight.sum()) * np.eye(n_candidates)
     for _ in range(30):
@@ -193,14 +198,9 @@ def stack_weights(
         slope = float(gradient @ direction)
         if -slope <= 1e-9 * (1.0 + abs(value)):
             break
-        length = 1.0
-        while True:
-            moved = mixed + length * (log_odds @ direction)
-            moved_value = float(weight @ row_loss(moved, y))
-            if moved_value <= value + 1e-4 * length * slope or length < 1e-6:
-                break
-            length *= 0.5
-        shares, mixed, value = shares + length * direction, moved, moved_value
+        _, mixed, shares, value = halve(
+            loss, mixed, log_odds @ direction, shares, direction, value, slope, shortest=1e-6
+        )
     shares = np.maximum(shares, 0.0)
     return shares / float(shares.sum())
 

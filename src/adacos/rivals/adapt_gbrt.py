@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
-from adacos.costs import Costs, CostTable
+from adacos.costs import Costs, CostTable, total_of
 from adacos.engine import STOP, Decision, Seen, front
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.bayes_risk import decision_threshold, label_of
@@ -202,8 +202,8 @@ class AdaptGbrtClassifier(BasePolicy):
         label = np.where(
             held_out.to_full, label_of(held_out.full, matrix)[:, None, None], held_out.cheap >= 0
         )
-        truth = training.y.astype(np.intp)[:, None, None]
-        self.cv_cost_ = (held_out.paid + matrix[truth, label]).mean(axis=0)
+        truth = training.y[:, None, None]
+        self.cv_cost_ = total_of(held_out.paid, truth, label, matrix).mean(axis=0)
         at, number = np.unravel_index(self.cv_cost_.argmin(), self.cv_cost_.shape)
         chosen = candidates[at]
         self.lambda_, self.learning_rate_, self.full_fraction_ = chosen

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from adacos.costs import total_of
 from adacos.kernels.bayes_risk import decision_threshold, label_of
 
 Floats = NDArray[np.float64]
@@ -69,8 +70,8 @@ def held_out_log_odds(
 
 def mean_total_cost(log_odds: Floats, paid: Floats, y: Floats, matrix: Floats) -> Floats:
     """Mean over rows (the first axis) of covariate cost paid plus cost of the Bayes label."""
-    truth = y.astype(np.intp).reshape(-1, *[1] * (log_odds.ndim - 1))
-    total: Floats = (paid + matrix[truth, label_of(log_odds, matrix)]).mean(axis=0)
+    truth = y.reshape(-1, *[1] * (log_odds.ndim - 1))
+    total: Floats = total_of(paid, truth, label_of(log_odds, matrix), matrix).mean(axis=0)
     return total
 
 
