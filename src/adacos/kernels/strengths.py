@@ -54,29 +54,6 @@ class Blend(NamedTuple):
     leave_out_loss: float
 
 
-def stratified_folds(X: Floats, y: Floats, n_folds: int, seed: int) -> Ints:
-    """Fold number of each row: within each class a shuffled deal, continued from class to class.
-
-    The folds do not depend on the order of the rows. Copies of a row are different cases and are
-    dealt like others: where covariates have few values, holding all copies out together would
-    take whole cells (x, y) from the training part and turn the held-out answers around. A class
-    with fewer rows than folds limits their number, which is at least two.
-    """
-    rng = np.random.default_rng(seed)
-    # One random projection sorts the rows; NaN (unknown) takes part as a value of its own.
-    key = (np.where(np.isnan(X), 0.5772, X) * rng.standard_normal(X.shape[1])).sum(axis=1)
-    positive = int(np.sum(y == 1.0))
-    n_folds = max(min(n_folds, positive, len(y) - positive), 2)
-    fold = np.empty(len(y), dtype=np.intp)
-    dealt = 0
-    for label in (0.0, 1.0):
-        rows = np.flatnonzero(y == label)
-        rows = rows[np.argsort(key[rows], kind="stable")]
-        fold[rows] = (dealt + rng.permutation(len(rows))) % n_folds
-        dealt += len(rows)
-    return fold
-
-
 def central_strengths(linear: NDArray[np.bool_]) -> Floats:
     """Strengths of the candidate in the middle, for terms that are linear or wiggly parts."""
     return np.where(linear, CENTER[1], CENTER[0])

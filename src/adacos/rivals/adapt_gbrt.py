@@ -23,9 +23,10 @@ from adacos.costs import Costs, CostTable, total_of
 from adacos.engine import STOP, Decision, Seen, front
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.bayes_risk import decision_threshold, label_of
+from adacos.kernels.folds import shuffled_folds
 from adacos.models.gam import LogisticGAM
 from adacos.policies.base import BasePolicy, TrainingTable
-from adacos.rivals.calibration import class_weights, deal_folds, fit_calibration
+from adacos.rivals.calibration import class_weights, fit_calibration
 from adacos.rivals.greedy_miser import RIDGE, first_score, gradient_of, lambda_grid
 from adacos.rivals.trees import Bins, Forest, Tree, cut, grow_tree, plant
 from adacos.tables.imputer import GaussianImputer
@@ -195,7 +196,7 @@ class AdaptGbrtClassifier(BasePolicy):
         ]
         rounds = np.arange(PAIRS_PER_ROUND, self.n_trees + PAIRS_PER_ROUND, PAIRS_PER_ROUND)
         checkpoints = np.minimum(rounds, self.n_trees)
-        fold = deal_folds(training.y, self.cv, self.random_state)
+        fold = shuffled_folds(training.y, self.cv, self.random_state)
         held_out = _held_out(
             training, complete, bins, source, fold, candidates, checkpoints, self.depth
         )

@@ -24,18 +24,6 @@ _LONGEST_STEP = 2.0
 _RIDGE = 1e-3
 
 
-def deal_folds(y: Floats, n_folds: int, seed: int) -> Ints:
-    """Fold number of each row: the shuffled rows of one class, then of the other, dealt in turn.
-
-    Copies of a row may fall into different folds: where covariates have few values, rows that
-    share them all are different cases.
-    """
-    order = np.lexsort((np.random.default_rng(seed).random(len(y)), y))
-    fold = np.empty(len(y), dtype=np.intp)
-    fold[order] = np.arange(len(y)) % n_folds
-    return fold
-
-
 def class_weights(y: Floats, matrix: Floats) -> Floats:
     """Weight of each row, proportional to the cost of answering it wrongly; their mean is 1."""
     stake = np.array([matrix[0, 1] - matrix[0, 0], matrix[1, 0] - matrix[1, 1]])

@@ -18,7 +18,7 @@ from adacos.costs import Costs, CostTable, total_of
 from adacos.engine import Decision, Seen
 from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.kernels.bayes_risk import label_of
-from adacos.kernels.strengths import stratified_folds
+from adacos.kernels.folds import stratified_folds
 from adacos.policies.base import BasePolicy
 from adacos.validation import choice, integer, real
 
