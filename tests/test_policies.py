@@ -30,7 +30,7 @@ from adacos import (
 from adacos.engine import AcquisitionResult, Decision
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.bayes_risk import expected_bayes_risk
-from adacos.kernels.strengths import stratified_folds
+from adacos.kernels.folds import stratified_folds
 from adacos.models.density import fit_densities
 from adacos.models.outlook import advance, begin, look_ahead
 from tests.policy_checks import check_no_peeking, check_policy, check_result, same

@@ -281,8 +281,8 @@ def _tell(
 
 def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
     """The unfitted policy with those of the parameters that it has."""
-    cls = POLICIES[policy].load()
-    known = cls(costs=costs).get_params(deep=False)
+    chosen: BasePolicy = POLICIES[policy].make(costs)
+    known = chosen.get_params(deep=False)
     if parameters["target_recall"] is not None and "target_recall" not in known:
         raise InvalidInputError(
             "--target-recall",
@@ -290,9 +290,7 @@ def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
             parameters["target_recall"],
             "Give --false-negative instead, or choose another --policy.",
         )
-    chosen: BasePolicy = cls(
-        costs=costs, **{name: value for name, value in parameters.items() if name in known}
-    )
+    chosen.set_params(**{name: value for name, value in parameters.items() if name in known})
     return chosen
 
 

@@ -43,8 +43,7 @@ class Method:
 
     def check_installed(self) -> None:
         """Raise MissingExtraError if what the method needs is absent."""
-        if self.requires is not None and find_spec(self.requires[0]) is None:
-            raise MissingExtraError(*self.requires)
+        _check_installed(self.requires)
 
 
 @dataclass(frozen=True)
@@ -69,12 +68,14 @@ class Policy:
     home : "module:Class", or the class.
     rival : whether it is a method of the literature rather than of this library.
     requires : package it cannot be fitted without and the extra that brings it.
+    parameters : with which it is made; those of its first variant.
     """
 
     name: str
     home: str | type
     rival: bool = False
     requires: tuple[str, str] | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def class_name(self) -> str:
@@ -84,6 +85,11 @@ class Policy:
     def load(self) -> Any:
         """The class itself."""
         return resolve(self.home)
+
+    def make(self, costs: Any) -> Any:
+        """The unfitted policy; MissingExtraError if what it needs is absent."""
+        _check_installed(self.requires)
+        return _make(self.home, self.parameters, costs)
 
 
 @dataclass(frozen=True)
@@ -153,12 +159,12 @@ def register_policy(
     `title`, or as each of its `variants`. For the other arguments see `Policy` and `Method`.
     """
     _check_new(name, POLICIES)
-    policy = Policy(name, home, rival, requires)
+    rows = variants or (Variant(title or name, effort=effort, recall=recall, look=look),)
+    policy = Policy(name, home, rival, requires, rows[0].parameters)
     if policy.class_name in saved_classes():
         raise InvalidInputError(
             "home", "must have a new class name", policy.class_name, "Rename the class."
         )
-    rows = variants or (Variant(title or name, effort=effort, recall=recall, look=look),)
     for row in rows:
         _check_new(row.title, METHODS)
     POLICIES[name] = policy
@@ -250,8 +256,13 @@ def resolve(home: Any) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _make(home: str | type, parameters: dict[str, Any], costs: Any) -> Any:
+def _make(home: str | type, parameters: Mapping[str, Any], costs: Any) -> Any:
     return resolve(home)(costs=costs, **parameters)
+
+
+def _check_installed(requires: tuple[str, str] | None) -> None:
+    if requires is not None and find_spec(requires[0]) is None:
+        raise MissingExtraError(*requires)
 
 
 def _class_name(home: str | type) -> str:

@@ -19,13 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
-from adacos.costs import Costs, CostTable
+from adacos.costs import Costs, CostTable, total_of
 from adacos.engine import STOP, Decision, Seen, front
 from adacos.kernels.bayes_risk import decision_threshold, label_of
+from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.gam import LogisticGAM
 from adacos.policies.base import BasePolicy, TrainingTable
-from adacos.rivals.calibration import class_weights, deal_folds, fit_calibration
+from adacos.rivals.calibration import class_weights, fit_calibration
 from adacos.rivals.greedy_miser import RIDGE, first_score, gradient_of, lambda_grid
 from adacos.rivals.trees import Bins, Forest, Tree, cut, grow_tree, plant
 from adacos.tables.imputer import GaussianImputer
@@ -196,15 +197,15 @@ class AdaptGbrtClassifier(BasePolicy):
         ]
         rounds = np.arange(PAIRS_PER_ROUND, self.n_trees + PAIRS_PER_ROUND, PAIRS_PER_ROUND)
         checkpoints = np.minimum(rounds, self.n_trees)
-        fold = deal_folds(training.y, self.cv, self.random_state)
+        fold = shuffled_folds(training.y, self.cv, self.random_state)
         held_out = _held_out(
             training, complete, bins, source, fold, candidates, checkpoints, self.depth
         )
         label = np.where(
             held_out.to_full, label_of(held_out.full, matrix)[:, None, None], held_out.cheap >= 0
         )
-        truth = training.y.astype(np.intp)[:, None, None]
-        self.cv_cost_ = (held_out.paid + matrix[truth, label]).mean(axis=0)
+        truth = training.y[:, None, None]
+        self.cv_cost_ = total_of(held_out.paid, truth, label, matrix).mean(axis=0)
         at, number = np.unravel_index(self.cv_cost_.argmin(), self.cv_cost_.shape)
         chosen = candidates[at]
         self.lambda_, self.learning_rate_, self.full_fraction_ = chosen

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from adacos.costs import Costs
 from adacos.engine import Decision, Seen
 from adacos.exceptions import MissingExtraError
+from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.policies.base import BasePolicy
-from adacos.rivals.calibration import deal_folds, mean_total_cost
+from adacos.rivals.calibration import mean_total_cost
 from adacos.rivals.greedy_miser import lambda_grid, numbers_of_trees
 from adacos.rivals.trees import Forest, cut
 from adacos.validation import Constraints, finite, whole
@@ -130,7 +131,7 @@ class CEGBClassifier(BasePolicy):
         training = self._begin_fit(X, y)
         checkpoints = numbers_of_trees(self.n_trees)
         encoded, labels, costs = training.encoded, training.y, training.costs
-        fold = deal_folds(labels, self.cv, self.random_state)
+        fold = shuffled_folds(labels, self.cv, self.random_state)
         tradeoffs = _GAIN_SCALE * lambda_grid(
             cut(encoded), labels, self.encoder_.source, costs, "logistic", self.n_tradeoffs
         )

@@ -27,7 +27,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from adacos.costs import Costs, CostTable
+from adacos.costs import Costs, CostTable, total_of
 from adacos.engine import STOP, Decision, Seen, acquired_in, walk
 from adacos.kernels.threads import one_blas_thread
 from adacos.policies.base import BasePolicy
@@ -242,7 +242,8 @@ def costs_to_go(game: Game, scores: LinearScores, start: Bools, paid_for: Bools)
     """What each row costs if the policy takes over at `start`, beyond the set `paid_for`."""
     acquired, _ = follow(scores, game.encoded, game.available, start)
     label = scores.answer(game.encoded, acquired)
-    return game.costs.of(acquired, given=paid_for) + game.costs.matrix[game.y, label]
+    paid = game.costs.of(acquired, given=paid_for)
+    return total_of(paid, game.y, label, game.costs.matrix)
 
 
 def iterate_policy(

@@ -16,11 +16,11 @@ from scipy.special import expit
 
 from adacos.costs import Costs, CostTable
 from adacos.engine import Decision, Seen
+from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.policies.base import BasePolicy, TrainingTable
 from adacos.rivals.calibration import (
     class_weights,
-    deal_folds,
     fit_calibration,
     held_out_log_odds,
     mean_total_cost,
@@ -164,7 +164,7 @@ class GreedyMiserClassifier(BasePolicy):
         source, labels, matrix = self.encoder_.source, training.y, training.costs.matrix
         bins = cut(training.encoded, self.max_bins)
         lambdas = lambda_grid(bins, labels, source, training.costs, self.loss, self.n_lambdas)
-        fold = deal_folds(labels, self.cv, self.random_state)
+        fold = shuffled_folds(labels, self.cv, self.random_state)
         weights = {"weights": class_weights(labels, matrix), "calibration": np.ones(len(labels))}
         scores: dict[str, Floats] = {}
         cost = []

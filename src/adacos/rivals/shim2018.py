@@ -14,11 +14,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.costs import Costs, CostTable
+from adacos.costs import Costs, CostTable, total_of
 from adacos.engine import Decision, Seen
 from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.kernels.bayes_risk import label_of
-from adacos.kernels.strengths import stratified_folds
+from adacos.kernels.folds import stratified_folds
 from adacos.policies.base import BasePolicy
 from adacos.validation import Constraints, each, finite, maybe, one_of, whole
 
@@ -331,4 +331,4 @@ def _mask_of(order: NDArray[np.intp]) -> Bools:
 def _total_costs(log_odds: Floats, order: Any, y: Floats, costs: CostTable) -> Floats:
     """Covariate cost paid plus misclassification cost of the Bayes label, for each row."""
     label = label_of(log_odds, costs.matrix)
-    return np.asarray(costs.of(_mask_of(order)) + costs.matrix[y.astype(np.intp), label])
+    return total_of(costs.of(_mask_of(order)), y, label, costs.matrix)
