@@ -248,6 +248,13 @@ class CostTable:
         total = self._paid(acquired if given is None else acquired | given)
         return total if given is None else total - self._paid(given)
 
+    def of_next(self, acquired: Bools) -> Floats:
+        """Cost of each covariate as the next one after `acquired`, of the same shape."""
+        if not len(self.shared):
+            return np.broadcast_to(self.covariates, acquired.shape)
+        before = acquired[..., None, :]
+        return self.of(before | np.eye(len(self.names), dtype=np.bool_), given=before)
+
     def _paid(self, acquired: Bools) -> Floats:
         paid: Floats = acquired @ self.covariates
         for number, amount in enumerate(self.shared):

@@ -39,6 +39,7 @@ _CLASSES = {
     "CostTable": "adacos.costs",
     "Costs": "adacos.costs",
     "DWSMClassifier": "adacos.rivals.dwsm",
+    "DecisionRule": "adacos.engine",
     "DiscreteProblem": "adacos.datasets._discrete",
     "Forest": "adacos.rivals.trees",
     "FullModelClassifier": "adacos.policies.full_model",

@@ -51,7 +51,7 @@ def card(policy: BasePolicy) -> dict[str, Any]:
         "fingerprint": fingerprint(policy),
         "classes": policy.classes_.tolist(),
         "positive_class": policy.classes_.tolist()[1],
-        "misclassification_costs": costs.matrix.tolist(),
+        "misclassification_costs": policy.rule_.matrix.tolist(),
         # With a target recall nobody stated the false-negative cost: it follows from the recall.
         "false_negative_implied": hasattr(policy, "false_negative_cost_"),
         "covariates": covariates,

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import Costs
+from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.binomial import interval
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
-from adacos.policies.base import AcquisitionResult
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.tables.encoder import validate_table
 
@@ -121,7 +121,7 @@ def methods(held: Held) -> list[Method]:
     """The policy, its relatives on the same model, and answering all rows alike."""
     policy, n = held.policy, len(held.true)
     found = [_method(OWN, held.result.cost, held.label, held)]
-    for name, other in _relatives(policy, policy.cost_table_.matrix).items():
+    for name, other in _relatives(policy, policy.rule_.matrix).items():
         if name != OWN:
             result = other.acquire(held.table)
             label = np.searchsorted(policy.classes_, result.label)
@@ -165,8 +165,8 @@ def panels(policy: SequencePolicy) -> list[Panel]:
 def cost_by_set(held: Held) -> tuple[Floats, Floats, Floats]:
     """Mean total cost if every row stopped at a set: foretold, on these rows, its error."""
     policy = held.policy
-    label = label_of(policy.model_.log_odds_by_set(held.encoded), policy.cost_table_.matrix)
-    totals = policy.cost_table_.matrix[held.true[:, None], label] + policy.cost_table_.of(
+    label = label_of(policy.model_.log_odds_by_set(held.encoded), policy.rule_.matrix)
+    totals = policy.rule_.matrix[held.true[:, None], label] + policy.cost_table_.of(
         policy.model_.sequence.masks()
     )
     error = totals.std(axis=0, ddof=1) / np.sqrt(len(totals))
@@ -196,7 +196,7 @@ def decision_curves(held: Held) -> tuple[Floats, list[Curve]]:
     positive = held.true.mean()
     odds = threshold / (1 - threshold)
     found = [Curve(OWN, _net_benefit(held.result.probability, held.true, threshold))]
-    full = _relatives(held.policy, held.policy.cost_table_.matrix).get("full model")
+    full = _relatives(held.policy, held.policy.rule_.matrix).get("full model")
     if full is not None:
         probability = full.acquire(held.table).probability
         found.append(Curve("full model", _net_benefit(probability, held.true, threshold)))
@@ -211,7 +211,7 @@ def sensitivity(held: Held) -> list[tuple[float, list[Method]]]:
     """The methods again with the false-negative cost multiplied by each factor."""
     found = []
     for factor in FACTORS:
-        matrix = held.policy.cost_table_.matrix.copy()
+        matrix = held.policy.rule_.matrix.copy()
         matrix[1, 0] = matrix[1, 1] + factor * (matrix[1, 0] - matrix[1, 1])
         own = []
         for name, other in _relatives(held.policy, matrix).items():
@@ -265,7 +265,7 @@ def _relatives(policy: SequencePolicy, matrix: Floats) -> dict[str, SequencePoli
 def _method(
     name: str, cost: Floats, label: Ints, held: Held, matrix: Floats | None = None
 ) -> Method:
-    matrix = held.policy.cost_table_.matrix if matrix is None else matrix
+    matrix = held.policy.rule_.matrix if matrix is None else matrix
     total = cost + matrix[held.true, label]
     own = held.result.cost + matrix[held.true, held.label]
     return Method(

@@ -44,7 +44,7 @@ def write_report(
 
 def _summary(held: Held, methods: list[Method]) -> list[Block]:
     policy = held.policy
-    (c00, c01), (c10, c11) = policy.cost_table_.matrix.tolist()
+    (c00, c01), (c10, c11) = policy.rule_.matrix.tolist()
     negative, positive = policy.classes_.tolist()
     own = methods[0]
     best = min(methods[1:], key=lambda m: m.total.value)
@@ -200,7 +200,7 @@ def _recall(held: Held) -> list[Block]:
 
 def _sensitivity(held: Held) -> list[Block]:
     found = numbers.sensitivity(held)
-    base = held.policy.cost_table_.matrix[1, 0]
+    base = held.policy.rule_.matrix[1, 0]
     amounts = [factor * base for factor, _ in found]
     decimals = 0 if all(float(amount).is_integer() for amount in amounts) else 2
     rows = tuple(
@@ -217,7 +217,7 @@ def _sensitivity(held: Held) -> list[Block]:
 
 def _decision_curves(held: Held) -> list[Block]:
     threshold, curves = numbers.decision_curves(held)
-    own = float(expit(decision_threshold(held.policy.cost_table_.matrix)))
+    own = float(expit(decision_threshold(held.policy.rule_.matrix)))
     at = int(abs(threshold - own).argmin())
     rows = tuple((curve.name, f"{curve.benefit[at]:.4f}") for curve in curves)
     return [

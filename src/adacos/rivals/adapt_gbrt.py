@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
 from adacos.costs import Costs, CostTable
+from adacos.engine import STOP, Decision, Seen, front
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.bayes_risk import decision_threshold, label_of
 from adacos.models.gam import LogisticGAM
-from adacos.policies.base import AcquisitionResult, BasePolicy, TrainingTable
+from adacos.policies.base import BasePolicy, TrainingTable
 from adacos.rivals.calibration import class_weights, deal_folds, fit_calibration
 from adacos.rivals.greedy_miser import RIDGE, first_score, gradient_of, lambda_grid
-from adacos.rivals.trees import NEVER, Bins, Forest, Tree, cut, grow_tree, order_of, plant
-from adacos.rivals.walk import stop_at
+from adacos.rivals.trees import Bins, Forest, Tree, cut, grow_tree, plant
 from adacos.tables.imputer import GaussianImputer
 from adacos.validation import integer, real
 
@@ -225,23 +225,24 @@ class AdaptGbrtClassifier(BasePolicy):
         )
         return self
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        gate, first_use = self.gate_.walk(encoded)
+    def _decide(self, state: Seen) -> Decision:
+        gate, for_gate = self.gate_.ask(state)
+        cheap, for_cheap = self.cheap_.ask(state)
         to_full = self.gate_constant_ + gate.sum(axis=1) > 0
-        cheap, later_use = self.cheap_.walk(encoded)
         log_odds = self.slope_ * (self.cheap_constant_ + cheap.sum(axis=1))
-        log_odds += decision_threshold(self.cost_table_.matrix)
+        log_odds += decision_threshold(self.rule_.matrix)
         if to_full.any():
-            complete = self.imputer_.transform(encoded[to_full])
-            log_odds[to_full] = self.full_.decision_function(complete)
+            seen = np.where(state.acquired[:, self.encoder_.source], state.values, np.nan)
+            log_odds[to_full] = self.full_.decision_function(self.imputer_.transform(seen[to_full]))
         # The gate's covariates come first, then the rest of the full model's or the cheap one's.
-        column = np.searchsorted(self.encoder_.source, np.arange(first_use.shape[1]))
-        rest = np.where(np.isnan(encoded[:, column]), NEVER, np.arange(len(column)))
-        later_use = np.where(to_full[:, None], rest, later_use)
-        after_gate = self.gate_.depth * len(self.gate_.roots)
-        later_use = np.where(later_use < NEVER, later_use + after_gate, NEVER)
-        first_use = np.minimum(first_use, later_use)
-        return stop_at(log_odds, first_use < NEVER, order_of(first_use), None, self.cost_table_)
+        rest = state.available & ~state.acquired
+        wanted = np.full(rest.shape, STOP)
+        wanted[:, 0] = for_cheap
+        wanted[to_full] = front(np.where(rest[to_full], np.arange(rest.shape[1]), STOP))
+        by_gate = for_gate != STOP
+        wanted[by_gate] = STOP
+        wanted[by_gate, 0] = for_gate[by_gate]
+        return Decision(wanted, log_odds)
 
 
 def adapt(

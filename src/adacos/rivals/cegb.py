@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import Costs
+from adacos.engine import Decision, Seen
 from adacos.exceptions import MissingExtraError
-from adacos.policies.base import AcquisitionResult, BasePolicy
+from adacos.policies.base import BasePolicy
 from adacos.rivals.calibration import deal_folds, mean_total_cost
 from adacos.rivals.greedy_miser import lambda_grid, numbers_of_trees
-from adacos.rivals.trees import NEVER, Forest, cut, order_of
-from adacos.rivals.walk import stop_at
+from adacos.rivals.trees import Forest, cut
 from adacos.validation import integer, real
 
 Floats = NDArray[np.float64]
@@ -173,10 +173,9 @@ class CEGBClassifier(BasePolicy):
         }
         return forest_of(train_lightgbm(encoded, y, parameters, n_trees), source)
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        values, first_use = self.forest_.walk(encoded)
-        log_odds = values.sum(axis=1)
-        return stop_at(log_odds, first_use < NEVER, order_of(first_use), None, self.cost_table_)
+    def _decide(self, state: Seen) -> Decision:
+        values, covariate = self.forest_.ask(state)
+        return Decision(covariate, values.sum(axis=1))
 
 
 def train_lightgbm(encoded: Floats, y: Floats, parameters: dict[str, Any], n_trees: int) -> Any:

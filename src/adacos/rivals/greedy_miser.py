@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from adacos.costs import Costs, CostTable
-from adacos.policies.base import AcquisitionResult, BasePolicy, TrainingTable
+from adacos.engine import Decision, Seen
+from adacos.policies.base import BasePolicy, TrainingTable
 from adacos.rivals.calibration import (
     class_weights,
     deal_folds,
@@ -23,8 +24,7 @@ from adacos.rivals.calibration import (
     held_out_log_odds,
     mean_total_cost,
 )
-from adacos.rivals.trees import NEVER, Bins, Forest, best_stumps, cut, grow_tree, order_of, plant
-from adacos.rivals.walk import stop_at
+from adacos.rivals.trees import Bins, Forest, best_stumps, cut, grow_tree, plant
 from adacos.validation import choice, integer, real
 
 Floats = NDArray[np.float64]
@@ -191,11 +191,10 @@ class GreedyMiserClassifier(BasePolicy):
         )
         return self
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        values, first_use = self.forest_.walk(encoded)
+    def _decide(self, state: Seen) -> Decision:
+        values, covariate = self.forest_.ask(state)
         slope, intercept = self.calibration_
-        log_odds = slope * (self.constant_ + values.sum(axis=1)) + intercept
-        return stop_at(log_odds, first_use < NEVER, order_of(first_use), None, self.cost_table_)
+        return Decision(covariate, slope * (self.constant_ + values.sum(axis=1)) + intercept)
 
 
 def numbers_of_trees(most: int) -> Ints:

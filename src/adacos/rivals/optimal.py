@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from adacos.costs import Costs, CostTable
 from adacos.datasets import DiscreteProblem
+from adacos.engine import STOP, Decision, Rows, Seen
 from adacos.exceptions import InvalidInputError
-from adacos.policies.base import AcquisitionResult, BasePolicy
+from adacos.policies.base import BasePolicy
 from adacos.rivals.codes import UNKNOWN, fit_codes, integer_codes
-from adacos.rivals.walk import STOP, begin, next_costs, stop_at, walk
 from adacos.tables.kinds import CATEGORICAL
 from adacos.validation import choice, integer, real
 
@@ -191,27 +191,37 @@ class OptimalPolicyClassifier(BasePolicy):
                     "Code the column by position, or give joint with the axes of X.",
                 )
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        nothing = np.zeros(len(self.encoder_.names), dtype=np.bool_)
-        return self._acquire_given(encoded, nothing)
+    def _begin(self, rows: Rows) -> _Lacking:
+        """Rows that lack the same covariates share the optimal policy over the others."""
+        seen = super()._begin(rows)
+        patterns, number = np.unique(seen.available, axis=0, return_inverse=True)
+        tables = tuple(
+            self.table_ if usable.all() else self._without(~usable) for usable in patterns
+        )
+        return _Lacking(seen.values, seen.available, seen.acquired, number.ravel(), tables)
 
-    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
-        codes = self.codes_.transform(encoded)
-        available = codes != UNKNOWN
-        log_odds = np.empty(len(codes))
-        acquired = np.zeros(codes.shape, dtype=np.bool_)
-        order = np.full(codes.shape, -1, dtype=np.intp)
-        patterns, pattern = np.unique(available, axis=0, return_inverse=True)
-        for number, usable in enumerate(patterns):
-            rows = np.flatnonzero(pattern.ravel() == number)
-            columns = np.flatnonzero(usable)
-            table = self.table_ if usable.all() else self._without(~usable)
-            log_odds[rows], seen, listed = _follow(
-                table, codes[np.ix_(rows, columns)], known[columns]
+    def _read(self, encoded: Floats) -> Ints:
+        return self.codes_.transform(encoded)
+
+    def _decide(self, state: _Lacking) -> Decision:
+        covariate = np.empty(len(state.values), dtype=np.intp)
+        log_odds = np.empty(len(state.values))
+        for number, table in enumerate(state.tables):
+            rows = np.flatnonzero(state.number == number)
+            if len(rows) == 0:
+                continue
+            columns = np.flatnonzero(state.available[rows[0]])
+            place = table.states(
+                state.values[np.ix_(rows, columns)], state.acquired[np.ix_(rows, columns)]
             )
-            acquired[np.ix_(rows, columns)] = seen
-            order[rows, : len(columns)] = np.where(listed >= 0, np.append(columns, -1)[listed], -1)
-        return stop_at(log_odds, acquired, order, known, self.cost_table_)
+            covariate[rows] = np.append(columns, STOP)[table.action[place]]
+            log_odds[rows] = table.log_odds[place]
+        return Decision(covariate, log_odds)
+
+    def _advance(self, state: _Lacking, going: Bools, covariates: Ints) -> _Lacking:
+        seen = state.after(going, covariates)
+        number = state.number[going]
+        return _Lacking(seen.values, seen.available, seen.acquired, number, state.tables)
 
     def _without(self, unavailable: Bools) -> OptimalTable:
         """The optimal policy over the other covariates."""
@@ -229,13 +239,12 @@ class OptimalPolicyClassifier(BasePolicy):
         )
 
 
-def _follow(table: OptimalTable, codes: Ints, known: Bools) -> tuple[Floats, Bools, Ints]:
-    """Log-odds at the stop, acquired covariates and their order, for rows of codes."""
-    acquired, order = walk(
-        begin(len(codes), known),
-        lambda rows, seen: table.action[table.states(codes[rows], seen)].astype(np.intp),
-    )
-    return table.log_odds[table.states(codes, acquired)], acquired, order
+@dataclass(frozen=True)
+class _Lacking(Seen):
+    """Rows with the optimal policies for what they lack, and the number of each row's."""
+
+    number: Ints
+    tables: tuple[OptimalTable, ...]
 
 
 def solve(joint: Floats, costs: CostTable) -> Solution:
@@ -249,7 +258,7 @@ def solve(joint: Floats, costs: CostTable) -> Solution:
     for n_acquired in reversed(everything):
         for subset in combinations(everything, n_acquired):
             mask = np.isin(everything, subset)
-            cost = next_costs(costs, mask)
+            cost = costs.of_next(mask)
             # Where S is acquired and nothing else, as an index of the tables.
             place = [slice(n) if inside else n for n, inside in zip(sizes, mask, strict=True)]
             here = tuple(place)

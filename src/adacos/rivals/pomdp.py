@@ -23,10 +23,10 @@ from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 from adacos.costs import Costs, CostTable
+from adacos.engine import STOP, Decision, Seen
 from adacos.exceptions import InvalidInputError
-from adacos.policies.base import AcquisitionResult, BasePolicy
+from adacos.policies.base import BasePolicy
 from adacos.rivals.codes import UNKNOWN, fit_codes
-from adacos.rivals.walk import STOP, begin, next_costs, stop_at, walk
 from adacos.validation import integer, real
 
 Floats = NDArray[np.float64]
@@ -189,31 +189,23 @@ class POMDPClassifier(BasePolicy):
         self.model_ = fit_states(codes, labels, self.codes_.sizes, *settings, self.n_init, rng)
         return self
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        nothing = np.zeros(len(self.encoder_.names), dtype=np.bool_)
-        return self._acquire_given(encoded, nothing)
+    def _read(self, encoded: Floats) -> Ints:
+        return self.codes_.transform(encoded)
 
-    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
-        codes = self.codes_.transform(encoded)
-        available = codes != UNKNOWN
-
-        def decide(rows: Ints, seen: Bools) -> Ints:
-            return next_covariate(
-                self.model_,
-                self.model_.beliefs(codes[rows], seen),
-                seen,
-                available[rows],
-                self.cost_table_,
-                self.lookahead,
-            )
-
-        acquired, order = walk(begin(len(codes), known), decide)
-        belief = self.model_.beliefs(codes, acquired)
+    def _decide(self, state: Seen) -> Decision:
+        belief = self.model_.beliefs(state.values, state.acquired)
+        covariate = next_covariate(
+            self.model_,
+            belief,
+            state.acquired,
+            state.available,
+            self.cost_table_,
+            self.lookahead,
+        )
         positive = belief[:, self.model_.label == 1].sum(axis=1)
         negative = belief[:, self.model_.label == 0].sum(axis=1)
         with np.errstate(divide="ignore"):
-            log_odds = np.log(positive) - np.log(negative)
-        return stop_at(log_odds, acquired, order, known, self.cost_table_)
+            return Decision(covariate, np.log(positive) - np.log(negative))
 
 
 def next_covariate(
@@ -259,7 +251,7 @@ def future_costs(
             go_on = future_costs(model, belief_then, acquired_then, available, costs, lookahead - 1)
             stop = _risk(model, belief_then, costs)
             after[:, code] = mass * np.minimum(stop, go_on.min(axis=1))
-    future = next_costs(costs, acquired) + np.add.reduceat(after, model.first, axis=1)
+    future = costs.of_next(acquired) + np.add.reduceat(after, model.first, axis=1)
     future[acquired | ~available] = np.inf
     return future
 

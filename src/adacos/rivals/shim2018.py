@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import Costs, CostTable
+from adacos.engine import Decision, Seen
 from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.strengths import stratified_folds
-from adacos.policies.base import AcquisitionResult, BasePolicy, finish, free_of_charge
+from adacos.policies.base import BasePolicy
 from adacos.validation import choice, integer, real
 
 Floats = NDArray[np.float64]
@@ -218,11 +219,7 @@ class Shim2018Classifier(BasePolicy):
             torch.tensor(source, device=device),
         )
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        return self._acquire_given(encoded, np.zeros(len(self.encoder_.names), dtype=np.bool_))
-
-    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
-        """The known covariates are acquired when the walk begins."""
+    def _decide(self, state: Seen) -> Decision:
         network, _ = _modules()
         torch = network.torch
         device = _device(torch, self.device)
@@ -231,17 +228,16 @@ class Shim2018Classifier(BasePolicy):
             name: torch.tensor(array, dtype=torch.float64, device=device)
             for name, array in self.weights_.items()
         }
-        log_odds = np.empty(len(encoded))
-        order = np.empty((len(encoded), len(self.encoder_.names)), dtype=np.intp)
-        for first in range(0, len(encoded), _ROWS_AT_ONCE):
+        log_odds = np.empty(len(state.values))
+        covariate = np.empty(len(state.values), dtype=np.intp)
+        for first in range(0, len(log_odds), _ROWS_AT_ONCE):
             part = slice(first, first + _ROWS_AT_ONCE)
-            rows = self._rows(network, encoded[part], "float64", device)
-            stopped = network.walk(weights, rows, torch.tensor(known, device=device))
-            log_odds[part], order[part] = (tensor[0].cpu().numpy() for tensor in stopped)
-        acquired = _mask_of(order)
-        label = label_of(log_odds, self.cost_table_.matrix)
-        result = finish(log_odds, label, acquired, order, acquired.sum(axis=1), self.cost_table_)
-        return free_of_charge(result, known, self.cost_table_)
+            rows = self._rows(network, state.values[part], "float64", device)
+            rows = rows._replace(available=torch.tensor(state.available[part], device=device))
+            acquired = torch.tensor(state.acquired[part], device=device)
+            chosen = network.choose(weights, rows, acquired)
+            log_odds[part], covariate[part] = (tensor[0].cpu().numpy() for tensor in chosen)
+        return Decision(covariate, log_odds)
 
 
 class _Best:

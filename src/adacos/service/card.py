@@ -42,7 +42,7 @@ def model_card(policy: BasePolicy, descriptions: Mapping[str, Description]) -> d
             }
             for number, title in enumerate(titles)
         ],
-        "misclassification": costs.matrix.tolist(),
+        "misclassification": policy.rule_.matrix.tolist(),
         "sets": None if sets is None else [list(names) for names in sets],
         "expected_cost": None if expected is None else [float(amount) for amount in expected],
         "target_recall": getattr(policy, "target_recall", None),

@@ -107,6 +107,11 @@ class TableEncoder:
     high: Floats
     source: Ints
 
+    @property
+    def first(self) -> Ints:
+        """First encoded column of each covariate."""
+        return np.searchsorted(self.source, np.arange(len(self.names)))
+
     @staticmethod
     def fit(table: Any, names: tuple[str, ...]) -> TableEncoder:
         """Learn kinds and categories from a validated table."""
