@@ -100,7 +100,7 @@ def test_method_name_must_be_new_and_printable(registry, name):
 def test_registered_objects_must_be_functions(registry):
     with pytest.raises(InvalidInputError, match="make"):
         register_method("not a function", 3)
-    with pytest.raises(InvalidInputError, match="load"):
+    with pytest.raises(InvalidInputError, match="loader"):
         register_dataset("not a function", 3)
 
 

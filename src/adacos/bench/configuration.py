@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import adacos.bench.builtin  # noqa: F401  (registers the methods and data sets of the paper)
-from adacos.bench.registry import REGISTRY, Method, Source
 from adacos.bench.settings import Setting, Split
+from adacos.bench.tasks import told
 from adacos.costs import Costs
 from adacos.exceptions import AdacosError, InvalidInputError, MissingExtraError
+from adacos.registry import DATASETS, METHODS, Method, Source
 from adacos.validation import integer, real
 
 N_FOLDS = 5
@@ -74,8 +74,8 @@ class BenchConfig:
     jobs: int = 1
 
     def __post_init__(self) -> None:
-        datasets = _resolve("datasets", self.datasets, REGISTRY.datasets)
-        methods = _resolve("methods", self.methods, REGISTRY.methods)
+        datasets = _resolve("datasets", self.datasets, DATASETS)
+        methods = _resolve("methods", self.methods, METHODS)
         object.__setattr__(self, "datasets", datasets)
         object.__setattr__(self, "methods", methods)
         object.__setattr__(self, "out", Path(self.out))
@@ -97,12 +97,12 @@ class BenchConfig:
     @property
     def chosen_methods(self) -> tuple[Method, ...]:
         """The methods named in the configuration."""
-        return tuple(REGISTRY.methods[name] for name in self.methods)
+        return tuple(METHODS[name] for name in self.methods)
 
     @property
     def sources(self) -> tuple[Source, ...]:
         """The data sets named in the configuration."""
-        return tuple(REGISTRY.datasets[name] for name in self.datasets)
+        return tuple(DATASETS[name] for name in self.datasets)
 
     @property
     def cross_validations(self) -> tuple[Split, ...]:
@@ -123,9 +123,9 @@ def available_methods(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     """Those of the methods that can be run here, and for the others why they cannot."""
     usable: list[str] = []
     absent: dict[str, str] = {}
-    for name in _resolve("methods", tuple(names), REGISTRY.methods):
+    for name in _resolve("methods", tuple(names), METHODS):
         try:
-            _check_method(REGISTRY.methods[name])
+            _check_method(METHODS[name])
             usable.append(name)
         except (AdacosError, ImportError) as error:
             absent[name] = str(error)
@@ -158,8 +158,8 @@ def _resolve(parameter: str, names: Any, known: Mapping[str, Any]) -> tuple[str,
 
 def _check_data(data: Mapping[str, Path], datasets: tuple[str, ...]) -> None:
     for name, path in data.items():
-        if name not in datasets or REGISTRY.datasets[name].obtain is None:
-            brought = [n for n, s in REGISTRY.datasets.items() if s.obtain is not None]
+        if name not in datasets or DATASETS[name].obtain is None:
+            brought = [n for n, s in DATASETS.items() if s.obtain is not None]
             raise InvalidInputError(
                 "data",
                 "must belong to a chosen data set that is read from a file",
@@ -168,10 +168,10 @@ def _check_data(data: Mapping[str, Path], datasets: tuple[str, ...]) -> None:
             )
         if not path.exists():
             raise InvalidInputError(
-                f"data[{name!r}]", "must exist", str(path), str(REGISTRY.datasets[name].obtain)
+                f"data[{name!r}]", "must exist", str(path), str(DATASETS[name].obtain)
             )
     for name in datasets:
-        obtain = REGISTRY.datasets[name].obtain
+        obtain = DATASETS[name].obtain
         if obtain is not None and name not in data:
             raise InvalidInputError("datasets", f"{name} needs its file", "no path", obtain)
 
@@ -186,7 +186,7 @@ def _check_method(method: Method) -> None:
         raise InvalidInputError(
             "methods",
             f"{method.name} must build an object from costs",
-            f"{type(error).__name__}: {error}",
+            told(error),
             "Correct the registered function or leave the method out.",
         ) from error
     if not (hasattr(policy, "fit") and hasattr(policy, "acquire")):

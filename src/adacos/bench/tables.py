@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss, roc_auc_score
 
-from adacos.bench.registry import Method
+from adacos.bench.methods import parameters
 from adacos.bench.run import RunResult
 from adacos.bench.units import Outcome
 from adacos.metrics import false_discovery_rate, recall, weighted_accuracy
+from adacos.registry import Method
 from adacos.tables.writing import write_whole
 
 Floats = NDArray[np.float64]
@@ -266,7 +267,7 @@ def setting_records(methods: Iterable[Method]) -> list[dict[str, Any]]:
     return [
         {"method": method.name, "parameter": name, "value": str(value)}
         for method in methods
-        for name, value in method.parameters().items()
+        for name, value in parameters(method).items()
     ]
 
 

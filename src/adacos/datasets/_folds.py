@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from adacos.datasets._bundled import load_heart, load_pima, load_wisconsin
 from adacos.exceptions import InvalidInputError
+from adacos.registry import DATASETS
 
-_LOADERS = {"pima": load_pima, "wisconsin": load_wisconsin, "heart": load_heart}
 _N_FOLDS = 5
 
 
@@ -50,14 +49,15 @@ def paper_folds(X: Any, y: ArrayLike | None = None, *, seed: int = 564343) -> ND
     from sklearn.model_selection import KFold
 
     if isinstance(X, str):
-        if X not in _LOADERS:
+        bundled = [name for name, source in DATASETS.items() if source.bundled]
+        if X not in bundled:
             raise InvalidInputError(
                 "X",
-                f"a name must be one of {sorted(_LOADERS)}",
+                f"a name must be one of {sorted(bundled)}",
                 X,
                 "Pass the table itself: paper_folds(X, y).",
             )
-        X, y, *_ = _LOADERS[X](as_frame=False)
+        X, y, *_ = DATASETS[X].load()
     values, classes = _values(X), np.asarray(y)
     if classes.shape != values.shape[:1]:
         raise InvalidInputError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import re
 import zlib
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from adacos.datasets._csv import binary_class, number, read_columns
 from adacos.datasets._dataset import Dataset, make_dataset
 from adacos.exceptions import InvalidInputError
+from adacos.tables.cells import csv_rows
 
 # fmt: off
 _COVARIATES = (
@@ -162,7 +162,7 @@ def _read_record(path: Path) -> list[float]:
     """The last recorded value of each covariate, NaN where there is none."""
     latest = dict.fromkeys(_COVARIATES, ("", nan))
     source = f"{path.parent.name}/{path.name}"
-    for line, cells in enumerate(csv.reader(_lines(path)), start=1):
+    for cells, line, _ in csv_rows(_lines(path), source):
         if line == 1:
             well_formed = cells == _RECORD_HEADER
         else:

@@ -61,11 +61,13 @@ def fit_additive(
     strengths: Floats | None = None,
     start: AdditiveFit | None = None,
     tolerance: float = 1e-12,
+    shrink: Floats | None = None,
 ) -> AdditiveFit:
     """Fit the model of these covariates on `columns` = basis.transform(training rows).
 
     The strengths are found by leave-out log-likelihood over `fold` unless they are given; then the
     tolerance of `newton` applies and `fold` may be None. `start` is the model of a similar set.
+    `shrink` multiplies the log-odds of each row, whose missing values are integrated out.
     """
     inside = np.isin(basis.group, covariates)
     terms = np.flatnonzero(np.isin(basis.term_group, covariates))
@@ -73,6 +75,8 @@ def fit_additive(
     renumbered[terms] = np.arange(len(terms))
     design = np.ones((len(y), 1 + int(inside.sum())))
     design[:, 1:] = columns if inside.all() else columns[:, inside]
+    if shrink is not None:
+        design *= shrink[:, None]
     term = np.append(-1, renumbered[basis.term[inside]])
     begin = np.zeros(design.shape[1])
     if start is None:
@@ -161,6 +165,9 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
     >>> gam.predict_proba(X).shape
     (768, 2)
     """
+
+    # Classes of the values that a fitted model holds, for model files.
+    stores = (AdditiveBasis, TableEncoder)
 
     def __init__(
         self,

@@ -141,6 +141,8 @@ class AdaptGbrtClassifier(BasePolicy):
     (468, 8)
     """
 
+    stores = (Forest,)
+
     def __init__(
         self,
         costs: Costs | None = None,

@@ -90,6 +90,8 @@ class CEGBClassifier(BasePolicy):
     (468, 8)
     """
 
+    stores = (Forest,)
+
     def __init__(
         self,
         costs: Costs | None = None,

@@ -141,6 +141,8 @@ class DWSMClassifier(BasePolicy):
     (468, 8)
     """
 
+    stores = (LinearScores,)
+
     def __init__(
         self,
         costs: Costs | None = None,

@@ -118,6 +118,8 @@ class GreedyMiserClassifier(BasePolicy):
     (468, 8)
     """
 
+    stores = (Forest,)
+
     def __init__(
         self,
         costs: Costs | None = None,

@@ -24,7 +24,7 @@ from adacos.datasets import DiscreteProblem
 from adacos.engine import STOP, Decision, Rows, Seen
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
-from adacos.rivals.codes import UNKNOWN, fit_codes, integer_codes
+from adacos.rivals.codes import UNKNOWN, Codes, fit_codes, integer_codes
 from adacos.tables.kinds import CATEGORICAL
 from adacos.validation import choice, integer, real
 
@@ -133,6 +133,8 @@ class OptimalPolicyClassifier(BasePolicy):
     >>> round(OptimalPolicyClassifier(costs, joint=problem).fit(X, y).expected_cost_, 6)
     11.0
     """
+
+    stores = (Codes, DiscreteProblem, OptimalTable)
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ from adacos.costs import Costs, CostTable
 from adacos.engine import STOP, Decision, Seen
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
-from adacos.rivals.codes import UNKNOWN, fit_codes
+from adacos.rivals.codes import UNKNOWN, Codes, fit_codes
 from adacos.validation import integer, real
 
 Floats = NDArray[np.float64]
@@ -138,6 +138,8 @@ class POMDPClassifier(BasePolicy):
     >>> policy.acquire(X[300:]).acquired.shape
     (468, 8)
     """
+
+    stores = (Codes, HiddenStates)
 
     def __init__(
         self,
