@@ -27,6 +27,7 @@ from adacos.exceptions import AdacosError
 ROOT = Path(__file__).parents[1]
 PYTHON_PAGES = (
     "README.md",
+    "docs/architecture.md",
     "docs/index.md",
     "docs/howto-sklearn.md",
     "docs/howto-values.md",
