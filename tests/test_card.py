@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,11 +27,20 @@ from adacos.card import (
     threshold_reason,
 )
 
-QUICK = {
-    "AdaptGbrtClassifier": {"n_rounds": 2},
+QUICK: dict[str, dict[str, Any]] = {
+    "AdaCOSClassifier": {"strengths": "common", "cv": 2},
+    "COSClassifier": {"strengths": "common", "cv": 2},
+    "FullModelClassifier": {"strengths": "common", "cv": 2},
+    "AdaptGbrtClassifier": {
+        "n_trees": 3,
+        "n_lambdas": 2,
+        "cv": 2,
+        "learning_rates": (0.3,),
+        "full_fractions": (0.5,),
+    },
     "GreedyMiserClassifier": {"n_trees": 5, "n_lambdas": 2, "cv": 2},
-    "POMDPClassifier": {},
-    "DWSMClassifier": {},
+    "POMDPClassifier": {"n_components": 2, "smoothing": 1.0, "n_init": 1},
+    "DWSMClassifier": {"n_rounds": 2, "n_init": 1},
     "OptimalPolicyClassifier": {},
 }
 
@@ -54,10 +64,8 @@ def registered() -> list[type]:
 
 def build(kind: type):
     if kind is TargetRecallClassifier:
-        return TargetRecallClassifier(COSClassifier(COSTS), target_recall=0.8)
-    parameters = dict(QUICK.get(kind.__name__, {}))
-    known = kind(COSTS).get_params()
-    return kind(COSTS, **{k: v for k, v in parameters.items() if k in known})
+        return TargetRecallClassifier(build(COSClassifier), target_recall=0.8)
+    return kind(COSTS, **QUICK[kind.__name__])
 
 
 @pytest.mark.parametrize("kind", registered(), ids=lambda kind: kind.__name__)
@@ -66,7 +74,7 @@ def test_every_policy_has_a_card_and_a_service(kind, tmp_path):
     policy = build(kind).fit(X, y)
     card = model_card(policy)
     assert json.loads(json.dumps(card, allow_nan=False)) == card
-    assert set(card) == set(model_card(AdaCOSClassifier(COSTS, cv=2).fit(X, y)))
+    assert set(card) == set(model_card(AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)))
     assert [c["cost"] for c in card["covariates"]] == [1.0, 2.0, 3.0]
     pytest.importorskip("fastapi")
     from starlette.testclient import TestClient
@@ -142,7 +150,7 @@ def test_a_certificate_that_says_nothing_says_so_first():
     names = [item["name"] for item in model_card(silent)["leave_out"]]
     assert "everyone positive" in names
     assert "everyone negative" not in names
-    assert headline(AdaCOSClassifier(COSTS, cv=2).fit(X, y)) is None
+    assert headline(AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)) is None
     data = adacos.load_pima()
     useful = AdaCOSClassifier(
         Costs(data.prices, false_positive=400),

@@ -79,11 +79,17 @@ def false_discovery_rate_interval(
 def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
     """Scorer for model selection: the negative mean total cost of a fitted policy on (X, y).
 
-    Pass it as `scoring=` to `GridSearchCV` or `cross_val_score`.
+    Pass it as `scoring=` to `GridSearchCV` or `cross_val_score`. The policy may be the last step of
+    a `Pipeline`; the costs are then those of the columns that reach it.
     """
-    result = estimator.acquire(X)
-    true, label = _as_binary(result, y, estimator.classes_)
-    return -float((result.cost + estimator.cost_table_.matrix[true, label]).mean())
+    policy = estimator
+    while hasattr(policy, "steps"):
+        if len(policy.steps) > 1:
+            X = policy[:-1].transform(X)
+        policy = policy.steps[-1][1]
+    result = policy.acquire(X)
+    true, label = _as_binary(result, y, policy.classes_)
+    return -float((result.cost + policy.cost_table_.matrix[true, label]).mean())
 
 
 def _interval(successes: NDArray[np.bool_], confidence: float) -> tuple[float, float]:

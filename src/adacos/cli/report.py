@@ -17,7 +17,7 @@ from adacos.cli.common import (
     progress,
     tell_malformed,
 )
-from adacos.exceptions import InvalidInputError
+from adacos.tables.description import description_of
 from adacos.tables.reading import Kinds, TableFile
 from adacos.tables.writing import whole_or_absent
 
@@ -44,14 +44,9 @@ def report(
         adacos report model.adacos --data held_out.csv --target diabetes --out report.html
     """
     from adacos.cli.fit import against, classes
-    from adacos.policies.sequence_policy import SequencePolicy
     from adacos.report import write_report
 
     policy = load_policy(model)
-    if not isinstance(policy, SequencePolicy):
-        raise InvalidInputError(
-            "model", "must be a policy over a set sequence", type(policy).__name__, ""
-        )
     encoder = policy.encoder_
     kinds = Kinds.of(encoder)
     kinds = kinds._replace(text=kinds.text | {target})
@@ -65,7 +60,13 @@ def report(
     y = classes(given[labelled]) if positive is None else against(given[labelled], positive)
     table = piece.table.select(list(encoder.names))[labelled]
     with progress("drawing", as_json), whole_or_absent(out) as temporary:
-        found = write_report(policy, table, y, temporary, title or f"Report on {model.name}")
+        found = write_report(
+            policy,
+            table,
+            y,
+            temporary,
+            title or description_of(policy).title or f"Report on {model.name}",
+        )
     if as_json:
         print_json({"report": str(out), **found})
     else:
