@@ -25,11 +25,11 @@ from adacos import (
     LogisticGAM,
     load_pima,
 )
+from adacos.engine import AcquisitionResult, Decision
 from adacos.kernels.bayes_risk import expected_bayes_risk
 from adacos.kernels.strengths import stratified_folds
 from adacos.models.density import fit_densities
 from adacos.models.outlook import advance, begin, look_ahead
-from adacos.policies.base import AcquisitionResult
 from tests.policy_checks import check_no_peeking, check_policy, check_result, same
 from tests.test_density import predictive
 
@@ -170,24 +170,23 @@ def test_generic_checks(cls: Any, kind: str) -> None:
 class Peeker(AdaCOSClassifier):
     """Looks at a covariate it has not paid for."""
 
-    def _run(self, encoded: Floats) -> AcquisitionResult:
-        result = super()._run(encoded)
-        return replace(result, label=(encoded[:, 0] > 0).astype(np.intp))
+    def _decide(self, state: Any) -> Decision:
+        return super()._decide(state)._replace(log_odds=state.encoded[:, 0])
 
 
 class Waster(AdaCOSClassifier):
     """Pays twice for the first covariate."""
 
-    def _run(self, encoded: Floats) -> AcquisitionResult:
-        result = super()._run(encoded)
+    def acquire(self, X: Any, **known: Any) -> AcquisitionResult:
+        result = super().acquire(X, **known)
         return replace(result, cost=result.cost * 2)
 
 
 class Ghost(AdaCOSClassifier):
     """Claims to have acquired what is not there."""
 
-    def _run(self, encoded: Floats) -> AcquisitionResult:
-        result = super()._run(encoded)
+    def acquire(self, X: Any, **known: Any) -> AcquisitionResult:
+        result = super().acquire(X, **known)
         return replace(result, acquired=np.ones_like(result.acquired))
 
 
@@ -492,9 +491,10 @@ def test_future_cost_is_the_mean_over_completions_of_the_row(matrix: Any) -> Non
     policy = straightened(AdaCOSClassifier(costs, cv=2, strengths="common").fit(X, y))
     model, table = policy.model_, policy.cost_table_
     rows = X[5:9]
-    state = begin(model, rows)
+    nothing = np.zeros(rows.shape[1], dtype=bool)
+    state = begin(model, rows, rows == rows, nothing, nothing)
     for stage in range(4):
-        outlook = look_ahead(model, table, state)
+        outlook = look_ahead(state, table)
         known = model.sequence.set(stage)
         for k, row in enumerate(rows):
             full = completions(X, row, known, 20_000, 10 * stage + k)
@@ -515,7 +515,7 @@ def test_future_cost_is_the_mean_over_completions_of_the_row(matrix: Any) -> Non
                 # Sampling, the closed form's own bound, and 1/n from the uncertain regression.
                 slack = 4 * error + (1e-4 + 2 / len(X)) * np.ptp(matrix)
                 assert ours == pytest.approx(future, abs=slack)
-        state = advance(model, state, np.ones(len(rows), dtype=bool))
+        state = advance(state, np.ones(len(rows), dtype=bool))
 
 
 def test_what_adacos_expects_to_pay_is_what_it_pays() -> None:

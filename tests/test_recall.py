@@ -21,6 +21,7 @@ from adacos import (
     FullModelClassifier,
     TargetRecallClassifier,
 )
+from adacos.engine import STOP, Decision, front
 from adacos.exceptions import InvalidInputError, MissingExtraError, NotCertifiableError
 from adacos.metrics import (
     false_discovery_rate,
@@ -29,7 +30,7 @@ from adacos.metrics import (
     recall,
     recall_interval,
 )
-from adacos.policies.base import BasePolicy, finish
+from adacos.policies.base import BasePolicy
 from adacos.policies.recall import (
     RecallCertificate,
     allowed_misses,
@@ -470,7 +471,7 @@ def test_the_plot_names_the_extra_it_needs(monkeypatch):
         return real_import(name, *arguments, **keywords)
 
     monkeypatch.setattr(builtins, "__import__", without_matplotlib)
-    with pytest.raises(MissingExtraError, match=r"adacos\[plot\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[plot\]"):
         plot_recall_choices([])
 
 
@@ -487,13 +488,9 @@ class SumOfAll(BasePolicy):
         self._begin_fit(X, y)
         return self
 
-    def _acquire(self, encoded):
-        everything = np.ones_like(encoded, dtype=bool)
-        order = np.tile(np.arange(encoded.shape[1]), (len(encoded), 1))
-        log_odds = 3 * encoded.sum(axis=1) + 5
-        label = (log_odds >= 0).astype(int)
-        stage = np.full(len(encoded), encoded.shape[1])
-        return finish(log_odds, label, everything, order, stage, self.cost_table_)
+    def _decide(self, state):
+        left = np.where(state.acquired, STOP, np.arange(state.acquired.shape[1]))
+        return Decision(front(left), 3 * state.values.sum(axis=1) + 5)
 
 
 def test_any_policy_meets_a_target_recall(rows, fresh):

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError, MalformedRowsError, MissingExtraError
-from adacos.policies.base import AcquisitionResult, BasePolicy
+from adacos.policies.base import BasePolicy
 from adacos.tables.reading import (
     CHUNK_ROWS,
     Kinds,

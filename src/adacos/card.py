@@ -65,7 +65,7 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "classes": policy.classes_.tolist(),
         "class_names": [said.classes.get(str(label)) for label in policy.classes_.tolist()],
         "positive_class": policy.classes_.tolist()[1],
-        "misclassification_costs": policy.cost_table_.matrix.tolist(),
+        "misclassification_costs": policy.rule_.matrix.tolist(),
         # With a target recall nobody stated the false-negative cost: it follows from the recall.
         "false_negative_implied": hasattr(policy, "false_negative_cost_"),
         "threshold": threshold_of(policy),
@@ -106,7 +106,7 @@ def headline(policy: BasePolicy) -> str | None:
 
 def deciding_matrix(policy: BasePolicy) -> Floats:
     """The misclassification costs by which labels are decided."""
-    return np.asarray(getattr(policy, "rule_", policy.cost_table_).matrix)
+    return np.asarray(policy.rule_.matrix)
 
 
 def threshold_of(policy: BasePolicy) -> float:

@@ -24,13 +24,12 @@ from adacos.cli.common import (
 from adacos.cli.prices import PriceList, read_prices
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError, NotCertifiableError
+from adacos.policies.base import BasePolicy
 from adacos.policies.recall import set_aside
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.registry import POLICIES
 from adacos.tables.columns import ColumnTable
 from adacos.tables.description import check_description, describe, read_description
 from adacos.tables.reading import Kinds, Piece, TableFile, choices, listed
-
-POLICIES = ("adacos", "cos", "full")
 
 
 def fit(
@@ -80,7 +79,9 @@ def fit(
     categorical: Annotated[
         list[str] | None, typer.Option(help="Column of codes to treat as categories.")
     ] = None,
-    policy: Annotated[str, typer.Option(help="adacos, cos or full.")] = "adacos",
+    policy: Annotated[
+        str, typer.Option(help="adacos, cos or full; or a rival such as dwsm.")
+    ] = "adacos",
     description: Annotated[
         Path | None,
         typer.Option("--describe", help="TOML file with titles, units and names of codes."),
@@ -153,7 +154,8 @@ def fit(
         typer.echo(
             f"learning from {max_rows:,} of {n_read:,} rows, drawn at random (--max-rows)", err=True
         )
-    estimator = _estimator(policy)(
+    estimator = _estimator(
+        policy,
         costs,
         random_state=seed,
         target_recall=target_recall,
@@ -175,7 +177,7 @@ def fit(
     save(estimator, out)
     seconds = time.perf_counter() - started
     tell_malformed(piece.malformed)
-    held_back = len(table) - len(estimator.model_.y)
+    held_back = len(table) - len(estimator.model_.y) if hasattr(estimator, "sets_") else 0
     if as_json:
         counts = {
             "rows": len(table),
@@ -337,11 +339,21 @@ def against(y: NDArray[Any], positive: str) -> NDArray[Any]:
     return np.asarray(y == positive, dtype=np.int64)
 
 
-def _estimator(policy: str) -> type[SequencePolicy]:
-    from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
-
-    kinds = (AdaCOSClassifier, COSClassifier, FullModelClassifier)
-    return dict(zip(POLICIES, kinds, strict=True))[policy]
+def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
+    """The unfitted policy with those of the parameters that it has."""
+    cls = POLICIES[policy].load()
+    known = cls(costs=costs).get_params(deep=False)
+    if parameters["target_recall"] is not None and "target_recall" not in known:
+        raise InvalidInputError(
+            "--target-recall",
+            f"{policy} must be able to take it",
+            parameters["target_recall"],
+            "Give --false-negative instead, or choose another --policy.",
+        )
+    chosen: BasePolicy = cls(
+        costs=costs, **{name: value for name, value in parameters.items() if name in known}
+    )
+    return chosen
 
 
 def _not_certifiable(error: NotCertifiableError) -> InvalidInputError:

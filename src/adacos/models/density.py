@@ -6,6 +6,9 @@ values r of A = S_i by Bayesian linear regression:
     z | r, w, s² ~ N(w'[1, r], s²),   w | s² ~ N(0, s² / PRIOR_PRECISION), flat on the intercept,
     s² ~ scaled inverse chi-square(PRIOR_DEGREES, marginal variance of z).
 
+The flat intercept takes one degree of freedom, so that s² has n + PRIOR_DEGREES - 1 of them left
+and its mean is the sum of squares over two fewer.
+
 Because z is linear in the basis columns, one factorisation of the Gram matrix of [1, r] gives the
 regression of *every* basis column outside A and so, through the coefficients of each model j, all
 pairs (i, j) of one i. Everything is read off one Gram matrix, that of [1, r, basis columns], for
@@ -215,7 +218,7 @@ def regress(gram: Floats, regressors: Ints, columns: Ints) -> Regression:
     center = gram[0, columns] / n
     marginal = own / n - np.outer(center, center)
     covariance = (own - cross.T @ weights + PRIOR_DEGREES * marginal) / max(
-        n + PRIOR_DEGREES - 2.0, 1.0
+        n + PRIOR_DEGREES - 3.0, 1.0
     )
     return Regression(weights, cho_solve(factor, np.eye(len(inside))), covariance)
 

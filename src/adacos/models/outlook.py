@@ -1,8 +1,9 @@
-"""Where rows stand at one set of the sequence, and what the later sets hold in store.
+"""Where rows stand at one set of a sequence, and what the later sets hold in store.
 
-`look_ahead` gives the log-odds now and, for each later set, mean and standard deviation of the
-log-odds after acquiring it and its cost. Rows walk the sequence together as a `WalkState`;
-covariates that are unavailable for a row are replaced by their mean given what was acquired.
+`begin` places rows that have some covariates at a set, `look_ahead` gives their log-odds there and,
+for each later set, mean and standard deviation of the log-odds after acquiring it and its cost;
+`advance` takes rows to a later set. Covariates that are unavailable for a row are replaced by
+their mean given what was acquired.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import CostTable
+from adacos.models.known import given_known, original_stages
 from adacos.models.sequence_model import SequenceModel
+from adacos.models.sequences import SetSequence
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -25,18 +28,26 @@ class WalkState(NamedTuple):
 
     Attributes
     ----------
+    model : the model of rows that know what these know.
+    origin : for each set of its sequence, the number of the original sequence's largest set inside.
     stage : number of the set.
-    rows : positions of the rows in the table they came from.
     encoded : their encoded values, of which only those of S_stage have been read.
     available : mask (rows, covariates), None when everything is available.
     part : (rows, sets) contribution of the acquired covariates to the log-odds of each model.
     """
 
+    model: SequenceModel
+    origin: Ints
     stage: int
-    rows: Ints
     encoded: Floats
     available: Bools | None
     part: Floats
+
+    @property
+    def upcoming(self) -> Ints:
+        """The covariates after S_stage, in order."""
+        sequence = self.model.sequence
+        return sequence.order[sequence.sizes[self.stage] :]
 
 
 class Outlook(NamedTuple):
@@ -51,45 +62,88 @@ class Outlook(NamedTuple):
     cost: Floats
 
 
-def begin(model: SequenceModel, encoded: Floats) -> WalkState:
-    """Rows at S_1."""
-    available = None
-    if np.isnan(encoded).any():
-        first = np.searchsorted(model.basis.source, np.arange(len(model.sequence.order)))
-        available = ~np.isnan(encoded[:, first])
-    part = np.zeros((len(encoded), len(model.sequence)))
-    state = WalkState(0, np.arange(len(encoded)), encoded, available, part)
-    for covariate in model.sequence.set(0):
-        part += contribution(model, encoded, available, covariate)
-    return state
+def begin(
+    model: SequenceModel, encoded: Floats, available: Bools, have: Bools, known: Bools
+) -> WalkState:
+    """Rows that have the covariates in the mask `have`, of which some were known from the start.
+
+    They stand at the last set that they have, as far as it is available. A value beyond that set
+    counts as known; a covariate of S_1 that they do not have yet counts as unavailable.
+    """
+    last, ahead = _place(model.sequence, have, known, np.asarray(~available.any(axis=0)))
+    lacking = model.sequence.set(0)[~have[model.sequence.set(0)]]
+    if len(lacking):
+        available = available.copy()
+        available[:, lacking] = False
+    derived = given_known(model, ahead)
+    origin = np.arange(len(model.sequence))
+    if derived is not model:
+        origin = original_stages(model.sequence, derived.sequence)
+    stage = 0
+    if last >= 0:
+        rank = int(np.flatnonzero(derived.sequence.order == model.sequence.order[last])[0])
+        stage = max(rank + 1 - derived.sequence.n_free, 0)
+    some = None if available.all() else available
+    if len(encoded) == 1:
+        part = _part_of_one(derived, encoded, available, stage)
+    else:
+        part = np.zeros((len(encoded), len(derived.sequence)))
+        for covariate in derived.sequence.set(stage):
+            part += contribution(derived, encoded, some, covariate)
+    return WalkState(derived, origin, stage, encoded, some, part)
 
 
-def advance(model: SequenceModel, state: WalkState, go_on: Bools) -> WalkState:
-    """The rows in `go_on` after acquiring the next covariate."""
-    stage = state.stage + 1
-    encoded = state.encoded[go_on]
-    available = None if state.available is None else state.available[go_on]
-    part = state.part[go_on]
-    if len(part):
-        part += contribution(model, encoded, available, model.sequence.set(stage)[-1])
-    return WalkState(stage, state.rows[go_on], encoded, available, part)
+def _place(
+    sequence: SetSequence, have: Bools, known: Bools, unavailable: Bools
+) -> tuple[int, Bools]:
+    """Rank of the last covariate acquired in order, or -1, and the covariates that act as known."""
+    last, in_order = -1, True
+    ahead = known.copy()
+    for rank, covariate in enumerate(sequence.order):
+        if known[covariate] or unavailable[covariate]:
+            continue
+        if not have[covariate]:
+            in_order = False
+        elif in_order:
+            last = rank
+        else:
+            ahead[covariate] = True
+    return last, ahead
 
 
-def filled_in(model: SequenceModel, state: WalkState) -> tuple[Floats, Floats]:
+def advance(state: WalkState, going: Bools, n_sets: int = 1) -> WalkState:
+    """The rows in `going` so many sets further."""
+    stage = state.stage + n_sets
+    encoded = state.encoded[going]
+    available = None if state.available is None else state.available[going]
+    part = state.part[going]
+    for covariate in state.upcoming[:n_sets]:
+        part += contribution(state.model, encoded, available, covariate)
+    return state._replace(stage=stage, encoded=encoded, available=available, part=part)
+
+
+def filled_in(state: WalkState) -> tuple[Floats, Floats]:
     """Contributions and values of S_stage, unavailable covariates at their conditional mean."""
     if state.available is None:
         return state.part, state.encoded
-    values = model.fill(state.encoded, state.stage)
+    values = state.model.fill(state.encoded, state.stage)
     part = state.part.copy()
-    for covariate in model.sequence.set(state.stage):
-        part += contribution(model, values, ~state.available, covariate)
+    for covariate in state.model.sequence.set(state.stage):
+        part += contribution(state.model, values, ~state.available, covariate)
     return part, values
 
 
-def look_ahead(model: SequenceModel, costs: CostTable, state: WalkState) -> Outlook:
+def log_odds_now(state: WalkState) -> Floats:
+    """Log-odds of the rows at their set."""
+    part, _ = filled_in(state)
+    return np.asarray(state.model.intercepts[state.stage] + part[:, state.stage])
+
+
+def look_ahead(state: WalkState, costs: CostTable) -> Outlook:
     """What the rows know at their set and expect of the later ones."""
-    i, sequence, basis = state.stage, model.sequence, model.basis
-    part, values = filled_in(model, state)
+    i, model = state.stage, state.model
+    sequence, basis = model.sequence, model.basis
+    part, values = filled_in(state)
     log_odds = model.intercepts[i] + part[:, i]
     if i + 1 == len(sequence):
         nothing = np.empty((len(part), 0))
@@ -102,8 +156,7 @@ def look_ahead(model: SequenceModel, costs: CostTable, state: WalkState) -> Outl
         mean, sd = density.moments(r)
         cost = costs.of(masks[i + 1 :], given=masks[i])[None, :]
     else:
-        to_come = sequence.order[sequence.sizes[i] :]
-        mean, sd = density.moments(r, state.available[:, to_come])
+        mean, sd = density.moments(r, state.available[:, state.upcoming])
         reachable = state.available[:, None, :]
         cost = costs.of(masks[i + 1 :] & reachable, given=masks[i] & reachable)
     mean += model.intercepts[i + 1 :] + part[:, i + 1 :]
@@ -122,3 +175,11 @@ def contribution(
     result = np.zeros((len(values), coefs.shape[1]))
     result[rows] = model.basis.block(own[rows], covariate) @ coefs
     return result
+
+
+def _part_of_one(model: SequenceModel, encoded: Floats, available: Bools, stage: int) -> Floats:
+    """`WalkState.part` of a single row, all its covariates at once."""
+    covariates = model.sequence.set(stage)
+    covariates = covariates[available[0, covariates]]
+    own = model.basis.contributions(encoded, covariates, model.coefs)
+    return np.asarray(own.sum(axis=0, keepdims=True))

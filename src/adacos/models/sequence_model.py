@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import label_of
-from adacos.kernels.gaussian import conditional_mean
 from adacos.models.basis import AdditiveBasis
-from adacos.models.density import Density, fit_densities, moment_matrix
+from adacos.models.density import Density, fit_densities
 from adacos.models.gam import AdditiveFit
+from adacos.models.missing import JointModel, fill_holes
 from adacos.models.sequences import SetSequence, forward_sequence, group_lasso_sequence
 from adacos.models.set_fits import SetFits
 
@@ -34,7 +34,7 @@ class SequenceModel:
     Attributes
     ----------
     basis : basis of the additive models.
-    mean, covariance : joint normal model of the encoded values, for what is unavailable.
+    joint : joint model of the encoded values, for what is unavailable.
     sequence : the sets.
     intercepts, coefs : model of each set on the basis columns, shapes (q,) and (q, columns).
     densities : one per set but the last.
@@ -44,8 +44,7 @@ class SequenceModel:
     """
 
     basis: AdditiveBasis
-    mean: Floats
-    covariance: Floats
+    joint: JointModel
     sequence: SetSequence
     intercepts: Floats
     coefs: Floats
@@ -66,15 +65,9 @@ class SequenceModel:
         Values outside the set are neither read nor filled: they come back as NaN.
         """
         inside = np.isin(self.basis.source, self.sequence.set(stage))
-        filled = np.full_like(encoded, np.nan)
-        values = encoded[:, inside]
-        known = ~np.isnan(values)
-        if not known.all():
-            values = conditional_mean(
-                values, known, self.mean[inside], self.covariance[np.ix_(inside, inside)]
-            )
-        filled[:, inside] = values
-        return filled
+        if np.isnan(encoded[:, inside]).any():
+            return fill_holes(self.joint, encoded, inside).values
+        return np.where(inside, encoded, np.nan)
 
     def log_odds(self, encoded: Floats, stage: int) -> Floats:
         """Log-odds by the model of one set."""
@@ -117,17 +110,17 @@ def build_sequence_model(fits: SetFits, costs: CostTable, sequence: str) -> Sequ
         models.append(fits.fit(sets.set(i), models[-1] if models else None))
     basis = fits.basis
     coefs = np.stack([model.coef for model in models])
-    moments = moment_matrix((fits.complete - basis.mean) / basis.scale, fits.columns)
-    densities = fit_densities(moments, basis.source, basis.group, coefs, sets.order, sets.sizes)
+    densities = fit_densities(
+        fits.moments, basis.source, basis.group, coefs, sets.order, sets.sizes
+    )
     return SequenceModel(
         basis=basis,
-        mean=fits.mean,
-        covariance=fits.covariance,
+        joint=fits.joint,
         sequence=sets,
         intercepts=np.array([model.intercept for model in models]),
         coefs=coefs,
         densities=tuple(densities),
-        moments=moments,
+        moments=fits.moments,
         y=fits.y,
         leave_out_log_odds=np.stack([model.leave_out_log_odds for model in models], axis=1),
     )

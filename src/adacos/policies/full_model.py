@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.consultation.reasons import Prognosis
-from adacos.policies.base import AcquisitionResult
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.engine import Decision
+from adacos.models.outlook import WalkState
+from adacos.policies.sequence_policy import SequencePolicy, go_on_to
 
 
 class FullModelClassifier(SequencePolicy):
@@ -19,8 +19,5 @@ class FullModelClassifier(SequencePolicy):
     def _may_stop_at(self) -> NDArray[np.intp]:
         return np.array([len(self.model_.sequence) - 1])
 
-    def _goes_on(self, stage: int, prognosis: Prognosis) -> bool:
-        return stage < len(self.model_.sequence) - 1
-
-    def _run(self, encoded: NDArray[np.float64]) -> AcquisitionResult:
-        return self._stop_at(encoded, len(self.model_.sequence) - 1)
+    def _next(self, state: WalkState) -> Decision:
+        return go_on_to(state, len(state.model.sequence) - 1)

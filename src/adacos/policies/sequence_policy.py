@@ -12,16 +12,20 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from adacos.consultation.reasons import Prognosis, advise, place
-from adacos.consultation.steps import Advice
-from adacos.costs import Costs, CostTable
+from adacos.consultation.reasons import sequence_reasons
+from adacos.consultation.steps import Reasons
+from adacos.costs import Costs
+from adacos.engine import STOP, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
-from adacos.kernels.bayes_risk import label_of
+from adacos.models.basis import AdditiveBasis
+from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
-from adacos.models.known import given_known, original_stages
+from adacos.models.missing import JointModel
+from adacos.models.outlook import Outlook, WalkState, advance, begin, log_odds_now, look_ahead
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
+from adacos.models.sequences import SetSequence
 from adacos.models.set_fits import SetFits, prepare
-from adacos.policies.base import AcquisitionResult, BasePolicy, finish, free_of_charge
+from adacos.policies.base import BasePolicy
 from adacos.policies.recall import (
     RecallCertificate,
     always_positive,
@@ -35,7 +39,6 @@ from adacos.policies.recall import (
     set_aside,
     threshold_sequence,
 )
-from adacos.tables.encoder import validate_table
 from adacos.validation import choice, integer
 
 Floats = NDArray[np.float64]
@@ -83,6 +86,15 @@ class SequencePolicy(BasePolicy):
     certificate_ : the `RecallCertificate`, after `calibrate`.
     always_positive_ : whether every row is answered positive for want of a certificate.
     """
+
+    stores = (
+        AdditiveBasis,
+        ConditionalDensity,
+        JointModel,
+        RecallCertificate,
+        SequenceModel,
+        SetSequence,
+    )
 
     # Training rows, kept where the sequence depends on the costs; never saved.
     _set_fits: SetFits | None = None
@@ -132,7 +144,7 @@ class SequencePolicy(BasePolicy):
         training = self._begin_fit(X, y)
         unlabeled = None
         if X_unlabeled is not None:
-            unlabeled = self.encoder_.transform(validate_table(self, X_unlabeled, reset=False))
+            unlabeled = self._encode(X_unlabeled)
         fits = prepare(
             training.encoded,
             training.y,
@@ -214,7 +226,7 @@ class SequencePolicy(BasePolicy):
         recall = given("target_recall", target_recall, self.target_recall)
         confidence = given("confidence", confidence, self.recall_confidence)
         self._refuse_false_negative_cost()
-        encoded = self.encoder_.transform(validate_table(self, X, reset=False))
+        encoded = self._encode(X)
         positive = positive_rows(y, self.classes_, len(encoded))
         try:
             certificate, threshold = self._certify(encoded, positive, recall, confidence)
@@ -224,7 +236,6 @@ class SequencePolicy(BasePolicy):
             certificate = always_positive(recall, confidence, int(positive.sum()))
             threshold = -np.inf
         self.certificate_ = certificate
-        self.always_positive_ = bool(np.isneginf(threshold))
         self.recall_estimate_ = 1 - certificate.misses / certificate.n_positives
         return self._use_threshold(threshold)
 
@@ -237,7 +248,6 @@ class SequencePolicy(BasePolicy):
         # A row that reaches the threshold at every set is not missed wherever the policy stops.
         least = self.model_.log_odds_by_set(held_out)[:, self._may_stop_at()].min(axis=1)
         trial = copy.copy(self)
-        trial.always_positive_ = False
 
         def in_danger(threshold: float) -> Bools:
             return np.asarray(least < threshold + 1e-6)
@@ -269,17 +279,16 @@ class SequencePolicy(BasePolicy):
     def _says_positive(self, encoded: Floats) -> Bools:
         if len(encoded) == 0:
             return np.empty(0, dtype=np.bool_)
-        return np.asarray(self._acquire(encoded).label == 1)
+        return np.asarray(self._run(encoded).label == 1)
 
     def _finish_fit(self, model: SequenceModel) -> None:
         self.model_ = model
-        self.always_positive_ = False
         names = self.encoder_.names
         self.sets_ = [
             tuple(names[k] for k in model.sequence.set(i)) for i in range(len(model.sequence))
         ]
         if self.target_recall is None:
-            self._use_costs(self.cost_table_)
+            self._use_rule(DecisionRule(self.cost_table_.matrix))
         else:
             threshold = self._estimate_threshold(self.target_recall)
             reached = np.all(self._leave_out_of_positives() >= threshold, axis=1)
@@ -309,13 +318,16 @@ class SequencePolicy(BasePolicy):
         cost = false_negative_cost(log_odds, false_positive)
         self.threshold_, self.false_negative_cost_ = float(expit(log_odds)), cost
         matrix = np.array([[0.0, false_positive], [cost, 0.0]])
-        self._use_costs(replace(self.cost_table_, matrix=matrix))
-        return self
+        return self._use_rule(DecisionRule(matrix, 0.0 if np.isneginf(log_odds) else None))
 
-    def _use_costs(self, costs: CostTable) -> None:
-        """Decide by these costs from now on."""
-        self.cost_table_ = costs
-        self.expected_cost_ = self.model_.expected_costs(costs)
+    def _use_rule(self, rule: DecisionRule) -> Self:
+        """Decide by this rule from now on."""
+        self.rule_ = rule
+        self.always_positive_ = rule.always_positive
+        self.expected_cost_ = self.model_.expected_costs(
+            replace(self.cost_table_, matrix=rule.matrix)
+        )
+        return self
 
     def _check_recall_parameters(self) -> None:
         check_recall_parameters(self)
@@ -331,70 +343,42 @@ class SequencePolicy(BasePolicy):
                 "Give Costs(..., false_positive=...) alone, or leave the target recall out.",
             )
 
-    @abstractmethod
-    def _run(self, encoded: Floats) -> AcquisitionResult:
-        """Acquire and classify by the costs in use."""
+    def _opening(self) -> Ints:
+        return np.asarray(self.model_.sequence.set(0))
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        if self.always_positive_:
-            return replace(self._stop_at(encoded, 0), label=np.ones(len(encoded), dtype=np.intp))
-        return self._run(encoded)
+    def _begin(self, rows: Rows) -> WalkState:
+        return begin(self.model_, rows.encoded, rows.available, rows.have, rows.known)
 
-    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
-        policy = self._knowing(known)
-        result = policy._acquire(encoded)
-        stages = original_stages(self.model_.sequence, policy.model_.sequence)
-        result = replace(result, stage=stages[result.stage])
-        return free_of_charge(result, known, self.cost_table_)
-
-    def _knowing(self, known: Bools) -> Self:
-        """This policy for rows of which the covariates in the mask are known from the start."""
-        policy = copy.copy(self)
-        policy.model_ = given_known(self.model_, known)
-        return policy
+    def _decide(self, state: WalkState) -> Decision:
+        stage = int(state.origin[state.stage])
+        if self.rule_.always_positive:
+            stop = np.full(len(state.part), STOP)
+            return Decision(stop, log_odds_now(state), stage)
+        return self._next(state)._replace(stage=stage)
 
     @abstractmethod
-    def _goes_on(self, stage: int, prognosis: Prognosis) -> bool:
-        """Whether one row at a set acquires more."""
+    def _next(self, state: WalkState) -> Decision:
+        """What comes next for rows that stand at one set."""
 
-    def _advise(self, encoded: Floats, have: Bools, known: Bools, unavailable: Bools) -> Advice:
-        where = place(self.model_.sequence, have, known, unavailable)
-        policy = self._knowing(where.ahead)
-        sequence = policy.model_.sequence
-        missing = unavailable.copy()
-        missing[list(where.pending)] = True
-        stage = 0
-        if where.last >= 0:
-            rank = int(np.flatnonzero(sequence.order == self.model_.sequence.order[where.last])[0])
-            stage = max(rank + 1 - sequence.n_free, 0)
+    def _advance(self, state: WalkState, going: Bools, covariates: Ints) -> WalkState:
+        return advance(state, going, covariates.shape[1])
 
-        def goes_on(stage: int, prognosis: Prognosis) -> bool:
-            return not (where.pending or self.always_positive_) and policy._goes_on(
-                stage, prognosis
-            )
+    def _reasons(self, state: WalkState, decision: Decision) -> Reasons:
+        outlook: Outlook = decision.weighed or look_ahead(state, self.cost_table_)
+        upcoming = int(decision.covariates.flat[0])
+        return sequence_reasons(
+            state,
+            outlook,
+            self.rule_,
+            self.encoder_,
+            self.classes_.tolist(),
+            None if upcoming == STOP else upcoming,
+        )
 
-        advice = advise(policy.model_, self.cost_table_, goes_on, encoded, missing, stage)
-        if where.pending:
-            advice = advice._replace(covariates=where.pending)
-        return advice._replace(label=1) if self.always_positive_ else advice
 
-    def _stop(self, encoded: Floats, stage: Ints, log_odds: Floats) -> AcquisitionResult:
-        """Result of rows that acquired what is available of their set and then stopped."""
-        sequence = self.model_.sequence
-        first = np.searchsorted(self.model_.basis.source, np.arange(len(sequence.order)))
-        known = ~np.isnan(encoded[:, first])
-        in_order = (np.arange(len(sequence.order)) < sequence.sizes[stage][:, None]) & known[
-            :, sequence.order
-        ]
-        acquired = np.zeros_like(known)
-        acquired[:, sequence.order] = in_order
-        # Acquired covariates move to the front, the others become -1, the order is kept.
-        listed = np.argsort(~in_order, axis=1, kind="stable")
-        order = np.where(np.take_along_axis(in_order, listed, axis=1), sequence.order[listed], -1)
-        label = label_of(log_odds, self.cost_table_.matrix)
-        return finish(log_odds, label, acquired, order, stage, self.cost_table_)
-
-    def _stop_at(self, encoded: Floats, stage: int) -> AcquisitionResult:
-        """Every row stops at one set."""
-        log_odds = self.model_.log_odds(encoded, stage)
-        return self._stop(encoded, np.full(len(encoded), stage, dtype=np.intp), log_odds)
+def go_on_to(state: WalkState, stage: int) -> Decision:
+    """Acquire up to one set, then stop."""
+    log_odds = log_odds_now(state)
+    upcoming = state.upcoming[: max(stage - state.stage, 0)]
+    planned = upcoming if len(upcoming) else np.array([STOP])
+    return Decision(np.tile(planned, (len(log_odds), 1)), log_odds)

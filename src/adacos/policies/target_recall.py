@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,9 +11,11 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from adacos.costs import Costs
+from adacos.engine import STOP, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
-from adacos.policies.base import AcquisitionResult, BasePolicy, finish
+from adacos.policies.base import BasePolicy
 from adacos.policies.recall import (
+    RecallCertificate,
     always_positive,
     certify,
     check_recall_parameters,
@@ -23,10 +24,10 @@ from adacos.policies.recall import (
     recall_threshold,
     set_aside,
 )
-from adacos.tables.encoder import validate_table
 from adacos.validation import integer
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
 # Log-odds tried as thresholds, cautious first; fixed, so that no row has a say in them.
@@ -59,6 +60,8 @@ class TargetRecallClassifier(BasePolicy):
     certificate_ : the `RecallCertificate`, with a confidence.
     always_positive_ : whether every row is answered positive for want of a certificate.
     """
+
+    stores = (RecallCertificate,)
 
     def __init__(
         self,
@@ -98,7 +101,7 @@ class TargetRecallClassifier(BasePolicy):
         self.policy_ = clone(self.policy).fit(X, y)
         self.prior_ = float(np.mean(np.asarray(y) == self.classes_[1]))
         self.always_positive_ = False
-        encoded = self.encoder_.transform(validate_table(self, held_out[0], reset=False))
+        encoded = self._encode(held_out[0])
         self._choose_threshold(encoded, held_out[1], self.target_recall, self.recall_confidence)
         return self
 
@@ -107,7 +110,7 @@ class TargetRecallClassifier(BasePolicy):
     ) -> Self:
         """Choose the boldest threshold whose recall on new rows is certified by these rows."""
         check_is_fitted(self)
-        encoded = self.encoder_.transform(validate_table(self, X, reset=False))
+        encoded = self._encode(X)
         recall = given("target_recall", target_recall, self.target_recall)
         confidence = given("confidence", confidence, self.recall_confidence)
         self._choose_threshold(encoded, y, recall, confidence)
@@ -117,7 +120,7 @@ class TargetRecallClassifier(BasePolicy):
         self, encoded: Floats, y: Any, recall: float, confidence: float | None
     ) -> None:
         positive = positive_rows(y, self.classes_, len(encoded))
-        p = self.policy_._acquire(encoded[positive]).probability
+        p = self.policy_._run(encoded[positive]).probability
         if confidence is None:
             threshold = recall_threshold(p, recall)
         else:
@@ -133,30 +136,20 @@ class TargetRecallClassifier(BasePolicy):
         self.threshold_ = threshold
         self.recall_estimate_ = float(np.mean(p >= threshold))
         self.always_positive_ = threshold == 0
+        self.rule_ = DecisionRule(self.cost_table_.matrix, threshold)
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        if self.always_positive_:
-            nothing = np.zeros((len(encoded), len(self.encoder_.names)), dtype=np.bool_)
-            result = finish(
-                np.full(len(encoded), logit(self.prior_)),
-                np.ones(len(encoded), dtype=np.intp),
-                nothing,
-                np.where(nothing, 0, -1),
-                np.zeros(len(encoded), dtype=np.intp),
-                self.cost_table_,
-            )
-            return self._answer(result)
-        return self._answer(self.policy_._acquire(encoded))
+    def _opening(self) -> Ints:
+        return np.empty(0, dtype=np.intp) if self.always_positive_ else self.policy_._opening()
 
-    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
-        if self.always_positive_:
-            return self._acquire(encoded)
-        return self._answer(self.policy_._acquire_given(encoded, known))
+    def _begin(self, rows: Rows) -> Any:
+        return self.policy_._begin(rows)
 
-    def _answer(self, result: AcquisitionResult) -> AcquisitionResult:
-        """The result with answers, and what they are expected to cost, by the threshold."""
-        p = result.probability
-        label = (p >= self.threshold_).astype(np.intp)
-        matrix = self.cost_table_.matrix
-        wrong = (1 - p) * matrix[0, label] + p * matrix[1, label]
-        return replace(result, label=label, expected_cost=result.cost + wrong)
+    def _decide(self, state: Any) -> Decision:
+        decision: Decision = self.policy_._decide(state)
+        if not self.always_positive_:
+            return decision
+        n_rows = len(decision.log_odds)
+        return Decision(np.full(n_rows, STOP), np.full(n_rows, logit(self.prior_)))
+
+    def _advance(self, state: Any, going: Bools, covariates: Ints) -> Any:
+        return self.policy_._advance(state, going, covariates)

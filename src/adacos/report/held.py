@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from adacos.card import deciding_matrix
 from adacos.costs import Costs
+from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
-from adacos.policies.base import AcquisitionResult, BasePolicy
+from adacos.policies.base import BasePolicy
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import validate_table

@@ -8,7 +8,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.policies.base import AcquisitionResult, BasePolicy
+from adacos.engine import AcquisitionResult
+from adacos.policies.base import BasePolicy
 from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import validate_table
 

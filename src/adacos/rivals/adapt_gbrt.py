@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
 from adacos.costs import Costs, CostTable
+from adacos.engine import STOP, Decision, Seen, front
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.bayes_risk import decision_threshold, label_of
 from adacos.models.gam import LogisticGAM
-from adacos.policies.base import AcquisitionResult, BasePolicy, TrainingTable
+from adacos.policies.base import BasePolicy, TrainingTable
 from adacos.rivals.calibration import class_weights, deal_folds, fit_calibration
 from adacos.rivals.greedy_miser import RIDGE, first_score, gradient_of, lambda_grid
-from adacos.rivals.trees import NEVER, Bins, Forest, Tree, cut, grow_tree, order_of, plant
-from adacos.rivals.walk import stop_at
+from adacos.rivals.trees import Bins, Forest, Tree, cut, grow_tree, plant
 from adacos.tables.imputer import GaussianImputer
 from adacos.validation import integer, real
 
@@ -83,25 +83,65 @@ class AdaptGbrtClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    depth : most splits on a path of a tree.
-    n_trees : most pairs of trees.
-    n_lambdas : number of values of λ tried, 0 among them.
-    learning_rates : factors on each tree to try.
-    full_fractions : values of P_full to try, between 0 and 1.
-    max_bins : most bins a column is cut into.
-    cv : number of folds.
-    random_state : seed of the folds.
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    depth : int, default=4
+        Most splits on a path of a tree.
+    n_trees : int, default=40
+        Most pairs of trees.
+    n_lambdas : int, default=8
+        Number of values of λ tried, 0 among them.
+    learning_rates : sequence of float, default=(0.1, 0.3)
+        Factors on each tree to try.
+    full_fractions : sequence of float, default=(0.2, 0.4, 0.6, 0.8)
+        Values of P_full to try, between 0 and 1.
+    max_bins : int, default=64
+        Most bins a column is cut into.
+    cv : int, default=5
+        Number of folds.
+    random_state : int, default=0
+        Seed of the folds.
 
     Attributes
     ----------
-    full_, imputer_ : the full model, and what fills in unavailable values for it.
-    gate_, cheap_ : trees of the two scores, with `gate_constant_` and `cheap_constant_`.
-    slope_ : from the cheap score to log-odds.
-    lambda_, learning_rate_, full_fraction_, n_trees_ : what was chosen.
-    cv_cost_ : mean total cost in cross-validation, (candidates, numbers of trees).
+    full_ : LogisticGAM
+        The full model, and what fills in unavailable values for it.
+    imputer_ : GaussianImputer
+        Likewise.
+    gate_ : Forest
+        Trees of the two scores, with `gate_constant_` and `cheap_constant_`.
+    cheap_ : Forest
+        Likewise.
+    slope_ : float
+        From the cheap score to log-odds.
+    lambda_ : float
+        What was chosen.
+    learning_rate_ : float
+        Likewise.
+    full_fraction_ : float
+        Likewise.
+    n_trees_ : int
+        Likewise.
+    cv_cost_ : ndarray
+        Mean total cost in cross-validation, (candidates, numbers of trees).
+
+    References
+    ----------
+    F. Nan and V. Saligrama, "Adaptive classification for prediction under a budget", NIPS 2017.
+
+    Examples
+    --------
+    >>> from adacos import Costs, load_pima
+    >>> from adacos.rivals import AdaptGbrtClassifier
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = AdaptGbrtClassifier(costs, n_trees=5, n_lambdas=2, cv=2).fit(X[:300], y[:300])
+    >>> policy.acquire(X[300:]).acquired.shape
+    (468, 8)
     """
+
+    stores = (Forest,)
 
     def __init__(
         self,
@@ -187,23 +227,24 @@ class AdaptGbrtClassifier(BasePolicy):
         )
         return self
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        gate, first_use = self.gate_.walk(encoded)
+    def _decide(self, state: Seen) -> Decision:
+        gate, for_gate = self.gate_.ask(state)
+        cheap, for_cheap = self.cheap_.ask(state)
         to_full = self.gate_constant_ + gate.sum(axis=1) > 0
-        cheap, later_use = self.cheap_.walk(encoded)
         log_odds = self.slope_ * (self.cheap_constant_ + cheap.sum(axis=1))
-        log_odds += decision_threshold(self.cost_table_.matrix)
+        log_odds += decision_threshold(self.rule_.matrix)
         if to_full.any():
-            complete = self.imputer_.transform(encoded[to_full])
-            log_odds[to_full] = self.full_.decision_function(complete)
+            seen = np.where(state.acquired[:, self.encoder_.source], state.values, np.nan)
+            log_odds[to_full] = self.full_.decision_function(self.imputer_.transform(seen[to_full]))
         # The gate's covariates come first, then the rest of the full model's or the cheap one's.
-        column = np.searchsorted(self.encoder_.source, np.arange(first_use.shape[1]))
-        rest = np.where(np.isnan(encoded[:, column]), NEVER, np.arange(len(column)))
-        later_use = np.where(to_full[:, None], rest, later_use)
-        after_gate = self.gate_.depth * len(self.gate_.roots)
-        later_use = np.where(later_use < NEVER, later_use + after_gate, NEVER)
-        first_use = np.minimum(first_use, later_use)
-        return stop_at(log_odds, first_use < NEVER, order_of(first_use), None, self.cost_table_)
+        rest = state.available & ~state.acquired
+        wanted = np.full(rest.shape, STOP)
+        wanted[:, 0] = for_cheap
+        wanted[to_full] = front(np.where(rest[to_full], np.arange(rest.shape[1]), STOP))
+        by_gate = for_gate != STOP
+        wanted[by_gate] = STOP
+        wanted[by_gate, 0] = for_gate[by_gate]
+        return Decision(wanted, log_odds)
 
 
 def adapt(

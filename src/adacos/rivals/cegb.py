@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import Costs
+from adacos.engine import Decision, Seen
 from adacos.exceptions import MissingExtraError
-from adacos.policies.base import AcquisitionResult, BasePolicy
+from adacos.policies.base import BasePolicy
 from adacos.rivals.calibration import deal_folds, mean_total_cost
 from adacos.rivals.greedy_miser import lambda_grid, numbers_of_trees
-from adacos.rivals.trees import NEVER, Forest, cut, order_of
-from adacos.rivals.walk import stop_at
+from adacos.rivals.trees import Forest, cut
 from adacos.validation import integer, real
 
 Floats = NDArray[np.float64]
@@ -43,22 +43,54 @@ class CEGBClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    depth : most splits on a path of a tree.
-    learning_rate : factor on each tree.
-    n_trees : most trees; ten numbers of trees up to this one are tried.
-    n_tradeoffs : number of trade-offs tried for each penalty, 0 among them.
-    min_rows : least number of rows in a leaf.
-    cv : number of folds.
-    random_state : seed of the folds and of LightGBM.
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    depth : int, default=4
+        Most splits on a path of a tree.
+    learning_rate : float, default=0.1
+        Factor on each tree.
+    n_trees : int, default=100
+        Most trees; ten numbers of trees up to this one are tried.
+    n_tradeoffs : int, default=16
+        Number of trade-offs tried for each penalty, 0 among them.
+    min_rows : int, default=5
+        Least number of rows in a leaf.
+    cv : int, default=5
+        Number of folds.
+    random_state : int, default=0
+        Seed of the folds and of LightGBM.
 
     Attributes
     ----------
-    forest_ : the trees; their values add up to the log-odds.
-    penalty_, tradeoff_, n_trees_ : what was chosen.
-    cv_cost_ : mean total cost in cross-validation, (penalties × trade-offs, numbers of trees).
+    forest_ : Forest
+        The trees; their values add up to the log-odds.
+    penalty_ : str
+        What was chosen.
+    tradeoff_ : float
+        Likewise.
+    n_trees_ : int
+        Likewise.
+    cv_cost_ : ndarray
+        Mean total cost in cross-validation, (penalties × trade-offs, numbers of trees).
+
+    References
+    ----------
+    S. Peter, F. Diego, F. A. Hamprecht and B. Nadler, "Cost efficient gradient boosting",
+    NIPS 2017.
+
+    Examples
+    --------
+    >>> from adacos import Costs, load_pima
+    >>> from adacos.rivals import CEGBClassifier
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = CEGBClassifier(costs).fit(X[:300], y[:300])  # doctest: +SKIP
+    >>> policy.acquire(X[300:]).acquired.shape  # doctest: +SKIP
+    (468, 8)
     """
+
+    stores = (Forest,)
 
     def __init__(
         self,
@@ -143,10 +175,9 @@ class CEGBClassifier(BasePolicy):
         }
         return forest_of(train_lightgbm(encoded, y, parameters, n_trees), source)
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        values, first_use = self.forest_.walk(encoded)
-        log_odds = values.sum(axis=1)
-        return stop_at(log_odds, first_use < NEVER, order_of(first_use), None, self.cost_table_)
+    def _decide(self, state: Seen) -> Decision:
+        values, covariate = self.forest_.ask(state)
+        return Decision(covariate, values.sum(axis=1))
 
 
 def train_lightgbm(encoded: Floats, y: Floats, parameters: dict[str, Any], n_trees: int) -> Any:

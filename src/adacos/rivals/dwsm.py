@@ -28,8 +28,8 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from adacos.costs import Costs, CostTable
-from adacos.policies.base import AcquisitionResult, BasePolicy
-from adacos.rivals.walk import STOP, begin, stop_at, walk
+from adacos.engine import STOP, Decision, Seen, acquired_in, walk
+from adacos.policies.base import BasePolicy
 from adacos.validation import choice, integer, real
 
 Floats = NDArray[np.float64]
@@ -69,10 +69,10 @@ class LinearScores:
         seen = np.where(acquired[:, self.source], standardised, 0.0)
         return np.hstack([np.ones((len(encoded), 1)), acquired, seen])
 
-    def decide(self, encoded: Floats, acquired: Bools, available: Bools) -> Ints:
+    def next_covariate(self, seen: Seen) -> Ints:
         """Covariate of the best score, or `STOP` where an answer scores best."""
-        scores = self.features(encoded, acquired) @ self.coef
-        scores[:, 2:][acquired | ~available] = -np.inf
+        scores = self.features(seen.values, seen.acquired) @ self.coef
+        scores[:, 2:][seen.acquired | ~seen.available] = -np.inf
         best = np.argmax(scores, axis=1)
         return np.where(best < 2, STOP, best - 2)
 
@@ -96,24 +96,52 @@ class DWSMClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    variant : "cost_weighted" charges each covariate its cost; "unconstrained" charges every
-        covariate the same while learning, as in the original, whatever it costs.
-    charge : what "unconstrained" charges for a covariate; None is the mean covariate cost.
-    ridge : penalty on the scores, see the top of the module.
-    n_rounds : most rounds of policy iteration.
-    n_states : most states per round from which roll-outs start.
-    n_init : runs of policy iteration on different random sets; policy iteration can get stuck, so
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    variant : {"cost_weighted", "unconstrained"}, default="cost_weighted"
+        "cost_weighted" charges each covariate its cost; "unconstrained" charges every covariate
+        the same while learning, as in the original, whatever it costs.
+    charge : float or None, default=None
+        What "unconstrained" charges for a covariate; None is the mean covariate cost.
+    ridge : float, default=0.05
+        Penalty on the scores, see the top of the module.
+    n_rounds : int, default=15
+        Most rounds of policy iteration.
+    n_states : int, default=5000
+        Most states per round from which roll-outs start.
+    n_init : int, default=3
+        Runs of policy iteration on different random sets; policy iteration can get stuck, so
         the run with the best training reward is kept.
-    random_state : seed of the random sets.
+    random_state : int, default=0
+        Seed of the random sets.
 
     Attributes
     ----------
-    scores_ : the linear scores of the actions.
-    logistic_ : coefficients of the log-odds at the stop on φ.
-    rewards_ : mean training reward (minus the total cost charged) after each round.
+    scores_ : LinearScores
+        The linear scores of the actions.
+    logistic_ : ndarray
+        Coefficients of the log-odds at the stop on φ.
+    rewards_ : ndarray
+        Mean training reward (minus the total cost charged) after each round.
+
+    References
+    ----------
+    G. Dulac-Arnold, L. Denoyer, P. Preux and P. Gallinari, "Sequential approaches for learning
+    datum-wise sparse representations", Machine Learning 89, 2012.
+
+    Examples
+    --------
+    >>> from adacos import Costs, load_pima
+    >>> from adacos.rivals import DWSMClassifier
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = DWSMClassifier(costs, n_rounds=2, n_init=1).fit(X[:300], y[:300])
+    >>> policy.acquire(X[300:]).acquired.shape
+    (468, 8)
     """
+
+    stores = (LinearScores,)
 
     def __init__(
         self,
@@ -171,16 +199,9 @@ class DWSMClassifier(BasePolicy):
         self.logistic_ = _class_at_the_stop(game, self.scores_, rng)
         return self
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        nothing = np.zeros(len(self.encoder_.names), dtype=np.bool_)
-        return self._acquire_given(encoded, nothing)
-
-    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
-        available = _available(encoded, self.encoder_.source)
-        start = begin(len(encoded), known)
-        acquired, order = follow(self.scores_, encoded, available, start)
-        log_odds = self.scores_.features(encoded, acquired) @ self.logistic_
-        return stop_at(log_odds, acquired, order, known, self.cost_table_)
+    def _decide(self, state: Seen) -> Decision:
+        log_odds = self.scores_.features(state.values, state.acquired) @ self.logistic_
+        return Decision(self.scores_.next_covariate(state), log_odds)
 
 
 class Game(NamedTuple):
@@ -202,7 +223,14 @@ def follow(
     scores: LinearScores, encoded: Floats, available: Bools, start: Bools
 ) -> tuple[Bools, Ints]:
     """What each row has acquired when the policy stops, and in which order, from a given set."""
-    return walk(start, lambda rows, seen: scores.decide(encoded[rows], seen, available[rows]))
+    unused = np.zeros(len(encoded))
+
+    def decide(seen: Seen) -> Decision:
+        return Decision(scores.next_covariate(seen), unused[: len(seen.values)])
+
+    nothing = np.full(start.shape, STOP)
+    order = walk(Seen(encoded, available, start), decide, Seen.after, available, nothing).order
+    return start | acquired_in(order), order
 
 
 def costs_to_go(game: Game, scores: LinearScores, start: Bools, paid_for: Bools) -> Floats:

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import Costs, CostTable
+from adacos.engine import Decision, Seen
 from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.strengths import stratified_folds
-from adacos.policies.base import AcquisitionResult, BasePolicy, finish, free_of_charge
+from adacos.policies.base import BasePolicy
 from adacos.validation import choice, integer, real
 
 Floats = NDArray[np.float64]
@@ -50,31 +51,69 @@ class Shim2018Classifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    reward : "log_likelihood" pays -λ c_i for acquiring i and log p(y | set) at the stop, as in the
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    reward : {"money", "log_likelihood", "auto"}, default="money"
+        "log_likelihood" pays -λ c_i for acquiring i and log p(y | set) at the stop, as in the
         original; "money" pays minus the costs themselves: -c_i, and minus the Bayes risk at the
         stop; "auto" takes log-likelihood only where it is clearly cheaper on the held-out rows.
-    lambdas : values of λ to choose from; None for 0 and ten values in equal ratios up to 0.1.
-    n_updates : most updates of the joint training.
-    n_pretraining : updates of the classifier on randomly masked rows before it.
-    n_environments : rows acted on in parallel by each candidate.
-    n_steps : length of the returns.
-    learning_rate : of Adam; falls to a tenth in the course of training.
-    validation_fraction : share of the rows held out.
-    patience : checks (every 50 updates) without a lower validation cost before training stops.
-    device : "cpu", "cuda", or "auto" for a GPU if there is one.
-    verbose : whether to show a progress bar.
-    random_state : seed of everything random; on a CPU it makes fits repeatable.
+    lambdas : sequence of float or None, default=None
+        Values of λ to choose from; None for 0 and ten values in equal ratios up to 0.1.
+    n_updates : int, default=1000
+        Most updates of the joint training.
+    n_pretraining : int, default=300
+        Updates of the classifier on randomly masked rows before it.
+    n_environments : int, default=64
+        Rows acted on in parallel by each candidate.
+    n_steps : int, default=4
+        Length of the returns.
+    learning_rate : float, default=0.001
+        Of Adam; falls to a tenth in the course of training.
+    validation_fraction : float, default=0.2
+        Share of the rows held out.
+    patience : int, default=10
+        Checks (every 50 updates) without a lower validation cost before training stops.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        "cpu", "cuda", or "auto" for a GPU if there is one.
+    verbose : bool, default=False
+        Whether to show a progress bar.
+    random_state : int, default=0
+        Seed of everything random; on a CPU it makes fits repeatable.
 
     Attributes
     ----------
-    weights_ : the network, arrays by layer.
-    reward_, lambda_ : the candidate chosen; λ is 1 for the reward in money.
-    candidates_ : pairs (reward, λ) that were trained.
-    validation_cost_ : mean total cost on the held-out rows, (checks, candidates).
-    n_updates_ : update at which the network was kept.
-    centre_, scale_ : of each encoded column.
+    weights_ : dict of str to ndarray
+        The network, arrays by layer.
+    reward_ : str
+        The candidate chosen; λ is 1 for the reward in money.
+    lambda_ : float
+        Likewise.
+    candidates_ : list of (str, float)
+        Pairs (reward, λ) that were trained.
+    validation_cost_ : ndarray
+        Mean total cost on the held-out rows, (checks, candidates).
+    n_updates_ : int
+        Update at which the network was kept.
+    centre_ : ndarray
+        Of each encoded column.
+    scale_ : ndarray
+        Likewise.
+
+    References
+    ----------
+    H. Shim, S. J. Hwang and E. Yang, "Joint active feature acquisition and classification with
+    variable-size set encoding", NeurIPS 2018.
+
+    Examples
+    --------
+    >>> from adacos import Costs, load_pima
+    >>> from adacos.rivals import Shim2018Classifier
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = Shim2018Classifier(costs).fit(X[:300], y[:300])  # doctest: +SKIP
+    >>> policy.acquire(X[300:]).acquired.shape  # doctest: +SKIP
+    (468, 8)
     """
 
     def __init__(
@@ -180,11 +219,7 @@ class Shim2018Classifier(BasePolicy):
             torch.tensor(source, device=device),
         )
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        return self._acquire_given(encoded, np.zeros(len(self.encoder_.names), dtype=np.bool_))
-
-    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
-        """The known covariates are acquired when the walk begins."""
+    def _decide(self, state: Seen) -> Decision:
         network, _ = _modules()
         torch = network.torch
         device = _device(torch, self.device)
@@ -193,17 +228,16 @@ class Shim2018Classifier(BasePolicy):
             name: torch.tensor(array, dtype=torch.float64, device=device)
             for name, array in self.weights_.items()
         }
-        log_odds = np.empty(len(encoded))
-        order = np.empty((len(encoded), len(self.encoder_.names)), dtype=np.intp)
-        for first in range(0, len(encoded), _ROWS_AT_ONCE):
+        log_odds = np.empty(len(state.values))
+        covariate = np.empty(len(state.values), dtype=np.intp)
+        for first in range(0, len(log_odds), _ROWS_AT_ONCE):
             part = slice(first, first + _ROWS_AT_ONCE)
-            rows = self._rows(network, encoded[part], "float64", device)
-            stopped = network.walk(weights, rows, torch.tensor(known, device=device))
-            log_odds[part], order[part] = (tensor[0].cpu().numpy() for tensor in stopped)
-        acquired = _mask_of(order)
-        label = label_of(log_odds, self.cost_table_.matrix)
-        result = finish(log_odds, label, acquired, order, acquired.sum(axis=1), self.cost_table_)
-        return free_of_charge(result, known, self.cost_table_)
+            rows = self._rows(network, state.values[part], "float64", device)
+            rows = rows._replace(available=torch.tensor(state.available[part], device=device))
+            acquired = torch.tensor(state.acquired[part], device=device)
+            chosen = network.choose(weights, rows, acquired)
+            log_odds[part], covariate[part] = (tensor[0].cpu().numpy() for tensor in chosen)
+        return Decision(covariate, log_odds)
 
 
 class _Best:

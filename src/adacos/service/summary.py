@@ -32,7 +32,7 @@ def summary(policy: BasePolicy, tallies: list[Tally], of_other_models: int) -> d
     ended = [tally for tally in tallies if tally.course != "stopped"]
     stopped = [tally for tally in tallies if tally.course == "stopped"]
     certificate = getattr(policy, "certificate_", None)
-    matrix = policy.cost_table_.matrix.tolist()
+    matrix = policy.rule_.matrix.tolist()
     return {
         "model": fingerprint(policy),
         "confidence": CONFIDENCE,
