@@ -82,6 +82,12 @@ def fit(
     policy: Annotated[
         str, typer.Option(help="adacos, cos or full; or a rival such as dwsm.")
     ] = "adacos",
+    nested: Annotated[
+        bool,
+        typer.Option(
+            "--nested", help="Estimate the cost by fitting anew without each of five folds."
+        ),
+    ] = False,
     description: Annotated[
         Path | None,
         typer.Option("--describe", help="TOML file with titles, units and names of codes."),
@@ -113,7 +119,7 @@ def fit(
         adacos fit patients.csv --target diabetes --prices prices.toml
             --false-positive 100 --false-negative 1000 --out model.adacos
     """
-    from adacos.card import estimate_leave_out_cost, model_card
+    from adacos.card import estimate_leave_out, model_card
     from adacos.cli.info import show
     from adacos.persistence import save
 
@@ -122,7 +128,7 @@ def fit(
         raise InvalidInputError("--policy", f"must be one of {', '.join(POLICIES)}", policy, "")
     if not out.parent.is_dir():
         raise InvalidInputError("--out", "its folder must exist", str(out), "Create it first.")
-    _check_recall(target_recall, recall_confidence, always_positive)
+    _check_recall(target_recall, recall_confidence, always_positive, nested)
     said = None if description is None else read_description(description)
     file = TableFile(data, encoding=encoding)
     covariates = _covariates(file, target, drop or [], categorical or [])
@@ -167,11 +173,11 @@ def fit(
             estimator.fit(table, labels)
         except NotCertifiableError as error:
             raise _not_certifiable(error) from error
-        fraction = estimator.calibration_fraction
-        learned = table
+        learned = table, labels
         if recall_confidence is not None:
-            learned, *_ = set_aside(estimator, table, labels, fraction, seed)
-        estimate_leave_out_cost(estimator, learned)
+            fraction = estimator.calibration_fraction
+            learned = set_aside(estimator, table, labels, fraction, seed)[:2]
+        estimate_leave_out(estimator, *learned, nested=nested)
     if said is not None:
         describe(estimator, said)
     save(estimator, out)
@@ -225,7 +231,10 @@ def _covariates(file: TableFile, target: str, drop: list[str], categorical: list
 
 
 def _check_recall(
-    target_recall: float | None, recall_confidence: float | None, always_positive: bool
+    target_recall: float | None,
+    recall_confidence: float | None,
+    always_positive: bool,
+    nested: bool,
 ) -> None:
     if recall_confidence is not None and target_recall is None:
         raise InvalidInputError(
@@ -233,6 +242,13 @@ def _check_recall(
             "needs the recall that is to be certified",
             recall_confidence,
             "For example --target-recall 0.95.",
+        )
+    if nested and recall_confidence is not None:
+        raise InvalidInputError(
+            "--nested",
+            "cannot be given with --recall-confidence",
+            "both",
+            "Leave it out: a certificate is earned on rows held back already.",
         )
     if always_positive and recall_confidence is None:
         raise InvalidInputError(
