@@ -102,8 +102,12 @@ def test_ask_speaks_the_words_of_the_description(run, pima):
     assert "kg/m² weight over squared height" in text
     assert "Body mass index = 75 lies outside what is plausible" in text or "lies outside" in text
     assert "positive from 9.1 %, because a missed case costs ten false alarms" in text
+    assert "BMI" not in text.partition("Decision")[2]
+    assert "Body mass index 22 kg/m²" in text
     assert "Decision: " in text
     assert "diabetes probability" in text
+    code, out, _ = run(*arguments, "--json", answers="Body mass index=30\nstop")
+    assert json.loads(out.splitlines()[-1])["state"]["events"][0] == {"observe": {"BMI": 30.0}}
     (pima / "wrong.toml").write_text("[covariates.Bmi]\nlabel = 'x'\n")
     code, _, err = run("ask", pima / "m.adacos", "--describe", pima / "wrong.toml")
     assert code == 2
