@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -121,7 +122,7 @@ class _Dialogue:
         for name in step.covariates:
             self._tell_values(name, several=len(step.covariates) > 1)
         expected = (
-            f"now {told.probability:.1%} ({self._threshold()}); "
+            f"now {told.probability:.1%} (positive from {percent(threshold_of(self._policy))}); "
             f"expected total cost {money(told.stop_now)} if stopping"
         )
         if told.best_plan is not None:
@@ -154,7 +155,7 @@ class _Dialogue:
             if answer in ("help", "?", ""):
                 self.console.print(_HELP)
             elif answer == "why":
-                self.console.print(str(step.explanation))
+                self.console.print(self._reasons(step))
             elif answer == "undo":
                 self.consultation.undo()
             elif answer == "skip":
@@ -172,7 +173,7 @@ class _Dialogue:
             if answer in ("help", "?"):
                 self.console.print(_HELP_AFTERWARDS)
             elif answer == "why":
-                self.console.print(str(step.explanation))
+                self.console.print(self._reasons(step))
             elif answer == "undo":
                 self.consultation.undo()
             else:
@@ -195,7 +196,7 @@ class _Dialogue:
         self.console.print(
             f"paid {money(step.cost)}, expected total cost {money(step.expected_cost)}"
         )
-        self.console.print(str(step.explanation), style="dim")
+        self.console.print(self._reasons(step), style="dim")
 
     def _introduce(self) -> None:
         said, positive = self._said, self._policy.classes_.tolist()[1]
@@ -208,7 +209,8 @@ class _Dialogue:
             self.console.print(f"Intended use: {said.intended_use}", style="dim")
         outcome = said.outcome or said.class_name(positive)
         self.console.print(
-            f"For research use. Probabilities are those of {outcome}. Type help for help.",
+            f"For research use. Probabilities are those of {outcome}; {self._threshold()}. "
+            "Type help for help.",
             style="dim",
         )
 
@@ -230,6 +232,38 @@ class _Dialogue:
                     break
                 known[name] = again
         return known
+
+    def _reasons(self, step: Acquire | Classify) -> str:
+        """The explanation with covariates, values and classes in words."""
+        said, told = self._said, step.explanation
+        plan = told.best_plan
+        return str(
+            replace(
+                told,
+                label=said.class_name(told.label),
+                best_plan=plan
+                and replace(plan, covariates=tuple(said.label(name) for name in plan.covariates)),
+                flips=tuple(
+                    replace(
+                        flip,
+                        covariate=said.label(flip.covariate),
+                        label=said.class_name(flip.label),
+                        values=tuple(said.shown(flip.covariate, v) for v in flip.values),
+                    )
+                    for flip in told.flips
+                ),
+                contributions=tuple(
+                    replace(
+                        part,
+                        covariate=said.label(part.covariate),
+                        value=None
+                        if part.value is None
+                        else said.shown(part.covariate, part.value),
+                    )
+                    for part in told.contributions
+                ),
+            )
+        )
 
     def _threshold(self) -> str:
         threshold = threshold_of(self._policy)
@@ -298,7 +332,11 @@ class _Dialogue:
         example = example_pair(encoder)
         if "=" not in answer:
             raise InvalidInputError("answer", "needs a name", answer, f"For example {example}.")
-        texts = pairs([answer], encoder.names, "answer", example)
+        # A covariate may be called by its label too.
+        by_label = {self._said.label(name): name for name in encoder.names}
+        names = list(dict.fromkeys([*encoder.names, *by_label]))
+        given = pairs([answer], names, "answer", example)
+        texts = {by_label.get(name, name): text for name, text in given.items()}
         for name in texts:
             if name in self.consultation.values:
                 raise InvalidInputError(

@@ -32,7 +32,6 @@ from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.policies.base import BasePolicy
 from adacos.policies.recall import set_aside
-from adacos.policies.sequence_policy import SequencePolicy
 from adacos.registry import POLICIES
 from adacos.tables.description import check_description, describe, read_description
 from adacos.tables.reading import TableFile, listed
@@ -93,6 +92,12 @@ def fit(
     policy: Annotated[
         str, typer.Option(help="adacos, cos or full; or a rival such as dwsm.")
     ] = "adacos",
+    nested: Annotated[
+        bool,
+        typer.Option(
+            "--nested", help="Estimate the cost by fitting anew without each of five folds."
+        ),
+    ] = False,
     description: Annotated[
         Path | None,
         typer.Option("--describe", help="TOML file with titles, units and names of codes."),
@@ -128,7 +133,7 @@ def fit(
 
     started = time.perf_counter()
     _check_options(policy, out, [data, *map(Path, prices or [])])
-    _check_recall(target_recall, recall_confidence, always_positive, false_negative)
+    _check_recall(target_recall, recall_confidence, always_positive, false_negative, nested)
     said = None if description is None else read_description(description)
     file = TableFile(data, encoding=encoding)
     covariates = choose_covariates(file, target, drop or [], categorical or [])
@@ -156,7 +161,7 @@ def fit(
         recall_confidence=recall_confidence,
         on_uncertifiable="always_positive" if always_positive else "error",
     )
-    _learn(estimator, rows, as_json)
+    _learn(estimator, rows, nested, as_json)
     if said is not None:
         describe(estimator, said)
     save(estimator, out)
@@ -176,6 +181,7 @@ def _check_recall(
     recall_confidence: float | None,
     always_positive: bool,
     false_negative: float | None,
+    nested: bool,
 ) -> None:
     if target_recall is not None and false_negative is not None:
         raise InvalidInputError(
@@ -190,6 +196,13 @@ def _check_recall(
             "needs the recall that is to be certified",
             recall_confidence,
             "For example --target-recall 0.95.",
+        )
+    if nested and recall_confidence is not None:
+        raise InvalidInputError(
+            "--nested",
+            "cannot be given with --recall-confidence",
+            "both",
+            "Leave it out: a certificate is earned on rows held back already.",
         )
     if always_positive and recall_confidence is None:
         raise InvalidInputError(
@@ -215,9 +228,9 @@ def _warn(rows: TrainingRows) -> list[str]:
     return found
 
 
-def _learn(estimator: BasePolicy, rows: TrainingRows, as_json: bool) -> None:
+def _learn(estimator: BasePolicy, rows: TrainingRows, nested: bool, as_json: bool) -> None:
     """Fit, and estimate what the policy costs on rows that it did not learn from."""
-    from adacos.card import estimate_leave_out_cost
+    from adacos.card import estimate_leave_out
 
     seconds = expected_seconds(rows.table)
     about = f" (about {seconds:.0f} s)" if seconds > 2 else ""
@@ -227,17 +240,16 @@ def _learn(estimator: BasePolicy, rows: TrainingRows, as_json: bool) -> None:
             estimator.fit(rows.table, rows.y)
         except NotCertifiableError as error:
             raise _not_certifiable(error) from error
-        if isinstance(estimator, SequencePolicy):
-            learned = rows.table
-            if estimator.recall_confidence is not None:
-                learned, *_ = set_aside(
-                    estimator,
-                    rows.table,
-                    rows.y,
-                    estimator.calibration_fraction,
-                    estimator.random_state,
-                )
-            estimate_leave_out_cost(estimator, learned)
+        learned = rows.table, rows.y
+        if getattr(estimator, "recall_confidence", None) is not None:
+            learned = set_aside(
+                estimator,
+                rows.table,
+                rows.y,
+                estimator.calibration_fraction,
+                estimator.random_state,
+            )[:2]
+        estimate_leave_out(estimator, *learned, nested=nested)
 
 
 def _tell(

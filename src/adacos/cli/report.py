@@ -19,6 +19,7 @@ from adacos.cli.common import (
     say,
     tell_malformed,
 )
+from adacos.tables.description import description_of
 from adacos.tables.reading import Kinds, TableFile
 from adacos.tables.writing import refuse_same_file, whole_or_absent
 
@@ -63,7 +64,13 @@ def report(
     y = classes(given[labelled]) if positive is None else against(given[labelled], positive)
     table = piece.table.select(list(encoder.names))[labelled]
     with progress("drawing", as_json), whole_or_absent(out) as temporary:
-        found = write_report(policy, table, y, temporary, title or f"Report on {model.name}")
+        found = write_report(
+            policy,
+            table,
+            y,
+            temporary,
+            title or description_of(policy).title or f"Report on {model.name}",
+        )
     if as_json:
         print_json({"report": str(out), **found})
     else:
