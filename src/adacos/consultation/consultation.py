@@ -268,11 +268,11 @@ class Consultation:
     ) -> tuple[tuple[str, float], ...]:
         """Members of the same panels that are still to be had, and their cost `after`."""
         costs = self.policy.cost_table_
+        if not len(costs.shared):
+            return ()
         panels = np.setdiff1d(costs.panel[covariates], [-1])
         members = np.flatnonzero(np.isin(costs.panel, panels) & ~settled)
-        masks = np.repeat(after[None, :], len(members), axis=0)
-        masks[np.arange(len(members)), members] = True
-        amounts = costs.of(masks, given=after)
+        amounts = costs.of_next(after)[members]
         return tuple(
             (costs.names[k], float(amount)) for k, amount in zip(members, amounts, strict=True)
         )

@@ -19,6 +19,10 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
+# Rows × sets evaluated together: below this a call costs more than its numbers.
+_CELLS_AT_ONCE = 256
+
+
 class AdaCOSClassifier(SequencePolicy):
     """Adaptive cost-sensitive acquisition.
 
@@ -35,18 +39,21 @@ class AdaCOSClassifier(SequencePolicy):
 def expects_gain(outlook: Outlook, matrix: Floats) -> Bools:
     """Whether the future cost of some later set is below the Bayes risk now, for each row.
 
-    Sets are tried one after the other on the rows not yet decided. A set that costs as much as
-    could be saved at best cannot pay for itself and is not evaluated.
+    Sets are tried in turn on the rows not yet decided, several at a time where rows are few. A set
+    that costs as much as could be saved at best cannot pay for itself and is not evaluated.
     """
     risk = bayes_risk(outlook.log_odds, matrix)
     at_best = risk - min(matrix[0, 0], matrix[1, 1])
     gain = np.zeros(len(risk), dtype=np.bool_)
     cost = np.broadcast_to(outlook.cost, outlook.mean.shape)
-    for j in range(outlook.mean.shape[1]):
-        rows = np.flatnonzero(~gain & (cost[:, j] < at_best))
+    at_once = max(_CELLS_AT_ONCE // max(len(risk), 1), 1)
+    for first in range(0, outlook.mean.shape[1], at_once):
+        sets = slice(first, first + at_once)
+        affordable = cost[:, sets] < at_best[:, None]
+        rows = np.flatnonzero(~gain & affordable.any(axis=1))
         if len(rows):
-            future = cost[rows, j] + expected_bayes_risk(
-                outlook.mean[rows, j], outlook.sd[rows, j], matrix
+            future = cost[rows, sets] + expected_bayes_risk(
+                outlook.mean[rows, sets], outlook.sd[rows, sets], matrix
             )
-            gain[rows] = future < risk[rows]
+            gain[rows] = (affordable[rows] & (future < risk[rows, None])).any(axis=1)
     return gain
