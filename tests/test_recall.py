@@ -471,7 +471,7 @@ def test_the_plot_names_the_extra_it_needs(monkeypatch):
         return real_import(name, *arguments, **keywords)
 
     monkeypatch.setattr(builtins, "__import__", without_matplotlib)
-    with pytest.raises(MissingExtraError, match=r"adacos\[plot\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[plot\]"):
         plot_recall_choices([])
 
 

@@ -97,7 +97,8 @@ class MissingExtraError(AdacosError, ImportError):
         self.package, self.extra = package, extra
         super().__init__(
             f"this needs the package {package!r}, which is not installed. "
-            f"Install it with: pip install 'adacos[{extra}]'"
+            f"It comes with the extra {extra!r}: pip install '.[{extra}]' in a clone of adacos, or "
+            f"pip install 'FILE.whl[{extra}]' with the wheel it was installed from."
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

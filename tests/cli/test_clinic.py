@@ -229,7 +229,7 @@ def test_true_and_false_are_the_same_in_csv_and_parquet(run, fit, clinic, tmp_pa
         code, out, _ = fit("--false-positive", 500, "--false-negative", 600, "--out", path,
                            "--json", table=table)  # fmt: skip
         assert code == 0
-        prints.append(json.loads(out)["card"]["fingerprint"])
+        prints.append(json.loads(out)["card"]["model"])
         answers = []
         for source in ("t.csv", "t.parquet"):
             assert run("score", path, clinic / source, tmp_path / "o.csv")[0] == 0

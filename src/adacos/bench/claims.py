@@ -13,14 +13,14 @@ from itertools import pairwise
 import numpy as np
 from scipy.stats import gmean
 
-from adacos.bench.builtin import ADACOS, ADACOS_FORWARD, COS, COS_FORWARD, FULL_MODEL
 from adacos.bench.comparisons import PAPER, OutcomeIndex, compare_cells
+from adacos.bench.names import ADACOS, ADACOS_FORWARD, COS, COS_FORWARD, FULL_MODEL
 from adacos.bench.pairing import fold_interval
-from adacos.bench.registry import REGISTRY
 from adacos.bench.settings import PAPER_RECALL
 from adacos.bench.sigmoid import LINEAR, NORMAL, largest_errors
 from adacos.bench.tables import Cell, FoldTable
 from adacos.document.style import dataset_title
+from adacos.registry import METHODS
 
 # Means that differ by less than this share are equal: a sum in another order, not a difference.
 _EQUAL = 1e-9
@@ -287,7 +287,7 @@ def _datasets(folds: FoldTable) -> list[str]:
 
 
 def _is_rival(method: str) -> bool:
-    return method in REGISTRY.methods and REGISTRY.methods[method].rival
+    return method in METHODS and METHODS[method].rival
 
 
 def _place(cell: Cell) -> str:

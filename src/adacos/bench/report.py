@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from adacos.bench.builtin import ADACOS, ADACOS_FORWARD
 from adacos.bench.claims import Claim
 from adacos.bench.comparisons import PAPER, RANDOM, CellComparison, OverallComparison
 from adacos.bench.configuration import BenchConfig
@@ -21,13 +20,16 @@ from adacos.bench.figures import (
     sequence_figure,
     sigmoid_figure,
 )
+from adacos.bench.methods import parameters
+from adacos.bench.names import ADACOS, ADACOS_FORWARD
 from adacos.bench.reference import Reference, paper_table_1
-from adacos.bench.registry import REGISTRY
 from adacos.bench.run import RunResult
 from adacos.bench.settings import PAPER_RECALL
 from adacos.bench.tables import Cell, FoldTable
+from adacos.bench.tasks import gathered
 from adacos.document.blocks import Block, Grid, Heading, Items, Text
 from adacos.document.style import dataset_title
+from adacos.registry import METHODS
 
 
 @dataclass(frozen=True)
@@ -213,7 +215,7 @@ def _recall(f: Findings) -> Iterator[Block]:
         if not datasets:
             continue
         yield Heading(f"Target recall {target:g}")
-        rivals = [m for m in methods if REGISTRY.methods[m].rival]
+        rivals = [m for m in methods if METHODS[m].rival]
         if rivals:
             yield Text(
                 f"{', '.join(rivals)} have no target recall. As in the paper they are shown at the "
@@ -290,13 +292,13 @@ def _settings(f: Findings) -> Iterator[Block]:
     )
     rows = []
     for method in f.config.chosen_methods:
-        parameters = (f"{name}={value!r}" for name, value in method.parameters().items())
-        rows.append((method.name, ", ".join(parameters) or "none"))
+        told = (f"{name}={value!r}" for name, value in parameters(method).items())
+        rows.append((method.name, ", ".join(told) or "none"))
     yield Grid(("Method", "Parameters"), tuple(rows))
 
 
 def _left_out(f: Findings) -> Iterator[Block]:
-    lines = [*f.left_out, *(f"{x.unit}: {x.error}" for x in f.result.failures)]
+    lines = [*f.left_out, *gathered(f.result.failures)]
     if lines:
         yield Heading("Left out")
         yield Items(tuple(lines))

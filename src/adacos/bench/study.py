@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import gmean
 
-from adacos.bench.builtin import ADACOS, COS, FULL_MODEL
 from adacos.bench.comparisons import RANDOM, OutcomeIndex, compare_overall
 from adacos.bench.configuration import BenchConfig, available_methods
+from adacos.bench.names import ADACOS, COS, FULL_MODEL
 from adacos.bench.paper import BUNDLED
 from adacos.bench.peers import GAM, PEERS, register_peers
 from adacos.bench.reference import Reference, check_reference, paper_table_1, read_authors_code

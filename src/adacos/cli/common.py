@@ -16,9 +16,10 @@ import typer
 from adacos.consultation.steps import Acquire, Value
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
+from adacos.tables.cells import MISSING
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import NUMERIC
-from adacos.tables.reading import MISSING, Malformed, choices, listed
+from adacos.tables.reading import Malformed, choices, listed
 
 if TYPE_CHECKING:
     from rich.console import Console

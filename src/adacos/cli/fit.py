@@ -24,11 +24,12 @@ from adacos.cli.common import (
 from adacos.cli.prices import PriceList, read_prices
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError, NotCertifiableError
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.policies.base import BasePolicy
+from adacos.policies.recall import set_aside
+from adacos.registry import POLICIES
 from adacos.tables.columns import ColumnTable
+from adacos.tables.description import check_description, describe, read_description
 from adacos.tables.reading import Kinds, Piece, TableFile, choices, listed
-
-POLICIES = ("adacos", "cos", "full")
 
 
 def fit(
@@ -78,7 +79,13 @@ def fit(
     categorical: Annotated[
         list[str] | None, typer.Option(help="Column of codes to treat as categories.")
     ] = None,
-    policy: Annotated[str, typer.Option(help="adacos, cos or full.")] = "adacos",
+    policy: Annotated[
+        str, typer.Option(help="adacos, cos or full; or a rival such as dwsm.")
+    ] = "adacos",
+    description: Annotated[
+        Path | None,
+        typer.Option("--describe", help="TOML file with titles, units and names of codes."),
+    ] = None,
     max_rows: Annotated[
         int,
         typer.Option(
@@ -106,7 +113,8 @@ def fit(
         adacos fit patients.csv --target diabetes --prices prices.toml
             --false-positive 100 --false-negative 1000 --out model.adacos
     """
-    from adacos.cli.info import card, show
+    from adacos.card import estimate_leave_out_cost, model_card
+    from adacos.cli.info import show
     from adacos.persistence import save
 
     started = time.perf_counter()
@@ -115,6 +123,7 @@ def fit(
     if not out.parent.is_dir():
         raise InvalidInputError("--out", "its folder must exist", str(out), "Create it first.")
     _check_recall(target_recall, recall_confidence, always_positive)
+    said = None if description is None else read_description(description)
     file = TableFile(data, encoding=encoding)
     covariates = _covariates(file, target, drop or [], categorical or [])
     costs = _costs(
@@ -135,6 +144,8 @@ def fit(
             f"{len(found)}: {listed(found[:5])}",
             "Name one with --positive to set it against the others.",
         )
+    if said is not None:
+        check_description(said, covariates, found.tolist())
     table = piece.table.select(covariates)
     n_read, missing = len(table), missing_shares(table)
     if 0 < max_rows < n_read:
@@ -143,7 +154,8 @@ def fit(
         typer.echo(
             f"learning from {max_rows:,} of {n_read:,} rows, drawn at random (--max-rows)", err=True
         )
-    estimator = _estimator(policy)(
+    estimator = _estimator(
+        policy,
         costs,
         random_state=seed,
         target_recall=target_recall,
@@ -155,10 +167,17 @@ def fit(
             estimator.fit(table, labels)
         except NotCertifiableError as error:
             raise _not_certifiable(error) from error
+        fraction = estimator.calibration_fraction
+        learned = table
+        if recall_confidence is not None:
+            learned, *_ = set_aside(estimator, table, labels, fraction, seed)
+        estimate_leave_out_cost(estimator, learned)
+    if said is not None:
+        describe(estimator, said)
     save(estimator, out)
     seconds = time.perf_counter() - started
     tell_malformed(piece.malformed)
-    held_back = len(table) - len(estimator.model_.y)
+    held_back = len(table) - len(estimator.model_.y) if hasattr(estimator, "sets_") else 0
     if as_json:
         counts = {
             "rows": len(table),
@@ -168,7 +187,12 @@ def fit(
             "missing": missing,
         }
         print_json(
-            {"model": str(out), **counts, "seconds": round(seconds, 2), "card": card(estimator)}
+            {
+                "model": str(out),
+                **counts,
+                "seconds": round(seconds, 2),
+                "card": model_card(estimator),
+            }
         )
         return
     console = plain_console()
@@ -315,11 +339,21 @@ def against(y: NDArray[Any], positive: str) -> NDArray[Any]:
     return np.asarray(y == positive, dtype=np.int64)
 
 
-def _estimator(policy: str) -> type[SequencePolicy]:
-    from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
-
-    kinds = (AdaCOSClassifier, COSClassifier, FullModelClassifier)
-    return dict(zip(POLICIES, kinds, strict=True))[policy]
+def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
+    """The unfitted policy with those of the parameters that it has."""
+    cls = POLICIES[policy].load()
+    known = cls(costs=costs).get_params(deep=False)
+    if parameters["target_recall"] is not None and "target_recall" not in known:
+        raise InvalidInputError(
+            "--target-recall",
+            f"{policy} must be able to take it",
+            parameters["target_recall"],
+            "Give --false-negative instead, or choose another --policy.",
+        )
+    chosen: BasePolicy = cls(
+        costs=costs, **{name: value for name, value in parameters.items() if name in known}
+    )
+    return chosen
 
 
 def _not_certifiable(error: NotCertifiableError) -> InvalidInputError:

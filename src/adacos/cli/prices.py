@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
+from math import isnan
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
 
 from adacos.cli.common import pairs
 from adacos.exceptions import InvalidInputError
+from adacos.tables.cells import csv_rows, number
 from adacos.tables.reading import choices, listed
 
 _EXAMPLE = "For example [prices] with lines Glucose = 17.61, or --prices Glucose=17.61."
@@ -109,20 +110,23 @@ def _add_toml(path: Path, found: PriceList) -> None:
 
 
 def _read_csv(path: Path) -> dict[str, float]:
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file)
-        found = {}
-        for cells in reader:
-            if reader.line_num == 1 and (len(cells) != 2 or not _is_number(cells[1])):
-                continue
-            if len(cells) != 2 or not _is_number(cells[1]):
-                raise InvalidInputError(
-                    path.name,
-                    f"line {reader.line_num} must hold a covariate and its cost",
-                    cells,
-                    "For example Glucose,17.61.",
-                )
-            found[cells[0].strip()] = float(cells[1])
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(path.name, "must be UTF-8 text", str(error), _EXAMPLE) from error
+    found: dict[str, float] = {}
+    for cells, line, fault in csv_rows(text.splitlines(keepends=True), path.name):
+        priced = len(cells) == 2 and _is_number(cells[1])
+        if line == 1 and not priced and not fault:
+            continue
+        if not priced or cells[0].strip() in found:
+            raise InvalidInputError(
+                path.name,
+                f"line {line} must hold a covariate and its cost, each covariate once",
+                fault or cells,
+                "For example Glucose,17.61.",
+            )
+        found[cells[0].strip()] = float(cells[1])
     return found
 
 
@@ -133,8 +137,5 @@ def _cost(value: Any, name: str, example: str = _EXAMPLE) -> float:
 
 
 def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
+    found = number(value) if isinstance(value, str | int | float) else None
+    return found is not None and not isnan(found)

@@ -17,7 +17,6 @@ from adacos.cli.common import (
     progress,
     tell_malformed,
 )
-from adacos.exceptions import InvalidInputError
 from adacos.tables.reading import Kinds, TableFile
 from adacos.tables.writing import whole_or_absent
 
@@ -44,14 +43,9 @@ def report(
         adacos report model.adacos --data held_out.csv --target diabetes --out report.html
     """
     from adacos.cli.fit import against, classes
-    from adacos.policies.sequence_policy import SequencePolicy
     from adacos.report import write_report
 
     policy = load_policy(model)
-    if not isinstance(policy, SequencePolicy):
-        raise InvalidInputError(
-            "model", "must be a policy over a set sequence", type(policy).__name__, ""
-        )
     encoder = policy.encoder_
     kinds = Kinds.of(encoder)
     kinds = kinds._replace(text=kinds.text | {target})

@@ -10,6 +10,7 @@ import typer
 
 from adacos.cli.common import Json, Model, load_policy
 from adacos.exceptions import InvalidInputError, MissingExtraError
+from adacos.tables.description import describe
 
 
 def serve(
@@ -39,9 +40,9 @@ def serve(
             "--without-key", help="Serve other machines without a key (a proxy checks access)."
         ),
     ] = False,
-    descriptions: Annotated[
+    description: Annotated[
         Path | None,
-        typer.Option(help="TOML file with title, unit and help of covariates, for the page."),
+        typer.Option("--describe", help="Description in place of the model's own (TOML)."),
     ] = None,
     max_body: Annotated[int, typer.Option(help="Longest request in bytes.", min=1)] = 1 << 20,
     max_rows: Annotated[int, typer.Option(help="Most rows in one score request.", min=1)] = 10_000,
@@ -61,7 +62,7 @@ def serve(
     except ImportError as error:
         raise MissingExtraError(error.name or "fastapi", "service") from error
     from adacos.service.server import is_loopback, serve
-    from adacos.service.settings import Settings, read_descriptions
+    from adacos.service.settings import Settings
 
     if not is_loopback(host) and api_key is None and not without_key:
         raise InvalidInputError(
@@ -71,15 +72,14 @@ def serve(
             "Set ADACOS_API_KEY, or pass --without-key if a proxy in front checks access.",
         )
     policy = load_policy(model)
+    if description is not None:
+        describe(policy, description)
     settings = Settings(
         case_log=case_log,
         api_key=api_key,
         max_body_bytes=max_body,
         max_rows=max_rows,
         rate_limit=rate_limit,
-        descriptions={}
-        if descriptions is None
-        else read_descriptions(descriptions, policy.encoder_.names),
     )
 
     def ready(url: str) -> None:

@@ -390,7 +390,12 @@ def _check_state(state: Any) -> None:
 
 def fingerprint(policy: Advisor) -> str:
     """Digest of everything learned, so that a state is not continued on another model."""
-    learned = {name: value for name, value in vars(policy).items() if name.endswith("_")}
+    # A description is not learned: other words do not make another model.
+    learned = {
+        name: value
+        for name, value in vars(policy).items()
+        if name.endswith("_") and name != "description_"
+    }
     identity = tuple(id(value) for value in learned.values())
     cached = _FINGERPRINTS.get(policy)
     if cached is not None and cached[0] == identity:

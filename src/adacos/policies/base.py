@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,14 @@ from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable
 from adacos.engine import AcquisitionResult, Decision, DecisionRule, Rows, Seen, run
 from adacos.exceptions import InvalidInputError
-from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table
+from adacos.tables.description import CovariateDescription, Description
+from adacos.tables.encoder import (
+    TableEncoder,
+    check_labels,
+    covariate_names,
+    in_fitted_order,
+    validate_table,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -52,6 +59,16 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     rule_ : DecisionRule
         How log-odds become a label, and the costs by which acquisitions are weighed.
     """
+
+    # Classes of the values that fitted objects hold, for model files; a subclass adds its own.
+    stores: ClassVar[tuple[type, ...]] = (
+        Costs,
+        CostTable,
+        CovariateDescription,
+        DecisionRule,
+        Description,
+        TableEncoder,
+    )
 
     costs: Costs | None
     n_features_in_: int
@@ -148,6 +165,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         check_is_fitted(self)
         encoded = self._encode(X)
+        known = in_fitted_order(self, X, known)
         result = run(self, encoded, self._known_mask(known, encoded))
         return replace(result, label=self.classes_[result.label])
 

@@ -17,9 +17,13 @@ from adacos.consultation.steps import Reasons
 from adacos.costs import Costs
 from adacos.engine import STOP, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
+from adacos.models.basis import AdditiveBasis
+from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
+from adacos.models.missing import JointModel
 from adacos.models.outlook import Outlook, WalkState, advance, begin, log_odds_now, look_ahead
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
+from adacos.models.sequences import SetSequence
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
 from adacos.policies.recall import (
@@ -82,6 +86,15 @@ class SequencePolicy(BasePolicy):
     certificate_ : the `RecallCertificate`, after `calibrate`.
     always_positive_ : whether every row is answered positive for want of a certificate.
     """
+
+    stores = (
+        AdditiveBasis,
+        ConditionalDensity,
+        JointModel,
+        RecallCertificate,
+        SequenceModel,
+        SetSequence,
+    )
 
     # Training rows, kept where the sequence depends on the costs; never saved.
     _set_fits: SetFits | None = None

@@ -15,6 +15,7 @@ from adacos.engine import STOP, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.policies.base import BasePolicy
 from adacos.policies.recall import (
+    RecallCertificate,
     always_positive,
     certify,
     check_recall_parameters,
@@ -59,6 +60,8 @@ class TargetRecallClassifier(BasePolicy):
     certificate_ : the `RecallCertificate`, with a confidence.
     always_positive_ : whether every row is answered positive for want of a certificate.
     """
+
+    stores = (RecallCertificate,)
 
     def __init__(
         self,

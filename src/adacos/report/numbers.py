@@ -14,6 +14,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.binomial import interval
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
+from adacos.policies.base import BasePolicy
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.tables.encoder import validate_table
 
@@ -86,7 +87,7 @@ class Curve(NamedTuple):
 class Held:
     """Evaluation rows: the policy, the table, classes as 0 and 1, and the policy's answers."""
 
-    policy: SequencePolicy
+    policy: BasePolicy
     table: Any
     true: Ints
     result: AcquisitionResult
@@ -104,7 +105,7 @@ class Held:
         return np.asarray(policy.encoder_.transform(table))
 
 
-def hold(policy: SequencePolicy, table: Any, y: NDArray[Any]) -> Held:
+def hold(policy: BasePolicy, table: Any, y: NDArray[Any]) -> Held:
     """Run the policy on evaluation rows."""
     strange = np.setdiff1d(y, policy.classes_)
     if len(strange):
@@ -149,7 +150,7 @@ def stops(held: Held) -> list[Stop]:
     return found
 
 
-def panels(policy: SequencePolicy) -> list[Panel]:
+def panels(policy: BasePolicy) -> list[Panel]:
     """The panels of the policy's costs."""
     costs = policy.cost_table_
     return [
@@ -252,8 +253,13 @@ def shapes(policy: SequencePolicy) -> list[tuple[str, NDArray[Any], Floats]]:
     return found
 
 
-def _relatives(policy: SequencePolicy, matrix: Floats) -> dict[str, SequencePolicy]:
-    """This policy and the others of the paper on its model, with these error costs."""
+def _relatives(policy: BasePolicy, matrix: Floats) -> dict[str, SequencePolicy]:
+    """This policy and the others of the paper on its model, with these error costs.
+
+    None for a policy without a set sequence, whose model would not serve them.
+    """
+    if not isinstance(policy, SequencePolicy):
+        return {}
     costs = (policy.costs or Costs()).with_misclassification(matrix)
     kinds = {"AdaCOS": AdaCOSClassifier, "COS": COSClassifier, "full model": FullModelClassifier}
     return {

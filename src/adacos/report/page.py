@@ -12,27 +12,27 @@ from adacos import __version__
 from adacos.consultation import fingerprint
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html
 from adacos.kernels.bayes_risk import decision_threshold
+from adacos.policies.base import BasePolicy
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.report import figures, numbers
 from adacos.report.numbers import Held, Mean, Method
 
 
 def write_report(
-    policy: SequencePolicy, table: Any, y: NDArray[Any], path: Path, title: str
+    policy: BasePolicy, table: Any, y: NDArray[Any], path: Path, title: str
 ) -> dict[str, Any]:
     """Write the page about a policy on evaluation rows; returns its headline numbers."""
     held = numbers.hold(policy, table, y)
     methods = numbers.methods(held)
-    blocks = [
-        *_summary(held, methods),
-        *_sequence(held),
-        *_cost_curve(held, methods[0]),
-        *_shapes(policy),
-        *_calibration(held),
-        *_recall(held),
-        *_sensitivity(held),
-        *_decision_curves(held),
-    ]
+    blocks = _summary(held, methods)
+    if isinstance(policy, SequencePolicy):
+        blocks += _sequence(held) + _cost_curve(held, methods[0]) + _shapes(policy)
+    else:
+        blocks += _acquisitions(held)
+    blocks += _calibration(held) + _recall(held)
+    if isinstance(policy, SequencePolicy):
+        blocks += _sensitivity(held)
+    blocks += _decision_curves(held)
     path.write_text(to_html(title, blocks), encoding="utf-8")
     return {
         "rows": len(held.true),
@@ -65,8 +65,12 @@ def _summary(held: Held, methods: list[Method]) -> list[Block]:
                 f"The policy costs {_with_error(own.total)} per row, of which "
                 f"{own.covariate.value:.2f} for covariates. The best alternative below, "
                 f"{best.name}, costs {apart}, compared row by row.",
-                f"Model {fingerprint(policy)} ({type(policy).__name__}, adacos {__version__}), "
-                f"learned from {len(policy.model_.y):,} rows.",
+                f"Model {fingerprint(policy)} ({type(policy).__name__}, adacos {__version__})"
+                + (
+                    f", learned from {len(policy.model_.y):,} rows."
+                    if hasattr(policy, "sets_")
+                    else "."
+                ),
             )
         ),
         Heading("What it costs"),
@@ -131,7 +135,25 @@ def _sequence(held: Held) -> list[Block]:
     return blocks + _panels(held.policy)
 
 
-def _panels(policy: SequencePolicy) -> list[Block]:
+def _acquisitions(held: Held) -> list[Block]:
+    """What a policy without a set sequence does."""
+    rows = tuple(
+        (name, f"{cost:.2f}", f"{share:.1%}")
+        for name, cost, share in zip(
+            held.policy.encoder_.names,
+            held.policy.cost_table_.covariates,
+            held.result.acquired.mean(axis=0),
+            strict=True,
+        )
+    )
+    return [
+        Heading("What the policy does"),
+        Grid(("covariate", "cost", "rows that acquire it"), rows),
+        *_panels(held.policy),
+    ]
+
+
+def _panels(policy: BasePolicy) -> list[Block]:
     found = numbers.panels(policy)
     if not found:
         return []
@@ -189,10 +211,9 @@ def _recall(held: Held) -> list[Block]:
             ),
             Items(tuple(str(certificate).splitlines())),
         ]
-    if held.policy.target_recall is not None:
-        lines.append(
-            f"Target recall {_percent(held.policy.target_recall)}; no certificate was asked for."
-        )
+    target = getattr(held.policy, "target_recall", None)
+    if target is not None:
+        lines.append(f"Target recall {_percent(target)}; no certificate was asked for.")
     else:
         lines.append("No recall was promised: the policy follows the costs of errors.")
     return [Heading("Recall"), Items(tuple(lines))]

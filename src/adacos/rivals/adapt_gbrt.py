@@ -83,25 +83,65 @@ class AdaptGbrtClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    depth : most splits on a path of a tree.
-    n_trees : most pairs of trees.
-    n_lambdas : number of values of λ tried, 0 among them.
-    learning_rates : factors on each tree to try.
-    full_fractions : values of P_full to try, between 0 and 1.
-    max_bins : most bins a column is cut into.
-    cv : number of folds.
-    random_state : seed of the folds.
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    depth : int, default=4
+        Most splits on a path of a tree.
+    n_trees : int, default=40
+        Most pairs of trees.
+    n_lambdas : int, default=8
+        Number of values of λ tried, 0 among them.
+    learning_rates : sequence of float, default=(0.1, 0.3)
+        Factors on each tree to try.
+    full_fractions : sequence of float, default=(0.2, 0.4, 0.6, 0.8)
+        Values of P_full to try, between 0 and 1.
+    max_bins : int, default=64
+        Most bins a column is cut into.
+    cv : int, default=5
+        Number of folds.
+    random_state : int, default=0
+        Seed of the folds.
 
     Attributes
     ----------
-    full_, imputer_ : the full model, and what fills in unavailable values for it.
-    gate_, cheap_ : trees of the two scores, with `gate_constant_` and `cheap_constant_`.
-    slope_ : from the cheap score to log-odds.
-    lambda_, learning_rate_, full_fraction_, n_trees_ : what was chosen.
-    cv_cost_ : mean total cost in cross-validation, (candidates, numbers of trees).
+    full_ : LogisticGAM
+        The full model, and what fills in unavailable values for it.
+    imputer_ : GaussianImputer
+        Likewise.
+    gate_ : Forest
+        Trees of the two scores, with `gate_constant_` and `cheap_constant_`.
+    cheap_ : Forest
+        Likewise.
+    slope_ : float
+        From the cheap score to log-odds.
+    lambda_ : float
+        What was chosen.
+    learning_rate_ : float
+        Likewise.
+    full_fraction_ : float
+        Likewise.
+    n_trees_ : int
+        Likewise.
+    cv_cost_ : ndarray
+        Mean total cost in cross-validation, (candidates, numbers of trees).
+
+    References
+    ----------
+    F. Nan and V. Saligrama, "Adaptive classification for prediction under a budget", NIPS 2017.
+
+    Examples
+    --------
+    >>> from adacos import Costs, load_pima
+    >>> from adacos.rivals import AdaptGbrtClassifier
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = AdaptGbrtClassifier(costs, n_trees=5, n_lambdas=2, cv=2).fit(X[:300], y[:300])
+    >>> policy.acquire(X[300:]).acquired.shape
+    (468, 8)
     """
+
+    stores = (Forest,)
 
     def __init__(
         self,

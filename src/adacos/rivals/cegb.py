@@ -43,22 +43,54 @@ class CEGBClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    depth : most splits on a path of a tree.
-    learning_rate : factor on each tree.
-    n_trees : most trees; ten numbers of trees up to this one are tried.
-    n_tradeoffs : number of trade-offs tried for each penalty, 0 among them.
-    min_rows : least number of rows in a leaf.
-    cv : number of folds.
-    random_state : seed of the folds and of LightGBM.
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    depth : int, default=4
+        Most splits on a path of a tree.
+    learning_rate : float, default=0.1
+        Factor on each tree.
+    n_trees : int, default=100
+        Most trees; ten numbers of trees up to this one are tried.
+    n_tradeoffs : int, default=16
+        Number of trade-offs tried for each penalty, 0 among them.
+    min_rows : int, default=5
+        Least number of rows in a leaf.
+    cv : int, default=5
+        Number of folds.
+    random_state : int, default=0
+        Seed of the folds and of LightGBM.
 
     Attributes
     ----------
-    forest_ : the trees; their values add up to the log-odds.
-    penalty_, tradeoff_, n_trees_ : what was chosen.
-    cv_cost_ : mean total cost in cross-validation, (penalties × trade-offs, numbers of trees).
+    forest_ : Forest
+        The trees; their values add up to the log-odds.
+    penalty_ : str
+        What was chosen.
+    tradeoff_ : float
+        Likewise.
+    n_trees_ : int
+        Likewise.
+    cv_cost_ : ndarray
+        Mean total cost in cross-validation, (penalties × trade-offs, numbers of trees).
+
+    References
+    ----------
+    S. Peter, F. Diego, F. A. Hamprecht and B. Nadler, "Cost efficient gradient boosting",
+    NIPS 2017.
+
+    Examples
+    --------
+    >>> from adacos import Costs, load_pima
+    >>> from adacos.rivals import CEGBClassifier
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = CEGBClassifier(costs).fit(X[:300], y[:300])  # doctest: +SKIP
+    >>> policy.acquire(X[300:]).acquired.shape  # doctest: +SKIP
+    (468, 8)
     """
+
+    stores = (Forest,)
 
     def __init__(
         self,

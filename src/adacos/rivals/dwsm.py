@@ -96,24 +96,52 @@ class DWSMClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    variant : "cost_weighted" charges each covariate its cost; "unconstrained" charges every
-        covariate the same while learning, as in the original, whatever it costs.
-    charge : what "unconstrained" charges for a covariate; None is the mean covariate cost.
-    ridge : penalty on the scores, see the top of the module.
-    n_rounds : most rounds of policy iteration.
-    n_states : most states per round from which roll-outs start.
-    n_init : runs of policy iteration on different random sets; policy iteration can get stuck, so
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    variant : {"cost_weighted", "unconstrained"}, default="cost_weighted"
+        "cost_weighted" charges each covariate its cost; "unconstrained" charges every covariate
+        the same while learning, as in the original, whatever it costs.
+    charge : float or None, default=None
+        What "unconstrained" charges for a covariate; None is the mean covariate cost.
+    ridge : float, default=0.05
+        Penalty on the scores, see the top of the module.
+    n_rounds : int, default=15
+        Most rounds of policy iteration.
+    n_states : int, default=5000
+        Most states per round from which roll-outs start.
+    n_init : int, default=3
+        Runs of policy iteration on different random sets; policy iteration can get stuck, so
         the run with the best training reward is kept.
-    random_state : seed of the random sets.
+    random_state : int, default=0
+        Seed of the random sets.
 
     Attributes
     ----------
-    scores_ : the linear scores of the actions.
-    logistic_ : coefficients of the log-odds at the stop on φ.
-    rewards_ : mean training reward (minus the total cost charged) after each round.
+    scores_ : LinearScores
+        The linear scores of the actions.
+    logistic_ : ndarray
+        Coefficients of the log-odds at the stop on φ.
+    rewards_ : ndarray
+        Mean training reward (minus the total cost charged) after each round.
+
+    References
+    ----------
+    G. Dulac-Arnold, L. Denoyer, P. Preux and P. Gallinari, "Sequential approaches for learning
+    datum-wise sparse representations", Machine Learning 89, 2012.
+
+    Examples
+    --------
+    >>> from adacos import Costs, load_pima
+    >>> from adacos.rivals import DWSMClassifier
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = DWSMClassifier(costs, n_rounds=2, n_init=1).fit(X[:300], y[:300])
+    >>> policy.acquire(X[300:]).acquired.shape
+    (468, 8)
     """
+
+    stores = (LinearScores,)
 
     def __init__(
         self,

@@ -67,24 +67,58 @@ class GreedyMiserClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    loss : "squared" or "logistic".
-    depth : most splits on a path of a tree.
-    learning_rate : factor on each tree.
-    n_trees : most trees; ten numbers of trees up to this one are tried.
-    n_lambdas : number of values of λ tried, 0 among them.
-    max_bins : most bins a column is cut into.
-    cv : number of folds.
-    random_state : seed of the folds.
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    loss : {"squared", "logistic"}, default="squared"
+        "squared" or "logistic".
+    depth : int, default=4
+        Most splits on a path of a tree.
+    learning_rate : float, default=0.1
+        Factor on each tree.
+    n_trees : int, default=100
+        Most trees; ten numbers of trees up to this one are tried.
+    n_lambdas : int, default=16
+        Number of values of λ tried, 0 among them.
+    max_bins : int, default=64
+        Most bins a column is cut into.
+    cv : int, default=5
+        Number of folds.
+    random_state : int, default=0
+        Seed of the folds.
 
     Attributes
     ----------
-    forest_ : the trees; their values add up to the score, with `constant_`.
-    calibration_ : slope and intercept from the score to log-odds.
-    decision_, lambda_, n_trees_ : what was chosen.
-    cv_cost_ : mean total cost in cross-validation, (decisions, λ, numbers of trees).
+    forest_ : Forest
+        The trees; their values add up to the score, with `constant_`.
+    calibration_ : tuple of (float, float)
+        Slope and intercept from the score to log-odds.
+    decision_ : str
+        What was chosen.
+    lambda_ : float
+        Likewise.
+    n_trees_ : int
+        Likewise.
+    cv_cost_ : ndarray
+        Mean total cost in cross-validation, (decisions, λ, numbers of trees).
+
+    References
+    ----------
+    Z. Xu, K. Q. Weinberger and O. Chapelle, "The greedy miser: learning under test-time
+    budgets", ICML 2012.
+
+    Examples
+    --------
+    >>> from adacos import Costs, load_pima
+    >>> from adacos.rivals import GreedyMiserClassifier
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = GreedyMiserClassifier(costs, n_trees=10, n_lambdas=3, cv=2).fit(X[:300], y[:300])
+    >>> policy.acquire(X[300:]).acquired.shape
+    (468, 8)
     """
+
+    stores = (Forest,)
 
     def __init__(
         self,

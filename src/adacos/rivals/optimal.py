@@ -24,7 +24,7 @@ from adacos.datasets import DiscreteProblem
 from adacos.engine import STOP, Decision, Rows, Seen
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
-from adacos.rivals.codes import UNKNOWN, fit_codes, integer_codes
+from adacos.rivals.codes import UNKNOWN, Codes, fit_codes, integer_codes
 from adacos.tables.kinds import CATEGORICAL
 from adacos.validation import choice, integer, real
 
@@ -88,26 +88,53 @@ class OptimalPolicyClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    joint : "counts", "naive_bayes", an array P(y, x) of shape (2, levels of the first covariate,
-        …), or a `DiscreteProblem`. With a given distribution the values of X must be the positions
-        along the axes of the array (0, 1, …), and the rows only give names and classes.
-    smoothing : pseudo-rows. Naive Bayes adds this many to each value of a covariate in each class.
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    joint : {"counts", "naive_bayes"}, ndarray or DiscreteProblem, default="counts"
+        "counts", "naive_bayes", an array P(y, x) of shape (2, levels of the first covariate,
+        …), or a `DiscreteProblem`. With a given distribution the values of X must be the
+        positions along the axes of the array (0, 1, …), and the rows only give names and
+        classes.
+    smoothing : float, default=1.0
+        Pseudo-rows. Naive Bayes adds this many to each value of a covariate in each class.
         "counts" adds them to each cell (y, x), on average over cells: they are spread as naive
         Bayes has it, so that a cell with few rows falls back on naive Bayes. It counts complete
         rows only.
-    n_codes : None refuses a numeric covariate with more than 12 distinct values; a number cuts it
-        into that many codes of about equal frequency. A number between two levels seen in training
-        counts as the nearer one.
-    max_memory : GiB that the tables may take.
+    n_codes : int or None, default=None
+        None refuses a numeric covariate with more than 12 distinct values; a number cuts it
+        into that many codes of about equal frequency. A number between two levels seen in
+        training counts as the nearer one.
+    max_memory : float, default=4.0
+        GiB that the tables may take.
 
     Attributes
     ----------
-    expected_cost_ : expected total cost of the policy, when everything is available.
-    joint_ : P(y, x) that was used.
-    table_ : optimal action and log-odds of every state.
+    expected_cost_ : float
+        Expected total cost of the policy, when everything is available.
+    joint_ : ndarray
+        P(y, x) that was used.
+    table_ : OptimalTable
+        Optimal action and log-odds of every state.
+
+    References
+    ----------
+    Theorem 1 in section 2.1 of D. Andrade and Y. Okajima, "Adaptive covariate acquisition for
+    minimizing total cost of classification".
+
+    Examples
+    --------
+    >>> from adacos import Costs
+    >>> from adacos.datasets import make_value_dependent_problem
+    >>> from adacos.rivals import OptimalPolicyClassifier
+    >>> problem = make_value_dependent_problem(noise=0.05)
+    >>> X, y = problem.sample(100, seed=0)
+    >>> costs = Costs(list(problem.prices.values()), false_positive=100, false_negative=100)
+    >>> round(OptimalPolicyClassifier(costs, joint=problem).fit(X, y).expected_cost_, 6)
+    11.0
     """
+
+    stores = (Codes, DiscreteProblem, OptimalTable)
 
     def __init__(
         self,

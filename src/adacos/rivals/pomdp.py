@@ -26,7 +26,7 @@ from adacos.costs import Costs, CostTable
 from adacos.engine import STOP, Decision, Seen
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
-from adacos.rivals.codes import UNKNOWN, fit_codes
+from adacos.rivals.codes import UNKNOWN, Codes, fit_codes
 from adacos.validation import integer, real
 
 Floats = NDArray[np.float64]
@@ -95,22 +95,51 @@ class POMDPClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    n_components : components of each mixture; None chooses 1, 2, 4 or 8 by held-out log-loss.
-    smoothing : pseudo-rows that draw a component towards its class; None chooses 3, 12 or 40 by
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    n_components : int or None, default=None
+        Components of each mixture; None chooses 1, 2, 4 or 8 by held-out log-loss.
+    smoothing : float or None, default=None
+        Pseudo-rows that draw a component towards its class; None chooses 3, 12 or 40 by
         held-out log-loss.
-    n_codes : most codes of a numeric covariate.
-    lookahead : 1 weighs each covariate as if it were the last, 2 as if one more might follow.
-    cv : number of folds for the held-out log-loss.
-    n_init : random starts, and mixtures that are averaged, in each class.
-    random_state : seed of folds and starts.
+    n_codes : int, default=10
+        Most codes of a numeric covariate.
+    lookahead : int, default=1
+        1 weighs each covariate as if it were the last, 2 as if one more might follow.
+    cv : int, default=5
+        Number of folds for the held-out log-loss.
+    n_init : int, default=5
+        Random starts, and mixtures that are averaged, in each class.
+    random_state : int, default=0
+        Seed of folds and starts.
 
     Attributes
     ----------
-    model_ : the hidden states.
-    n_components_, smoothing_ : what was chosen.
+    model_ : HiddenStates
+        The hidden states.
+    n_components_ : int
+        What was chosen.
+    smoothing_ : float
+        Likewise.
+
+    References
+    ----------
+    S. Ji and L. Carin, "Cost-sensitive feature acquisition and classification", Pattern
+    Recognition 40, 2007.
+
+    Examples
+    --------
+    >>> from adacos import Costs, load_pima
+    >>> from adacos.rivals import POMDPClassifier
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = POMDPClassifier(costs, n_components=2, smoothing=12.0).fit(X[:300], y[:300])
+    >>> policy.acquire(X[300:]).acquired.shape
+    (468, 8)
     """
+
+    stores = (Codes, HiddenStates)
 
     def __init__(
         self,

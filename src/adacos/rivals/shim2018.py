@@ -51,31 +51,69 @@ class Shim2018Classifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    reward : "log_likelihood" pays -λ c_i for acquiring i and log p(y | set) at the stop, as in the
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    reward : {"money", "log_likelihood", "auto"}, default="money"
+        "log_likelihood" pays -λ c_i for acquiring i and log p(y | set) at the stop, as in the
         original; "money" pays minus the costs themselves: -c_i, and minus the Bayes risk at the
         stop; "auto" takes log-likelihood only where it is clearly cheaper on the held-out rows.
-    lambdas : values of λ to choose from; None for 0 and ten values in equal ratios up to 0.1.
-    n_updates : most updates of the joint training.
-    n_pretraining : updates of the classifier on randomly masked rows before it.
-    n_environments : rows acted on in parallel by each candidate.
-    n_steps : length of the returns.
-    learning_rate : of Adam; falls to a tenth in the course of training.
-    validation_fraction : share of the rows held out.
-    patience : checks (every 50 updates) without a lower validation cost before training stops.
-    device : "cpu", "cuda", or "auto" for a GPU if there is one.
-    verbose : whether to show a progress bar.
-    random_state : seed of everything random; on a CPU it makes fits repeatable.
+    lambdas : sequence of float or None, default=None
+        Values of λ to choose from; None for 0 and ten values in equal ratios up to 0.1.
+    n_updates : int, default=1000
+        Most updates of the joint training.
+    n_pretraining : int, default=300
+        Updates of the classifier on randomly masked rows before it.
+    n_environments : int, default=64
+        Rows acted on in parallel by each candidate.
+    n_steps : int, default=4
+        Length of the returns.
+    learning_rate : float, default=0.001
+        Of Adam; falls to a tenth in the course of training.
+    validation_fraction : float, default=0.2
+        Share of the rows held out.
+    patience : int, default=10
+        Checks (every 50 updates) without a lower validation cost before training stops.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        "cpu", "cuda", or "auto" for a GPU if there is one.
+    verbose : bool, default=False
+        Whether to show a progress bar.
+    random_state : int, default=0
+        Seed of everything random; on a CPU it makes fits repeatable.
 
     Attributes
     ----------
-    weights_ : the network, arrays by layer.
-    reward_, lambda_ : the candidate chosen; λ is 1 for the reward in money.
-    candidates_ : pairs (reward, λ) that were trained.
-    validation_cost_ : mean total cost on the held-out rows, (checks, candidates).
-    n_updates_ : update at which the network was kept.
-    centre_, scale_ : of each encoded column.
+    weights_ : dict of str to ndarray
+        The network, arrays by layer.
+    reward_ : str
+        The candidate chosen; λ is 1 for the reward in money.
+    lambda_ : float
+        Likewise.
+    candidates_ : list of (str, float)
+        Pairs (reward, λ) that were trained.
+    validation_cost_ : ndarray
+        Mean total cost on the held-out rows, (checks, candidates).
+    n_updates_ : int
+        Update at which the network was kept.
+    centre_ : ndarray
+        Of each encoded column.
+    scale_ : ndarray
+        Likewise.
+
+    References
+    ----------
+    H. Shim, S. J. Hwang and E. Yang, "Joint active feature acquisition and classification with
+    variable-size set encoding", NeurIPS 2018.
+
+    Examples
+    --------
+    >>> from adacos import Costs, load_pima
+    >>> from adacos.rivals import Shim2018Classifier
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = Shim2018Classifier(costs).fit(X[:300], y[:300])  # doctest: +SKIP
+    >>> policy.acquire(X[300:]).acquired.shape  # doctest: +SKIP
+    (468, 8)
     """
 
     def __init__(

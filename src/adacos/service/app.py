@@ -14,12 +14,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from adacos import __version__
+from adacos.card import NOTICE, model_card
 from adacos.consultation import fingerprint
 from adacos.consultation.steps import Acquire
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.service.answers import Answers, as_json
-from adacos.service.card import NOTICE, model_card
 from adacos.service.case_log import Case, CaseLog
 from adacos.service.guard import LOG, Guard
 from adacos.service.metrics import Metrics
@@ -44,7 +44,10 @@ Refusals = dict[int | str, dict[str, Any]]
 
 _PAGE = {
     "/": ("index.html", "text/html; charset=utf-8"),
-    "/app.js": ("app.js", "text/javascript; charset=utf-8"),
+    **{
+        f"/{name}": (name, "text/javascript; charset=utf-8")
+        for name in ("app.js", "fields.js", "show.js", "state.js")
+    },
     "/style.css": ("style.css", "text/css; charset=utf-8"),
 }
 _MOST_FIELDS_TOLD = 20
@@ -117,7 +120,7 @@ def _static(content: bytes, kind: str) -> Callable[[], Any]:
 
 def _add_policy_routes(app: FastAPI, policy: BasePolicy, settings: Settings) -> None:
     requests, answers = requests_for(policy, settings), Answers(policy)
-    card = model_card(policy, settings.descriptions)
+    card = model_card(policy)
     card["case_log"] = settings.case_log is not None
 
     async def step(body: StepRequest) -> Response:

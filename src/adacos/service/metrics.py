@@ -26,6 +26,9 @@ _BY_PATH = {
     "/v1/health": "health",
     "/": "page",
     "/app.js": "page",
+    "/fields.js": "page",
+    "/show.js": "page",
+    "/state.js": "page",
     "/style.css": "page",
 }
 

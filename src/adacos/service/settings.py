@@ -1,23 +1,11 @@
-"""What the operator of the service chooses, and what is said about the covariates on the page."""
+"""What the operator of the service chooses."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 from adacos.exceptions import InvalidInputError
 from adacos.validation import integer, real
-
-
-@dataclass(frozen=True)
-class Description:
-    """How a covariate is presented: a title in place of its name, its unit, a word of help."""
-
-    title: str | None = None
-    unit: str | None = None
-    help: str | None = None
 
 
 @dataclass(frozen=True)
@@ -31,7 +19,6 @@ class Settings:
     max_body_bytes : longest request body that is read.
     max_rows : most rows in one call of score.
     rate_limit : requests per second and client address, in each worker; 0 for no limit.
-    descriptions : per covariate, how it is presented.
     """
 
     case_log: str | None = None
@@ -39,7 +26,6 @@ class Settings:
     max_body_bytes: int = 1 << 20
     max_rows: int = 10_000
     rate_limit: float = 2000.0
-    descriptions: Mapping[str, Description] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         integer("max_body_bytes", self.max_body_bytes, at_least=1)
@@ -53,37 +39,3 @@ class Settings:
                 "other characters" if self.api_key.strip() else "an empty or blank one",
                 "Choose a long one, for example with openssl rand -hex 32, or leave it out.",
             )
-
-
-def read_descriptions(path: Path, names: Sequence[str]) -> dict[str, Description]:
-    """Descriptions from a TOML file with one table per covariate of the model."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInputError(
-            "descriptions",
-            "must be a readable TOML file",
-            f"{path}: {error}",
-            'Write for example [Age] and below it unit = "years".',
-        ) from error
-    found = {}
-    for name, entries in content.items():
-        if name not in names:
-            raise InvalidInputError(
-                "descriptions",
-                "must name covariates of the model",
-                name,
-                f"They are {', '.join(names)}.",
-            )
-        allowed = Description.__dataclass_fields__
-        if not isinstance(entries, dict) or not all(
-            key in allowed and isinstance(text, str) for key, text in entries.items()
-        ):
-            raise InvalidInputError(
-                f"descriptions[{name!r}]",
-                f"may hold the texts {', '.join(allowed)}",
-                entries,
-                'Write for example unit = "years".',
-            )
-        found[name] = Description(**entries)
-    return found
