@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from adacos.consultation.steps import Contribution, Flip, Plan, Reasons, Value
 from adacos.engine import DecisionRule
-from adacos.kernels.bayes_risk import decision_threshold, expected_bayes_risk
+from adacos.kernels.bayes_risk import decision_threshold
 from adacos.models.outlook import Outlook, WalkState, advance, lacking_part, log_odds_now
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL, CONSTANT, NUMERIC
@@ -51,7 +51,8 @@ def _plans(
 ) -> tuple[Plan, ...]:
     """One plan for each later set that adds something to be had."""
     cost = np.broadcast_to(outlook.cost, outlook.mean.shape)[0]
-    future = cost + expected_bayes_risk(outlook.mean[0], outlook.sd[0], rule.matrix)
+    every = slice(0, outlook.mean.shape[1])
+    future = cost + outlook.expected_risk(np.zeros(1, dtype=np.intp), every, rule.matrix)[0]
     plans, covariates = [], []
     for k, own, total in zip(state.upcoming.tolist(), cost.tolist(), future.tolist(), strict=True):
         if state.available is None or state.available[0, k]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from adacos.costs import CostTable
 from adacos.kernels.martingale import integrated_log_odds
+from adacos.models.forecasts import FORECASTS, Forecast
 from adacos.models.known import given_known, original_stages
 from adacos.models.missing import Contribution
 from adacos.models.sequence_model import SequenceModel
@@ -55,15 +56,27 @@ class WalkState(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """Log-odds now; per later set, moments of the log-odds after acquiring it, and its cost.
+    """Log-odds now; per later set, what the regression says of those after it, and its cost.
 
-    `cost` has one row when it is the same for all.
+    Attributes
+    ----------
+    log_odds : (rows,) at the set.
+    mean, sd : (rows, later sets) of the log-odds after each later set by the regression.
+    cost : (rows, later sets) or one row when it is the same for all.
+    forecast : what is made of the regression.
     """
 
     log_odds: Floats
     mean: Floats
     sd: Floats
     cost: Floats
+    forecast: Forecast
+
+    def expected_risk(self, rows: Ints, sets: slice, matrix: Floats) -> Floats:
+        """Expected Bayes risk of some rows after some of the later sets, (rows, sets)."""
+        return self.forecast.expected_risk(
+            self.log_odds[rows, None], self.mean[rows, sets], self.sd[rows, sets], matrix
+        )
 
 
 def begin(
@@ -143,14 +156,16 @@ def log_odds_now(state: WalkState) -> Floats:
     return integrated_log_odds(log_odds + lacking.mean[:, i], np.sqrt(lacking.variance[:, i]))
 
 
-def look_ahead(state: WalkState, costs: CostTable) -> Outlook:
+def look_ahead(
+    state: WalkState, costs: CostTable, forecast: Forecast = FORECASTS["coherent"]
+) -> Outlook:
     """What the rows know at their set and expect of the later ones."""
     i, model = state.stage, state.model
     sequence, basis = model.sequence, model.basis
     log_odds = log_odds_now(state)
     if i + 1 == len(sequence):
         nothing = np.empty((len(log_odds), 0))
-        return Outlook(log_odds, nothing, nothing, nothing)
+        return Outlook(log_odds, nothing, nothing, nothing, forecast)
     masks = sequence.masks()
     fixed = model.intercepts[i + 1 :] + state.part[:, i + 1 :]
     if state.available is None:
@@ -159,12 +174,13 @@ def look_ahead(state: WalkState, costs: CostTable) -> Outlook:
         r = (state.encoded[:, known] - basis.mean[known]) / basis.scale[known]
         mean, sd = density.moments(r)
         cost = costs.of(masks[i + 1 :], given=masks[i])[None, :]
-        return Outlook(log_odds, mean + fixed, sd, cost)
+        return Outlook(log_odds, mean + fixed, sd, cost, forecast)
     mean, learned, unknown = learnable(model, state.encoded, state.available, i)
     shrink = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * unknown)
     reachable = state.available[:, None, :]
     cost = costs.of(masks[i + 1 :] & reachable, given=masks[i] & reachable)
-    return Outlook(log_odds, shrink * (mean + fixed), shrink * np.sqrt(learned), cost)
+    sd = shrink * np.sqrt(learned)
+    return Outlook(log_odds, shrink * (mean + fixed), sd, cost, forecast)
 
 
 def contribution(
