@@ -19,6 +19,7 @@ from adacos.policies.recall import (
     always_positive,
     certify,
     check_recall_parameters,
+    from_first_telling,
     given,
     positive_rows,
     recall_threshold,
@@ -48,8 +49,9 @@ class TargetRecallClassifier(BasePolicy):
     recall_confidence : confidence with which that is to hold for new rows; None for the share
         among the rows set aside.
     calibration_fraction : share of each class that `fit` sets aside to choose the threshold on.
-    on_uncertifiable : "error", or "always_positive" to answer positive for every row and acquire
-        nothing when those rows do not prove the target recall.
+    on_uncertifiable : what to do when those rows do not prove the target recall: "error";
+        "largest" to certify the largest recall that they do prove, in the same attempt; or
+        "always_positive" to answer positive for every row and acquire nothing.
     random_state : seed of the split.
 
     Attributes
@@ -124,14 +126,20 @@ class TargetRecallClassifier(BasePolicy):
         if confidence is None:
             threshold = recall_threshold(p, recall)
         else:
+            others = self.policy_._run(encoded[~positive]).probability
+            thresholds = from_first_telling(_THRESHOLDS, lambda t: bool(np.any(others < expit(t))))
             try:
                 self.certificate_, _ = certify(
-                    lambda t: int(np.sum(p < expit(t))), _THRESHOLDS, len(p), recall, confidence
+                    lambda t: int(np.sum(p < expit(t))), thresholds, len(p), recall, confidence
                 )
-            except NotCertifiableError:
+            except NotCertifiableError as refusal:
                 if self.on_uncertifiable == "error":
                     raise
-                self.certificate_ = always_positive(recall, confidence, len(p))
+                self.certificate_ = (
+                    refusal.certificate
+                    if self.on_uncertifiable == "largest"
+                    else always_positive(recall, confidence, len(p))
+                )
             threshold = self.certificate_.threshold
         self.threshold_ = threshold
         self.recall_estimate_ = float(np.mean(p >= threshold))
