@@ -57,9 +57,11 @@ class NotCertifiableError(InvalidInputError):
     misses : int
         How many of them were missed.
     certifiable : float
-        Recall that so many positives with so few misses do prove.
+        The largest recall that these rows certify in this same attempt.
     needed : int
         Positives that would prove the recall asked for if no more of them were missed.
+    certificate : RecallCertificate
+        The certificate of that largest recall.
     """
 
     def __init__(
@@ -70,17 +72,20 @@ class NotCertifiableError(InvalidInputError):
         misses: int,
         certifiable: float,
         needed: int,
+        certificate: Any = None,
     ) -> None:
-        self._arguments = recall, confidence, n_positives, misses, certifiable, needed
-        self.certifiable, self.needed = certifiable, needed
+        self._arguments = recall, confidence, n_positives, misses, certifiable, needed, certificate
+        self.certifiable, self.needed, self.certificate = certifiable, needed, certificate
         super().__init__(
             "target_recall",
             f"{recall:g} cannot be certified with confidence {confidence:g} on these rows",
             f"{n_positives} positive calibration rows, of which {misses} missed",
-            f"A recall of {math.floor(certifiable * 1e4) / 1e4:g} can be; {recall:g} needs at "
-            f"least {needed} positives, {needed - n_positives} more. Add calibration rows, lower "
-            "target_recall or the confidence, or answer positive for every row with "
-            "on_uncertifiable='always_positive'.",
+            f"A recall of {math.floor(certifiable * 1e4) / 1e4:g} is certified in this same "
+            f"attempt with on_uncertifiable='largest'; {recall:g} needs at least {needed} "
+            f"positives, {needed - n_positives} more. Add calibration rows, or answer positive for "
+            "every row with on_uncertifiable='always_positive'. Asking these rows again for a "
+            "lower recall is another attempt, and the confidence counts attempts, refused ones "
+            "included.",
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -56,8 +56,8 @@ class Density(ABC):
         """Mean and standard deviation of z for each row and later set.
 
         `r` holds the standardised values of the regressors. `available[:, k]` says whether the
-        k-th covariate after A can be acquired for a row: one that cannot stays at its conditional
-        mean, so only its mean enters.
+        k-th covariate after A can be acquired for a row: of one that cannot only the mean enters,
+        as it will not be known.
         """
         design = np.column_stack([np.ones(len(r)), r])
         mean = design @ self.weights

@@ -1,19 +1,25 @@
 """AdaCOS: acquire along the sequence as long as some later set is expected to pay for itself.
 
 At S_i a row stops when F(S_j \\ S_i) >= F(empty) for every j > i, where F(S) is the expected
-Bayes risk after acquiring S plus the cost of S. The expectation is over z ~ N(mean, sd²), the
-contribution of S_j \\ S_i to the log-odds of model j.
+Bayes risk after acquiring S plus the cost of S. The expectation is over the log-odds after S_j,
+normal with the standard deviation of z, the contribution of S_j \\ S_i to model j, and a mean that
+keeps the probability (`outlook="coherent"`) or that of z (`outlook="paper"`).
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
+from adacos.costs import Costs
 from adacos.engine import STOP, Decision
-from adacos.kernels.bayes_risk import bayes_risk, expected_bayes_risk
+from adacos.kernels.bayes_risk import bayes_risk
+from adacos.models.forecasts import FORECASTS
 from adacos.models.outlook import Outlook, WalkState, look_ahead
 from adacos.policies.sequence_policy import SequencePolicy
+from adacos.validation import Constraints, one_of
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -34,6 +40,10 @@ class AdaCOSClassifier(SequencePolicy):
     costs : Costs, default=None
         Covariate and misclassification costs. None makes every covariate free and both errors
         cost 1.
+    outlook : {"coherent", "paper"}, default="coherent"
+        How the log-odds after an acquisition are foreseen. "coherent": the probability expected
+        then is the probability now, so that information is never expected to do harm. "paper": by
+        the regression alone, as published.
     sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
         How the sets are found: by order of entry into a cost-weighted group lasso, greedily by
         leave-out total cost (which needs both misclassification costs), or the better of both.
@@ -54,9 +64,10 @@ class AdaCOSClassifier(SequencePolicy):
         `calibration_fraction` of each class aside, learns from the rest and calls `calibrate`.
     calibration_fraction : float, default=0.5
         Share of the rows set aside for that.
-    on_uncertifiable : {"error", "always_positive"}, default="error"
-        What to do when the calibration rows do not prove the target recall: raise, or answer
-        positive for every row and acquire nothing.
+    on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
+        What to do when the calibration rows do not prove the target recall: raise; certify the
+        largest recall that they do prove, in the same attempt; or answer positive for every row
+        and acquire nothing.
     n_jobs : int, default=None
         Fits of one step of forward selection that run at the same time.
 
@@ -108,8 +119,44 @@ class AdaCOSClassifier(SequencePolicy):
     ('Age',)
     """
 
+    constraints: ClassVar[Constraints] = {
+        **SequencePolicy.constraints,
+        "outlook": one_of(*FORECASTS),
+    }
+
+    def __init__(
+        self,
+        costs: Costs | None = None,
+        *,
+        outlook: str = "coherent",
+        sequence: str = "group_lasso",
+        n_splines: int = 10,
+        strengths: str = "auto",
+        cv: int = 10,
+        random_state: int = 0,
+        target_recall: float | None = None,
+        recall_confidence: float | None = None,
+        calibration_fraction: float = 0.5,
+        on_uncertifiable: str = "error",
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            costs,
+            sequence=sequence,
+            n_splines=n_splines,
+            strengths=strengths,
+            cv=cv,
+            random_state=random_state,
+            target_recall=target_recall,
+            recall_confidence=recall_confidence,
+            calibration_fraction=calibration_fraction,
+            on_uncertifiable=on_uncertifiable,
+            n_jobs=n_jobs,
+        )
+        self.outlook = outlook
+
     def _next(self, state: WalkState) -> Decision:
-        outlook = look_ahead(state, self.cost_table_)
+        outlook = look_ahead(state, self.cost_table_, FORECASTS[self.outlook])
         go_on = expects_gain(outlook, self.rule_.matrix)
         upcoming = state.upcoming[0] if len(state.upcoming) else STOP
         return Decision(np.where(go_on, upcoming, STOP), outlook.log_odds, weighed=outlook)
@@ -131,8 +178,6 @@ def expects_gain(outlook: Outlook, matrix: Floats) -> Bools:
         affordable = cost[:, sets] < at_best[:, None]
         rows = np.flatnonzero(~gain & affordable.any(axis=1))
         if len(rows):
-            future = cost[rows, sets] + expected_bayes_risk(
-                outlook.mean[rows, sets], outlook.sd[rows, sets], matrix
-            )
+            future = cost[rows, sets] + outlook.expected_risk(rows, sets, matrix)
             gain[rows] = (affordable[rows] & (future < risk[rows, None])).any(axis=1)
     return gain

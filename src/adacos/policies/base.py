@@ -208,7 +208,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 + (f" (and {len(contradiction) - 1} more)" if len(contradiction) > 1 else ""),
                 "Fill in the value, or set the mask to False there.",
             )
-        return mask
+        return np.asarray(mask)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of each row after acquiring what the policy asks for.

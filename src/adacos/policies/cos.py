@@ -42,9 +42,10 @@ class COSClassifier(SequencePolicy):
         `calibration_fraction` of each class aside, learns from the rest and calls `calibrate`.
     calibration_fraction : float, default=0.5
         Share of the rows set aside for that.
-    on_uncertifiable : {"error", "always_positive"}, default="error"
-        What to do when the calibration rows do not prove the target recall: raise, or answer
-        positive for every row and acquire nothing.
+    on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
+        What to do when the calibration rows do not prove the target recall: raise; certify the
+        largest recall that they do prove, in the same attempt; or answer positive for every row
+        and acquire nothing.
     n_jobs : int, default=None
         Fits of one step of forward selection that run at the same time.
 

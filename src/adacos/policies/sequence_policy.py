@@ -35,8 +35,8 @@ from adacos.policies.recall import (
     certify,
     check_recall_parameters,
     false_negative_cost,
+    from_first_telling,
     given,
-    not_certifiable,
     positive_rows,
     recall_threshold,
     set_aside,
@@ -260,8 +260,10 @@ class SequencePolicy(BasePolicy):
         """Choose the boldest threshold whose recall on new rows is certified.
 
         The rows must not have been used for fitting, and be of the kind the policy will meet. What
-        is certified is the whole policy as it will run: where it stops, and its answer there. See
-        `adacos.policies.recall` for the method.
+        is certified is the whole policy as it will run: where it stops, and its answer there. The
+        confidence counts attempts: each call is one, a refused one included. After a refusal do
+        not ask the same rows for a lower recall; `on_uncertifiable="largest"` gives the largest
+        that they certify in one attempt. See `adacos.policies.recall` for the method.
 
         Parameters
         ----------
@@ -307,8 +309,7 @@ class SequencePolicy(BasePolicy):
         self, encoded: Floats, positive: Bools, recall: float, confidence: float
     ) -> tuple[RecallCertificate, float]:
         """Certificate and its threshold as log-odds."""
-        thresholds = threshold_sequence(self._leave_out_of_positives())
-        held_out = encoded[positive]
+        held_out, others = encoded[positive], encoded[~positive]
         # A row that reaches the threshold at every set is not missed wherever the policy stops.
         least = self.model_.log_odds_by_set(held_out)[:, self._may_stop_at()].min(axis=1)
         trial = copy.copy(self)
@@ -321,21 +322,27 @@ class SequencePolicy(BasePolicy):
             return int(np.sum(~trial._use_threshold(threshold)._says_positive(rows)))
 
         def tells_apart(threshold: float) -> bool:
-            every = -(-len(encoded) // _ROWS_LOOKED_AT)
-            return not trial._use_threshold(threshold)._says_positive(encoded[::every]).all()
+            every = max(-(-len(others) // _ROWS_LOOKED_AT), 1)
+            return not trial._use_threshold(threshold)._says_positive(others[::every]).all()
 
-        certificate, threshold = certify(
-            misses_at,
-            thresholds,
-            len(held_out),
-            recall,
-            confidence,
-            at_most=lambda threshold: int(np.sum(in_danger(threshold))),
-        )
+        thresholds = threshold_sequence(self._leave_out_of_positives())
+        # Where the estimate answers positive for all, the costs ask for just that.
+        if tells_apart(self._estimate_threshold(recall)):
+            thresholds = from_first_telling(thresholds, tells_apart)
+        try:
+            certificate, threshold = certify(
+                misses_at,
+                thresholds,
+                len(held_out),
+                recall,
+                confidence,
+                at_most=lambda threshold: int(np.sum(in_danger(threshold))),
+            )
+        except NotCertifiableError as refusal:
+            if self.on_uncertifiable != "largest":
+                raise
+            certificate, threshold = refusal.certificate, float(thresholds[0])
         if not tells_apart(threshold):
-            if tells_apart(self._estimate_threshold(recall)):
-                failed = thresholds[thresholds > threshold][0]
-                raise not_certifiable(recall, confidence, len(held_out), misses_at(failed))
             note = "; at these costs every calibration row is answered positive"
             certificate = replace(certificate, method=certificate.method + note)
         return certificate, threshold

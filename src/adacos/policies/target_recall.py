@@ -21,6 +21,7 @@ from adacos.policies.recall import (
     always_positive,
     certify,
     check_recall_parameters,
+    from_first_telling,
     given,
     positive_rows,
     recall_threshold,
@@ -54,9 +55,10 @@ class TargetRecallClassifier(BasePolicy):
         aside.
     calibration_fraction : float, default=0.5
         Share of each class that `fit` sets aside to choose the threshold on.
-    on_uncertifiable : {"error", "always_positive"}, default="error"
-        What to do when those rows do not prove the target recall: raise, or answer positive for
-        every row and acquire nothing.
+    on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
+        What to do when those rows do not prove the target recall: raise; certify the
+        largest recall that they do prove, in the same attempt; or answer positive for every row
+        and acquire nothing.
     random_state : int, default=0
         Seed of the split.
 
@@ -158,14 +160,20 @@ class TargetRecallClassifier(BasePolicy):
         if confidence is None:
             threshold = recall_threshold(p, recall)
         else:
+            others = self.policy_._run(encoded[~positive]).probability
+            thresholds = from_first_telling(_THRESHOLDS, lambda t: bool(np.any(others < expit(t))))
             try:
                 self.certificate_, _ = certify(
-                    lambda t: int(np.sum(p < expit(t))), _THRESHOLDS, len(p), recall, confidence
+                    lambda t: int(np.sum(p < expit(t))), thresholds, len(p), recall, confidence
                 )
-            except NotCertifiableError:
+            except NotCertifiableError as refusal:
                 if self.on_uncertifiable == "error":
                     raise
-                self.certificate_ = always_positive(recall, confidence, len(p))
+                self.certificate_ = (
+                    refusal.certificate
+                    if self.on_uncertifiable == "largest"
+                    else always_positive(recall, confidence, len(p))
+                )
             threshold = self.certificate_.threshold
         self.threshold_ = threshold
         self.recall_estimate_ = float(np.mean(p >= threshold))
