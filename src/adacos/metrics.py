@@ -303,7 +303,8 @@ def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
     Parameters
     ----------
     estimator : classifier
-        A fitted policy.
+        A fitted policy, or a `Pipeline` that ends in one; the costs are then those of the columns
+        that reach it.
     X : table of shape (n_samples, n_features)
         Rows to walk through the policy.
     y : array-like of shape (n_samples,)
@@ -325,9 +326,14 @@ def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
     >>> bool((scores < 0).all())
     True
     """
-    result = estimator.acquire(X)
-    true, label = _as_binary(result, y, estimator.classes_)
-    return -float(total_of(result.cost, true, label, estimator.cost_table_.matrix).mean())
+    policy = estimator
+    while hasattr(policy, "steps"):
+        if len(policy.steps) > 1:
+            X = policy[:-1].transform(X)
+        policy = policy.steps[-1][1]
+    result = policy.acquire(X)
+    true, label = _as_binary(result, y, policy.classes_)
+    return -float(total_of(result.cost, true, label, policy.cost_table_.matrix).mean())
 
 
 def _interval(successes: NDArray[np.bool_], confidence: float) -> tuple[float, float]:

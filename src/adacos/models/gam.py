@@ -22,6 +22,7 @@ from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.irls import newton
 from adacos.kernels.strengths import blend_strengths, fixed_strengths
+from adacos.kernels.threads import one_blas_thread
 from adacos.models.basis import AdditiveBasis, fit_basis
 from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table
 from adacos.validation import choice, integer, real
@@ -187,6 +188,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         self.cv = cv
         self.random_state = random_state
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit on a complete table and two classes.
 
