@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -348,7 +349,7 @@ def test_odd_values_are_flagged_and_carried(fitted, mixed):
     step = policy.consultation().observe(BMI=318).next()
     assert [w.kind for w in step.warnings] == ["implausible"]
     assert "31.8 would lie inside" in str(step.warnings[0])
-    assert "it counts as 134.2" in str(step.warnings[0])
+    assert "it counts as 67.1" in str(step.warnings[0])
     farther = policy.consultation().observe(BMI=31800).next()
     assert farther.explanation.probability == step.explanation.probability
     *_, other = mixed
@@ -449,3 +450,20 @@ def test_what_is_being_asked_for_is_not_called_unavailable(workshop):
         np.log(one.explanation.probability / (1 - one.explanation.probability))
     )
     assert "unavailable" not in str(one.explanation)
+
+
+@pytest.mark.parametrize(("typed", "end"), [(90, 81), (3, 21), (-5, 21)])
+def test_beyond_the_training_range_nothing_is_learned(typed, end):
+    """A straight continuation said 2.0 % at age 90, 1.4 % at 3 and 0.4 % at -5, and stopped."""
+    data = load_pima()
+    costs = Costs(data.prices, false_positive=400, false_negative=400)
+    policy = AdaCOSClassifier(costs).fit(data.X, data.y)
+    outside = policy.consultation().observe(Age=typed).next()
+    at_end = policy.consultation().observe(Age=end).next()
+    assert outside.explanation == replace(
+        at_end.explanation,
+        contributions=(replace(at_end.explanation.contributions[0], value=float(typed)),),
+    )
+    (warning,) = outside.warnings
+    assert warning.kind == ("implausible" if typed < 0 else "outside_range")
+    assert f"it counts as {end}" in str(warning)
