@@ -133,7 +133,7 @@ def test_fit_keeps_the_description_and_compares(run, tmp_path):
     assert code == 0
     text = words(out)
     assert text.startswith("Chest pain")
-    for name in ("this policy", "one set for all (COS)", "full model", "everyone positive"):
+    for name in ("this policy", "one set for all", "full model", "everyone positive"):
         assert name in text
     assert "everyone negative" in text
     assert "EUR ±" in text
