@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from adacos.costs import Costs
+from adacos.costs import Costs, total_of
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.binomial import interval
 
@@ -59,7 +59,7 @@ def total_costs(result: Any, y: ArrayLike, costs: Costs) -> Floats:
     (468,)
     """
     true, label = _as_binary(result, y)
-    return np.asarray(result.cost + costs.matrix[true, label])
+    return total_of(result.cost, true, label, costs.matrix)
 
 
 def total_cost(result: Any, y: ArrayLike, costs: Costs) -> float:
@@ -333,7 +333,7 @@ def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
         policy = policy.steps[-1][1]
     result = policy.acquire(X)
     true, label = _as_binary(result, y, policy.classes_)
-    return -float((result.cost + policy.cost_table_.matrix[true, label]).mean())
+    return -float(total_of(result.cost, true, label, policy.cost_table_.matrix).mean())
 
 
 def _interval(successes: NDArray[np.bool_], confidence: float) -> tuple[float, float]:

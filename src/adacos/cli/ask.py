@@ -12,6 +12,7 @@ from rich.text import Text
 
 from adacos.card import headline, percent, threshold_of, threshold_reason
 from adacos.cli.common import (
+    ExpectSha256,
     Json,
     Model,
     allowed,
@@ -20,6 +21,7 @@ from adacos.cli.common import (
     pairs,
     plain_console,
     price_note,
+    printable,
     typed_value,
     typed_values,
 )
@@ -55,6 +57,7 @@ def ask(
         Path | None,
         typer.Option("--describe", help="Description in place of the model's own (TOML)."),
     ] = None,
+    expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
     """Ask about one case, step by step, until there is a decision.
@@ -71,7 +74,7 @@ def ask(
 
         adacos ask model.adacos --known Age=50
     """
-    policy = load_policy(model)
+    policy = load_policy(model, expect_sha256)
     if description is not None:
         describe(policy, description)
     dialogue = _Dialogue(policy, typed_values(policy, known or [], "--known"), as_json)
@@ -133,7 +136,7 @@ class _Dialogue:
     def read(self, prompt: str) -> str:
         """The next line; its end counts as quit."""
         try:
-            return input("" if self._as_json else f"{prompt}> ").strip()
+            return input("" if self._as_json else printable(f"{prompt}> ")).strip()
         except EOFError:
             return "quit"
 

@@ -7,14 +7,15 @@ the label, and what each covariate adds to the log-odds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacos.consultation.steps import Contribution, Flip, Plan, Reasons, Value
 from adacos.engine import DecisionRule
-from adacos.kernels.bayes_risk import decision_threshold, expected_bayes_risk
-from adacos.models.outlook import Outlook, WalkState, advance, filled_in, log_odds_now
+from adacos.kernels.bayes_risk import decision_threshold
+from adacos.models.outlook import Outlook, WalkState, advance, lacking_part, log_odds_now
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL, CONSTANT, NUMERIC
 
@@ -41,8 +42,7 @@ def sequence_reasons(
         flips=()
         if upcoming is None
         else _flips(state, upcoming, label, rule, encoder, classes[1 - label]),
-        intercept=float(state.model.intercepts[state.stage]),
-        contributions=_contributions(state, encoder.names),
+        **_contributions(state, float(outlook.log_odds[0]), encoder.names),
     )
 
 
@@ -51,7 +51,8 @@ def _plans(
 ) -> tuple[Plan, ...]:
     """One plan for each later set that adds something to be had."""
     cost = np.broadcast_to(outlook.cost, outlook.mean.shape)[0]
-    future = cost + expected_bayes_risk(outlook.mean[0], outlook.sd[0], rule.matrix)
+    every = slice(0, outlook.mean.shape[1])
+    future = cost + outlook.expected_risk(np.zeros(1, dtype=np.intp), every, rule.matrix)[0]
     plans, covariates = [], []
     for k, own, total in zip(state.upcoming.tolist(), cost.tolist(), future.tolist(), strict=True):
         if state.available is None or state.available[0, k]:
@@ -60,15 +61,29 @@ def _plans(
     return tuple(plans)
 
 
-def _contributions(state: WalkState, names: tuple[str, ...]) -> tuple[Contribution, ...]:
-    _, values = filled_in(state)
-    covariates = state.model.sequence.set(state.stage)
-    coef = state.model.coefs[[state.stage]]
-    amounts = state.model.basis.contributions(values, covariates, coef)[:, 0].tolist()
-    return tuple(
+def _contributions(state: WalkState, log_odds: float, names: tuple[str, ...]) -> dict[str, Any]:
+    """Intercept and what each covariate adds to it; they sum to the log-odds.
+
+    An unavailable covariate adds what is expected of it. The variance of what is unavailable draws
+    the sum towards zero, each part alike.
+    """
+    stage, lacking = state.stage, lacking_part(state)
+    covariates, coef = state.model.sequence.set(stage), state.model.coefs[[stage]]
+    means = {} if lacking is None else lacking.means
+    there = np.array([k not in means for k in covariates], dtype=np.bool_)
+    amounts = np.empty(len(covariates))
+    amounts[there] = state.model.basis.contributions(state.encoded, covariates[there], coef)[:, 0]
+    amounts[~there] = [means[k][0, stage] for k in covariates[~there].tolist()]
+    intercept = float(state.model.intercepts[stage])
+    if lacking is not None:
+        total = intercept + float(amounts.sum())
+        shrink = log_odds / total if total != 0 else 1.0
+        intercept, amounts = shrink * intercept, shrink * amounts
+    added = tuple(
         Contribution(names[k], None, amount)
-        for k, amount in zip(covariates.tolist(), amounts, strict=True)
+        for k, amount in zip(covariates.tolist(), amounts.tolist(), strict=True)
     )
+    return {"intercept": intercept, "contributions": added}
 
 
 def _flips(

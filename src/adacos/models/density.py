@@ -56,8 +56,8 @@ class Density(ABC):
         """Mean and standard deviation of z for each row and later set.
 
         `r` holds the standardised values of the regressors. `available[:, k]` says whether the
-        k-th covariate after A can be acquired for a row: one that cannot stays at its conditional
-        mean, so only its mean enters.
+        k-th covariate after A can be acquired for a row: of one that cannot only the mean enters,
+        as it will not be known.
         """
         design = np.column_stack([np.ones(len(r)), r])
         mean = design @ self.weights
@@ -81,6 +81,17 @@ class ConditionalDensity(Density):
     """
 
     covariance: tuple[Floats, ...]
+
+    def check(self) -> None:
+        """Refuse a density whose parts do not fit each other, as a foreign file may hold it."""
+        width, later = 1 + len(self.regressors), len(self.variance)
+        sizes = [(1 + j, 1 + j) for j in range(later)]
+        if (
+            self.weights.shape != (width, later)
+            or self.inverse.shape != (width, width)
+            or [matrix.shape for matrix in self.covariance] != sizes
+        ):
+            raise ValueError("the parts of the density do not fit each other")
 
     def _variance_of(self, available: Bools) -> Floats:
         variance = np.empty((len(available), len(self.covariance)))

@@ -1,22 +1,22 @@
 """Values that are missing: their distribution given the observed ones, and functions of it.
 
-The encoded values are jointly normal as far as conditional means and covariances go (see
-`adacos.kernels.gaussian`). Around them
-- a numeric covariate has the shape of its own marginal distribution: conditional mean plus
-  conditional standard deviation times standardised quantiles of its observed values;
+Each numeric covariate has a normal score, the normal quantile of its rank among the observed
+values; scores and indicators are jointly normal as far as conditional means and covariances go
+(see `adacos.kernels.gaussian`). Given the observed values
+- a numeric covariate has a normal score, and so a value within its range and with its skewness;
 - a two-valued or categorical covariate has probabilities by the linear discriminant that the same
   moments make, so that they never leave the simplex.
 
 Each is a distribution on a few points, under which any function of the covariate has a mean, a
 variance and a correlation with the others: functions of two missing covariates are correlated as
-far as each is linear in its own. For functions that are linear this is exact, as in the E-step of
-EM: E[vv' | observed] = mean mean' + conditional covariance.
+far as each is linear in its score. With them the E-step of EM is made for basis columns:
+E[vv' | observed] = mean mean' + conditional covariance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -32,8 +32,12 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
-# Points at which a numeric covariate is evaluated.
+# Points at which a numeric covariate is evaluated: normal quantiles with mean square 1.
 N_POINTS = 16
+_POINTS = ndtri((np.arange(N_POINTS) + 0.5) / N_POINTS)
+_POINTS /= np.sqrt(np.mean(_POINTS**2))
+# Quantiles that describe a numeric column.
+_GRID = 65
 # Squared canonical correlation of a category with the observed values that is believed at most.
 _LARGEST_R2 = 0.99
 
@@ -44,9 +48,10 @@ class JointModel:
 
     Attributes
     ----------
-    mean, covariance : of the encoded columns.
+    mean, covariance : of the encoded columns, numeric ones as normal scores.
     low, high : range of the observed values of each column.
-    shape : (encoded columns, points) standardised quantiles of each column.
+    scores : grid of normal scores.
+    quantiles : (encoded columns, grid) value of each column at these scores.
     source : covariate of each encoded column.
     kinds : kind of each covariate.
     """
@@ -55,23 +60,38 @@ class JointModel:
     covariance: Floats
     low: Floats
     high: Floats
-    shape: Floats
+    scores: Floats
+    quantiles: Floats
     source: Ints
     kinds: tuple[str, ...]
+
+    def to_scores(self, encoded: Floats) -> Floats:
+        """Encoded rows with numeric columns as normal scores; equal values share the middle one."""
+        result = encoded.copy()
+        for j, covariate in enumerate(self.source):
+            if self.kinds[covariate] == NUMERIC:
+                values, inverse = np.unique(self.quantiles[j], return_inverse=True)
+                middle = np.bincount(inverse, self.scores) / np.bincount(inverse)
+                result[:, j] = np.interp(encoded[:, j], values, middle)
+        return result
 
 
 def fit_joint(encoded: Floats, source: Ints, kinds: tuple[str, ...]) -> JointModel:
     """Joint model of encoded rows, NaN where a value is missing."""
-    mean, covariance = covariance_with_missing(encoded)
-    return JointModel(
-        mean=mean,
-        covariance=covariance,
+    end = 0.5 / len(encoded)
+    level = np.clip(np.linspace(0, 1, _GRID), end, 1 - end)
+    joint = JointModel(
+        mean=np.empty(0),
+        covariance=np.empty((0, 0)),
         low=np.nanmin(encoded, axis=0),
         high=np.nanmax(encoded, axis=0),
-        shape=_standardised_quantiles(encoded),
+        scores=ndtri(level),
+        quantiles=np.nanquantile(encoded, np.linspace(0, 1, _GRID), axis=0).T,
         source=source,
         kinds=kinds,
     )
+    mean, covariance = covariance_with_missing(joint.to_scores(encoded))
+    return replace(joint, mean=mean, covariance=covariance)
 
 
 class Holes(NamedTuple):
@@ -80,11 +100,14 @@ class Holes(NamedTuple):
     Attributes
     ----------
     values : encoded rows with missing values at their conditional mean.
-    deviation : conditional standard deviation of each encoded value, zero where observed.
-    patterns : rows with the same values missing, with the covariance of these values.
+    spread : conditional standard deviation of each encoded value, zero where observed.
+    center, deviation : conditional mean and standard deviation of the missing scores.
+    patterns : rows with the same values missing, with the covariance of their scores.
     """
 
     values: Floats
+    spread: Floats
+    center: Floats
     deviation: Floats
     patterns: list[HolePattern]
 
@@ -104,33 +127,20 @@ class Points(NamedTuple):
     score: Floats
 
 
-def _standardised_quantiles(encoded: Floats) -> Floats:
-    """Quantiles of the known values of each column, with mean 0 and mean square 1."""
-    level = (np.arange(N_POINTS) + 0.5) / N_POINTS
-    result = np.empty((encoded.shape[1], N_POINTS))
-    for j, column in enumerate(encoded.T):
-        points = np.quantile(column[~np.isnan(column)], level)
-        if np.ptp(points) <= 1e-9 * (1 + np.abs(points).max()):
-            # Hardly ever anything but one value: nothing is known of the shape.
-            points = ndtri(level)
-        points = points - points.mean()
-        result[j] = points / np.sqrt(np.mean(points**2))
-    return result
-
-
 def fill_holes(joint: JointModel, encoded: Floats, inside: Bools) -> Holes:
     """Conditional moments of what is missing among the encoded columns `inside` of some rows.
 
     Columns outside are neither read nor filled: they come back as NaN.
     """
     columns = np.flatnonzero(inside)
-    own = encoded[:, columns]
+    own = joint.to_scores(encoded)[:, columns]
     filled, found = conditional_normal(
         own, ~np.isnan(own), joint.mean[columns], joint.covariance[np.ix_(columns, columns)]
     )
-    values = np.full_like(encoded, np.nan)
-    values[:, columns] = filled
-    deviation = np.zeros_like(encoded)
+    center = np.full_like(encoded, np.nan)
+    center[:, columns] = filled
+    values = np.where(inside, encoded, np.nan)
+    deviation, spread = np.zeros_like(encoded), np.zeros_like(encoded)
     patterns = []
     for rows, missing, covariance in found:
         here = columns[missing]
@@ -142,9 +152,23 @@ def fill_holes(joint: JointModel, encoded: Floats, inside: Bools) -> Holes:
                 target = np.ix_(rows, here[local])
                 block = covariance[np.ix_(local, local)]
                 values[target], deviation[target] = _discriminate(
-                    joint, covariate, values[target], block
+                    joint, covariate, center[target], block
                 )
-    return Holes(values, deviation, patterns)
+                spread[target] = deviation[target]
+    for j in columns.tolist():
+        lacking = np.flatnonzero(np.isnan(values[:, j]))
+        if joint.kinds[joint.source[j]] == NUMERIC:
+            points = _at_scores(joint, j, center[lacking, j], deviation[lacking, j])
+            values[lacking, j], spread[lacking, j] = points.mean(axis=1), points.std(axis=1)
+        else:
+            values[lacking, j] = center[lacking, j]
+    return Holes(values, spread, center, deviation, patterns)
+
+
+def _at_scores(joint: JointModel, column: int, center: Floats, deviation: Floats) -> Floats:
+    """Values of a numeric column at the points of its score's distribution, (rows, points)."""
+    scores = center[:, None] + deviation[:, None] * _POINTS
+    return np.asarray(np.interp(scores, joint.scores, joint.quantiles[column]))
 
 
 def _discriminate(
@@ -192,9 +216,10 @@ def points_of(joint: JointModel, holes: Holes, rows: Ints, covariate: int) -> Po
     mean, deviation = holes.values[np.ix_(rows, own)], holes.deviation[np.ix_(rows, own)]
     kind = joint.kinds[covariate]
     if kind == NUMERIC:
-        score = np.broadcast_to(joint.shape[own[0]], (len(rows), N_POINTS))
-        values = mean + deviation * score
-        weight = np.full(score.shape, 1.0 / N_POINTS)
+        j = own[0]
+        values = _at_scores(joint, j, holes.center[rows, j], holes.deviation[rows, j])
+        score = np.broadcast_to(_POINTS, values.shape)
+        weight = np.full(values.shape, 1.0 / N_POINTS)
         return Points(values[:, :, None], weight, score[:, :, None])
     if kind == CATEGORICAL:
         corners = np.eye(len(own))
@@ -249,10 +274,17 @@ def moments_of(
 
 
 class Contribution(NamedTuple):
-    """Mean and variance of what missing covariates contribute, (rows, models) each."""
+    """What missing covariates contribute.
+
+    Attributes
+    ----------
+    mean, variance : (rows, models) of the sum over the missing covariates.
+    means : (rows, models) mean by covariate, zero where it is not missing.
+    """
 
     mean: Floats
     variance: Floats
+    means: dict[int, Floats]
 
 
 def missing_contribution(
@@ -264,7 +296,7 @@ def missing_contribution(
     """
     size = (len(holes.values), len(coefs))
     mean, variance = np.zeros(size), np.zeros(size)
-    missing, loadings = rows_without(joint, holes), {}
+    missing, loadings, means = rows_without(joint, holes), {}, {}
     for covariate, rows in missing.items():
         own = coefs[:, basis.group == covariate].T
         moments = moments_of(
@@ -272,9 +304,11 @@ def missing_contribution(
             holes,
             rows,
             covariate,
-            partial(_weighted_block, basis, covariate, own),
+            partial(weighted_block, basis, covariate, own),
         )
-        mean[rows] += moments.mean
+        means[covariate] = np.zeros(size)
+        means[covariate][rows] = moments.mean
+        mean += means[covariate]
         variance[rows] += np.einsum("rpf,rpf->rf", moments.centred, moments.centred)
         loadings[covariate] = moments.loading
     for pattern in holes.patterns:
@@ -286,10 +320,11 @@ def missing_contribution(
             together = np.concatenate(loading, axis=1)
             moved = np.einsum("ef,rfj->rej", between_covariates(joint, pattern), together)
             variance[pattern.rows] += np.einsum("rej,rej->rj", together, moved)
-    return Contribution(mean, np.maximum(variance, 0.0))
+    return Contribution(mean, np.maximum(variance, 0.0), means)
 
 
-def _weighted_block(basis: AdditiveBasis, covariate: int, coefs: Floats, values: Floats) -> Floats:
+def weighted_block(basis: AdditiveBasis, covariate: int, coefs: Floats, values: Floats) -> Floats:
+    """Combinations `coefs` (columns, functions) of the basis columns of one covariate."""
     return basis.block(values, covariate) @ coefs
 
 

@@ -2,8 +2,9 @@
 
 `begin` places rows that have some covariates at a set, `look_ahead` gives their log-odds there and,
 for each later set, mean and standard deviation of the log-odds after acquiring it and its cost;
-`advance` takes rows to a later set. Covariates that are unavailable for a row are replaced by
-their mean given what was acquired.
+`advance` takes rows to a later set. Covariates that are unavailable for a row are integrated out:
+what they contribute has a mean and a variance given what was acquired, and the variance draws the
+log-odds towards zero.
 """
 
 from __future__ import annotations
@@ -14,9 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import CostTable
+from adacos.kernels.martingale import integrated_log_odds
+from adacos.models.forecasts import FORECASTS, Forecast
 from adacos.models.known import given_known, original_stages
+from adacos.models.missing import Contribution
 from adacos.models.sequence_model import SequenceModel
 from adacos.models.sequences import SetSequence
+from adacos.models.unavailable import learnable
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -51,15 +56,27 @@ class WalkState(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """Log-odds now; per later set, moments of the log-odds after acquiring it, and its cost.
+    """Log-odds now; per later set, what the regression says of those after it, and its cost.
 
-    `cost` has one row when it is the same for all.
+    Attributes
+    ----------
+    log_odds : (rows,) at the set.
+    mean, sd : (rows, later sets) of the log-odds after each later set by the regression.
+    cost : (rows, later sets) or one row when it is the same for all.
+    forecast : what is made of the regression.
     """
 
     log_odds: Floats
     mean: Floats
     sd: Floats
     cost: Floats
+    forecast: Forecast
+
+    def expected_risk(self, rows: Ints, sets: slice, matrix: Floats) -> Floats:
+        """Expected Bayes risk of some rows after some of the later sets, (rows, sets)."""
+        return self.forecast.expected_risk(
+            self.log_odds[rows, None], self.mean[rows, sets], self.sd[rows, sets], matrix
+        )
 
 
 def begin(
@@ -122,45 +139,48 @@ def advance(state: WalkState, going: Bools, n_sets: int = 1) -> WalkState:
     return state._replace(stage=stage, encoded=encoded, available=available, part=part)
 
 
-def filled_in(state: WalkState) -> tuple[Floats, Floats]:
-    """Contributions and values of S_stage, unavailable covariates at their conditional mean."""
+def lacking_part(state: WalkState) -> Contribution | None:
+    """What the unavailable covariates of S_stage contribute; None when everything is available."""
     if state.available is None:
-        return state.part, state.encoded
-    values = state.model.fill(state.encoded, state.stage)
-    part = state.part.copy()
-    for covariate in state.model.sequence.set(state.stage):
-        part += contribution(state.model, values, ~state.available, covariate)
-    return part, values
+        return None
+    return state.model.unavailable(state.encoded, state.stage)
 
 
 def log_odds_now(state: WalkState) -> Floats:
-    """Log-odds of the rows at their set."""
-    part, _ = filled_in(state)
-    return np.asarray(state.model.intercepts[state.stage] + part[:, state.stage])
+    """Log-odds of the rows at their set, with what is unavailable integrated out."""
+    i = state.stage
+    log_odds = state.model.intercepts[i] + state.part[:, i]
+    lacking = lacking_part(state)
+    if lacking is None:
+        return np.asarray(log_odds)
+    return integrated_log_odds(log_odds + lacking.mean[:, i], np.sqrt(lacking.variance[:, i]))
 
 
-def look_ahead(state: WalkState, costs: CostTable) -> Outlook:
+def look_ahead(
+    state: WalkState, costs: CostTable, forecast: Forecast = FORECASTS["coherent"]
+) -> Outlook:
     """What the rows know at their set and expect of the later ones."""
     i, model = state.stage, state.model
     sequence, basis = model.sequence, model.basis
-    part, values = filled_in(state)
-    log_odds = model.intercepts[i] + part[:, i]
+    log_odds = log_odds_now(state)
     if i + 1 == len(sequence):
-        nothing = np.empty((len(part), 0))
-        return Outlook(log_odds, nothing, nothing, nothing)
-    density = model.densities[i]
-    known = density.regressors
-    r = (values[:, known] - basis.mean[known]) / basis.scale[known]
+        nothing = np.empty((len(log_odds), 0))
+        return Outlook(log_odds, nothing, nothing, nothing, forecast)
     masks = sequence.masks()
+    fixed = model.intercepts[i + 1 :] + state.part[:, i + 1 :]
     if state.available is None:
+        density = model.densities[i]
+        known = density.regressors
+        r = (state.encoded[:, known] - basis.mean[known]) / basis.scale[known]
         mean, sd = density.moments(r)
         cost = costs.of(masks[i + 1 :], given=masks[i])[None, :]
-    else:
-        mean, sd = density.moments(r, state.available[:, state.upcoming])
-        reachable = state.available[:, None, :]
-        cost = costs.of(masks[i + 1 :] & reachable, given=masks[i] & reachable)
-    mean += model.intercepts[i + 1 :] + part[:, i + 1 :]
-    return Outlook(log_odds, mean, sd, cost)
+        return Outlook(log_odds, mean + fixed, sd, cost, forecast)
+    mean, learned, unknown = learnable(model, state.encoded, state.available, i)
+    shrink = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * unknown)
+    reachable = state.available[:, None, :]
+    cost = costs.of(masks[i + 1 :] & reachable, given=masks[i] & reachable)
+    sd = shrink * np.sqrt(learned)
+    return Outlook(log_odds, shrink * (mean + fixed), sd, cost, forecast)
 
 
 def contribution(

@@ -8,6 +8,13 @@ judged by leave-out probabilities. `certify` adds a promise for new rows: thresh
 held-out positives from cautious to bold, each by an exact binomial test, up to the first that
 fails. A wrong threshold is certified only if the first wrong one passes its own test, so the
 number of thresholds costs no confidence, and nothing is assumed about the model.
+
+Where not even the first threshold passes, the refusal holds the largest recall that these rows do
+certify: the exact lower bound at the first threshold of the same fixed sequence. Taking it is part
+of the same attempt. If the recall of the first threshold reaches the target, a refusal's bound lies
+below it and cannot be wrong; if not, a wrong certificate and a wrong bound both need the bound at
+the first threshold to exceed its recall. Asking anew for a lower recall on the same rows is another
+attempt, with its own share of wrong certificates.
 """
 
 from __future__ import annotations
@@ -28,10 +35,12 @@ from adacos.exceptions import InvalidInputError, MissingExtraError, NotCertifiab
 from adacos.kernels.binomial import lower_bound, trials_needed
 from adacos.metrics import operation_costs
 from adacos.tables.encoder import check_labels, validate_table
-from adacos.validation import choice, real
+from adacos.validation import Constraints, finite, maybe, one_of, real
 
 Floats = NDArray[np.float64]
 
+# What to do when a recall cannot be certified.
+ON_UNCERTIFIABLE = ("error", "largest", "always_positive")
 # Log-odds below which a threshold is as good as zero; keeps the false-negative cost finite.
 _LOWEST = -300.0
 
@@ -45,9 +54,10 @@ class RecallCertificate:
     recall : float
         What was asked for.
     bound : float
-        What holds, at least `recall`.
+        What holds: at least `recall`, or the largest recall that could be certified.
     confidence : float
-        At most 1 - confidence of all attempts end in a certificate that is wrong.
+        At most 1 - confidence of all attempts end in a certificate that is wrong. Every request to
+        certify is an attempt, refused ones included.
     n_positives : int
         Held-out positive rows it rests on.
     misses : int
@@ -69,6 +79,7 @@ class RecallCertificate:
     Evidence: 2 of 134 held-out positive rows missed.
     Positive is answered from a probability of 0.15 on.
     Method: exact binomial tests.
+    The confidence counts attempts: each request to certify is one, refused or not.
     """
 
     recall: float
@@ -96,7 +107,8 @@ class RecallCertificate:
             f"with {_percent(self.confidence)} confidence (asked for: {_percent(self.recall)}).\n"
             f"Evidence: {self.misses} of {self.n_positives} held-out positive rows missed.\n"
             f"Positive is answered from a probability of {self.threshold:.4g} on.\n"
-            f"Method: {self.method}."
+            f"Method: {self.method}.\n"
+            "The confidence counts attempts: each request to certify is one, refused or not."
         )
 
 
@@ -245,7 +257,9 @@ def certify(
     Raises
     ------
     NotCertifiableError
-        If the first threshold fails, or the rows are too few for any.
+        If the first threshold fails, or the rows are too few for any. It holds the certificate of
+        the largest recall that the first threshold has; begin with one that tells rows apart
+        (`from_first_telling`).
 
     Examples
     --------
@@ -255,17 +269,16 @@ def certify(
     (0.0, 0)
     """
     allowed = allowed_misses(n_positives, recall, confidence)
-    if allowed < 0:
-        raise not_certifiable(recall, confidence, n_positives, misses=0)
     counted = cache(misses_at)
     passed = None
-    for threshold in map(float, thresholds):
+    for threshold in map(float, thresholds) if allowed >= 0 else ():
         quick = at_most is not None and at_most(threshold) <= allowed
         if not quick and counted(threshold) > allowed:
             break
         passed = threshold
     if passed is None:
-        raise not_certifiable(recall, confidence, n_positives, counted(threshold))
+        first = float(thresholds[0])
+        raise not_certifiable(recall, confidence, n_positives, counted(first), first)
     certificate = RecallCertificate(
         recall=recall,
         bound=float(lower_bound(n_positives - allowed, n_positives, confidence)),
@@ -276,6 +289,24 @@ def certify(
         method="exact binomial tests on held-out positives, from cautious to bold threshold",
     )
     return certificate, passed
+
+
+def from_first_telling(thresholds: Floats, tells_apart: Callable[[float], bool]) -> Floats:
+    """The thresholds from the first on at which a policy tells rows apart; all if none does.
+
+    It is found by bisection. `tells_apart` must not look at the positives that certify: calibration
+    rows of the other class are independent of them.
+    """
+    low, high = 0, len(thresholds) - 1
+    if not tells_apart(float(thresholds[high])):
+        return thresholds
+    while low < high:
+        middle = (low + high) // 2
+        if tells_apart(float(thresholds[middle])):
+            high = middle
+        else:
+            low = middle + 1
+    return thresholds[low:]
 
 
 def always_positive(recall: float, confidence: float, n_positives: int) -> RecallCertificate:
@@ -292,34 +323,44 @@ def always_positive(recall: float, confidence: float, n_positives: int) -> Recal
 
 
 def not_certifiable(
-    recall: float, confidence: float, n_positives: int, misses: int
+    recall: float, confidence: float, n_positives: int, misses: int, threshold: float
 ) -> NotCertifiableError:
-    """The error for a recall that so many positives with so many misses do not prove."""
-    return NotCertifiableError(
-        recall,
-        confidence,
-        n_positives,
-        misses,
-        certifiable=float(lower_bound(n_positives - misses, n_positives, confidence)),
-        needed=trials_needed(recall, confidence, misses),
+    """The refusal of a recall, with the certificate of the largest one at this threshold.
+
+    `misses` counts the positives that are missed at it; it must be the first of the sequence.
+    """
+    bound = float(lower_bound(n_positives - misses, n_positives, confidence))
+    largest = RecallCertificate(
+        recall=recall,
+        bound=bound,
+        confidence=confidence,
+        n_positives=n_positives,
+        misses=misses,
+        threshold=float(expit(threshold)),
+        method="exact lower bound at the most cautious threshold that tells rows apart",
     )
+    needed = trials_needed(recall, confidence, misses)
+    return NotCertifiableError(recall, confidence, n_positives, misses, bound, needed, largest)
+
+
+# What the parameters of a policy with a target recall must satisfy.
+RECALL_CONSTRAINTS: Constraints = {
+    "target_recall": maybe(finite(above=0, below=1)),
+    "recall_confidence": maybe(finite(above=0, below=1)),
+    "calibration_fraction": finite(above=0, below=1),
+    "on_uncertifiable": one_of(*ON_UNCERTIFIABLE),
+}
 
 
 def check_recall_parameters(policy: Any) -> None:
-    """Refuse impossible values of the parameters that a policy with a target recall has."""
-    choice("on_uncertifiable", policy.on_uncertifiable, ("error", "always_positive"))
-    real("calibration_fraction", policy.calibration_fraction, above=0, below=1)
-    if policy.target_recall is not None:
-        real("target_recall", policy.target_recall, above=0, below=1)
-    if policy.recall_confidence is not None:
-        real("recall_confidence", policy.recall_confidence, above=0, below=1)
-        if policy.target_recall is None:
-            raise InvalidInputError(
-                "recall_confidence",
-                "needs a target_recall",
-                policy.recall_confidence,
-                "Say which recall is to hold with this confidence, for example target_recall=0.95.",
-            )
+    """A confidence without a target recall says nothing."""
+    if policy.recall_confidence is not None and policy.target_recall is None:
+        raise InvalidInputError(
+            "recall_confidence",
+            "needs a target_recall",
+            policy.recall_confidence,
+            "Say which recall is to hold with this confidence, for example target_recall=0.95.",
+        )
 
 
 def given(name: str, value: float | None, parameter: float | None) -> float:

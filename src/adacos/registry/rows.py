@@ -19,6 +19,18 @@ register_policy(
             "AdaCOS (forward)", {"sequence": "forward"}, **_FORWARD, look=("vermillion", "D", "--")
         ),
         Variant("AdaCOS (both)", {"sequence": "both"}, **_FORWARD, look=("vermillion", "*", ":")),
+        Variant(
+            "AdaCOS as published (group lasso)",
+            {"outlook": "paper"},
+            **_LASSO,
+            look=("grey", "o", "-"),
+        ),
+        Variant(
+            "AdaCOS as published (forward)",
+            {"outlook": "paper", "sequence": "forward"},
+            **_FORWARD,
+            look=("grey", "D", "--"),
+        ),
     ),
 )
 register_policy(

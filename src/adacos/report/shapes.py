@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from adacos.models.missing import fill_holes
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.report.held import Held
 
@@ -85,8 +86,9 @@ def coefficient_covariance(held: Held, stage: int) -> tuple[NDArray[np.intp], Fl
     policy = held.policy
     assert isinstance(policy, SequencePolicy)
     model, basis = policy.model_, policy.model_.basis
-    inside = np.flatnonzero(np.isin(basis.group, model.sequence.set(stage)))
-    filled = model.fill(held.encoded, stage)
+    members = model.sequence.set(stage)
+    inside = np.flatnonzero(np.isin(basis.group, members))
+    filled = fill_holes(model.joint, held.encoded, np.isin(basis.source, members)).values
     # What lies outside the set is not read, but a basis wants a number.
     columns = basis.transform(np.where(np.isnan(filled), basis.mean, filled))[:, inside]
     design = np.column_stack([np.ones(len(columns)), columns])

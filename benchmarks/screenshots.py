@@ -1,4 +1,4 @@
-"""Take the pictures of the docs: python -m tests.browser.screenshots docs/images [part ...]
+"""Take the pictures of the docs: python -m benchmarks.screenshots docs/images [part ...]
 
 The parts are page (the web page), report and ask (the commands of the tutorials).
 """
