@@ -162,7 +162,7 @@ def test_an_implausible_value_needs_a_second_press(service, open_page):
 def test_an_implausible_known_value_needs_a_second_press(service, open_page):
     page = open_page(service[0])
     page.locator("#start-form").wait_for()
-    page.get_by_label("Pregnancies").fill("170")
+    page.get_by_label("Skin thickness (mm)").fill("990")
     button = page.get_by_role("button", name="Start", exact=True)
     button.click()
     expect(page.locator("#known")).to_contain_text("press Start again")

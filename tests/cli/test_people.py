@@ -93,7 +93,7 @@ def test_findings_are_added_after_the_decision(run, pima):
 
 def test_ask_speaks_the_words_of_the_description(run, pima):
     arguments = ("ask", pima / "m.adacos", "--describe", pima / "d.toml")
-    code, out, _ = run(*arguments, answers="24\n75\n22\n\n")
+    code, out, _ = run(*arguments, answers="24\n75\n22\nstop\n\n")
     text = words(out)
     assert code == 0
     assert "Diabetes in Pima women" in text
