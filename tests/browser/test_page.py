@@ -169,6 +169,8 @@ def test_an_implausible_known_value_needs_a_second_press(service, open_page):
     assert page.locator("#consultation").is_hidden()
     button.click()
     page.locator("#warnings").wait_for()
+    page.get_by_role("button", name="New consultation").click()
+    start(page)
     page.get_by_text("I have another value instead").click()
     page.get_by_label("Covariate").select_option("BMI")
     page.get_by_label("Value of Body mass index").fill("3180")
