@@ -120,3 +120,25 @@ def test_a_state_without_an_error_yet_is_not_called_better_than_promised():
         fold=left_out.fold,
     )
     assert not any(state.misfits for state in misfit_by_state(told))
+
+
+@pytest.mark.parametrize("kind", [AdaCOSClassifier, COSClassifier])
+def test_of_two_sequences_the_cheaper_one_is_taken(kind):
+    """By the policy's own nested leave-out cost, for new costs too."""
+    X, y = noisy_rows(np.random.default_rng(7), 150, p=5)
+    taken = set()
+    fitted = None
+    for miss in (15, 200):
+        costs = Costs([0.3, 0.1, 1.0, 0.2, 0.5], false_positive=10, false_negative=miss)
+        policy = kind(costs, sequence="both", **QUICK)
+        fitted = policy.fit(X, y) if fitted is None else policy.from_model(fitted)
+        cost = {
+            sequence: leave_out_cost(kind(costs, sequence=sequence, **QUICK), X, y).mean
+            for sequence in ("group_lasso", "forward")
+        }
+        assert policy.sequence_ == min(cost, key=cost.get)
+        other = kind(costs, sequence=policy.sequence_, **QUICK).fit(X, y)
+        np.testing.assert_array_equal(policy.model_.sequence.order, other.model_.sequence.order)
+        taken.add(policy.sequence_)
+        fitted = policy
+    assert taken

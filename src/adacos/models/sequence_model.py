@@ -101,12 +101,8 @@ class SequenceModel:
 def build_sequence_model(fits: SetFits, costs: CostTable, sequence: str) -> SequenceModel:
     """Find the sequence, fit the models of its sets and the densities.
 
-    `sequence` is "group_lasso", "forward", or "both": whichever holds the set with the lower
-    expected total cost.
+    `sequence` is "group_lasso" or "forward".
     """
-    if sequence == "both":
-        built = [build_sequence_model(fits, costs, kind) for kind in ("group_lasso", "forward")]
-        return min(built, key=lambda model: float(model.expected_costs(costs).min()))
     if sequence == "forward":
         sets = forward_sequence(costs, fits.y, fits.screen)
     else:

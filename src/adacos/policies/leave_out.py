@@ -123,6 +123,29 @@ def leave_out_cost(
     return LeaveOutCost(float(total.mean()), error, total, result.expected_cost, result, fold)
 
 
+# Rougher fits that compare two ways to the same policy: both are judged alike.
+_ROUGHER: dict[str, Any] = {"strengths": "common", "cv": 3}
+SEQUENCES = ("group_lasso", "forward")
+
+
+def better_sequence(policy: Any, X: Any, y: Any) -> str:
+    """The way to find the sets with which a policy has the lower nested leave-out cost.
+
+    Forward selection is taken only if its cost is lower; the fits of the comparison are rougher
+    than that of the policy, and it takes about five of them for each way.
+    """
+    cost = {
+        sequence: leave_out_cost(
+            clone(policy).set_params(sequence=sequence, **_ROUGHER),
+            X,
+            y,
+            random_state=policy.random_state,
+        ).mean
+        for sequence in SEQUENCES
+    }
+    return min(SEQUENCES, key=cost.__getitem__)
+
+
 @dataclass(frozen=True)
 class StateMisfit:
     """Expected against realised cost of the rows that stopped in one state.
