@@ -49,7 +49,7 @@ test-lowest: $(VENV)-lowest/.done
 	$(VENV)-lowest/bin/python -m pytest -n $(JOBS) -m "not study and not torch and not browser and not wheel" tests
 
 study: $(VENV)/.dev
-	$(BIN)/python -m adacos.bench.study
+	$(BIN)/python -m benchmarks.study
 	$(BIN)/python -m pytest -m study tests
 
 bench: $(VENV)/.dev

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,12 +14,10 @@ from adacos import (
     AdaCOSClassifier,
     COSClassifier,
     Costs,
-    FullModelClassifier,
     TargetRecallClassifier,
-    rivals,
 )
 from adacos.card import (
-    estimate_leave_out_cost,
+    estimate_leave_out,
     headline,
     leave_out_costs,
     model_card,
@@ -25,13 +25,24 @@ from adacos.card import (
     threshold_of,
     threshold_reason,
 )
+from adacos.consultation import fingerprint
+from adacos.policies.leave_out import leave_out_cost
+from adacos.policies.sequence_policy import SequencePolicy
+from adacos.registry import POLICIES
+from adacos.rivals import OptimalPolicyClassifier
 
-QUICK = {
-    "AdaptGbrtClassifier": {"n_rounds": 2},
+QUICK: dict[str, dict[str, Any]] = {
+    "AdaptGbrtClassifier": {
+        "n_trees": 3,
+        "n_lambdas": 2,
+        "cv": 2,
+        "learning_rates": (0.3,),
+        "full_fractions": (0.5,),
+    },
+    "CEGBClassifier": {"n_trees": 5},
     "GreedyMiserClassifier": {"n_trees": 5, "n_lambdas": 2, "cv": 2},
-    "POMDPClassifier": {},
-    "DWSMClassifier": {},
-    "OptimalPolicyClassifier": {},
+    "POMDPClassifier": {"n_components": 2, "smoothing": 1.0, "n_init": 1},
+    "DWSMClassifier": {"n_rounds": 2, "n_init": 1},
 }
 
 
@@ -46,18 +57,24 @@ COSTS = Costs([1.0, 2.0, 3.0], false_positive=20, false_negative=60)
 
 
 def registered() -> list[type]:
-    """Every policy that can be fitted without an extra."""
-    ours = [AdaCOSClassifier, COSClassifier, FullModelClassifier]
-    literature = [getattr(rivals, name) for name in rivals.__all__ if name in QUICK]
-    return [*ours, *literature, TargetRecallClassifier]
+    """Every policy of the registry that can be fitted here in seconds."""
+    entries = [
+        entry
+        for entry in POLICIES.values()
+        if entry.requires is None or find_spec(entry.requires[0]) is not None
+    ]
+    kinds = [entry.load() for entry in entries]
+    quick = [kind for kind in kinds if kind.__name__ != "Shim2018Classifier"]
+    return [*quick, TargetRecallClassifier]
 
 
 def build(kind: type):
     if kind is TargetRecallClassifier:
-        return TargetRecallClassifier(COSClassifier(COSTS), target_recall=0.8)
-    parameters = dict(QUICK.get(kind.__name__, {}))
+        return TargetRecallClassifier(build(COSClassifier), target_recall=0.8)
+    parameters = {"strengths": "common", "cv": 2} if issubclass(kind, SequencePolicy) else {}
     known = kind(COSTS).get_params()
-    return kind(COSTS, **{k: v for k, v in parameters.items() if k in known})
+    given = {**parameters, **QUICK.get(kind.__name__, {})}
+    return kind(COSTS, **{name: value for name, value in given.items() if name in known})
 
 
 @pytest.mark.parametrize("kind", registered(), ids=lambda kind: kind.__name__)
@@ -66,7 +83,7 @@ def test_every_policy_has_a_card_and_a_service(kind, tmp_path):
     policy = build(kind).fit(X, y)
     card = model_card(policy)
     assert json.loads(json.dumps(card, allow_nan=False)) == card
-    assert set(card) == set(model_card(AdaCOSClassifier(COSTS, cv=2).fit(X, y)))
+    assert set(card) == set(model_card(AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)))
     assert [c["cost"] for c in card["covariates"]] == [1.0, 2.0, 3.0]
     pytest.importorskip("fastapi")
     from starlette.testclient import TestClient
@@ -83,7 +100,7 @@ def test_the_leave_out_costs_by_hand():
     X, y = table()
     adaptive = AdaCOSClassifier(COSTS, cv=5, strengths="common").fit(X, y)
     assert next(item.name for item in leave_out_costs(adaptive)) != "this policy"
-    estimate_leave_out_cost(adaptive, X)
+    estimate_leave_out(adaptive, X, y)
     found = {item.name: item for item in leave_out_costs(adaptive)}
     positive = y.mean()
     assert found["everyone positive"].cost == pytest.approx(20 * (1 - positive))
@@ -99,6 +116,19 @@ def test_the_leave_out_costs_by_hand():
     own = result.cost + np.where(y == 1, 60 * ~label, 20 * label)
     assert found["this policy"].cost == pytest.approx(own.mean())
     assert found["this policy"].error == pytest.approx(own.std(ddof=1) / np.sqrt(len(y)))
+
+
+@pytest.mark.parametrize("kind", [AdaCOSClassifier, OptimalPolicyClassifier])
+def test_a_nested_estimate_takes_its_place(kind):
+    X, y = table()
+    policy = build(kind).fit(X, y)
+    before = fingerprint(policy)
+    estimate_leave_out(policy, X, y, nested=True)
+    assert fingerprint(policy) == before
+    own = leave_out_costs(policy)[0]
+    expected = leave_out_cost(build(kind), X, y)
+    assert own[1:] == pytest.approx((expected.mean, expected.error))
+    assert {"everyone positive", "everyone negative"} <= {i.name for i in leave_out_costs(policy)}
 
 
 def test_the_threshold_is_told_with_its_reason():
@@ -142,7 +172,7 @@ def test_a_certificate_that_says_nothing_says_so_first():
     names = [item["name"] for item in model_card(silent)["leave_out"]]
     assert "everyone positive" in names
     assert "everyone negative" not in names
-    assert headline(AdaCOSClassifier(COSTS, cv=2).fit(X, y)) is None
+    assert headline(AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)) is None
     data = adacos.load_pima()
     useful = AdaCOSClassifier(
         Costs(data.prices, false_positive=400),

@@ -27,15 +27,18 @@ from adacos.exceptions import AdacosError
 ROOT = Path(__file__).parents[1]
 PYTHON_PAGES = (
     "README.md",
+    "docs/architecture.md",
     "docs/index.md",
     "docs/howto-sklearn.md",
     "docs/howto-values.md",
+    "docs/howto-files.md",
     "docs/rivals.md",
     "docs/recall.md",
     "docs/tutorial-data-scientist.md",
 )
 SHELL_PAGES = (
     "README.md",
+    "docs/howto-files.md",
     "docs/install.md",
     "docs/reproduce.md",
     "docs/rivals.md",

@@ -425,11 +425,11 @@ def test_an_interrupted_save_leaves_nothing_behind(
 
 
 def test_a_folder_that_cannot_be_written(small: LogisticGAM, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"its folder must exist.*nowhere"):
+    with pytest.raises(OSError, match="nowhere"):
         save(small, tmp_path / "nowhere" / "model.adacos")
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(InvalidInputError, match="its folder must exist"):
+    with pytest.raises(OSError, match="file"):
         save(small, file / "model.adacos")
     (tmp_path / "taken").mkdir()
     with pytest.raises(OSError, match="taken"):

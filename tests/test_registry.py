@@ -20,9 +20,9 @@ from adacos.bench.tables import Cell
 from adacos.cli.app import app
 from adacos.datasets import Dataset
 from adacos.document.style import dataset_title, look
+from adacos.engine import STOP, Decision, Seen
 from adacos.exceptions import InvalidInputError, ModelFileError
-from adacos.kernels.bayes_risk import label_of
-from adacos.policies.base import BasePolicy, finish
+from adacos.policies.base import BasePolicy
 from adacos.registry import (
     DATASETS,
     METHODS,
@@ -64,19 +64,11 @@ class ToyClassifier(BasePolicy):
         self.halves_ = Halves(middle, tuple(float(np.log(p / (1 - p))) for p in share))
         return self
 
-    def _acquire(self, encoded: Any) -> Any:
-        shape = len(encoded), len(self.encoder_.names)
-        have = np.zeros(shape, dtype=bool)
-        have[:, 0] = ~np.isnan(encoded[:, 0])
-        log_odds = np.where(
-            have[:, 0],
-            np.where(encoded[:, 0] > self.halves_.middle, *self.halves_.log_odds[::-1]),
-            0.0,
-        )
-        label = label_of(log_odds, self.cost_table_.matrix)
-        order = np.full(shape, -1)
-        order[:, 0] = np.where(have[:, 0], 0, -1)
-        return finish(log_odds, label, have, order, have.sum(axis=1), self.cost_table_)
+    def _decide(self, state: Seen) -> Decision:
+        seen = state.acquired[:, 0]
+        side = (state.values[:, 0] > self.halves_.middle).astype(int)
+        log_odds = np.where(seen, np.array(self.halves_.log_odds)[side], 0.0)
+        return Decision(np.where(seen | ~state.available[:, 0], STOP, 0), log_odds)
 
 
 def load_toy() -> Dataset:

@@ -15,8 +15,9 @@ from scipy.special import expit
 
 from adacos import __version__
 from adacos.consultation import fingerprint
-from adacos.kernels.bayes_risk import decision_threshold, label_of
+from adacos.kernels.bayes_risk import decision_threshold
 from adacos.policies.base import BasePolicy
+from adacos.policies.leave_out import leave_out_cost
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.tables.description import Description, coded_values, description_of
 
@@ -148,50 +149,73 @@ def panel_titles(policy: BasePolicy) -> list[str]:
 
 
 def leave_out_costs(policy: BasePolicy) -> list[LeaveOut]:
-    """Total cost of the policy beside its alternatives, on training rows left out of the models.
+    """Cost of the policy beside its alternatives, on training rows left out of the models.
 
-    With a target recall, where nobody states what a missed case costs, it is the cost of
-    covariates and false alarms, and answering everyone negative is no alternative. Empty for a
-    policy without a set sequence.
+    As `estimate_leave_out` found it; before that, the alternatives alone, for a policy that keeps
+    its leave-out log-odds.
     """
+    if hasattr(policy, "leave_out_"):
+        return [LeaveOut(*item) for item in policy.leave_out_]
     if not isinstance(policy, SequencePolicy):
         return []
-    model, costs = policy.model_, policy.cost_table_
-    true = model.y.astype(np.intp)
-    implied = hasattr(policy, "false_negative_cost_")
-    charged = costs.matrix * [[1, 1], [0, 0]] if implied else costs.matrix
-    label = label_of(model.leave_out_log_odds, deciding_matrix(policy))
-    by_set = charged[true[:, None], label] + costs.of(model.sequence.masks())
+    return _of_sets(policy) + _of_all_alike(policy, policy.model_.y.astype(np.intp))
+
+
+def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = False) -> None:
+    """Set `leave_out_`: name, mean cost and standard error of the policy and its alternatives.
+
+    It is the total cost; with a target recall, where nobody states what a missed case costs, that
+    of covariates and false alarms.
+
+    Parameters
+    ----------
+    policy : a fitted policy.
+    X, y : the rows that it was fitted on.
+    nested : fit the policy anew without each of five folds, with everything that it chooses. Else
+        where a row stops is decided by the model of all rows, and only its answer there by models
+        that did not see it, which is a little optimistic; a policy without leave-out log-odds is
+        then left out.
+    """
+    true = np.searchsorted(policy.classes_, np.asarray(y))
     found = []
-    own = getattr(policy, "leave_out_cost_", None)
-    if own is not None:
-        found.append(LeaveOut("this policy", float(own[0]), float(own[1])))
-    best = int(np.argmin(policy.expected_cost_))
-    found.append(_mean("one set for all (COS)", by_set[:, best]))
-    found.append(_mean("full model", by_set[:, -1]))
-    found.append(_mean("everyone positive", charged[true, 1]))
-    if not implied:
+    if nested:
+        own = leave_out_cost(policy, X, y)
+        found.append(LeaveOut("this policy, fitted anew in each fold", own.mean, own.error))
+    elif isinstance(policy, SequencePolicy):
+        result = policy.acquire(X)
+        at_stop = policy.model_.leave_out_log_odds[np.arange(len(true)), result.stage]
+        label = policy.rule_.label(at_stop)
+        found.append(_mean("this policy", result.cost + _charged(policy)[true, label]))
+    found += _of_sets(policy) if isinstance(policy, SequencePolicy) else []
+    policy.leave_out_ = tuple(tuple(item) for item in found + _of_all_alike(policy, true))
+
+
+def _of_sets(policy: SequencePolicy) -> list[LeaveOut]:
+    """What one set for all rows would have cost: the best of the sequence, and all covariates."""
+    model = policy.model_
+    label = policy.rule_.label(model.leave_out_log_odds)
+    wrong = _charged(policy)[model.y.astype(np.intp)[:, None], label]
+    by_set = wrong + policy.cost_table_.of(model.sequence.masks())
+    best = int(np.argmin(by_set.mean(axis=0)))
+    return [
+        _mean("one set for all (COS)", by_set[:, best]),
+        _mean("full model", by_set[:, -1]),
+    ]
+
+
+def _of_all_alike(policy: BasePolicy, true: NDArray[np.intp]) -> list[LeaveOut]:
+    """What answering everyone alike would have cost; negative is no answer to a target recall."""
+    charged = _charged(policy)
+    found = [_mean("everyone positive", charged[true, 1])]
+    if not hasattr(policy, "false_negative_cost_"):
         found.append(_mean("everyone negative", charged[true, 0]))
     return found
 
 
-def estimate_leave_out_cost(policy: SequencePolicy, X: Any) -> None:
-    """Set `leave_out_cost_`, mean and standard error of the policy's own cost on its training rows.
-
-    Where a row stops is decided by the model of all rows, its answer there by models that did not
-    see it. `X` are the rows that the policy was fitted on.
-    """
-    model, costs = policy.model_, policy.cost_table_
-    result = policy.acquire(X)
-    true = model.y.astype(np.intp)
-    at_stop = model.leave_out_log_odds[np.arange(len(true)), result.stage]
-    label = label_of(at_stop, deciding_matrix(policy))
-    if policy.always_positive_:
-        label = np.ones_like(label)
-    implied = hasattr(policy, "false_negative_cost_")
-    charged = costs.matrix * [[1, 1], [0, 0]] if implied else costs.matrix
-    own = _mean("", result.cost + charged[true, label])
-    policy.leave_out_cost_ = own.cost, own.error
+def _charged(policy: BasePolicy) -> Floats:
+    """Misclassification costs that somebody stated."""
+    matrix: Floats = policy.cost_table_.matrix
+    return matrix * [[1, 1], [0, 0]] if hasattr(policy, "false_negative_cost_") else matrix
 
 
 def _mean(name: str, values: Floats) -> LeaveOut:

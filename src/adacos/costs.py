@@ -263,6 +263,14 @@ class CostTable:
         return paid
 
 
+def total_of(paid: Floats, true: NDArray[Any], label: NDArray[Any], matrix: Floats) -> Floats:
+    """Total cost: covariate cost paid plus C[true class, label], classes as 0 and 1.
+
+    The arrays broadcast against each other.
+    """
+    return np.asarray(paid + matrix[true.astype(np.intp), label.astype(np.intp)])
+
+
 def _checked_covariates(covariates: Any) -> dict[str, float] | tuple[float, ...] | None:
     if covariates is None:
         return None

@@ -15,10 +15,23 @@ class InvalidInputError(AdacosError, ValueError):
 
     Parameters
     ----------
-    parameter : name of the offending argument.
-    rule : what must hold.
-    value : what was received.
-    remedy : what the caller can do about it.
+    parameter : str
+        Name of the offending argument.
+    rule : str
+        What must hold.
+    value : object
+        What was received.
+    remedy : str
+        What the caller can do about it.
+
+    Examples
+    --------
+    >>> from adacos import Costs
+    >>> try:
+    ...     Costs({"age": -1.0})
+    ... except ValueError as error:
+    ...     print(error.parameter, "|", error.rule, "|", error.value)
+    cost of 'age' | must be a finite number >= 0 | -1.0
     """
 
     def __init__(self, parameter: str, rule: str, value: Any, remedy: str) -> None:
@@ -33,11 +46,22 @@ class InvalidInputError(AdacosError, ValueError):
 class NotCertifiableError(InvalidInputError):
     """The calibration rows do not prove the recall asked for.
 
-    Attributes
+    Parameters
     ----------
-    certifiable : the largest recall that these rows certify in this same attempt.
-    needed : positives that would prove the recall asked for if no more of them were missed.
-    certificate : the certificate of that largest recall.
+    recall : float
+        What was asked for.
+    confidence : float
+        With which confidence.
+    n_positives : int
+        Positive calibration rows.
+    misses : int
+        How many of them were missed.
+    certifiable : float
+        The largest recall that these rows certify in this same attempt.
+    needed : int
+        Positives that would prove the recall asked for if no more of them were missed.
+    certificate : RecallCertificate
+        The certificate of that largest recall.
     """
 
     def __init__(
@@ -73,8 +97,10 @@ class MalformedRowsError(AdacosError, ValueError):
 
     Parameters
     ----------
-    source : the file.
-    rows : one text for each row, with its line.
+    source : str
+        The file.
+    rows : list of str
+        One text for each row, with its line.
     """
 
     def __init__(self, source: str, rows: list[str]) -> None:
@@ -95,7 +121,15 @@ class ModelFileError(AdacosError, ValueError):
 
 
 class MissingExtraError(AdacosError, ImportError):
-    """An optional dependency is absent; the message holds the exact install command."""
+    """An optional dependency is absent; the message holds the install command.
+
+    Parameters
+    ----------
+    package : str
+        What is absent.
+    extra : str
+        The extra that brings it.
+    """
 
     def __init__(self, package: str, extra: str) -> None:
         self.package, self.extra = package, extra

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from adacos.costs import Costs
+from adacos.costs import Costs, total_of
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.binomial import interval
 
@@ -59,7 +59,7 @@ def total_costs(result: Any, y: ArrayLike, costs: Costs) -> Floats:
     (468,)
     """
     true, label = _as_binary(result, y)
-    return np.asarray(result.cost + costs.matrix[true, label])
+    return total_of(result.cost, true, label, costs.matrix)
 
 
 def total_cost(result: Any, y: ArrayLike, costs: Costs) -> float:
@@ -303,7 +303,8 @@ def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
     Parameters
     ----------
     estimator : classifier
-        A fitted policy.
+        A fitted policy, or a `Pipeline` that ends in one; the costs are then those of the columns
+        that reach it.
     X : table of shape (n_samples, n_features)
         Rows to walk through the policy.
     y : array-like of shape (n_samples,)
@@ -325,9 +326,14 @@ def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
     >>> bool((scores < 0).all())
     True
     """
-    result = estimator.acquire(X)
-    true, label = _as_binary(result, y, estimator.classes_)
-    return -float((result.cost + estimator.cost_table_.matrix[true, label]).mean())
+    policy = estimator
+    while hasattr(policy, "steps"):
+        if len(policy.steps) > 1:
+            X = policy[:-1].transform(X)
+        policy = policy.steps[-1][1]
+    result = policy.acquire(X)
+    true, label = _as_binary(result, y, policy.classes_)
+    return -float(total_of(result.cost, true, label, policy.cost_table_.matrix).mean())
 
 
 def _interval(successes: NDArray[np.bool_], confidence: float) -> tuple[float, float]:

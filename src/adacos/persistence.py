@@ -16,6 +16,7 @@ handed over.
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import json
 import math
@@ -41,6 +42,7 @@ _TRANSIENT = {"_set_fits"}
 _MOST_SPLINES = 10_000
 # A consultation that tries a model out asks for the next step about so often.
 _STEPS_TRIED = 20
+_ROWS_TRIED = 20
 # What a value by itself may hold.
 _NOTHING: Mapping[str, type] = {}
 
@@ -86,6 +88,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         )
     if not any(name.endswith("_") and not name.startswith("_") for name in vars(model)):
         raise InvalidInputError("model", "must be fitted", "an unfitted model", "Call fit first.")
+    if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+        raise FileNotFoundError(errno.ENOENT, "the folder does not exist", str(path))
     arrays: list[np.ndarray[Any, Any]] = []
     members = {"model.json": json.dumps(_describe(model, arrays), allow_nan=False).encode()}
     members |= {f"arrays/{number}.npy": array_bytes(array) for number, array in enumerate(arrays)}
@@ -215,11 +219,14 @@ def _try_out(model: Any) -> None:
         return
     if model.n_features_in_ != len(encoder.names) or len(model.classes_) != 2:
         raise ValueError("covariates or classes do not fit the model")
+    rng = np.random.default_rng(0)
     rows: dict[str, np.ndarray[Any, Any]] = {}
     for k, (name, seen) in enumerate(zip(encoder.names, encoder.categories, strict=True)):
-        low, high = (seen[0], seen[-1]) if seen else (encoder.low[k], encoder.high[k])
-        unknown = "" if seen else np.nan
-        rows[name] = np.array([low, high, unknown if k % 2 else low, unknown])
+        ends = np.array([seen[0], seen[-1]] if seen else [encoder.low[k], encoder.high[k]])
+        values = np.resize(ends, _ROWS_TRIED)
+        # The first two rows are complete.
+        gone = (rng.random(_ROWS_TRIED) < 0.3) & (np.arange(_ROWS_TRIED) > 1)
+        rows[name] = np.where(gone, "" if seen else np.nan, values)
     # The additive model alone takes no missing values.
     asks = hasattr(model, "consultation")
     table = ColumnTable(rows) if asks else ColumnTable(rows)[:2]

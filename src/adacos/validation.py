@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -55,6 +55,53 @@ def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
         listed = ", ".join(repr(word) for word in allowed)
         raise InvalidInputError(name, f"must be one of {listed}", value, "Choose one of these.")
     return str(value)
+
+
+# What a parameter must satisfy: called with its name and its value, it raises a clear error.
+Constraint = Callable[[str, Any], Any]
+Constraints = Mapping[str, Constraint]
+
+
+def whole(at_least: int) -> Constraint:
+    """An integer not below a bound."""
+    return lambda name, value: integer(name, value, at_least=at_least)
+
+
+def finite(
+    *, above: float | None = None, at_least: float | None = None, below: float | None = None
+) -> Constraint:
+    """A finite number inside bounds."""
+    return lambda name, value: real(name, value, above=above, at_least=at_least, below=below)
+
+
+def one_of(*allowed: str) -> Constraint:
+    """One of these words."""
+    return lambda name, value: choice(name, value, allowed)
+
+
+def maybe(constraint: Constraint) -> Constraint:
+    """None, or what the constraint demands."""
+    return lambda name, value: None if value is None else constraint(name, value)
+
+
+def each(constraint: Constraint) -> Constraint:
+    """A sequence whose members satisfy the constraint."""
+
+    def check(name: str, values: Any) -> None:
+        if isinstance(values, str) or not np.iterable(values) or not len(list(values)):
+            raise InvalidInputError(
+                name, "must be a sequence of numbers", values, f"For example {name}=(0.1, 0.5)."
+            )
+        for place, value in enumerate(values):
+            constraint(f"{name}[{place}]", value)
+
+    return check
+
+
+def check_parameters(estimator: Any) -> None:
+    """Hold every parameter of an estimator against what its class declares in `constraints`."""
+    for name, constraint in estimator.constraints.items():
+        constraint(name, getattr(estimator, name))
 
 
 def fits(value: Any, hint: Any) -> bool:

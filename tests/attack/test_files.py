@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adacos.cli.prices import read_prices
 from adacos.exceptions import InvalidInputError, MalformedRowsError
 from adacos.tables.reading import TableFile
 
@@ -165,3 +166,34 @@ def test_damaged_bytes_never_surprise(seed: int, tmp_path: Path) -> None:
                 read_all(path)
             except (InvalidInputError, MalformedRowsError) as error:
                 assert name in str(error)  # noqa: PT017
+
+
+# Price lists: name of the file -> content -> words of the error.
+PRICES: dict[str, tuple[str, bytes, str]] = {
+    "nested without end": ("p.toml", b"a = " + b"[" * 20_000, "must be TOML"),
+    "a number of 5,000 digits": ("p.toml", b"[prices]\na = " + b"9" * 5000, "must be TOML"),
+    "a cost beyond floats": ("p.toml", b"[prices]\na = 1" + b"0" * 400, "must be a number"),
+    "an infinite cost": ("p.toml", b"[prices]\na = inf", "must be a number"),
+    "prices that are a number": ("p.toml", b"prices = 3", "must have a table"),
+    "panels that are a list": ("p.toml", b"panels = [1]\n[prices]\na = 1", "must have a table"),
+    "errors that are a number": ("p.toml", b"errors = 3\n[prices]\na = 1", "must have a table"),
+    "members that are a number": (
+        "p.toml",
+        b"[prices]\na = 1\n[panels.x]\nshared = 1\nmembers = 3",
+        "must hold shared and members",
+    ),
+    "other bytes as TOML": ("p.toml", b"\xff\xfe\x00", "must be TOML"),
+    "other bytes as CSV": ("p.csv", b"\xff\xfe\x00", "must be UTF-8"),
+    "an unclosed quote": ("p.csv", b'covariate,cost\na,1\n"b,2\nc,3\n', "line 3: a quoted cell"),
+    "a covariate twice": ("p.csv", b"a,1\nb,2\na,3\n", "line 3 must hold a covariate"),
+    "an underscore": ("p.csv", b"a,1\nb,1_0\n", "line 2 must hold a covariate"),
+}
+
+
+@pytest.mark.parametrize("case", PRICES)
+def test_price_lists(case: str, tmp_path: Path) -> None:
+    name, content, words = PRICES[case]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidInputError, match=words) as caught:
+        read_prices([str(tmp_path / name)], [], ["a", "b"])
+    assert len(str(caught.value)) < 2000

@@ -285,23 +285,17 @@ def test_whatever_is_missing_is_noticed_before_use(good: Path, tmp_path: Path) -
 
 
 def test_arrays_of_other_shapes_are_noticed_before_use(good: Path, tmp_path: Path) -> None:
-    """Nearly all: a class with a `check` of its own is safe, the others are tried out."""
     X, _ = mixed(20, 1)
     with zipfile.ZipFile(good) as archive:
         names = [name for name in archive.namelist() if name.startswith("arrays/")]
     changes: list[Callable[[Any], Any]] = [lambda a: a[:-1], lambda a: a[None], lambda a: a[:0]]
-    late = 0
     for number, name in enumerate(names):
 
         def reshaped(members: Members, name: str = name, number: int = number) -> None:
             data = np.load(io.BytesIO(members[name]))
             members[name] = array(changes[number % 3](data) if data.ndim else data[None])
 
-        try:
-            survives(rewritten(good, tmp_path / "m.adacos", reshaped, honest=True), X)
-        except (ValueError, IndexError):
-            late += 1
-    assert late <= 0.05 * len(names)
+        survives(rewritten(good, tmp_path / "m.adacos", reshaped, honest=True), X)
 
 
 def test_an_exchanged_file_is_refused_by_its_digest(good: Path, tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def test_the_threshold_is_shown_with_the_probability(service, open_page):
     expect(page.locator("#now")).to_contain_text(rule)
     expect(page.locator("#now")).to_contain_text("diabetes within five years")
     finish(page)
-    expect(page.locator("#decision-facts")).to_contain_text(rule)
+    expect(page.locator("#rule")).to_have_text(f"P{rule[1:]}.")
 
 
 def test_a_value_outside_is_told_beside_the_certificate(models, open_page):

@@ -129,10 +129,9 @@ def test_a_target_recall_implies_the_false_negative_cost(fit):
     assert code == 0
     assert "implied by the target recall" in words(out)
     assert err == ""
-    code, out, err = fit(*arguments, "--false-negative", 700, "--json")
-    assert code == 0
-    assert "The false-negative cost of 700 is not used" in err
-    assert json.loads(out)["card"]["false_negative_implied"]
+    code, out, err = fit(*arguments, "--false-negative", 700)
+    assert code == 2
+    assert "--target-recall: cannot be combined with a false-negative cost" in words(err)
 
 
 def test_none_is_a_category_and_missing_values_are_told(run, fit):

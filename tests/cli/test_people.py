@@ -102,8 +102,12 @@ def test_ask_speaks_the_words_of_the_description(run, pima):
     assert "kg/m² weight over squared height" in text
     assert "Body mass index = 75 lies outside what is plausible" in text or "lies outside" in text
     assert "positive from 9.1 %, because a missed case costs ten false alarms" in text
+    assert "BMI" not in text.partition("Decision")[2]
+    assert "Body mass index 22 kg/m²" in text
     assert "Decision: " in text
     assert "diabetes probability" in text
+    code, out, _ = run(*arguments, "--json", answers="Body mass index=30\nstop")
+    assert json.loads(out.splitlines()[-1])["state"]["events"][0] == {"observe": {"BMI": 30.0}}
     (pima / "wrong.toml").write_text("[covariates.Bmi]\nlabel = 'x'\n")
     code, _, err = run("ask", pima / "m.adacos", "--describe", pima / "wrong.toml")
     assert code == 2
@@ -163,3 +167,26 @@ def test_everyone_positive_is_the_first_line_of_the_card(run, tmp_path, pima):
     assert out.startswith("Everyone is answered positive, and nothing is acquired")
     _, out, _ = run("ask", tmp_path / "m.adacos", answers="\n")
     assert out.startswith("Everyone is answered positive")
+
+
+@pytest.mark.parametrize("policy", ["optimal", "adacos"])
+def test_any_policy_goes_from_fit_to_report(run, tmp_path, policy):
+    rng = np.random.default_rng(0)
+    rows = ["a,b,state"]
+    for _ in range(120):
+        a, b = rng.integers(0, 2, 2)
+        rows.append(f"{a},{b},{int(rng.random() < 0.2 + 0.5 * a)}")
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
+    arguments = ("--target", "state", "--default-price", 1, "--false-positive", 100,
+                 "--false-negative", 100, "--policy", policy, "--nested",
+                 "--out", tmp_path / "m.adacos")  # fmt: skip
+    code, out, err = run("fit", tmp_path / "t.csv", *arguments)
+    assert code == 0, err
+    assert "this policy, fitted anew in each fold" in words(out)
+    assert "everyone positive" in out
+    _, again, _ = run("info", tmp_path / "m.adacos")
+    assert "fitted anew in each fold" in words(again)
+    pytest.importorskip("matplotlib")
+    report = ("report", tmp_path / "m.adacos", "--data", tmp_path / "t.csv", "--target", "state")
+    assert run(*report, "--out", tmp_path / "r.html")[0] == 0
+    assert (tmp_path / "r.html").stat().st_size > 10_000

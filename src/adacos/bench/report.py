@@ -148,8 +148,9 @@ def _claims(f: Findings) -> Iterator[Block]:
     )
     yield Grid(("Claim", "Here", "Numbers"), rows, marks=marks)
     yield Text(
-        "A claim is taken literally: one cell against it makes it false. Beyond noise means that "
-        "the paired 95 % interval over folds excludes zero, and for costs the one over rows too."
+        "A claim is taken literally: one cell against it makes it false. Brackets are paired 95 % "
+        "intervals. An interval that contains zero shows no difference, and no equality either: it "
+        "says how large the difference may be."
     )
 
 
@@ -240,8 +241,9 @@ def _comparison(f: Findings) -> Iterator[Block]:
     yield Text(
         "Differences are paired: same fold, same row. Folds are few and share training rows, so "
         "their t interval is widened by Nadeau and Bengio's correction; the row interval holds for "
-        "new rows given models trained as these were. A difference counts as more than noise only "
-        "if both intervals exclude zero; `tables/comparisons.csv` has every cell."
+        "new rows given models trained as these were. A difference is called only if both "
+        "intervals exclude zero, which for equal methods is rare (about one cell in 200); "
+        "`tables/comparisons.csv` has every cell."
     )
     rest = [c for c in f.overall if ADACOS_FORWARD not in (c.first, c.second)]
     yield _overall_grid(rest)
@@ -331,7 +333,7 @@ def _overall_grid(comparisons: Sequence[OverallComparison]) -> Grid:
     rows, marks = [], []
     for i, c in enumerate(comparisons):
         decided = c.folds.excludes(1.0) and c.rows.excludes(1.0)
-        verdict = "noise"
+        verdict = "undecided"
         if decided:
             verdict = "lower" if c.folds.estimate < 1 else "higher"
         marks.append((i, 6, {"lower": "good", "higher": "bad"}.get(verdict, "soft")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from rich.text import Text
 
 from adacos.card import headline, percent, threshold_of, threshold_reason
 from adacos.cli.common import (
+    ExpectSha256,
     Json,
     Model,
     allowed,
@@ -19,6 +21,7 @@ from adacos.cli.common import (
     pairs,
     plain_console,
     price_note,
+    printable,
     typed_value,
     typed_values,
 )
@@ -54,6 +57,7 @@ def ask(
         Path | None,
         typer.Option("--describe", help="Description in place of the model's own (TOML)."),
     ] = None,
+    expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
     """Ask about one case, step by step, until there is a decision.
@@ -70,7 +74,7 @@ def ask(
 
         adacos ask model.adacos --known Age=50
     """
-    policy = load_policy(model)
+    policy = load_policy(model, expect_sha256)
     if description is not None:
         describe(policy, description)
     dialogue = _Dialogue(policy, typed_values(policy, known or [], "--known"), as_json)
@@ -118,7 +122,7 @@ class _Dialogue:
         for name in step.covariates:
             self._tell_values(name, several=len(step.covariates) > 1)
         expected = (
-            f"now {told.probability:.1%} ({self._threshold()}); "
+            f"now {told.probability:.1%} (positive from {percent(threshold_of(self._policy))}); "
             f"expected total cost {money(told.stop_now)} if stopping"
         )
         if told.best_plan is not None:
@@ -132,7 +136,7 @@ class _Dialogue:
     def read(self, prompt: str) -> str:
         """The next line; its end counts as quit."""
         try:
-            return input("" if self._as_json else f"{prompt}> ").strip()
+            return input("" if self._as_json else printable(f"{prompt}> ")).strip()
         except EOFError:
             return "quit"
 
@@ -151,7 +155,7 @@ class _Dialogue:
             if answer in ("help", "?", ""):
                 self.console.print(_HELP)
             elif answer == "why":
-                self.console.print(str(step.explanation))
+                self.console.print(self._reasons(step))
             elif answer == "undo":
                 self.consultation.undo()
             elif answer == "skip":
@@ -169,7 +173,7 @@ class _Dialogue:
             if answer in ("help", "?"):
                 self.console.print(_HELP_AFTERWARDS)
             elif answer == "why":
-                self.console.print(str(step.explanation))
+                self.console.print(self._reasons(step))
             elif answer == "undo":
                 self.consultation.undo()
             else:
@@ -192,7 +196,7 @@ class _Dialogue:
         self.console.print(
             f"paid {money(step.cost)}, expected total cost {money(step.expected_cost)}"
         )
-        self.console.print(str(step.explanation), style="dim")
+        self.console.print(self._reasons(step), style="dim")
 
     def _introduce(self) -> None:
         said, positive = self._said, self._policy.classes_.tolist()[1]
@@ -205,7 +209,8 @@ class _Dialogue:
             self.console.print(f"Intended use: {said.intended_use}", style="dim")
         outcome = said.outcome or said.class_name(positive)
         self.console.print(
-            f"For research use. Probabilities are those of {outcome}. Type help for help.",
+            f"For research use. Probabilities are those of {outcome}; {self._threshold()}. "
+            "Type help for help.",
             style="dim",
         )
 
@@ -227,6 +232,38 @@ class _Dialogue:
                     break
                 known[name] = again
         return known
+
+    def _reasons(self, step: Acquire | Classify) -> str:
+        """The explanation with covariates, values and classes in words."""
+        said, told = self._said, step.explanation
+        plan = told.best_plan
+        return str(
+            replace(
+                told,
+                label=said.class_name(told.label),
+                best_plan=plan
+                and replace(plan, covariates=tuple(said.label(name) for name in plan.covariates)),
+                flips=tuple(
+                    replace(
+                        flip,
+                        covariate=said.label(flip.covariate),
+                        label=said.class_name(flip.label),
+                        values=tuple(said.shown(flip.covariate, v) for v in flip.values),
+                    )
+                    for flip in told.flips
+                ),
+                contributions=tuple(
+                    replace(
+                        part,
+                        covariate=said.label(part.covariate),
+                        value=None
+                        if part.value is None
+                        else said.shown(part.covariate, part.value),
+                    )
+                    for part in told.contributions
+                ),
+            )
+        )
 
     def _threshold(self) -> str:
         threshold = threshold_of(self._policy)
@@ -295,7 +332,11 @@ class _Dialogue:
         example = example_pair(encoder)
         if "=" not in answer:
             raise InvalidInputError("answer", "needs a name", answer, f"For example {example}.")
-        texts = pairs([answer], encoder.names, "answer", example)
+        # A covariate may be called by its label too.
+        by_label = {self._said.label(name): name for name in encoder.names}
+        names = list(dict.fromkeys([*encoder.names, *by_label]))
+        given = pairs([answer], names, "answer", example)
+        texts = {by_label.get(name, name): text for name, text in given.items()}
         for name in texts:
             if name in self.consultation.values:
                 raise InvalidInputError(

@@ -103,34 +103,6 @@ def list_names(plugin: Plugin = None) -> None:
 
 
 @app.command()
-def study(
-    jobs: Jobs = None,
-    seed: Seed = 0,
-    splits: Annotated[int, typer.Option(help="Random five-fold splits.")] = 10,
-    data: Data = None,
-    reference: Reference = None,
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("study"),
-) -> None:
-    """Check the library's quality claims on fresh splits and against the authors' code."""
-    from joblib import cpu_count
-
-    from adacos.bench.study import StudyOptions, run_study
-
-    held = run_study(
-        StudyOptions(
-            jobs=cpu_count() if jobs is None else jobs,
-            seed=seed,
-            splits=splits,
-            data=_paths(data or []),
-            reference=reference,
-            out=out,
-        )
-    )
-    if not held:
-        raise typer.Exit(1)
-
-
-@app.command()
 def regret(
     methods: Annotated[
         str | None, typer.Option(help="Names separated by commas. Default: all installed.")

@@ -8,20 +8,28 @@ from rich.console import Console
 from rich.table import Table
 
 from adacos.card import model_card, percent
-from adacos.cli.common import Json, Model, allowed, load_policy, plain_console, print_json
+from adacos.cli.common import (
+    ExpectSha256,
+    Json,
+    Model,
+    allowed,
+    load_policy,
+    plain_console,
+    print_json,
+)
 from adacos.policies.base import BasePolicy
 from adacos.tables.description import Description, description_of
 from adacos.tables.reading import listed
 
 
-def info(model: Model, as_json: Json = False) -> None:
+def info(model: Model, expect_sha256: ExpectSha256 = None, as_json: Json = False) -> None:
     """Show what a model knows: covariates, costs, order of acquisition, certificate.
 
     Example:
 
         adacos info model.adacos
     """
-    policy = load_policy(model)
+    policy = load_policy(model, expect_sha256)
     if as_json:
         print_json(model_card(policy))
     else:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from adacos.cli.common import Json, Model, load_policy
+from adacos.cli.common import ExpectSha256, Json, Model, load_policy
 from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.tables.description import describe
 
@@ -49,6 +49,7 @@ def serve(
     rate_limit: Annotated[
         float, typer.Option(help="Requests per second and client address; 0 for no limit.", min=0)
     ] = 2000.0,
+    expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
     """Serve a model over HTTP, with a web page for consultations.
@@ -71,7 +72,7 @@ def serve(
             host,
             "Set ADACOS_API_KEY, or pass --without-key if a proxy in front checks access.",
         )
-    policy = load_policy(model)
+    policy = load_policy(model, expect_sha256)
     if description is not None:
         describe(policy, description)
     settings = Settings(

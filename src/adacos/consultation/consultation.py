@@ -390,11 +390,11 @@ def _check_state(state: Any) -> None:
 
 def fingerprint(policy: Advisor) -> str:
     """Digest of everything learned, so that a state is not continued on another model."""
-    # A description is not learned: other words do not make another model.
+    # Neither other words nor another estimate of its cost make another model.
     learned = {
         name: value
         for name, value in vars(policy).items()
-        if name.endswith("_") and name != "description_"
+        if name.endswith("_") and name not in ("description_", "leave_out_")
     }
     identity = tuple(id(value) for value in learned.values())
     cached = _FINGERPRINTS.get(policy)

@@ -59,16 +59,29 @@ _RC = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A saved figure: name of its files without ending, caption, and SVG to embed."""
+    """A saved figure: name of its files without ending, caption, and SVG to embed.
+
+    `narrow` is the same drawn for a narrow window, if there is one.
+    """
 
     name: str
     caption: str
     svg: bytes
+    narrow: bytes | None = None
 
     @property
     def data_uri(self) -> str:
         """The figure as an address that needs no other file."""
-        return "data:image/svg+xml;base64," + base64.b64encode(self.svg).decode()
+        return _data_uri(self.svg)
+
+    @property
+    def narrow_uri(self) -> str | None:
+        """The same for the narrow drawing."""
+        return None if self.narrow is None else _data_uri(self.narrow)
+
+
+def _data_uri(svg: bytes) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
 
 
 def check_matplotlib() -> None:

@@ -82,6 +82,17 @@ class ConditionalDensity(Density):
 
     covariance: tuple[Floats, ...]
 
+    def check(self) -> None:
+        """Refuse a density whose parts do not fit each other, as a foreign file may hold it."""
+        width, later = 1 + len(self.regressors), len(self.variance)
+        sizes = [(1 + j, 1 + j) for j in range(later)]
+        if (
+            self.weights.shape != (width, later)
+            or self.inverse.shape != (width, width)
+            or [matrix.shape for matrix in self.covariance] != sizes
+        ):
+            raise ValueError("the parts of the density do not fit each other")
+
     def _variance_of(self, available: Bools) -> Floats:
         variance = np.empty((len(available), len(self.covariance)))
         for j, matrix in enumerate(self.covariance):

@@ -19,8 +19,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
 from adacos.exceptions import InvalidInputError, MissingExtraError
+from adacos.kernels.folds import stratified_folds
 from adacos.kernels.irls import newton
-from adacos.kernels.strengths import blend_strengths, fixed_strengths, stratified_folds
+from adacos.kernels.strengths import blend_strengths, fixed_strengths
+from adacos.kernels.threads import one_blas_thread
 from adacos.models.basis import AdditiveBasis, fit_basis
 from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table
 from adacos.validation import choice, integer, real
@@ -186,6 +188,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         self.cv = cv
         self.random_state = random_state
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit on a complete table and two classes.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,28 @@ class SequenceModel:
     moments: Floats
     y: Floats
     leave_out_log_odds: Floats
+
+    def check(self) -> None:
+        """Refuse a model whose parts do not fit each other, as a foreign file may hold it."""
+        basis, joint = self.basis, self.joint
+        e, m, q = len(basis.source), len(basis.group), len(self.sequence)
+        shapes: list[tuple[tuple[int, ...], Sequence[NDArray[Any]]]] = [
+            ((e,), (basis.low, basis.high, basis.mean, basis.scale)),
+            ((e,), (joint.mean, joint.low, joint.high, joint.source)),
+            ((e, e), (joint.covariance,)),
+            ((m,), (basis.term, basis.center)),
+            ((len(basis.linear),), (basis.term_group,)),
+            ((q,), (self.intercepts,)),
+            ((q, m), (self.coefs,)),
+            ((1 + e + m, 1 + e + m), (self.moments,)),
+            ((len(self.y), q), (self.leave_out_log_odds,)),
+        ]
+        if (
+            len(self.densities) != q - 1
+            or sorted(self.sequence.order) != list(range(len(basis.kinds)))
+            or any(part.shape != shape for shape, parts in shapes for part in parts)
+        ):
+            raise ValueError("the parts of the sequence model do not fit each other")
 
     def expected_costs(self, costs: CostTable) -> Floats:
         """Mean total cost of always stopping at each set, from the leave-out log-odds."""

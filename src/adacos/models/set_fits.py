@@ -13,7 +13,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from adacos.kernels.strengths import central_strengths, stratified_folds
+from adacos.kernels.folds import stratified_folds
+from adacos.kernels.strengths import central_strengths
 from adacos.models.basis import AdditiveBasis, fit_basis
 from adacos.models.density import moment_matrix
 from adacos.models.expected_rows import HoleMoments, expected_rows

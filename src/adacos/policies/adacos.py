@@ -8,7 +8,7 @@ keeps the probability (`outlook="coherent"`) or that of z (`outlook="paper"`).
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from adacos.kernels.bayes_risk import bayes_risk
 from adacos.models.forecasts import FORECASTS
 from adacos.models.outlook import Outlook, WalkState, look_ahead
 from adacos.policies.sequence_policy import SequencePolicy
-from adacos.validation import choice
+from adacos.validation import Constraints, one_of
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -30,17 +30,102 @@ _CELLS_AT_ONCE = 256
 
 
 class AdaCOSClassifier(SequencePolicy):
-    """Adaptive cost-sensitive acquisition.
+    """Adaptive acquisition: each row is asked as long as some later set is expected to pay.
 
-    See `SequencePolicy` for further parameters and for attributes.
+    Covariates are ordered once; the values seen decide, row by row, when to stop. At a set the row
+    stops when no later set is expected to save more misclassification cost than it costs.
 
     Parameters
     ----------
+    costs : Costs, default=None
+        Covariate and misclassification costs. None makes every covariate free and both errors
+        cost 1.
     outlook : {"coherent", "paper"}, default="coherent"
         How the log-odds after an acquisition are foreseen. "coherent": the probability expected
         then is the probability now, so that information is never expected to do harm. "paper": by
         the regression alone, as published.
+    sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
+        How the sets are found: by order of entry into a cost-weighted group lasso, greedily by
+        leave-out total cost (which needs both misclassification costs), or the one with which this
+        policy has the lower nested leave-out cost, see `adacos.policies.leave_out`.
+    n_splines : int, default=10
+        Number of cubic B-splines per numeric covariate.
+    strengths : {"auto", "common", "per_covariate"}, default="auto"
+        Penalties to choose from, see `LogisticGAM`.
+    cv : int, default=10
+        Number of folds behind the leave-out probabilities.
+    random_state : int, default=0
+        Seed of the folds and of the calibration split.
+    target_recall : float, default=None
+        Least share of positive rows to be answered positive, in place of a false-negative cost.
+        That cost then follows from the leave-out probabilities: it is the least one for which the
+        target is met wherever the policy stops.
+    recall_confidence : float, default=None
+        Confidence with which the target recall is to hold for new rows. `fit` then sets
+        `calibration_fraction` of each class aside, learns from the rest and calls `calibrate`.
+    calibration_fraction : float, default=0.5
+        Share of the rows set aside for that.
+    on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
+        What to do when the calibration rows do not prove the target recall: raise; certify the
+        largest recall that they do prove, in the same attempt; or answer positive for every row
+        and acquire nothing.
+    n_jobs : int, default=None
+        Fits of one step of forward selection that run at the same time.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The two classes; the second is the positive one.
+    model_ : SequenceModel
+        Sets, additive models and densities, shared by policies built with `from_model`.
+    sequence_ : str
+        How the sets were found, "group_lasso" or "forward".
+    sets_ : list of tuple of str
+        Covariate names of each set, in order of acquisition.
+    expected_cost_ : ndarray of shape (n_sets,)
+        Mean total cost of always stopping at each set, by leave-out probabilities. Its least value
+        flatters: the order was found with the same labels. See `leave_out_cost`.
+    cost_table_ : CostTable
+        The costs as given, bound to the columns.
+    rule_ : DecisionRule
+        How log-odds become a label, and the costs by which acquisitions are weighed.
+    threshold_ : float
+        With a target recall, the probability from which on a row is answered positive.
+    false_negative_cost_ : float
+        The cost of a false negative that the threshold stands for.
+    recall_estimate_ : float
+        Share of positive training rows whose leave-out probability reaches the threshold at every
+        set at which the policy may stop; after `calibrate`, the recall on the calibration rows.
+    certificate_ : RecallCertificate
+        What was proved, after `calibrate`.
+    always_positive_ : bool
+        Whether every row is answered positive for want of a certificate.
+
+    See Also
+    --------
+    COSClassifier : One set for every row.
+    FullModelClassifier : Every covariate for every row.
+    TargetRecallClassifier : A target recall for any other policy.
+
+    References
+    ----------
+    D. Andrade and Y. Okajima, Adaptive Covariate Acquisition for Minimizing Total Cost of
+    Classification, section 4.
+
+    Examples
+    --------
+    >>> from adacos import AdaCOSClassifier, Costs, load_pima
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = AdaCOSClassifier(costs).fit(X, y)
+    >>> policy.acquire(X[:3]).covariates(0)
+    ('Age',)
     """
+
+    constraints: ClassVar[Constraints] = {
+        **SequencePolicy.constraints,
+        "outlook": one_of(*FORECASTS),
+    }
 
     def __init__(
         self,
@@ -72,20 +157,6 @@ class AdaCOSClassifier(SequencePolicy):
             n_jobs=n_jobs,
         )
         self.outlook = outlook
-
-    def fit(self, X: Any, y: Any, X_unlabeled: Any = None) -> Self:
-        """Learn the set sequence, the models and the conditional densities.
-
-        `X_unlabeled` may hold further rows without labels; they sharpen the covariance used for
-        missing values and the conditional densities.
-        """
-        choice("outlook", self.outlook, tuple(FORECASTS))
-        return super().fit(X, y, X_unlabeled)
-
-    def from_model(self, fitted: SequencePolicy) -> Self:
-        """Become fitted with the sequence model of another fitted policy, see `SequencePolicy`."""
-        choice("outlook", self.outlook, tuple(FORECASTS))
-        return super().from_model(fitted)
 
     def _next(self, state: WalkState) -> Decision:
         outlook = look_ahead(state, self.cost_table_, FORECASTS[self.outlook])

@@ -22,6 +22,7 @@ from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable
 from adacos.engine import AcquisitionResult, Decision, DecisionRule, Rows, Seen, run
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.threads import one_blas_thread
 from adacos.tables.description import CovariateDescription, Description
 from adacos.tables.encoder import (
     TableEncoder,
@@ -30,6 +31,7 @@ from adacos.tables.encoder import (
     in_fitted_order,
     validate_table,
 )
+from adacos.validation import Constraints, check_parameters
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -70,12 +72,16 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         TableEncoder,
     )
 
+    # What the parameters must satisfy, checked when fitting begins.
+    constraints: ClassVar[Constraints] = {}
+
     costs: Costs | None
     n_features_in_: int
     feature_names_in_: NDArray[Any]
 
     def _begin_fit(self, X: Any, y: Any) -> TrainingTable:
-        """Validate the training data; sets `classes_`, `encoder_`, `cost_table_` and `rule_`."""
+        """Validate parameters and data; sets `classes_`, `encoder_`, `cost_table_`, `rule_`."""
+        check_parameters(self)
         if self.costs is not None and not isinstance(self.costs, Costs):
             raise InvalidInputError(
                 "costs",
@@ -145,6 +151,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         return Consultation(self, known)
 
+    @one_blas_thread
     def acquire(self, X: Any, *, known: ArrayLike | None = None) -> AcquisitionResult:
         """Run the policy on every row of X: acquire step by step, stop, classify.
 
@@ -165,8 +172,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         check_is_fitted(self)
         encoded = self._encode(X)
-        known = in_fitted_order(self, X, known)
-        result = run(self, encoded, self._known_mask(known, encoded))
+        result = run(self, encoded, self._known_mask(known, X, encoded))
         return replace(result, label=self.classes_[result.label])
 
     def _encode(self, X: Any) -> Floats:
@@ -177,7 +183,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Encoded rows, of which nothing is known, walked to their stop; labels are 0 and 1."""
         return run(self, encoded, np.zeros(len(self.encoder_.names), dtype=np.bool_))
 
-    def _known_mask(self, known: ArrayLike | None, encoded: Floats) -> Bools:
+    def _known_mask(self, known: ArrayLike | None, X: Any, encoded: Floats) -> Bools:
         """`known` as a mask for all rows, or one per row; a value that is known is not missing."""
         names = self.encoder_.names
         if known is None:
@@ -191,6 +197,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 f"{mask.dtype} of shape {mask.shape}",
                 "Pass True where a value is known from the start.",
             )
+        mask = in_fitted_order(self, X, mask)
         contradiction = np.argwhere(mask & np.isnan(encoded[:, self.encoder_.first]))
         if len(contradiction):
             row, covariate = contradiction[0]
@@ -201,7 +208,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 + (f" (and {len(contradiction) - 1} more)" if len(contradiction) > 1 else ""),
                 "Fill in the value, or set the mask to False there.",
             )
-        return mask
+        return np.asarray(mask)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of each row after acquiring what the policy asks for.

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from adacos.costs import Costs
 from adacos.engine import AcquisitionResult
-from adacos.kernels.strengths import stratified_folds
+from adacos.kernels.folds import stratified_folds
 from adacos.metrics import operation_costs, total_costs
 from adacos.policies.base import BasePolicy
 from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table

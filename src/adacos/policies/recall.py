@@ -35,7 +35,7 @@ from adacos.exceptions import InvalidInputError, MissingExtraError, NotCertifiab
 from adacos.kernels.binomial import lower_bound, trials_needed
 from adacos.metrics import operation_costs
 from adacos.tables.encoder import check_labels, validate_table
-from adacos.validation import choice, real
+from adacos.validation import Constraints, finite, maybe, one_of, real
 
 Floats = NDArray[np.float64]
 
@@ -343,21 +343,24 @@ def not_certifiable(
     return NotCertifiableError(recall, confidence, n_positives, misses, bound, needed, largest)
 
 
+# What the parameters of a policy with a target recall must satisfy.
+RECALL_CONSTRAINTS: Constraints = {
+    "target_recall": maybe(finite(above=0, below=1)),
+    "recall_confidence": maybe(finite(above=0, below=1)),
+    "calibration_fraction": finite(above=0, below=1),
+    "on_uncertifiable": one_of(*ON_UNCERTIFIABLE),
+}
+
+
 def check_recall_parameters(policy: Any) -> None:
-    """Refuse impossible values of the parameters that a policy with a target recall has."""
-    choice("on_uncertifiable", policy.on_uncertifiable, ON_UNCERTIFIABLE)
-    real("calibration_fraction", policy.calibration_fraction, above=0, below=1)
-    if policy.target_recall is not None:
-        real("target_recall", policy.target_recall, above=0, below=1)
-    if policy.recall_confidence is not None:
-        real("recall_confidence", policy.recall_confidence, above=0, below=1)
-        if policy.target_recall is None:
-            raise InvalidInputError(
-                "recall_confidence",
-                "needs a target_recall",
-                policy.recall_confidence,
-                "Say which recall is to hold with this confidence, for example target_recall=0.95.",
-            )
+    """A confidence without a target recall says nothing."""
+    if policy.recall_confidence is not None and policy.target_recall is None:
+        raise InvalidInputError(
+            "recall_confidence",
+            "needs a target_recall",
+            policy.recall_confidence,
+            "Say which recall is to hold with this confidence, for example target_recall=0.95.",
+        )
 
 
 def given(name: str, value: float | None, parameter: float | None) -> float:

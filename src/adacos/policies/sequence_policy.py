@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, Self
+from inspect import signature
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from adacos.consultation.steps import Reasons
 from adacos.costs import Costs
 from adacos.engine import STOP, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
+from adacos.kernels.threads import one_blas_thread
 from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
@@ -28,6 +30,7 @@ from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
 from adacos.policies.leave_out import better_sequence
 from adacos.policies.recall import (
+    RECALL_CONSTRAINTS,
     RecallCertificate,
     always_positive,
     certify,
@@ -40,7 +43,7 @@ from adacos.policies.recall import (
     set_aside,
     threshold_sequence,
 )
-from adacos.validation import choice, integer
+from adacos.validation import Constraints, check_parameters, one_of, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -51,48 +54,19 @@ _ROWS_LOOKED_AT = 2048
 
 
 class SequencePolicy(BasePolicy):
-    """A policy over S_1 ⊂ … ⊂ S_q with one logistic GAM per set.
+    """Base of the policies over S_1 ⊂ … ⊂ S_q with one logistic GAM per set.
 
-    Parameters
-    ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    sequence : how the sets are found: "group_lasso" (order of entry into a cost-weighted group
-        lasso), "forward" (greedy by leave-out total cost; needs both misclassification costs) or
-        "both": the one with which this policy has the lower nested leave-out cost (see
-        `adacos.policies.leave_out`), at two to four times the time of `fit`.
-    n_splines : B-splines per numeric covariate.
-    strengths : penalties to choose from, see `LogisticGAM`.
-    cv : number of folds behind the leave-out probabilities.
-    random_state : seed of the folds and of the calibration split.
-    target_recall : least share of positive rows to be answered positive, in place of a
-        false-negative cost. That cost then follows from the leave-out probabilities: it is the
-        least one for which the target is met wherever the policy stops.
-    recall_confidence : confidence with which the target recall is to hold for new rows. `fit` then
-        sets `calibration_fraction` of each class aside, learns from the rest and calls `calibrate`.
-    calibration_fraction : share of the rows set aside for that.
-    n_jobs : fits of one step of forward selection that run at the same time.
-    on_uncertifiable : what to do when the calibration rows do not prove the target recall:
-        "error"; "largest" to certify the largest recall that they do prove, in the same attempt;
-        or "always_positive" to answer positive for every row and acquire nothing.
-
-    Attributes
-    ----------
-    model_ : the `SequenceModel`, shared by policies built with `from_model`.
-    sequence_ : how the sets were found, "group_lasso" or "forward".
-    expected_cost_ : leave-out total cost of always stopping at each set. The order of the sets was
-        found with the same rows, and the least of these numbers is below what that set costs on
-        new rows (by 1 to 12 %, see the theory page): `adacos.policies.leave_out.leave_out_cost`
-        is the honest estimate of what this policy costs.
-    sets_ : covariate names of each set, in order of acquisition.
-    threshold_, false_negative_cost_ : probability from which on a row is answered positive and
-        the cost it stands for. Like the next one only with a target recall.
-    recall_estimate_ : share of positive training rows whose leave-out probability reaches the
-        threshold at every set at which the policy may stop; after `calibrate`, the recall on the
-        calibration rows.
-    certificate_ : the `RecallCertificate`, after `calibrate`.
-    always_positive_ : whether every row is answered positive for want of a certificate.
+    A subclass implements `_next`. For parameters and attributes see `AdaCOSClassifier`.
     """
+
+    constraints: ClassVar[Constraints] = {
+        "sequence": one_of("group_lasso", "forward", "both"),
+        "n_splines": whole(4),
+        "strengths": one_of(*FAMILIES),
+        "cv": whole(2),
+        "random_state": whole(0),
+        **RECALL_CONSTRAINTS,
+    }
 
     stores = (
         AdditiveBasis,
@@ -105,6 +79,7 @@ class SequencePolicy(BasePolicy):
 
     # Training rows, kept where the sequence depends on the costs; never saved.
     _set_fits: SetFits | None = None
+    sequence_: str
 
     def __init__(
         self,
@@ -133,18 +108,26 @@ class SequencePolicy(BasePolicy):
         self.on_uncertifiable = on_uncertifiable
         self.n_jobs = n_jobs
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any, X_unlabeled: Any = None) -> Self:
         """Learn the set sequence, the models and the conditional densities.
 
-        `X_unlabeled` may hold further rows without labels; they sharpen the covariance used for
-        missing values and the conditional densities.
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Training rows; NaN marks what is unknown.
+        y : array-like of shape (n_rows,)
+            Their classes, two in all.
+        X_unlabeled : array-like or data frame, default=None
+            Further rows without labels; they sharpen the covariance used for missing values and
+            the conditional densities.
+
+        Returns
+        -------
+        self
+            The fitted policy.
         """
-        integer("n_splines", self.n_splines, at_least=4)
-        integer("cv", self.cv, at_least=2)
-        integer("random_state", self.random_state, at_least=0)
-        choice("strengths", self.strengths, tuple(FAMILIES))
-        self._check_sequence()
-        self._check_recall_parameters()
+        self._check_combinations()
         held_out: list[Any] = []
         if self.recall_confidence is not None:
             X, y, *held_out = set_aside(self, X, y, self.calibration_fraction, self.random_state)
@@ -174,9 +157,35 @@ class SequencePolicy(BasePolicy):
         Policies that differ only in misclassification costs, in target recall, or in kind, share
         one fit this way. With a forward sequence, which depends on the misclassification costs, it
         is the models of the sets that are shared: the sequence is found anew for these costs.
+
+        Parameters
+        ----------
+        fitted : policy over a set sequence
+            A fitted policy with the same covariate costs.
+
+        Returns
+        -------
+        self
+            The fitted policy.
+
+        Raises
+        ------
+        InvalidInputError
+            If a parameter asks for something that only another fit could give.
         """
-        self._check_sequence()
-        self._check_recall_parameters()
+        self._check_combinations()
+        self._check_shareable(fitted)
+        return self._share(fitted)
+
+    def _check_shareable(self, fitted: Any) -> None:
+        """Refuse what the fit of another policy cannot honour, by name."""
+        if not isinstance(fitted, SequencePolicy) or not hasattr(fitted, "model_"):
+            raise InvalidInputError(
+                "fitted",
+                "must be a fitted policy over a set sequence",
+                type(fitted).__name__,
+                "For example COSClassifier(costs).from_model(AdaCOSClassifier(costs).fit(X, y)).",
+            )
         if self.recall_confidence is not None:
             raise InvalidInputError(
                 "recall_confidence",
@@ -184,6 +193,29 @@ class SequencePolicy(BasePolicy):
                 self.recall_confidence,
                 "Call calibrate(X, y, confidence=...) afterwards with rows the model has not seen.",
             )
+        defaults = {name: p.default for name, p in signature(type(self)).parameters.items()}
+        for name in ("sequence", "n_splines", "strengths", "cv", "random_state"):
+            own = getattr(self, name)
+            if own not in (defaults[name], getattr(fitted, name)):
+                raise InvalidInputError(
+                    name,
+                    "must be that of the fitted policy, or left out: from_model learns nothing",
+                    own,
+                    f"It was fitted with {name}={getattr(fitted, name)!r}; to change it, call fit.",
+                )
+        costs = (self.costs or Costs()).bind(fitted.encoder_.names).covariates
+        other = fitted.cost_table_.covariates
+        if self.sequence == "group_lasso" and not np.array_equal(costs, other):
+            k = int(np.flatnonzero(costs != other)[0])
+            raise InvalidInputError(
+                "costs",
+                "must have the covariate costs of the fitted policy, whose order follows from them",
+                f"{fitted.encoder_.names[k]} at {costs[k]:g} instead of {other[k]:g}",
+                "Call fit: other covariate costs may want another order.",
+            )
+
+    def _share(self, fitted: SequencePolicy) -> Self:
+        """Take over what another policy has learned."""
         self.classes_, self.encoder_ = fitted.classes_, fitted.encoder_
         self.n_features_in_ = fitted.n_features_in_
         if hasattr(fitted, "feature_names_in_"):
@@ -212,9 +244,19 @@ class SequencePolicy(BasePolicy):
             self.sequence_ = better_sequence(self, *fits.table)
         return build_sequence_model(fits, self.cost_table_, self.sequence_)
 
-    def _check_sequence(self) -> None:
-        choice("sequence", self.sequence, ("group_lasso", "forward", "both"))
-        if self.sequence != "group_lasso" and self.target_recall is not None:
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes into a pickle or a copy: everything but the training rows."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_set_fits"}
+
+    def _check_combinations(self) -> None:
+        """Parameters that exclude each other."""
+        check_parameters(self)
+        check_recall_parameters(self)
+        if self.target_recall is None:
+            return
+        self._refuse_false_negative_cost()
+        if self.sequence != "group_lasso":
             raise InvalidInputError(
                 "sequence",
                 "must be 'group_lasso' with a target recall",
@@ -222,25 +264,41 @@ class SequencePolicy(BasePolicy):
                 "Forward selection needs the false-negative cost, which a target recall replaces.",
             )
 
+    @one_blas_thread
     def calibrate(
         self, X: Any, y: Any, *, target_recall: float | None = None, confidence: float | None = None
     ) -> Self:
-        """Choose the boldest threshold whose recall on new rows is certified, see
-        `adacos.policies.recall`.
+        """Choose the boldest threshold whose recall on new rows is certified.
 
         The rows must not have been used for fitting, and be of the kind the policy will meet. What
         is certified is the whole policy as it will run: where it stops, and its answer there. The
         confidence counts attempts: each call is one, a refused one included. After a refusal do
         not ask the same rows for a lower recall; `on_uncertifiable="largest"` gives the largest
-        that they certify in one attempt.
+        that they certify in one attempt. See `adacos.policies.recall` for the method.
 
         Parameters
         ----------
-        X, y : calibration rows and their classes.
-        target_recall, confidence : instead of the parameters `target_recall` and
-            `recall_confidence`.
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Calibration rows.
+        y : array-like of shape (n_rows,)
+            Their classes.
+        target_recall : float, default=None
+            Instead of the parameter `target_recall`.
+        confidence : float, default=None
+            Instead of the parameter `recall_confidence`.
+
+        Returns
+        -------
+        self
+            The policy, which answers by the certified threshold from now on.
+
+        Raises
+        ------
+        NotCertifiableError
+            If these rows do not prove the recall and `on_uncertifiable` is "error".
         """
         check_is_fitted(self)
+        check_parameters(self)
         check_recall_parameters(self)
         recall = given("target_recall", target_recall, self.target_recall)
         confidence = given("confidence", confidence, self.recall_confidence)
@@ -352,11 +410,6 @@ class SequencePolicy(BasePolicy):
             replace(self.cost_table_, matrix=rule.matrix)
         )
         return self
-
-    def _check_recall_parameters(self) -> None:
-        check_recall_parameters(self)
-        if self.target_recall is not None:
-            self._refuse_false_negative_cost()
 
     def _refuse_false_negative_cost(self) -> None:
         if isinstance(self.costs, Costs) and self.costs.false_negative_given:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from adacos.costs import Costs
 from adacos.engine import STOP, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
+from adacos.kernels.threads import one_blas_thread
 from adacos.policies.base import BasePolicy
 from adacos.policies.recall import (
+    RECALL_CONSTRAINTS,
     RecallCertificate,
     always_positive,
     certify,
@@ -25,7 +27,7 @@ from adacos.policies.recall import (
     recall_threshold,
     set_aside,
 )
-from adacos.validation import integer
+from adacos.validation import Constraints, check_parameters, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -44,26 +46,56 @@ class TargetRecallClassifier(BasePolicy):
 
     Parameters
     ----------
-    policy : an unfitted policy.
-    target_recall : least share of positive rows to be answered positive.
-    recall_confidence : confidence with which that is to hold for new rows; None for the share
-        among the rows set aside.
-    calibration_fraction : share of each class that `fit` sets aside to choose the threshold on.
-    on_uncertifiable : what to do when those rows do not prove the target recall: "error";
-        "largest" to certify the largest recall that they do prove, in the same attempt; or
-        "always_positive" to answer positive for every row and acquire nothing.
-    random_state : seed of the split.
+    policy : policy
+        An unfitted policy.
+    target_recall : float, default=0.95
+        Least share of positive rows to be answered positive.
+    recall_confidence : float, default=None
+        Confidence with which that is to hold for new rows; None for the share among the rows set
+        aside.
+    calibration_fraction : float, default=0.5
+        Share of each class that `fit` sets aside to choose the threshold on.
+    on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
+        What to do when those rows do not prove the target recall: raise; certify the
+        largest recall that they do prove, in the same attempt; or answer positive for every row
+        and acquire nothing.
+    random_state : int, default=0
+        Seed of the split.
 
     Attributes
     ----------
-    policy_ : the fitted policy.
-    threshold_ : probability from which on a row is answered positive.
-    recall_estimate_ : recall on the rows set aside.
-    certificate_ : the `RecallCertificate`, with a confidence.
-    always_positive_ : whether every row is answered positive for want of a certificate.
+    policy_ : policy
+        The fitted policy.
+    threshold_ : float
+        Probability from which on a row is answered positive.
+    recall_estimate_ : float
+        Recall on the rows set aside.
+    certificate_ : RecallCertificate
+        With a confidence, what was proved.
+    always_positive_ : bool
+        Whether every row is answered positive for want of a certificate.
+    prior_ : float
+        Share of positive rows in training.
+
+    See Also
+    --------
+    AdaCOSClassifier : Takes a target recall itself.
+
+    Examples
+    --------
+    >>> from adacos import Costs, TargetRecallClassifier, load_heart
+    >>> from adacos.rivals import GreedyMiserClassifier
+    >>> X, y, prices, *_ = load_heart()
+    >>> costs = Costs(prices, false_positive=100, false_negative=100)
+    >>> rival = GreedyMiserClassifier(costs, n_trees=5)
+    >>> policy = TargetRecallClassifier(rival, target_recall=0.9).fit(X, y)
+    >>> policy.recall_estimate_ >= 0.9
+    True
     """
 
     stores = (RecallCertificate,)
+
+    constraints: ClassVar[Constraints] = {"random_state": whole(0), **RECALL_CONSTRAINTS}
 
     def __init__(
         self,
@@ -87,9 +119,10 @@ class TargetRecallClassifier(BasePolicy):
         """Costs of the wrapped policy."""
         return self.policy.costs
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the policy on part of the rows and choose the threshold on the others."""
-        integer("random_state", self.random_state, at_least=0)
+        check_parameters(self)
         check_recall_parameters(self)
         if not isinstance(self.policy, BasePolicy):
             raise InvalidInputError(
@@ -107,6 +140,7 @@ class TargetRecallClassifier(BasePolicy):
         self._choose_threshold(encoded, held_out[1], self.target_recall, self.recall_confidence)
         return self
 
+    @one_blas_thread
     def calibrate(
         self, X: Any, y: Any, *, target_recall: float | None = None, confidence: float | None = None
     ) -> Self:

@@ -43,8 +43,7 @@ class Method:
 
     def check_installed(self) -> None:
         """Raise MissingExtraError if what the method needs is absent."""
-        if self.requires is not None and find_spec(self.requires[0]) is None:
-            raise MissingExtraError(*self.requires)
+        _check_installed(self.requires)
 
 
 @dataclass(frozen=True)
@@ -69,12 +68,14 @@ class Policy:
     home : "module:Class", or the class.
     rival : whether it is a method of the literature rather than of this library.
     requires : package it cannot be fitted without and the extra that brings it.
+    parameters : with which it is made; those of its first variant.
     """
 
     name: str
     home: str | type
     rival: bool = False
     requires: tuple[str, str] | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def class_name(self) -> str:
@@ -84,6 +85,11 @@ class Policy:
     def load(self) -> Any:
         """The class itself."""
         return resolve(self.home)
+
+    def make(self, costs: Any) -> Any:
+        """The unfitted policy; MissingExtraError if what it needs is absent."""
+        _check_installed(self.requires)
+        return _make(self.home, self.parameters, costs)
 
 
 @dataclass(frozen=True)
@@ -150,15 +156,41 @@ def register_policy(
     """Add a policy, a subclass of `BasePolicy`, under a new name.
 
     It can then be fitted, saved, loaded, served and reported on, and stands in the benchmark as
-    `title`, or as each of its `variants`. For the other arguments see `Policy` and `Method`.
+    `title`, or as each of its `variants`.
+
+    Parameters
+    ----------
+    name : str
+        Unique name, as `adacos fit --policy` takes it.
+    home : str or type
+        "module:Class", or the class.
+    title : str, default=""
+        Name in tables and legends; that of the policy if it is empty.
+    variants : sequence of Variant, default=()
+        The policy with some of its parameters set, in place of the title.
+    rival : bool, default=False
+        Whether it is a method of the literature rather than of this library.
+    requires : tuple of (str, str) or None, default=None
+        Package it cannot be fitted without and the extra that brings it.
+    effort : float, default=1.0
+        Run time relative to the others, to start the longest first.
+    recall : bool, default=False
+        Whether it can take a target recall.
+    look : tuple of (str, str, str) or None, default=None
+        Colour, marker and line in figures; None for any that is free.
+
+    Raises
+    ------
+    InvalidInputError
+        If a name or the name of the class is taken.
     """
     _check_new(name, POLICIES)
-    policy = Policy(name, home, rival, requires)
+    rows = variants or (Variant(title or name, effort=effort, recall=recall, look=look),)
+    policy = Policy(name, home, rival, requires, rows[0].parameters)
     if policy.class_name in saved_classes():
         raise InvalidInputError(
             "home", "must have a new class name", policy.class_name, "Rename the class."
         )
-    rows = variants or (Variant(title or name, effort=effort, recall=recall, look=look),)
     for row in rows:
         _check_new(row.title, METHODS)
     POLICIES[name] = policy
@@ -186,7 +218,41 @@ def register_method(
     requires: tuple[str, str] | None = None,
     look: Look | None = None,
 ) -> None:
-    """Add anything with `fit` and `acquire` to the benchmark. See `Method` for the arguments."""
+    """Add anything with `fit` and `acquire` to the benchmark.
+
+    Parameters
+    ----------
+    name : str
+        Unique name, as it stands in tables and legends.
+    make : callable
+        From `Costs` to an unfitted object with `fit(X, y)` and `acquire(X)`, whose result has
+        `label`, `probability`, `cost` and `acquired`.
+    family : str or None, default=None
+        Methods of one family are run together; those with `from_model` share one fit.
+    effort : float, default=1.0
+        Run time relative to the others, to start the longest first.
+    rival : bool, default=False
+        Whether it is a method of the literature rather than of this library.
+    recall : bool or None, default=None
+        Whether it can take a target recall; None, if it has the parameter `target_recall`.
+    requires : tuple of (str, str) or None, default=None
+        Package it cannot do without and the extra that brings it.
+    look : tuple of (str, str, str) or None, default=None
+        Colour, marker and line in figures; None for any that is free.
+
+    Raises
+    ------
+    InvalidInputError
+        If the name is taken or malformed, or `make` cannot be called.
+
+    Examples
+    --------
+    >>> from adacos import FullModelClassifier
+    >>> from adacos.bench import register_method
+    >>> from adacos.registry import forgetting
+    >>> with forgetting():  # leave the tables as they were
+    ...     register_method("few splines", lambda costs: FullModelClassifier(costs, n_splines=5))
+    """
     _check_new(name, METHODS)
     _check_function("make", make, "from Costs to an object with fit and acquire")
     METHODS[name] = Method(name, make, family or name, effort, rival, recall, requires, look)
@@ -201,7 +267,37 @@ def register_dataset(
     bundled: bool = False,
     paper: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add a data set under a new name. See `Source` for the arguments."""
+    """Add a data set under a new name.
+
+    Parameters
+    ----------
+    name : str
+        Unique name.
+    loader : str or callable
+        "module:function" or the function, which returns a `Dataset`; it is given the path if the
+        user must bring a file.
+    title : str, default=""
+        In headings and legends; the name if it is empty.
+    obtain : str or None, default=None
+        How to get the file where the user must bring it, None where nothing is needed.
+    bundled : bool, default=False
+        Whether it ships with the library.
+    paper : mapping of str to value, or None, default=None
+        Arguments of the loader in the paper's experiments.
+
+    Raises
+    ------
+    InvalidInputError
+        If the name is taken or malformed, or the loader cannot be called.
+
+    Examples
+    --------
+    >>> from adacos.bench import register_dataset
+    >>> from adacos.datasets import load_pima
+    >>> from adacos.registry import forgetting
+    >>> with forgetting():  # leave the tables as they were
+    ...     register_dataset("pima again", load_pima, title="Pima once more")
+    """
     _check_new(name, DATASETS)
     if not isinstance(loader, str):
         _check_function("loader", loader, "that returns a Dataset")
@@ -250,8 +346,13 @@ def resolve(home: Any) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _make(home: str | type, parameters: dict[str, Any], costs: Any) -> Any:
+def _make(home: str | type, parameters: Mapping[str, Any], costs: Any) -> Any:
     return resolve(home)(costs=costs, **parameters)
+
+
+def _check_installed(requires: tuple[str, str] | None) -> None:
+    if requires is not None and find_spec(requires[0]) is None:
+        raise MissingExtraError(*requires)
 
 
 def _class_name(home: str | type) -> str:

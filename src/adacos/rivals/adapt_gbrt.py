@@ -13,23 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
-from adacos.costs import Costs, CostTable
+from adacos.costs import Costs, CostTable, total_of
 from adacos.engine import STOP, Decision, Seen, front
-from adacos.exceptions import InvalidInputError
 from adacos.kernels.bayes_risk import decision_threshold, label_of
+from adacos.kernels.folds import shuffled_folds
+from adacos.kernels.threads import one_blas_thread
 from adacos.models.gam import LogisticGAM
 from adacos.policies.base import BasePolicy, TrainingTable
-from adacos.rivals.calibration import class_weights, deal_folds, fit_calibration
+from adacos.rivals.calibration import class_weights, fit_calibration
 from adacos.rivals.greedy_miser import RIDGE, first_score, gradient_of, lambda_grid
 from adacos.rivals.trees import Bins, Forest, Tree, cut, grow_tree, plant
 from adacos.tables.imputer import GaussianImputer
-from adacos.validation import integer, real
+from adacos.validation import Constraints, each, finite, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -143,6 +144,17 @@ class AdaptGbrtClassifier(BasePolicy):
 
     stores = (Forest,)
 
+    constraints: ClassVar[Constraints] = {
+        "depth": whole(1),
+        "n_trees": whole(1),
+        "n_lambdas": whole(1),
+        "max_bins": whole(2),
+        "cv": whole(2),
+        "random_state": whole(0),
+        "learning_rates": each(finite(above=0)),
+        "full_fractions": each(finite(above=0, below=1)),
+    }
+
     def __init__(
         self,
         costs: Costs | None = None,
@@ -166,19 +178,9 @@ class AdaptGbrtClassifier(BasePolicy):
         self.cv = cv
         self.random_state = random_state
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the full model, choose the settings by cross-validated total cost, fit all rows."""
-        integer("depth", self.depth, at_least=1)
-        integer("n_trees", self.n_trees, at_least=1)
-        integer("n_lambdas", self.n_lambdas, at_least=1)
-        integer("max_bins", self.max_bins, at_least=2)
-        integer("cv", self.cv, at_least=2)
-        integer("random_state", self.random_state, at_least=0)
-        rates = [real("learning_rates", rate, above=0) for rate in self.learning_rates]
-        fractions = [real("full_fractions", f, above=0, below=1) for f in self.full_fractions]
-        for name, values in (("learning_rates", rates), ("full_fractions", fractions)):
-            if not values:
-                raise InvalidInputError(name, "needs at least one value", (), "Name one to try.")
         training = self._begin_fit(X, y)
         matrix = training.costs.matrix
         self.imputer_ = GaussianImputer().fit(training.encoded)
@@ -189,21 +191,21 @@ class AdaptGbrtClassifier(BasePolicy):
             Candidate(float(lam), rate, fraction)
             for lam, rate, fraction in product(
                 lambda_grid(bins, training.y, source, training.costs, "logistic", self.n_lambdas),
-                rates,
-                fractions,
+                self.learning_rates,
+                self.full_fractions,
             )
         ]
         rounds = np.arange(PAIRS_PER_ROUND, self.n_trees + PAIRS_PER_ROUND, PAIRS_PER_ROUND)
         checkpoints = np.minimum(rounds, self.n_trees)
-        fold = deal_folds(training.y, self.cv, self.random_state)
+        fold = shuffled_folds(training.y, self.cv, self.random_state)
         held_out = _held_out(
             training, complete, bins, source, fold, candidates, checkpoints, self.depth
         )
         label = np.where(
             held_out.to_full, label_of(held_out.full, matrix)[:, None, None], held_out.cheap >= 0
         )
-        truth = training.y.astype(np.intp)[:, None, None]
-        self.cv_cost_ = (held_out.paid + matrix[truth, label]).mean(axis=0)
+        truth = training.y[:, None, None]
+        self.cv_cost_ = total_of(held_out.paid, truth, label, matrix).mean(axis=0)
         at, number = np.unravel_index(self.cv_cost_.argmin(), self.cv_cost_.shape)
         chosen = candidates[at]
         self.lambda_, self.learning_rate_, self.full_fraction_ = chosen

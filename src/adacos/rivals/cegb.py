@@ -8,7 +8,7 @@ each row that has not used it yet, or coupled, once for the ensemble. Its trees 
 from __future__ import annotations
 
 from itertools import product
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from adacos.costs import Costs
 from adacos.engine import Decision, Seen
 from adacos.exceptions import MissingExtraError
+from adacos.kernels.folds import shuffled_folds
+from adacos.kernels.threads import one_blas_thread
 from adacos.policies.base import BasePolicy
-from adacos.rivals.calibration import deal_folds, mean_total_cost
+from adacos.rivals.calibration import mean_total_cost
 from adacos.rivals.greedy_miser import lambda_grid, numbers_of_trees
 from adacos.rivals.trees import Forest, cut
-from adacos.validation import integer, real
+from adacos.validation import Constraints, finite, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -92,6 +94,16 @@ class CEGBClassifier(BasePolicy):
 
     stores = (Forest,)
 
+    constraints: ClassVar[Constraints] = {
+        "depth": whole(1),
+        "learning_rate": finite(above=0),
+        "n_trees": whole(1),
+        "n_tradeoffs": whole(1),
+        "min_rows": whole(1),
+        "cv": whole(2),
+        "random_state": whole(0),
+    }
+
     def __init__(
         self,
         costs: Costs | None = None,
@@ -113,18 +125,13 @@ class CEGBClassifier(BasePolicy):
         self.cv = cv
         self.random_state = random_state
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the penalty by cross-validated total cost, then fit all rows."""
-        integer("depth", self.depth, at_least=1)
-        real("learning_rate", self.learning_rate, above=0)
-        checkpoints = numbers_of_trees(integer("n_trees", self.n_trees, at_least=1))
-        integer("n_tradeoffs", self.n_tradeoffs, at_least=1)
-        integer("min_rows", self.min_rows, at_least=1)
-        integer("cv", self.cv, at_least=2)
-        integer("random_state", self.random_state, at_least=0)
         training = self._begin_fit(X, y)
+        checkpoints = numbers_of_trees(self.n_trees)
         encoded, labels, costs = training.encoded, training.y, training.costs
-        fold = deal_folds(labels, self.cv, self.random_state)
+        fold = shuffled_folds(labels, self.cv, self.random_state)
         tradeoffs = _GAIN_SCALE * lambda_grid(
             cut(encoded), labels, self.encoder_.source, costs, "logistic", self.n_tradeoffs
         )

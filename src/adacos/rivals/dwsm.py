@@ -19,7 +19,7 @@ of best actions would never acquire.) The fit is mixed into the scores with a st
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,11 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from adacos.costs import Costs, CostTable
+from adacos.costs import Costs, CostTable, total_of
 from adacos.engine import STOP, Decision, Seen, acquired_in, walk
+from adacos.kernels.threads import one_blas_thread
 from adacos.policies.base import BasePolicy
-from adacos.validation import choice, integer, real
+from adacos.validation import Constraints, finite, maybe, one_of, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -143,6 +144,16 @@ class DWSMClassifier(BasePolicy):
 
     stores = (LinearScores,)
 
+    constraints: ClassVar[Constraints] = {
+        "variant": one_of(*VARIANTS),
+        "charge": maybe(finite(at_least=0)),
+        "ridge": finite(above=0),
+        "n_rounds": whole(1),
+        "n_states": whole(1),
+        "n_init": whole(1),
+        "random_state": whole(0),
+    }
+
     def __init__(
         self,
         costs: Costs | None = None,
@@ -164,17 +175,11 @@ class DWSMClassifier(BasePolicy):
         self.n_init = n_init
         self.random_state = random_state
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the scores by policy iteration, then the class probability where they stop."""
-        choice("variant", self.variant, VARIANTS)
-        if self.charge is not None:
-            real("charge", self.charge, at_least=0)
-        real("ridge", self.ridge, above=0)
-        integer("n_rounds", self.n_rounds, at_least=1)
-        integer("n_states", self.n_states, at_least=1)
-        integer("n_init", self.n_init, at_least=1)
-        rng = np.random.default_rng(integer("random_state", self.random_state, at_least=0))
         training = self._begin_fit(X, y)
+        rng = np.random.default_rng(self.random_state)
         charged = training.costs
         if self.variant == "unconstrained":
             charged = _same_for_all(charged, self.charge)
@@ -237,7 +242,8 @@ def costs_to_go(game: Game, scores: LinearScores, start: Bools, paid_for: Bools)
     """What each row costs if the policy takes over at `start`, beyond the set `paid_for`."""
     acquired, _ = follow(scores, game.encoded, game.available, start)
     label = scores.answer(game.encoded, acquired)
-    return game.costs.of(acquired, given=paid_for) + game.costs.matrix[game.y, label]
+    paid = game.costs.of(acquired, given=paid_for)
+    return total_of(paid, game.y, label, game.costs.matrix)
 
 
 def iterate_policy(

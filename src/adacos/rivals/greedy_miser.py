@@ -8,7 +8,7 @@ takes through all trees.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,17 @@ from scipy.special import expit
 
 from adacos.costs import Costs, CostTable
 from adacos.engine import Decision, Seen
+from adacos.kernels.folds import shuffled_folds
+from adacos.kernels.threads import one_blas_thread
 from adacos.policies.base import BasePolicy, TrainingTable
 from adacos.rivals.calibration import (
     class_weights,
-    deal_folds,
     fit_calibration,
     held_out_log_odds,
     mean_total_cost,
 )
 from adacos.rivals.trees import Bins, Forest, best_stumps, cut, grow_tree, plant
-from adacos.validation import choice, integer, real
+from adacos.validation import Constraints, finite, one_of, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -120,6 +121,17 @@ class GreedyMiserClassifier(BasePolicy):
 
     stores = (Forest,)
 
+    constraints: ClassVar[Constraints] = {
+        "loss": one_of(*LOSSES),
+        "depth": whole(1),
+        "learning_rate": finite(above=0),
+        "n_trees": whole(1),
+        "n_lambdas": whole(1),
+        "max_bins": whole(2),
+        "cv": whole(2),
+        "random_state": whole(0),
+    }
+
     def __init__(
         self,
         costs: Costs | None = None,
@@ -143,23 +155,16 @@ class GreedyMiserClassifier(BasePolicy):
         self.cv = cv
         self.random_state = random_state
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
         """Choose λ and the number of trees by cross-validated total cost, then fit all rows."""
-        settings = Boosting(
-            choice("loss", self.loss, LOSSES),
-            integer("depth", self.depth, at_least=1),
-            real("learning_rate", self.learning_rate, above=0),
-        )
-        checkpoints = numbers_of_trees(integer("n_trees", self.n_trees, at_least=1))
-        integer("n_lambdas", self.n_lambdas, at_least=1)
-        integer("max_bins", self.max_bins, at_least=2)
-        integer("cv", self.cv, at_least=2)
-        integer("random_state", self.random_state, at_least=0)
         training = self._begin_fit(X, y)
+        settings = Boosting(self.loss, self.depth, self.learning_rate)
+        checkpoints = numbers_of_trees(self.n_trees)
         source, labels, matrix = self.encoder_.source, training.y, training.costs.matrix
         bins = cut(training.encoded, self.max_bins)
         lambdas = lambda_grid(bins, labels, source, training.costs, self.loss, self.n_lambdas)
-        fold = deal_folds(labels, self.cv, self.random_state)
+        fold = shuffled_folds(labels, self.cv, self.random_state)
         weights = {"weights": class_weights(labels, matrix), "calibration": np.ones(len(labels))}
         scores: dict[str, Floats] = {}
         cost = []

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,11 @@ from adacos.costs import Costs, CostTable
 from adacos.datasets import DiscreteProblem
 from adacos.engine import STOP, Decision, Rows, Seen
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.threads import one_blas_thread
 from adacos.policies.base import BasePolicy
 from adacos.rivals.codes import UNKNOWN, Codes, fit_codes, integer_codes
 from adacos.tables.kinds import CATEGORICAL
-from adacos.validation import choice, integer, real
+from adacos.validation import Constraints, choice, finite, maybe, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -136,6 +137,12 @@ class OptimalPolicyClassifier(BasePolicy):
 
     stores = (Codes, DiscreteProblem, OptimalTable)
 
+    constraints: ClassVar[Constraints] = {
+        "smoothing": finite(above=0),
+        "n_codes": maybe(whole(2)),
+        "max_memory": finite(above=0),
+    }
+
     def __init__(
         self,
         costs: Costs | None = None,
@@ -151,11 +158,9 @@ class OptimalPolicyClassifier(BasePolicy):
         self.n_codes = n_codes
         self.max_memory = max_memory
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
         """Estimate or take over the joint distribution, and solve for the optimal policy."""
-        smoothing = real("smoothing", self.smoothing, above=0)
-        if self.n_codes is not None:
-            integer("n_codes", self.n_codes, at_least=2)
         training = self._begin_fit(X, y)
         if isinstance(self.joint, str):
             choice("joint", self.joint, ESTIMATORS)
@@ -165,9 +170,9 @@ class OptimalPolicyClassifier(BasePolicy):
             _check_memory(self.codes_.sizes, self.max_memory)
             codes = self.codes_.transform(training.encoded)
             labels = training.y.astype(np.intp)
-            self.joint_ = naive_bayes(codes, labels, self.codes_.sizes, smoothing)
+            self.joint_ = naive_bayes(codes, labels, self.codes_.sizes, self.smoothing)
             if self.joint == "counts":
-                self.joint_ = smoothed_counts(codes, labels, self.joint_, smoothing)
+                self.joint_ = smoothed_counts(codes, labels, self.joint_, self.smoothing)
         else:
             self.joint_ = _checked_joint(self.joint, len(self.encoder_.names))
             _check_memory(np.array(self.joint_.shape[1:]), self.max_memory)
@@ -339,13 +344,12 @@ def _refuse_measurements(encoded: Floats, source: Ints, names: tuple[str, ...]) 
 
 
 def _check_memory(sizes: Ints, max_memory: float) -> None:
-    limit = real("max_memory", max_memory, above=0)
     n_states = float(np.prod(sizes + 1.0))
     needed = n_states * _BYTES_PER_STATE / 2**30
-    if needed > limit:
+    if needed > max_memory:
         raise InvalidInputError(
             "X",
-            f"the tables of all states (sets with values) must fit into {limit:g} GiB",
+            f"the tables of all states (sets with values) must fit into {max_memory:g} GiB",
             f"{len(sizes)} covariates with {n_states:.2g} states, which take {needed:.2g} GiB",
             "Drop covariates, use fewer values per covariate, or raise max_memory.",
         )

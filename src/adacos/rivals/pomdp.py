@@ -15,7 +15,7 @@ is below the Bayes risk now; the sum over the codes v is exact.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,10 @@ from scipy.special import logsumexp
 from adacos.costs import Costs, CostTable
 from adacos.engine import STOP, Decision, Seen
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.threads import one_blas_thread
 from adacos.policies.base import BasePolicy
 from adacos.rivals.codes import UNKNOWN, Codes, fit_codes
-from adacos.validation import integer, real
+from adacos.validation import Constraints, finite, maybe, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -76,6 +77,11 @@ class HiddenStates:
             log_belief[rows] += self.log_emission[:, first + codes[rows, covariate]].T
         belief: Floats = np.exp(log_belief - logsumexp(log_belief, axis=1, keepdims=True))
         return belief
+
+
+def _one_or_two(name: str, value: Any) -> None:
+    if value not in (1, 2):
+        raise InvalidInputError(name, "must be 1 or 2", value, "Choose one of these.")
 
 
 class POMDPClassifier(BasePolicy):
@@ -141,6 +147,16 @@ class POMDPClassifier(BasePolicy):
 
     stores = (Codes, HiddenStates)
 
+    constraints: ClassVar[Constraints] = {
+        "n_components": maybe(whole(1)),
+        "smoothing": maybe(finite(above=0)),
+        "n_codes": whole(2),
+        "lookahead": _one_or_two,
+        "cv": whole(2),
+        "n_init": whole(1),
+        "random_state": whole(0),
+    }
+
     def __init__(
         self,
         costs: Costs | None = None,
@@ -162,23 +178,13 @@ class POMDPClassifier(BasePolicy):
         self.n_init = n_init
         self.random_state = random_state
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
         """Fit a mixture to the rows of each class."""
-        numbers: tuple[int, ...] = N_COMPONENTS
-        amounts: tuple[float, ...] = SMOOTHING
-        if self.n_components is not None:
-            numbers = (integer("n_components", self.n_components, at_least=1),)
-        if self.smoothing is not None:
-            amounts = (real("smoothing", self.smoothing, above=0),)
-        integer("n_codes", self.n_codes, at_least=2)
-        if self.lookahead not in (1, 2):
-            raise InvalidInputError(
-                "lookahead", "must be 1 or 2", self.lookahead, "Choose one of these."
-            )
-        integer("cv", self.cv, at_least=2)
-        integer("n_init", self.n_init, at_least=1)
-        rng = np.random.default_rng(integer("random_state", self.random_state, at_least=0))
         training = self._begin_fit(X, y)
+        numbers = N_COMPONENTS if self.n_components is None else (self.n_components,)
+        amounts = SMOOTHING if self.smoothing is None else (self.smoothing,)
+        rng = np.random.default_rng(self.random_state)
         self.codes_ = fit_codes(training.encoded, self.encoder_, self.n_codes)
         codes, labels = self.codes_.transform(training.encoded), training.y.astype(np.intp)
         candidates = [(k, amount) for k in numbers for amount in (amounts if k > 1 else (1.0,))]

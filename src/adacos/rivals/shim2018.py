@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.costs import Costs, CostTable
+from adacos.costs import Costs, CostTable, total_of
 from adacos.engine import Decision, Seen
 from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.kernels.bayes_risk import label_of
-from adacos.kernels.strengths import stratified_folds
+from adacos.kernels.folds import stratified_folds
 from adacos.policies.base import BasePolicy
-from adacos.validation import choice, integer, real
+from adacos.validation import Constraints, each, finite, maybe, one_of, whole
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -116,6 +116,20 @@ class Shim2018Classifier(BasePolicy):
     (468, 8)
     """
 
+    constraints: ClassVar[Constraints] = {
+        "reward": one_of(*REWARDS),
+        "lambdas": maybe(each(finite(at_least=0))),
+        "n_updates": whole(1),
+        "n_pretraining": whole(0),
+        "n_environments": whole(1),
+        "n_steps": whole(1),
+        "learning_rate": finite(above=0),
+        "validation_fraction": finite(above=0, below=1),
+        "patience": whole(1),
+        "device": one_of(*DEVICES),
+        "random_state": whole(0),
+    }
+
     def __init__(
         self,
         costs: Costs | None = None,
@@ -150,21 +164,11 @@ class Shim2018Classifier(BasePolicy):
     def fit(self, X: Any, y: Any) -> Self:
         """Train every candidate on a part of the rows and keep the cheapest on the others."""
         network, learning = _modules()
-        choice("reward", self.reward, REWARDS)
-        lambdas = _checked_lambdas(self.lambdas)
-        integer("n_updates", self.n_updates, at_least=1)
-        integer("n_pretraining", self.n_pretraining, at_least=0)
-        integer("n_environments", self.n_environments, at_least=1)
-        integer("n_steps", self.n_steps, at_least=1)
-        real("learning_rate", self.learning_rate, above=0)
-        share = real("validation_fraction", self.validation_fraction, above=0, below=1)
-        integer("patience", self.patience, at_least=1)
-        integer("random_state", self.random_state, at_least=0)
-        device = _device(network.torch, self.device)
         training = self._begin_fit(X, y)
+        device = _device(network.torch, self.device)
         self.centre_, self.scale_ = _moments(training.encoded)
-        self.candidates_ = _candidates(self.reward, lambdas, training.costs)
-        n_folds = max(round(1 / share), 2)
+        self.candidates_ = _candidates(self.reward, self.lambdas or LAMBDAS, training.costs)
+        n_folds = max(round(1 / self.validation_fraction), 2)
         fold = stratified_folds(training.encoded, training.y, n_folds, self.random_state)
         learned, held_out = np.flatnonzero(fold > 0), np.flatnonzero(fold == 0)
         trainer = learning.Trainer(
@@ -281,7 +285,6 @@ def _modules() -> tuple[Any, Any]:
 
 
 def _device(torch: Any, name: str) -> Any:
-    choice("device", name, DEVICES)
     there = torch.cuda.is_available()
     if name == "cuda" and not there:
         raise InvalidInputError(
@@ -290,17 +293,7 @@ def _device(torch: Any, name: str) -> Any:
     return torch.device("cuda" if there and name != "cpu" else "cpu")
 
 
-def _checked_lambdas(lambdas: Any) -> list[float]:
-    if lambdas is None:
-        return list(LAMBDAS)
-    if isinstance(lambdas, str) or not np.iterable(lambdas) or len(list(lambdas)) == 0:
-        raise InvalidInputError(
-            "lambdas", "must be a sequence of numbers", lambdas, "For example lambdas=(0, 0.01)."
-        )
-    return [real(f"lambdas[{i}]", value, at_least=0) for i, value in enumerate(lambdas)]
-
-
-def _candidates(reward: str, lambdas: list[float], costs: CostTable) -> list[tuple[str, float]]:
+def _candidates(reward: str, lambdas: Sequence[float], costs: CostTable) -> list[tuple[str, float]]:
     """Pairs (reward, λ) to train; when nothing costs anything one λ is as good as another."""
     if not costs.covariates.any():
         lambdas = lambdas[:1]
@@ -338,4 +331,4 @@ def _mask_of(order: NDArray[np.intp]) -> Bools:
 def _total_costs(log_odds: Floats, order: Any, y: Floats, costs: CostTable) -> Floats:
     """Covariate cost paid plus misclassification cost of the Bayes label, for each row."""
     label = label_of(log_odds, costs.matrix)
-    return np.asarray(costs.of(_mask_of(order)) + costs.matrix[y.astype(np.intp), label])
+    return total_of(costs.of(_mask_of(order)), y, label, costs.matrix)

@@ -110,9 +110,33 @@ def read_description(path: str | Path) -> Description:
 
 
 def describe(policy: Any, description: Description | str | Path) -> None:
-    """Give a fitted policy a description, or the TOML file with one, that is kept with it.
+    """Give a fitted policy a description that is kept with it.
 
-    It is checked against the covariates and classes of the policy.
+    Parameters
+    ----------
+    policy : classifier
+        A fitted policy.
+    description : Description, str or path-like
+        The description, or the TOML file that holds it: title, outcome, names of the classes,
+        currency, and for each covariate its label, unit, help and range.
+
+    Raises
+    ------
+    InvalidInputError
+        If it speaks of covariates, classes or categories that the policy does not have.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from adacos import COSClassifier, describe, load_pima
+    >>> X, y, *_ = load_pima()
+    >>> policy = COSClassifier(strengths="common").fit(X[:200], y[:200])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "words.toml"
+    ...     _ = file.write_text('title = "Diabetes"')
+    ...     describe(policy, file)
+    >>> policy.description_.title
+    'Diabetes'
     """
     if not isinstance(description, Description):
         description = read_description(description)

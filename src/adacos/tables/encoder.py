@@ -66,7 +66,8 @@ def validate_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
                 list(names),
                 "Select the fitted columns.",
             )
-        frame = frame.select(fitted)
+        if list(names) != fitted:
+            frame = frame.select(fitted)
     if not isinstance(frame, ColumnTable):
         validate_data(estimator, frame.to_native(), reset=reset, skip_check_array=True)
     elif reset:
@@ -92,7 +93,7 @@ def _refuse_one_row(X: Any) -> None:
     """A single row that lost its table on the way."""
     if nw.dependencies.is_into_series(X):
         kind = "a series"
-    elif isinstance(X, Mapping):
+    elif isinstance(X, Mapping) and not hasattr(X, "shape"):  # as some sparse matrices are
         kind = "a mapping"
     else:
         return
@@ -214,7 +215,7 @@ class TableEncoder:
 
     @property
     def first(self) -> Ints:
-        """First encoded column of each covariate; NaN there means that its value is unknown."""
+        """First encoded column of each covariate."""
         return np.searchsorted(self.source, np.arange(len(self.names)))
 
     def check(self) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from io import BytesIO, TextIOWrapper
@@ -47,6 +47,7 @@ _SPREADSHEETS = (".xlsx", ".xls", ".ods")
 # A column is text if fewer of its known cells than this share are numbers.
 _NUMERIC_SHARE = 0.9
 _MOST_LINE_CHARACTERS = 10_000_000
+_MOST_LISTED = 50
 
 
 class Malformed(NamedTuple):
@@ -151,9 +152,22 @@ class TableFile:
             while taken := list(islice(rows, chunk_rows)):
                 yield _parse(taken, self.columns, wanted, kinds)
 
-    def read(self, only: Collection[str], kinds: Kinds, *, skip_malformed: bool = False) -> Piece:
-        """All rows at once; malformed ones are an error unless they may be left out."""
-        pieces = list(self.pieces(only, kinds))
+    def read(
+        self,
+        only: Collection[str],
+        kinds: Kinds,
+        *,
+        skip_malformed: bool = False,
+        progress: Callable[[int, float], None] = lambda rows, share: None,
+    ) -> Piece:
+        """All rows at once; malformed ones are an error unless they may be left out.
+
+        `progress` is called with the number of rows and the share of the file read so far.
+        """
+        pieces: list[Piece] = []
+        for piece in self.pieces(only, kinds):
+            pieces.append(piece)
+            progress(sum(len(part.lines) for part in pieces), self.share_read)
         malformed = [bad for piece in pieces for bad in piece.malformed]
         if malformed and not skip_malformed:
             raise MalformedRowsError(self.path.name, [str(bad) for bad in malformed])
@@ -318,5 +332,6 @@ def did_you_mean(given: Iterable[str], names: Iterable[str]) -> str:
 
 
 def choices(given: Iterable[str], names: Collection[str], lead: str) -> str:
-    """What could have been meant instead of `given`, then all names after the words `lead`."""
-    return f"{did_you_mean(given, names)}{lead} {listed(names)}."
+    """What could have been meant instead of `given`, then the names after the words `lead`."""
+    more = f", … ({len(names):,} in all)" if len(names) > _MOST_LISTED else ""
+    return f"{did_you_mean(given, names)}{lead} {listed(islice(names, _MOST_LISTED))}{more}."

@@ -120,7 +120,8 @@ def _kinds_of(values: NDArray[Any], positive: Bools) -> Iterator[str]:
 
 def _share(texts: NDArray[Any], *forms: re.Pattern[str]) -> float:
     """Share of the texts that have one of the forms."""
-    return float(np.mean([any(form.fullmatch(t) for form in forms) for t in texts[:10_000]] or [0]))
+    seen = [any(form.fullmatch(text) for form in forms) for text in texts[:10_000]]
+    return sum(seen) / max(len(seen), 1)
 
 
 def _are_dates(numbers: Floats) -> bool:

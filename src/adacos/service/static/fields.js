@@ -10,7 +10,7 @@ export function field(name, prefix, { label, optional = false } = {}) {
   const text = (label || own.label) + (own.unit ? ` (${own.unit})` : "");
   const described = `${id}-hint ${id}-problem`;
   const hint = own.help ? [own.help] : [];
-  if (!own.choices.length) hint.push(`usually ${short(own.low)} to ${short(own.high)}`);
+  if (!own.choices.length) hint.push(`in training ${short(own.low)} to ${short(own.high)}`);
   const about = [
     make("span", { id: `${id}-hint`, className: "hint" }, hint.join("; ")),
     make("span", { id: `${id}-problem`, className: "field-problem" }),

@@ -6,13 +6,14 @@ import {
   threshold, title,
 } from "./state.js";
 
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
+
 export function showModel() {
   const { card } = state;
   if (card.title) at("title").textContent = document.title = card.title;
   at("headline").hidden = !card.headline;
   at("headline").textContent = card.headline || "";
-  const about = card.outcome ? `${card.outcome[0].toUpperCase()}${card.outcome.slice(1)}: ` : "";
-  at("about").textContent = `${about}${threshold()}.`;
+  at("about").textContent = sentence((card.outcome ? `${card.outcome}: ` : "") + threshold());
   at("intended").hidden = !card.intended_use;
   at("intended").textContent = `Intended use: ${card.intended_use}`;
   at("model").textContent = `Model ${card.model} · ${card.covariates.length} covariates · adacos ${card.version}`
@@ -41,7 +42,9 @@ export function show() {
 
 function why(step) {
   const { best_plan: plan, expected_saving: saving, stop_now: now } = step.explanation;
-  if (step.cost < 0.005) return `${step.covariates.length > 1 ? "They cost" : "It costs"} nothing, so it is asked first.`;
+  if (step.cost < 0.005) {
+    return step.covariates.length > 1 ? "They cost nothing, so they are asked first." : "It costs nothing, so it is asked first.";
+  }
   // A policy that does not weigh costs may go on where it does not pay.
   if (!plan || saving <= 0) return "It comes next in the order of the model.";
   const more = plan.covariates.filter((name) => !step.covariates.includes(name));
@@ -93,11 +96,11 @@ function showDecision(step) {
   at("decision-title").textContent = labelled(step.label);
   facts(at("decision-facts"), [
     [`Probability of ${outcome()}`, percent(step.probability)],
-    ["Rule", threshold()],
     ["Paid for values", money(step.cost)],
     ["Expected cost of a wrong decision", money(step.explanation.bayes_risk)],
     ["Expected total cost", money(step.expected_cost)],
   ]);
+  at("rule").textContent = sentence(threshold());
   at("decision-why").textContent = step.stopped_early ? whyEarly(step) : whyNow(step);
   const { certificate, headline } = state.card;
   at("certificate").hidden = !certificate;
@@ -149,7 +152,8 @@ function departures(step) {
 function showCosts(step) {
   const { stop_now: now, acquire_next: next, best_plan: plan, expected_saving: saving } = step.explanation;
   const bars = [["Deciding now", now, "bar-now"]];
-  if (next !== null) {
+  // What several free ones alone would bring is not known.
+  if (next !== null && !(step.action === "acquire" && step.covariates.length > 1)) {
     const names = step.action === "acquire" ? step.covariates : plan.covariates.slice(0, 1);
     bars.push([`After ${listed(names)}${plan.covariates.length > 1 ? " alone" : ""}`, next, "bar-next"]);
   }
@@ -190,9 +194,14 @@ function whyWithoutFlip(step) {
 }
 
 function flipsOf(step) {
-  const found = step.explanation.flips.map((flip) => {
-    const words = flip.ranges.map(rangeInWords)
-      .concat(flip.values.map((value) => `= ${shown(flip.covariate, value)}`));
+  const asked = step.explanation.flips.filter((flip) => step.covariates.includes(flip.covariate));
+  const found = asked.map((flip) => {
+    const { choices, categories } = state.covariates.get(flip.covariate);
+    const inside = (value) => flip.values.includes(value)
+      || (!categories.length && flip.ranges.some(([low, high]) => (low ?? -Infinity) <= value && value <= (high ?? Infinity)));
+    const words = choices.length
+      ? [`= ${choices.filter((one) => inside(one.value)).map((one) => one.label).join(" or ")}`]
+      : flip.ranges.map(rangeInWords).concat(flip.values.map((value) => `= ${shown(flip.covariate, value)}`));
     return `${title(flip.covariate)} ${words.join(" or ")} would turn it to ${labelled(flip.label)}.`;
   });
   // Where several are asked for at once, nothing is known of one alone.
