@@ -18,7 +18,7 @@ from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.martingale import integrated_log_odds
 from adacos.models.basis import AdditiveBasis
-from adacos.models.density import Density, fit_densities
+from adacos.models.density import ConditionalDensity, fit_densities
 from adacos.models.gam import AdditiveFit
 from adacos.models.missing import Contribution, JointModel, fill_holes, missing_contribution
 from adacos.models.sequences import SetSequence, forward_sequence, group_lasso_sequence
@@ -50,7 +50,7 @@ class SequenceModel:
     sequence: SetSequence
     intercepts: Floats
     coefs: Floats
-    densities: Sequence[Density]
+    densities: Sequence[ConditionalDensity]
     moments: Floats
     y: Floats
     leave_out_log_odds: Floats
