@@ -41,6 +41,9 @@ def test_is_what_refitting_without_each_fold_gives():
     assert left_out.mean == pytest.approx(left_out.realised.mean())
     assert left_out.error == pytest.approx(left_out.realised.std(ddof=1) / np.sqrt(150))
     assert not hasattr(policy, "model_")
+    np.testing.assert_array_equal(left_out.of_class[np.arange(150), y], left_out.realised)
+    errors = np.abs(left_out.of_class[:, 1] - left_out.of_class[:, 0])
+    assert set(np.round(errors, 9)) <= {10.0, 20.0}
     assert "150 rows in 3 folds" in str(left_out)
 
 
@@ -86,6 +89,7 @@ def test_misfits_are_found_where_they_are():
         error=0.0,
         realised=10.0 * wrong,
         expected=expected,
+        of_class=np.column_stack([np.zeros(n), np.full(n, 10.0)]),
         result=type(left_out.result)(
             **{**vars(left_out.result), "acquired": acquired, "label": np.zeros(n, dtype=int)}
         ),
@@ -114,6 +118,7 @@ def test_a_state_without_an_error_yet_is_not_called_better_than_promised():
         error=0.0,
         realised=realised,
         expected=np.full(n, 1000 / 300),
+        of_class=np.column_stack([np.zeros(n), np.full(n, 1000.0)]),
         result=type(left_out.result)(
             **{**vars(left_out.result), "acquired": acquired, "label": np.zeros(n, dtype=int)}
         ),
