@@ -15,14 +15,13 @@ import time
 import httpx
 import numpy as np
 import pytest
-from fastapi.testclient import TestClient
 
 import adacos
-from adacos.kernels.binomial import interval
+from adacos.kernels.anytime import confidence_sequence
 from adacos.service.app import create_app
 from adacos.service.case_log import CaseLog
 from adacos.service.settings import Settings
-from tests.service.conftest import finish
+from tests.service.conftest import TestClient, finish
 
 
 def test_a_case_is_recorded_once(pima, logged, tmp_path):
@@ -157,22 +156,22 @@ def test_summary_is_that_of_the_rows(pima, logged):
     from adacos.metrics import false_discovery_rate, recall, recall_interval, total_costs
 
     each = total_costs(closed, y, costs)
-    half = 1.959963984540054 * each.std(ddof=1) / np.sqrt(30)
     assert (found["cases"], found["with_outcome"]) == (40, 30)
     assert found["covariate_cost"] == pytest.approx(result.cost.mean())
     assert found["total_cost"]["observed"] == pytest.approx(each.mean())
-    assert found["total_cost"]["low"] == pytest.approx(each.mean() - half)
+    assert found["total_cost"]["low"] < each.mean() < found["total_cost"]["high"]
     assert found["total_cost"]["promised"] == pytest.approx(closed.expected_cost.mean())
     assert found["recall"]["observed"] == pytest.approx(recall(closed, y))
-    assert (found["recall"]["low"], found["recall"]["high"]) == pytest.approx(
-        recall_interval(closed, y)
-    )
+    low, high = recall_interval(closed, y)
+    assert found["recall"]["low"] < low
+    assert high <= found["recall"]["high"]
     assert found["false_discovery_rate"]["observed"] == pytest.approx(
         false_discovery_rate(closed, y)
     )
     assert found["certified_recall"] is None
-    assert each.mean() + half < closed.expected_cost.mean()
-    assert found["total_cost"]["promise"] == "kept"
+    # Thirty cases with hardly an error say nothing about errors that cost a thousand.
+    assert each.mean() < closed.expected_cost.mean()
+    assert found["total_cost"]["promise"] == "undecided"
 
 
 def test_a_broken_promise_shows(mixed, tmp_path):
@@ -192,7 +191,7 @@ def test_a_broken_promise_shows(mixed, tmp_path):
     certified = found["certified_recall"]
     assert certified["cases"] == 20
     assert certified["promised"] == policy.certificate_.bound
-    assert certified["high"] == pytest.approx(float(interval(0, 20, 0.95)[1]))
+    assert certified["high"] == pytest.approx(float(confidence_sequence(0, 20, 0.95)[1]))
     assert certified["promise"] == "broken"
 
 
@@ -211,27 +210,36 @@ def test_cases_of_other_models_are_kept_apart(pima, mixed, logged, tmp_path):
 )
 def test_wrong_urls(url):
     with pytest.raises(ValueError, match="case_log") as refused:
-        CaseLog(url)
+        CaseLog(url).prepare({})
     assert url in str(refused.value) or "in memory" in str(refused.value)
 
 
 def test_a_file_name_in_place_of_a_url():
     with pytest.raises(ValueError, match=r"received cases\.db\. .*write sqlite:///cases\.db"):
-        CaseLog("cases.db")
+        CaseLog("cases.db").prepare({})
 
 
-@pytest.mark.parametrize("url", ["nosuch://me:hush@host/x", "me:hush@host"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "nosuch://me:hush@host/x",
+        "me:hush@host",
+        "nosuch://host/x?user=me&password=hush",
+        "host?password=hush",
+        "nosuch://me:hu@hush@host/x",
+    ],
+)
 def test_no_password_in_errors(url):
     with pytest.raises(ValueError, match="host") as refused:
-        CaseLog(url)
+        CaseLog(url).prepare({})
     assert "hush" not in str(refused.value)
 
 
 def test_a_log_with_other_columns_is_refused(tmp_path):
     with sqlite3.connect(tmp_path / "cases.db") as connection:
         connection.execute("create table adacos_cases (id text primary key, label integer)")
-    with pytest.raises(ValueError, match="must be of this version"):
-        CaseLog(f"sqlite:///{tmp_path}/cases.db")
+    with pytest.raises(ValueError, match="must be of version"):
+        CaseLog(f"sqlite:///{tmp_path}/cases.db").prepare({})
 
 
 def test_a_log_that_fails_is_told_without_values(pima, logged, tmp_path, caplog):

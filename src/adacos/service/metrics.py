@@ -13,7 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-ROUTES = ("step", "score", "model", "cases", "outcome", "summary", "health", "page", "other")
+ROUTES = (
+    "step",
+    "score",
+    "model",
+    "cases",
+    "outcome",
+    "summary",
+    "health",
+    "ready",
+    "metrics",
+    "openapi",
+    "page",
+    "other",
+)
 KINDS = ("2xx", "3xx", "4xx", "5xx")
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
@@ -24,6 +37,9 @@ _BY_PATH = {
     "/v1/cases": "cases",
     "/v1/cases/summary": "summary",
     "/v1/health": "health",
+    "/v1/ready": "ready",
+    "/metrics": "metrics",
+    "/openapi.json": "openapi",
     "/": "page",
     "/app.js": "page",
     "/style.css": "page",
