@@ -35,10 +35,9 @@ def confidence_sequence(
         )
     k, n = check_counts(successes, trials)
     share = np.divide(k, n, out=np.full_like(k, 0.5), where=n > 0)
-    reached = -np.log1p(-confidence)
-    low = _end(k, n, share, np.zeros_like(share), reached)
-    high = _end(k, n, share, np.ones_like(share), reached)
-    return low, high
+    # The martingale reaches 1 / alpha where the log-likelihood falls to this.
+    limit = _log_mixture(k, n) + np.log1p(-confidence)
+    return _end(k, n, share, 0.0, limit), _end(k, n, share, 1.0, limit)
 
 
 def log_martingale(
@@ -46,26 +45,35 @@ def log_martingale(
 ) -> npt.NDArray[np.float64]:
     """log M_n(p), infinite where the counts are impossible under p."""
     k, n = check_counts(successes, trials)
-    p = np.asarray(proportion, dtype=float)
-    mixed = betaln(MIXTURE + k, MIXTURE + n - k) - betaln(MIXTURE, MIXTURE)
-    return np.asarray(mixed - xlogy(k, p) - xlog1py(n - k, -p))
+    return np.asarray(_log_mixture(k, n) - _log_likelihood(k, n, np.asarray(proportion, float)))
+
+
+def _log_mixture(k: npt.NDArray[np.float64], n: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.asarray(betaln(MIXTURE + k, MIXTURE + n - k) - betaln(MIXTURE, MIXTURE))
+
+
+def _log_likelihood(
+    k: npt.NDArray[np.float64], n: npt.NDArray[np.float64], p: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    return np.asarray(xlogy(k, p) + xlog1py(n - k, -p))
 
 
 def _end(
     k: npt.NDArray[np.float64],
     n: npt.NDArray[np.float64],
     share: npt.NDArray[np.float64],
-    end: npt.NDArray[np.float64],
-    reached: float,
+    end: float,
+    limit: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.float64]:
-    """Where between the observed share and 0 or 1 the martingale reaches its limit.
+    """Where between the observed share and 0 or 1 the log-likelihood falls to the limit.
 
-    It grows away from the share, and is below the limit there. The outer side of the last interval
-    is returned, so that rounding makes the bound wider.
+    It is greatest at the share and falls away from it. The outer side of the last interval is
+    returned, so that rounding makes the bound wider.
     """
-    inside, outside = share, end
+    inside, outside = share, np.full_like(share, end)
     for _ in range(_HALVINGS):
         middle = (inside + outside) / 2
-        below = log_martingale(k, n, middle) < reached
-        inside, outside = np.where(below, middle, inside), np.where(below, outside, middle)
-    return np.where(log_martingale(k, n, end) < reached, end, outside)
+        above = _log_likelihood(k, n, middle) > limit
+        inside, outside = np.where(above, middle, inside), np.where(above, outside, middle)
+    at_end = _log_likelihood(k, n, np.full_like(share, end)) > limit
+    return np.where(at_end, end, outside)
