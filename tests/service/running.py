@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -13,8 +14,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import httpx
 
 _CODE = """
 import json, sys
@@ -83,9 +82,9 @@ class Service:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             try:
-                if httpx.get(f"{self.url}/v1/health", timeout=2).status_code == 200:
+                if ask(self.url, "/v1/health", timeout=2)[0] == 200:
                     return
-            except httpx.HTTPError:
+            except (OSError, http.client.HTTPException):
                 pass
             time.sleep(0.05)
         raise TimeoutError(self.log())
@@ -95,6 +94,26 @@ class Service:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
+
+
+def ask(
+    url: str,
+    path: str,
+    body: object = None,
+    headers: dict[str, str] | None = None,
+    timeout: float = 20.0,
+) -> tuple[int, str]:
+    """Status and text of an answer over a new connection, without a client's own overhead."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=timeout)
+    try:
+        sent = None if body is None else json.dumps(body)
+        own = {} if body is None else {"Content-Type": "application/json"}
+        method = "GET" if body is None else "POST"
+        connection.request(method, path, sent, {**own, **(headers or {})})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
 
 
 @contextmanager
