@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # This release is built for CPUs; the open range of the extra may bring gigabytes for GPUs.
 TORCH := torch==2.13.0
 
-.PHONY: demo test test-all test-browser lint study bench clean
+.PHONY: demo test test-all test-browser lint study attack bench clean
 
 demo: $(VENV)/.core
 	$(BIN)/python -m adacos.demo
@@ -34,6 +34,9 @@ lint: $(VENV)/.dev
 study: $(VENV)/.dev
 	$(BIN)/python -m adacos.bench.study
 	$(BIN)/python -m pytest -m study tests
+
+attack: $(VENV)/.dev
+	$(BIN)/python -m tests.attack
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed
