@@ -86,6 +86,10 @@ def _send(connection: socket.socket, described: dict[str, Any]) -> None:
         for piece in described["send"]:
             if isinstance(piece, str):
                 connection.sendall(_bytes(piece))
+            elif "post" in piece:
+                head = f"POST {piece['post']} HTTP/1.1\r\nHost: localhost\r\n"
+                kind = f"Content-Type: application/json\r\nContent-Length: {len(piece['body'])}"
+                connection.sendall(f"{head}{kind}\r\n\r\n{piece['body']}".encode())
             elif "numbered" in piece:
                 for number in range(piece["times"]):
                     connection.sendall(_bytes(piece["numbered"].replace("{number}", str(number))))
