@@ -69,6 +69,24 @@ def test_no_second_service_on_the_port(model):
             other.bind(("127.0.0.1", first.port))
 
 
+def test_connections_are_shared_out(model):
+    """Kept connections that come at once go to both workers."""
+    with running(model, workers=2) as service:
+
+        def held() -> list[int]:
+            return [len(os.listdir(f"/proc/{worker}/fd")) for worker in service.workers()]
+
+        before = held()
+        connections = [service.connect() for _ in range(16)]
+        try:
+            assert until(lambda: sum(held()) - sum(before) == 16)
+            taken = [now - then for now, then in zip(held(), before, strict=True)]
+            assert min(taken) >= 4
+        finally:
+            for connection in connections:
+                connection.close()
+
+
 def test_workers_end_with_their_supervisor(model):
     with running(model, workers=2) as service:
         workers = service.workers()
@@ -101,17 +119,20 @@ def test_requests_in_hand_are_finished(model, pima):
         b"Content-Length: %d\r\n\r\n" % len(body) + body
     )
     answers: list[bytes] = []
+    asked = threading.Semaphore(0)
     with running(model, workers=2) as service:
 
         def ask() -> None:
             with service.connect(30) as connection:
                 connection.sendall(sent)
+                asked.release()
                 answers.append(connection.recv(12))
 
         clients = [threading.Thread(target=ask) for _ in range(24)]
         for client in clients:
             client.start()
-        time.sleep(0.2)
+        for _ in clients:
+            assert asked.acquire(timeout=30)
         began = time.monotonic()
         assert service.stop() == 0
         assert time.monotonic() - began < 12

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableSequence
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from adacos.service.accepting import Acceptor
 from adacos.service.encoding import as_json
 from adacos.service.limits import Limits
 
@@ -133,14 +135,46 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 class LimitedServer(uvicorn.Server):
-    """A worker's server: keeps the deadlines, and ends when told to or when it is orphaned."""
+    """A worker's server: keeps the deadlines, and ends when told to or when it is orphaned.
 
-    def __init__(self, config: uvicorn.Config, orphaned: Callable[[], bool]) -> None:
+    `counts` and `number` are those of the `Acceptor`.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        orphaned: Callable[[], bool],
+        counts: MutableSequence[int],
+        number: int,
+    ) -> None:
         super().__init__(config)
-        self._orphaned = orphaned
+        self._orphaned, self._counts, self._number = orphaned, counts, number
+        self._acceptor: Acceptor | None = None
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Accept in turn with the other workers, on systems that have them."""
+        if not hasattr(os, "fork"):
+            await super().startup(sockets)
+            return
+        await self.lifespan.startup()
+        self.servers: list[Any] = []
+        self._acceptor = Acceptor(
+            sockets[0], self._protocol, self._counts, self._number, self.server_state.connections
+        )
+        self.started = True
+
+    def _protocol(self) -> asyncio.Protocol:
+        make: Any = self.config.http_protocol_class
+        state = self.lifespan.state
+        made: asyncio.Protocol = make(
+            config=self.config, server_state=self.server_state, app_state=state
+        )
+        return made
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second."""
+        if self._acceptor is not None:
+            self._acceptor.count()
         if self._orphaned():
             self.should_exit = True
         if counter % 10 == 0:
@@ -152,6 +186,8 @@ class LimitedServer(uvicorn.Server):
 
     async def shutdown(self, sockets: Any = None) -> None:
         """Stop listening, let requests on their way arrive, and finish all that are here."""
+        if self._acceptor is not None:
+            self._acceptor.close()
         for server in self.servers:
             server.close()
         for connection in list(self.server_state.connections):

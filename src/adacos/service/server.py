@@ -5,9 +5,10 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence
 from dataclasses import replace
 from functools import partial
+from multiprocessing.sharedctypes import RawArray
 
 import uvicorn
 from threadpoolctl import threadpool_limits
@@ -56,19 +57,20 @@ def serve(
     if workers > 1 and not forks:
         raise InvalidInputError("workers", "must be 1 on this system", workers, "Leave it out.")
     set_up()
-    metrics = Metrics(workers)
+    metrics, counts = Metrics(workers), RawArray("i", workers)
     served = [policy]
     # Built before the port is bound: what is wrong with the case log is told at once.
     work = _work(served, settings, metrics)
     listening = _bind(host, port)
-    ready(_url(host, listening.getsockname()[1]))
+    url = _url(host, listening.getsockname()[1])
     if not forks:
-        work(listening, lambda: False, 0)
+        ready(url)
+        work(listening, counts, lambda: False, 0)
         return 0
     parent = os.getpid()
 
     def in_worker(work: _OnSocket) -> Work:
-        return partial(work, listening, lambda: os.getppid() != parent)
+        return partial(work, listening, counts, lambda: os.getppid() != parent)
 
     def renew() -> Work:
         assert reload is not None
@@ -81,14 +83,14 @@ def serve(
 
     return Supervisor(
         in_worker(work), workers, renew=None if reload is None else renew, patience=_GRACEFUL + 2
-    ).run()
+    ).run(lambda: ready(url))
 
 
-_OnSocket = Callable[[socket.socket, Callable[[], bool], int], None]
+_OnSocket = Callable[[socket.socket, MutableSequence[int], Callable[[], bool], int], None]
 
 
 def _work(served: list[BasePolicy], settings: Settings, metrics: Metrics) -> _OnSocket:
-    """What a worker does with the socket, from `is it orphaned` and its number on."""
+    """What a worker does with the socket, the counts of all, `is it orphaned` and its number."""
     app = create_app(served[0], settings, metrics, earlier=served[1:])
     limits = replace(settings.limits, connections=_most_connections(settings.limits))
     config = uvicorn.Config(
@@ -105,10 +107,15 @@ def _work(served: list[BasePolicy], settings: Settings, metrics: Metrics) -> _On
         timeout_graceful_shutdown=_GRACEFUL,
     )
 
-    def work(listening: socket.socket, orphaned: Callable[[], bool], number: int) -> None:
+    def work(
+        listening: socket.socket,
+        counts: MutableSequence[int],
+        orphaned: Callable[[], bool],
+        number: int,
+    ) -> None:
         metrics.worker = number
         with threadpool_limits(1):
-            LimitedServer(config, orphaned).run(sockets=[listening])
+            LimitedServer(config, orphaned, counts, number).run(sockets=[listening])
 
     return work
 

@@ -49,13 +49,14 @@ class Supervisor:
         self._pause = dict.fromkeys(range(workers), _FIRST_PAUSE)
         self._signals: list[int] = []
 
-    def run(self) -> int:
-        """Until a signal ends it; the exit code."""
+    def run(self, begun: Callable[[], None]) -> int:
+        """Until a signal ends it; the exit code. `begun` is called once signals are heeded."""
         watched = [signal.SIGTERM, signal.SIGINT]
         if self._renew is not None:
             watched.append(signal.SIGHUP)
         for one in watched:
             signal.signal(one, lambda received, _: self._signals.append(received))
+        begun()
         while True:
             while self._signals:
                 if self._signals.pop(0) != signal.SIGHUP:
