@@ -11,7 +11,7 @@ async function call(path, body) {
   if (state.key) headers.Authorization = `Bearer ${state.key}`;
   if (body) headers["Content-Type"] = "application/json";
   // A consultation ends with the model it began with, even if the service has a new one.
-  if (state.card) headers["Adacos-Model"] = state.card.model;
+  if (body && state.card) headers["Adacos-Model"] = state.card.model;
   let answer;
   try {
     answer = await fetch(path, {
@@ -506,7 +506,7 @@ at("decide").addEventListener("click", quietly(async () => {
   await happen({ stop: true });
 }));
 at("undo").addEventListener("click", quietly(async () => undo()));
-at("again").addEventListener("click", quietly(async () => begin()));
+at("again").addEventListener("click", quietly(load));
 at("print").addEventListener("click", () => window.print());
 at("record").addEventListener("click", quietly(async () => {
   const recorded = await call("/v1/cases", { ...described(), id: state.caseId });
