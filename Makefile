@@ -9,13 +9,14 @@ export OPENBLAS_NUM_THREADS ?= 1
 # This release is built for CPUs; the open range of the extra may bring gigabytes for GPUs.
 TORCH := torch==2.13.0
 
-.PHONY: demo test test-all test-browser lint study attack bench clean
+.PHONY: demo test test-all test-browser test-lowest lint docs wheel study attack bench clean
 
 demo: $(VENV)/.core
 	$(BIN)/python -m adacos.demo
 
 test: lint
-	$(BIN)/python -m pytest -n $(JOBS) -m "not study and not torch and not browser" \
+	$(BIN)/python -m pytest -n $(JOBS) -m "not study and not torch and not browser and not wheel" \
+		--cov --cov-report=term:skip-covered \
 		--doctest-modules --doctest-ignore-import-errors tests src/adacos
 	@echo "Left out: tests that need torch, lightgbm or a browser (make test-all), simulations (make study)."
 
@@ -30,19 +31,37 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_docstrings.py
+
+# The site under build/docs: examples executed, a warning or a broken link is an error.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -d build/doctrees docs build/docs
+	$(BIN)/python tools/check_links.py build/docs
+
+# Wheel and sdist under dist/, then each installed in an environment of its own and tried.
+wheel: $(VENV)/.dev
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m pytest -m wheel tests/test_packaging.py
+
+# The lowest versions that pyproject.toml declares, in an environment of their own.
+test-lowest: $(VENV)-lowest/.done
+	$(VENV)-lowest/bin/python -m pytest -n $(JOBS) -m "not study and not torch and not browser and not wheel" tests
 
 study: $(VENV)/.dev
-	$(BIN)/python -m adacos.bench.study
+	$(BIN)/python -m benchmarks.study
 	$(BIN)/python -m pytest -m study tests
 
+# Hostile files and models, then attacks over raw sockets with their counts and mixed traffic.
 attack: $(VENV)/.dev
+	$(BIN)/python -m pytest -n $(JOBS) tests/attack/test_files.py tests/attack/test_models.py
 	$(BIN)/python -m tests.attack
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) $(VENV)-lowest build dist docs/generated docs/gallery
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "adacos needs Python >= 3.11; set PYTHON=..."'
@@ -56,6 +75,17 @@ $(VENV)/.core: $(BIN)/python pyproject.toml
 $(VENV)/.dev: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e ".[dev]"
 	touch $@ $(VENV)/.core
+
+$(VENV)/.docs: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e ".[docs]"
+	touch $@ $(VENV)/.core
+
+$(VENV)-lowest/.done: pyproject.toml tools/lowest_versions.py
+	$(PYTHON) -m venv --clear $(VENV)-lowest
+	$(VENV)-lowest/bin/python tools/lowest_versions.py > $(VENV)-lowest/constraints.txt
+	$(VENV)-lowest/bin/python -m pip install --quiet -c $(VENV)-lowest/constraints.txt \
+		-e ".[dev,parquet]"
+	touch $@
 
 $(VENV)/.all: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet -e ".[dev,rivals]" "$(TORCH)"

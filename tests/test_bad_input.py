@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -226,13 +227,116 @@ def test_text_where_numbers_were_fitted(cls: Any) -> None:
 def test_columns_that_were_not_fitted(cls: Any, frame: Any) -> None:
     X, y = table()
     fitted = cls(**QUICK).fit(frame(X.to_dict("list")), y)
-    for columns in (["age", "dose"], ["dose", "age", "iron"], ["age", "dose", "zinc"]):
+    for columns in (["age", "dose"], ["age", "dose", "zinc"]):
         other = X.rename(columns={"iron": "zinc"}) if "zinc" in columns else X
         with pytest.raises(ValueError, match=r"(?i)columns must be|feature names|features"):
             fitted.predict(frame(other[columns].to_dict("list")))
     more = frame(X.assign(zinc=1.0).to_dict("list"))
     with pytest.raises(ValueError, match=r"(?i)columns must be|feature names|features"):
         fitted.predict(more)
+
+
+@pytest.mark.parametrize("cls", CLASSIFIERS)
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_columns_go_by_their_names(cls: Any, frame: Any) -> None:
+    X, y = table()
+    fitted = cls(**QUICK).fit(frame(X.to_dict("list")), y)
+    expected = fitted.predict_proba(frame(X.to_dict("list")))
+    other = frame(X[["iron", "age", "dose"]].to_dict("list"))
+    np.testing.assert_array_equal(fitted.predict_proba(other), expected)
+
+
+def test_a_mask_goes_with_the_columns() -> None:
+    X, y = table()
+    policy = AdaCOSClassifier(Costs(prices(), false_positive=40, false_negative=40), **QUICK)
+    policy.fit(X, y)
+    mask = np.random.default_rng(1).random(X.shape) < 0.5
+    expected = policy.acquire(X, known=mask)
+    columns = ["iron", "age", "dose"]
+    found = policy.acquire(X[columns], known=mask[:, [2, 0, 1]])
+    np.testing.assert_array_equal(found.probability, expected.probability)
+    np.testing.assert_array_equal(found.cost, expected.cost)
+    everywhere = policy.acquire(X[columns], known=np.array([False, True, False]))
+    np.testing.assert_array_equal(
+        everywhere.cost, policy.acquire(X, known=np.array([True, False, False])).cost
+    )
+
+
+@pytest.mark.parametrize("cls", CLASSIFIERS)
+def test_one_row_that_is_no_table(cls: Any) -> None:
+    X, y = table()
+    fitted = cls(**QUICK).fit(X, y)
+    for row in (X.loc[5], pl.Series([1.0, 2.0, 3.0]), X.loc[5].to_dict(), X["age"]):
+        error = complaint(lambda row=row: fitted.predict(row))
+        assert error.parameter == "X"
+        assert "X.loc[[5]]" in error.remedy
+    assert len(fitted.predict(X.loc[[5]])) == 1
+    assert len(fitted.predict(pd.DataFrame([X.loc[5].to_dict()]))) == 1
+
+
+@pytest.mark.parametrize("cls", CLASSIFIERS)
+@pytest.mark.parametrize("value", [1e300, -1e300, 1.7e308])
+def test_numbers_that_cannot_be_squared(cls: Any, value: float) -> None:
+    X, y = table()
+    error = complaint(lambda: cls(**QUICK).fit(X.assign(dose=X.dose.where(X.index != 3, value)), y))
+    assert error.parameter == "column 'dose'"
+    assert "within 1e+100 of zero" in error.rule
+    assert f"{abs(value):g}" in str(error)
+    # To answer, a number beyond all plausibility counts as the farthest that is plausible.
+    fitted = cls(**QUICK).fit(X, y)
+    assert np.isfinite(fitted.predict_proba(X.assign(dose=value))).all()
+
+
+@pytest.mark.parametrize("cls", CLASSIFIERS)
+@pytest.mark.parametrize("scale", [1e-160, 1e-310, 1e-320])
+def test_numbers_too_close_to_tell_apart(cls: Any, scale: float) -> None:
+    X, y = table()
+    error = complaint(lambda: cls(**QUICK).fit(X.assign(dose=X.dose * scale), y))
+    assert error.parameter == "column 'dose'"
+    assert "differ by 1e-100" in error.rule
+    one = X.assign(dose=X.dose.where(X.index != 3, scale))
+    assert np.isfinite(cls(**QUICK).fit(one, y).predict_proba(one)).all()
+
+
+@pytest.mark.parametrize("cls", CLASSIFIERS)
+def test_whole_numbers_beyond_floats(cls: Any) -> None:
+    X, y = table()
+    bad = X.astype(object)
+    bad.iloc[3, 1] = 10**400
+    error = complaint(lambda: cls(**QUICK).fit(bad, y))
+    assert error.parameter == "column 'dose'"
+    assert "beyond the range of floats" in str(error)
+    assert complaint(lambda: cls(**QUICK).fit(bad.to_numpy(), y)).parameter == "X"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [pd.Timestamp("2020-01-01").date(), pd.Timedelta(days=1), [1], {"a": 1}, b"x", 1j, (1, 2)],
+    ids=repr,
+)
+def test_objects_that_are_no_values(value: Any) -> None:
+    X, y = table()
+    column = pd.Series([value] * len(X), dtype=object)
+    error = complaint(lambda: AdaCOSClassifier(**QUICK).fit(X.assign(iron=column), y))
+    assert error.parameter == "column 'iron'"
+    assert "numeric, boolean, text or categorical" in error.rule
+
+
+def test_dates_in_an_array() -> None:
+    _, y = table()
+    days = np.datetime64("2020-01-01") + np.arange(40)[:, None]
+    error = complaint(lambda: AdaCOSClassifier(**QUICK).fit(days, y))
+    assert "datetime64" in str(error)
+
+
+def test_decimals_are_numbers() -> None:
+    X, y = table()
+    exact = X.assign(dose=[Decimal(repr(value)) for value in X.dose])
+    fitted = AdaCOSClassifier(**QUICK).fit(exact, y)
+    assert fitted.encoder_.kinds == ("numeric",) * 3
+    np.testing.assert_array_equal(
+        fitted.predict_proba(exact), AdaCOSClassifier(**QUICK).fit(X, y).predict_proba(X)
+    )
 
 
 @pytest.mark.parametrize("cls", CLASSIFIERS)

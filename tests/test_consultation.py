@@ -312,9 +312,12 @@ def test_the_expected_costs_are_those_of_the_definition(fitted):
     data, policy = fitted["pima"]
     step = policy.consultation().next()
     costs, model = policy.cost_table_, policy.model_
-    outlook = look_ahead(model, costs, begin(model, data.X.to_numpy()[:1]))
+    row = data.X.to_numpy()[:1]
+    nothing = np.zeros(row.shape[1], dtype=bool)
+    outlook = look_ahead(begin(model, row, row == row, nothing, nothing), costs)
     nodes, weights = np.polynomial.hermite_e.hermegauss(200)
-    u = outlook.mean[0][:, None] + outlook.sd[0][:, None] * nodes
+    mean, sd = outlook.forecast.moments(outlook.log_odds[:, None], outlook.mean, outlook.sd)
+    u = mean[0][:, None] + sd[0][:, None] * nodes
     future = bayes_risk(u, costs.matrix) @ weights / weights.sum() + outlook.cost[0]
     assert step.explanation.acquire_next == pytest.approx(future[0], rel=1e-2)
     assert step.explanation.best_plan.expected_total_cost == pytest.approx(future.min(), rel=1e-2)

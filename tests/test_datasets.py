@@ -172,6 +172,7 @@ def test_container_is_the_first_installed(monkeypatch, hidden, kind):
         assert tuple(frame.columns) == data.names
         np.testing.assert_array_equal(frame.to_numpy(), expected.X)
         assert isinstance(load_heart(as_frame=True).X, kind)
+    monkeypatch.undo()  # scikit-learn 1.7 takes a hidden pandas for an imported one
     np.testing.assert_array_equal(paper_folds(data.X, data.y), paper_folds("heart"))
 
 

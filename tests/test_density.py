@@ -18,7 +18,7 @@ Ints = NDArray[np.intp]
 def predictive(R: Floats, z: Floats, r: Floats) -> tuple[Floats, Floats]:
     """Mean and standard deviation of a new z at r, by the conjugate update of a textbook.
 
-    Normal-inverse-chi-square: precision 1 on the slopes, (almost) none on the intercept; noise
+    Normal-inverse-chi-square: precision 1 on the slopes, none on the intercept; noise
     variance scaled inverse chi-square with 1 degree of freedom and the marginal variance of z. The
     predictive is Student's t.
     """
@@ -27,7 +27,8 @@ def predictive(R: Floats, z: Floats, r: Floats) -> tuple[Floats, Floats]:
     prior = np.diag(np.append(1e-13 * n, np.ones(R.shape[1])))
     precision = design.T @ design + prior
     mean = np.linalg.solve(precision, design.T @ z)
-    degrees = 1.0 + n
+    # A flat intercept is integrated out at the price of one degree of freedom.
+    degrees = 1.0 + n - 1.0
     residual = z - design @ mean
     scale = (1.0 * np.var(z) + residual @ residual + mean @ prior @ mean) / degrees
     spread = scale * (1 + np.sum(new * np.linalg.solve(precision, new.T).T, axis=1))
@@ -103,7 +104,7 @@ def test_nothing_acquired_gives_the_marginal_moments() -> None:
     for later in range(5):
         z = contribution(w, later + 1, w.order)
         np.testing.assert_allclose(mean[:, later], z.mean(), atol=1e-12)
-        expected = np.sqrt(np.var(z) * (n + 1) / (n - 1) * (1 + 1 / n))
+        expected = np.sqrt(np.var(z) * (n + 1) / (n - 2) * (1 + 1 / n))
         np.testing.assert_allclose(sd[:, later], expected, rtol=1e-9)
 
 
@@ -195,6 +196,32 @@ def test_the_spread_is_calibrated_on_new_rows() -> None:
     assert abs(scores.mean()) < 3 / np.sqrt(400)
     # Heavy tails: the variance of the mean square is at most that of a t with 21 degrees.
     assert abs(np.mean(scores**2) - 1) < 3 * np.sqrt(2.6 / 400)
+
+
+def test_few_rows_leave_one_degree_of_freedom_for_the_intercept() -> None:
+    """Nothing acquired, 10 rows: E[score²] is n (n - 2) / ((n + 1) (n - 3)) = 1.039 exactly.
+
+    With one degree of freedom more it would be 1.169.
+    """
+    rng = np.random.default_rng(1)
+    n, draws, source = 10, 20_000, np.arange(1)
+    z = rng.normal(size=(draws, n + 1))
+    scores = np.empty(draws)
+    for k, row in enumerate(z):
+        columns = row[:n, None] - row[:n].mean()
+        density = fit_densities(
+            moment_matrix(row[:n, None], columns),
+            source,
+            source,
+            np.array([[0.0], [1.0]]),
+            source,
+            np.arange(2),
+        )[0]
+        mean, sd = density.moments(np.empty((1, 0)))
+        scores[k] = (row[n] - row[:n].mean() - mean[0, 0]) / sd[0, 0]
+    squares = scores**2
+    error = squares.std() / np.sqrt(draws)
+    assert abs(squares.mean() - n * (n - 2) / ((n + 1) * (n - 3))) < 3 * error
 
 
 # Through a fitted policy

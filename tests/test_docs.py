@@ -1,24 +1,61 @@
-"""The Python examples of README and documentation run, and print what is shown below them."""
+"""README and documentation hold: their Python runs and prints what is shown, their commands run.
+
+Commands that ask, that do not end or that take minutes are parsed instead, so that a renamed option
+is noticed all the same.
+"""
 
 from __future__ import annotations
 
+import importlib
 import re
+import shlex
+import subprocess
+import tomllib
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
+from adacos.cli.app import app
 from adacos.exceptions import AdacosError
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/rivals.md", "docs/recall.md", "docs/tutorial-data-scientist.md")
+PYTHON_PAGES = (
+    "README.md",
+    "docs/architecture.md",
+    "docs/index.md",
+    "docs/howto-sklearn.md",
+    "docs/howto-values.md",
+    "docs/howto-files.md",
+    "docs/rivals.md",
+    "docs/recall.md",
+    "docs/tutorial-data-scientist.md",
+)
+SHELL_PAGES = (
+    "README.md",
+    "docs/howto-files.md",
+    "docs/install.md",
+    "docs/reproduce.md",
+    "docs/rivals.md",
+    "docs/tutorial-clinician.md",
+    "docs/tutorial-data-scientist.md",
+    "docs/tutorial-operator.md",
+)
 # A block of Python and, if one follows at once, the block of what it prints.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Commands whose options are checked only: they ask, do not end, or take minutes.
+PARSED = ("ask", "serve", "bench")
+# Other programs that the pages call and a test does not.
+FOREIGN = ("pip", "make", "curl", "export")
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", PYTHON_PAGES)
 def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
@@ -35,3 +72,87 @@ def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                     raise
                 print(f"{type(error).__name__}: {error}")
         assert not printed or output.getvalue().split() == printed.split()
+
+
+def commands(page: str) -> Iterator[str]:
+    """Lines of the shell blocks of a page, continued lines joined."""
+    known = set(get_command(app).commands)  # type: ignore[attr-defined]
+    for language, block in FENCE.findall((ROOT / page).read_text(encoding="utf-8")):
+        lines = block.replace("\\\n", " ").splitlines()
+        first = (lines or [""])[0].split()
+        ours = first[:1] == ["adacos"] and first[1:2] and first[1] in known
+        shell = first and (ours or first[0] in FOREIGN or first[0].startswith("("))
+        if language in ("", "sh", "bash") and shell:
+            yield from (line for line in lines if line.strip())
+
+
+def parse(words: list[str]) -> None:
+    """Check the arguments of a command as the command line itself does, without running it."""
+    command, context = get_command(app), None
+    name = "adacos"
+    while True:
+        context = command.make_context(name, list(words), parent=context)
+        if not hasattr(command, "commands"):
+            return
+        name, words = words[0], words[1:]
+        command = command.commands[name]
+
+
+@pytest.mark.parametrize("page", SHELL_PAGES)
+def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    for name in ("model.adacos", "mine.py"):  # what a page begins with, where it does
+        (tmp_path / name).touch()
+    lines = list(commands(page))
+    assert lines
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["adacos"] and words[1] in PARSED:
+            parse(words[1:])
+        elif words[:1] == ["adacos"]:
+            result = CliRunner().invoke(app, words[1:])
+            assert result.exit_code == 0, (line, result.output, result.exception)
+        elif words and words[0] not in FOREIGN:
+            subprocess.run(["bash", "-c", line], check=True, capture_output=True, timeout=60)
+
+
+def test_a_mistaken_option_is_noticed() -> None:
+    with pytest.raises(Exception, match="--knwon"):
+        parse(["ask", "model.adacos", "--knwon", "Age=24"])
+
+
+def test_every_exported_name_is_in_the_reference() -> None:
+    """docs/api.md lists what the checked modules export; the page of each is then generated."""
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for module in project["tool"]["adacos"]["docstrings"]["modules"]:
+        for name in importlib.import_module(module).__all__:
+            listed = re.search(rf"^   {name}$", page, re.MULTILINE)
+            assert listed or name.startswith("__") or f"`{name}`" in page, f"{module}.{name}"
+
+
+def test_every_page_is_reached() -> None:
+    """Each page of docs/ stands in a table of contents, and nothing is linked that is not there."""
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/*.md")}
+    listed = set()
+    for page in pages:
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        for block in re.findall(r"^```\{toctree\}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            listed |= {f"{name}.md" for name in re.findall(r"(?:^|<)([\w/-]+)>?$", block, re.M)}
+    assert pages - listed == {"index.md"}
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for target in re.findall(r'\]\(([^)#]+?)(?:#[^)]*)?\)|src="([^"]+)"', text):
+        link = "".join(target)
+        assert link.startswith("http") or (ROOT / link).exists(), link
+
+
+def test_nothing_is_installed_from_an_index() -> None:
+    """The package is on no index: `pip install adacos` would fetch something else, or nothing."""
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("src/**/*.py")]:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"pip install ['\"]?adacos\b(?!-)", text), path

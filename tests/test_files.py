@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import os
 
 import numpy as np
 import pytest
 
 from adacos.exceptions import InvalidInputError, MalformedRowsError
 from adacos.tables.reading import Kinds, TableFile, choices, listed
-from adacos.tables.writing import whole_or_absent
+from adacos.tables.writing import refuse_same_file, whole_or_absent
 
 
 def write(path, text: str, encoding: str = "utf-8"):
@@ -142,6 +143,90 @@ def test_malformed_rows(tmp_path):
 def test_unreadable_files(tmp_path, text, message):
     with pytest.raises((InvalidInputError, MalformedRowsError), match=message):
         read(TableFile(write(tmp_path / "t.csv", text)))
+
+
+def rows_of(n: int, stray: dict[int, str]) -> str:
+    """A header and n rows of number, text, number; `stray` replaces the text of some lines."""
+    lines = [f"{line},{stray.get(line, 'word')},{line % 7}" for line in range(2, n + 2)]
+    return "\n".join(["id,note,x", *lines]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (rows_of(500, {250: '"high'}), 250),  # swallows the rest of the file
+        (rows_of(500, {250: '"high', 300: 'low"'}), 250),  # swallows fifty rows
+        (rows_of(500, {250: '"high', 251: 'low"'}), 250),  # swallows one row
+        (rows_of(500, {250: '"high', 300: '"low'}), 250),
+        (rows_of(500, {250: '"a,b', 252: 'c",d'}), 250),  # closed in another column
+        ("note\n" + '"\n' + "word\n" * 400 + '"\n', 2),  # nothing but its length tells
+    ],
+)
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_stray_quotation_mark_loses_no_row_in_silence(tmp_path, text, line, skip):
+    file = TableFile(write(tmp_path / "t.csv", text))
+    with pytest.raises(InvalidInputError, match=f"line {line}: a quoted cell begins"):
+        file.read(file.columns, Kinds(frozenset(file.columns)), skip_malformed=skip)
+
+
+def test_text_after_a_quoted_cell_is_a_malformed_row(tmp_path):
+    file = TableFile(write(tmp_path / "t.csv", rows_of(9, {4: '"a" b', 6: '5" pipe'})))
+    with pytest.raises(MalformedRowsError, match="line 4: quotation marks"):
+        read(file)
+    piece = read(file, skip_malformed=True)
+    assert piece.lines.tolist() == [2, 3, 5, 6, 7, 8, 9, 10]
+    assert piece.table.column("note")[3] == '5" pipe'
+
+
+def test_notes_of_several_lines_are_read(tmp_path):
+    note = '"pain, mild\nsince Monday, worse today\n\n- 3 tablets, 2 a day\n"'
+    piece = read(TableFile(write(tmp_path / "t.csv", rows_of(5, {3: note, 5: note}))))
+    assert piece.table.column("id").tolist() == [2, 3, 4, 5, 6]
+    assert piece.table.column("note")[1].startswith("pain, mild\nsince")
+
+
+def test_a_delimiter_inside_quotation_marks_is_none(tmp_path):
+    file = TableFile(write(tmp_path / "t.csv", '"a; b; c",d\n1,2\n'))
+    assert file.columns == ["a; b; c", "d"]
+
+
+def test_underscores_are_no_part_of_a_number(tmp_path):
+    file = TableFile(write(tmp_path / "t.csv", "a,b\n" + "1,2\n" * 20 + "1_0,3\n"))
+    with pytest.raises(MalformedRowsError, match="line 22: '1_0' in column 'a'"):
+        read(file)
+    assert TableFile(write(tmp_path / "u.csv", "a\n1_0\n2_0\n")).kinds() == Kinds({"a"}, set())
+
+
+def test_how_much_has_been_read(tmp_path):
+    text = rows_of(9000, {})
+    plain, packed = write(tmp_path / "t.csv", text), tmp_path / "t.csv.gz"
+    packed.write_bytes(gzip.compress(text.encode()))
+    for path in (plain, packed):
+        file = TableFile(path)
+        shares = [file.share_read for _ in file.pieces(["x"], Kinds(frozenset()), 3000)]
+        assert shares == sorted(shares)
+        assert 0 < shares[0] <= shares[-1] <= 1
+
+
+def test_an_output_is_not_a_file_that_is_read(tmp_path):
+    table = write(tmp_path / "t.csv", "a\n1\n")
+    (tmp_path / "link.csv").symlink_to(table)
+    os.link(table, tmp_path / "hard.csv")
+    for name in ("t.csv", "link.csv", "hard.csv", "../" + tmp_path.name + "/t.csv"):
+        with pytest.raises(InvalidInputError, match="must not be a file that is read"):
+            refuse_same_file(tmp_path / name, [tmp_path / "model", table])
+    refuse_same_file(tmp_path / "new.csv", [table])
+    with pytest.raises(InvalidInputError, match="must not be a file that is read"):
+        refuse_same_file(tmp_path / "new.csv", [tmp_path / "." / "new.csv"])
+
+
+def test_an_output_is_no_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with (
+        pytest.raises(InvalidInputError, match="output: must be a plain file"),
+        whole_or_absent(tmp_path / "pipe"),
+    ):
+        pass
 
 
 def test_other_encodings_are_told_and_read(tmp_path):

@@ -63,10 +63,3 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = adacos.AdaCos
     with pytest.raises(ImportError):
         from adacos import AdaCos  # noqa: F401
-
-
-def test_the_version_is_that_of_the_package() -> None:
-    import tomllib
-
-    project = Path(__file__).resolve().parents[1] / "pyproject.toml"
-    assert tomllib.loads(project.read_text())["project"]["version"] == adacos.__version__

@@ -9,11 +9,11 @@ from scipy.special import expit
 
 from adacos import AdaCOSClassifier, COSClassifier, Costs, FullModelClassifier
 from adacos.datasets import load_heart, load_pima, load_wisconsin
+from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.metrics import total_costs
 from adacos.models.density import regress
 from adacos.models.known import given_known, original_stages
-from adacos.policies.base import AcquisitionResult
 
 FIELDS = ("label", "probability", "acquired", "order", "cost", "stage", "expected_cost")
 

@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from adacos import AdaCOSClassifier, Costs
 from adacos.exceptions import InvalidInputError
@@ -86,3 +90,20 @@ def test_the_scorer_knows_the_classes_of_the_policy() -> None:
         assert score == pytest.approx(-(result.cost + wrong).mean())
     with pytest.raises(InvalidInputError, match="two classes"):
         neg_total_cost_scorer(policy, X, np.full(60, "dead"))
+
+
+def test_the_scorer_reaches_the_policy_at_the_end_of_a_pipeline() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = (X[:, 0] + rng.normal(size=80) > 0).astype(int)
+    costs = Costs([1.0, 2.0], false_positive=20, false_negative=30)
+    policy = AdaCOSClassifier(costs, cv=2, strengths="common")
+    chosen = ColumnTransformer([("first", StandardScaler(), [0, 1])])
+    pipeline = Pipeline([("scale", chosen), ("policy", policy)]).fit(X, y)
+    result = policy.acquire(chosen.transform(X))
+    expected = -total_cost(result, y, costs)
+    assert neg_total_cost_scorer(pipeline, X, y) == pytest.approx(expected)
+    nested = Pipeline([("all", pipeline)])
+    assert neg_total_cost_scorer(nested, X, y) == pytest.approx(expected)
+    scores = cross_val_score(pipeline, X, y, scoring=neg_total_cost_scorer, cv=2)
+    assert np.all(np.isfinite(scores))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,17 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from adacos import GaussianImputer
+from adacos.consultation import check_value
 from adacos.exceptions import InvalidInputError
+from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import MAX_CATEGORIES, TableEncoder, check_labels, validate_table
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
+from adacos.tables.unusual import KINDS, unusual
+from adacos.validation import fits
 
 ROWS = {
     "age": [31.0, None, 47.5, 60.0, 22.0],
@@ -110,6 +116,64 @@ def test_numbers_beyond_what_is_plausible_count_as_the_farthest_that_is() -> Non
     new = np.array([[-7.0, 3.0, 9.0], [5.5, np.nan, 5.0], [1e300, -1.0, 5.0]])
     expected = [[0.0, 2.0, 5.0], [5.5, np.nan, 5.0], [6.0, -1.0, 5.0]]
     np.testing.assert_array_equal(encoder.transform(new), expected)
+
+
+def test_unusual_values_are_those_of_which_a_consultation_warns() -> None:
+    rng = np.random.default_rng(0)
+    rows = {
+        "size": np.r_[-1.0, 2.0, rng.normal(size=38).clip(-1, 2)],
+        "smokes": np.arange(40.0) % 2,
+        "same": np.full(40, 3.0),
+        "town": np.array(["rome", "oslo"] * 20),
+    }
+    encoder = TableEncoder.fit(ColumnTable(rows), tuple(rows))
+    new = {
+        "size": np.r_[np.nan, -4.0, -1.0001, 2.0, 4.99, 5.01, 1e300, rng.normal(0, 4, 50)],
+        "smokes": np.resize([0.0, 1.0, 0.5, np.nan], 57),
+        "same": np.resize([3.0, 3.1, np.nan], 57),
+        "town": np.resize(["rome", "", "bonn"], 57),
+    }
+    found = unusual(encoder, ColumnTable(new))
+    for k, values in enumerate(new.values()):
+        for row, value in enumerate(values):
+            warning = None
+            if value != "" and value == value:
+                warning = check_value(encoder, k, value)[1]
+            assert KINDS[found[row, k]] == ("" if warning is None else warning.kind)
+
+
+def test_what_was_never_negative_is_implausible_below_zero() -> None:
+    encoder = TableEncoder.fit(np.array([[3.0], [70.0], [50.0]]), ("age",))
+    found = unusual(encoder, ColumnTable({"age": np.array([0.0, -0.1, 75.0, 200.0, np.nan])}))
+    kinds = [KINDS[number] for number in found[:, 0]]
+    assert kinds == ["outside_range", "implausible", "outside_range", "implausible", ""]
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "expected"),
+    [
+        (1.0, float, True),
+        (1, float, True),
+        (True, float, False),
+        (True, int, False),
+        (None, float | None, True),
+        ("x", float | None, False),
+        (np.zeros(3), NDArray[np.float64], True),
+        (np.zeros(3, dtype=int), NDArray[np.float64], False),
+        ([0.0], NDArray[np.float64], False),
+        (np.array(["a"]), NDArray[Any], True),
+        (("a", "b"), tuple[str, ...], True),
+        (("a", 1), tuple[str, ...], False),
+        (("a", 1), tuple[str, int], True),
+        (["a"], tuple[str, ...], False),
+        (["a"], Sequence[str], True),
+        ({"a": 1}, dict[str, int], True),
+        ({1: "a"}, dict[str, int], False),
+        ("anything", Any, True),
+    ],
+)
+def test_values_and_annotated_types(value: Any, hint: Any, expected: bool) -> None:
+    assert fits(value, hint) is expected
 
 
 def test_text_where_numbers_were_fitted() -> None:

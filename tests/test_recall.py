@@ -21,7 +21,9 @@ from adacos import (
     FullModelClassifier,
     TargetRecallClassifier,
 )
+from adacos.engine import STOP, Decision, front
 from adacos.exceptions import InvalidInputError, MissingExtraError, NotCertifiableError
+from adacos.kernels.binomial import lower_bound
 from adacos.metrics import (
     false_discovery_rate,
     false_discovery_rate_interval,
@@ -29,12 +31,13 @@ from adacos.metrics import (
     recall,
     recall_interval,
 )
-from adacos.policies.base import BasePolicy, finish
+from adacos.policies.base import BasePolicy
 from adacos.policies.recall import (
     RecallCertificate,
     allowed_misses,
     certify,
     false_negative_cost,
+    from_first_telling,
     plot_recall_choices,
     recall_choices,
     recall_threshold,
@@ -296,12 +299,68 @@ def test_too_few_positives_are_named(base):
         policy.calibrate(*few(30), confidence=0.9)
     assert caught.value.needed == 45
     assert 0.92 < caught.value.certifiable < 0.93
-    assert "A recall of 0.9261 can be" in str(caught.value)
+    assert "A recall of 0.9261 is certified in this same attempt" in str(caught.value)
+    assert "counts attempts, refused ones included" in str(caught.value)
     assert vars(policy).keys() == before.keys()
     assert all(vars(policy)[name] is value for name, value in before.items())
     copied = pickle.loads(pickle.dumps(caught.value))
     assert str(copied) == str(caught.value)
     assert copied.needed == 45
+
+
+@pytest.mark.parametrize("kind", [AdaCOSClassifier, FullModelClassifier])
+def test_the_largest_recall_is_certified_in_the_same_attempt(base, fresh, kind):
+    """The bound at the first threshold of the sequence that answers some negative row negative."""
+    X, y = few(30)
+    policy = kind(COSTS, target_recall=0.95, on_uncertifiable="largest").from_model(base)
+    policy.calibrate(X, y, confidence=0.9)
+    certificate = policy.certificate_
+    predicted = policy.predict(X)
+    assert certificate.recall == 0.95
+    assert certificate.misses == np.sum(predicted[y == 1] == 0)
+    assert certificate.bound == pytest.approx(
+        float(lower_bound(30 - certificate.misses, 30, 0.9)), rel=1e-12
+    )
+    assert np.any(predicted[y == 0] == 0)
+    assert not policy.always_positive_
+    assert policy.threshold_ == pytest.approx(certificate.threshold)
+    # Where the recall asked for can be certified, it is.
+    policy.calibrate(*fresh, confidence=0.9)
+    assert policy.certificate_.bound >= 0.95
+
+
+def test_thresholds_begin_where_rows_are_told_apart():
+    thresholds = np.linspace(-3, 3, 61)
+    np.testing.assert_array_equal(
+        from_first_telling(thresholds, lambda t: t > -1.05), thresholds[thresholds > -1.05]
+    )
+    np.testing.assert_array_equal(from_first_telling(thresholds, lambda t: False), thresholds)
+    np.testing.assert_array_equal(from_first_telling(thresholds, lambda t: True), thresholds)
+
+
+def test_one_step_keeps_the_confidence_that_asking_again_loses():
+    """A world of ties: the recall falls in steps that lie just below the recalls asked for."""
+    rng = np.random.default_rng(7)
+    asked_for, confidence, n, draws = (0.95, 0.9, 0.85, 0.8), 0.9, 132, 4000
+    truth = dict(enumerate(r - 0.002 for r in asked_for))
+    again = one_step = 0
+    for _ in range(draws):
+        # Policies at different thresholds acquire different covariates and miss different rows.
+        misses = {t: int(rng.binomial(n, 1 - r)) for t, r in truth.items()}
+        for target in asked_for:
+            try:
+                certificate, t = certify(misses.__getitem__, list(truth), n, target, confidence)
+            except NotCertifiableError as refusal:
+                if target == 0.95:
+                    one_step += truth[0] < refusal.certificate.bound
+                continue
+            wrong = truth[int(t)] < certificate.bound
+            one_step += wrong and target == 0.95
+            again += wrong
+            break
+    allowed = 1 - confidence + 3 * np.sqrt(0.09 / draws)
+    assert one_step / draws <= allowed
+    assert again / draws > allowed
 
 
 def test_a_policy_that_tells_no_row_apart_is_no_success():
@@ -361,7 +420,8 @@ def test_certificate_prints_no_more_than_it_promises():
         "(asked for: 95 %).\n"
         "Evidence: 1 of 85 held-out positive rows missed.\n"
         "Positive is answered from a probability of 0.1382 on.\n"
-        "Method: exact binomial tests."
+        "Method: exact binomial tests.\n"
+        "The confidence counts attempts: each request to certify is one, refused or not."
     )
 
 
@@ -470,7 +530,7 @@ def test_the_plot_names_the_extra_it_needs(monkeypatch):
         return real_import(name, *arguments, **keywords)
 
     monkeypatch.setattr(builtins, "__import__", without_matplotlib)
-    with pytest.raises(MissingExtraError, match=r"adacos\[plot\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[plot\]"):
         plot_recall_choices([])
 
 
@@ -487,13 +547,9 @@ class SumOfAll(BasePolicy):
         self._begin_fit(X, y)
         return self
 
-    def _acquire(self, encoded):
-        everything = np.ones_like(encoded, dtype=bool)
-        order = np.tile(np.arange(encoded.shape[1]), (len(encoded), 1))
-        log_odds = 3 * encoded.sum(axis=1) + 5
-        label = (log_odds >= 0).astype(int)
-        stage = np.full(len(encoded), encoded.shape[1])
-        return finish(log_odds, label, everything, order, stage, self.cost_table_)
+    def _decide(self, state):
+        left = np.where(state.acquired, STOP, np.arange(state.acquired.shape[1]))
+        return Decision(front(left), 3 * state.values.sum(axis=1) + 5)
 
 
 def test_any_policy_meets_a_target_recall(rows, fresh):

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import html
+import itertools
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import adacos
 from adacos import AdaCOSClassifier, COSClassifier, Costs, FullModelClassifier
 from adacos.metrics import total_costs
-from adacos.report import figures, numbers, write_report
+from adacos.report import covariate_importances, figures, numbers, write_report
+from adacos.report.held import hold, methods, sensitivity
+from adacos.report.shapes import shapes, usual_stage
+from tests.test_card import build, registered, table
 
 pytest.importorskip("matplotlib")
 
@@ -25,6 +31,14 @@ def heart():
 
 
 @pytest.fixture(scope="module")
+def asking(heart):
+    """The same model where errors are dear enough that much is asked for."""
+    data, policy = heart
+    costs = Costs(data.prices, false_positive=2000, false_negative=3000, panels=data.panels)
+    return data, AdaCOSClassifier(costs).from_model(policy)
+
+
+@pytest.fixture(scope="module")
 def page(heart, tmp_path_factory) -> str:
     """The text of a report, without figures and tags."""
     data, policy = heart
@@ -33,8 +47,14 @@ def page(heart, tmp_path_factory) -> str:
     return readable(path.read_text(encoding="utf-8"))
 
 
+@pytest.fixture
+def undrawn(monkeypatch) -> None:
+    """Figures are made but not drawn, where only the text is read."""
+    monkeypatch.setattr(figures, "_svg", lambda figure: b"")
+
+
 def readable(text: str) -> str:
-    text = re.sub(r"<style>.*?</style>|<img [^>]*>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<style>.*?</style>|<(img|source) [^>]*>", "", text, flags=re.DOTALL)
     return html.unescape(re.sub(r"<[^>]*>", " ", text))
 
 
@@ -47,18 +67,18 @@ def test_one_name_for_the_policy(page, heart):
         (COSClassifier, ["AdaCOS", "full model"]),
         (FullModelClassifier, ["AdaCOS", "COS"]),
     ):
-        held = numbers.hold(kind(policy.costs).from_model(policy), data.X, data.y)
-        found = [m.name for m in numbers.methods(held)]
+        held = hold(kind(policy.costs).from_model(policy), data.X, data.y)
+        found = [m.name for m in methods(held)]
         assert found == ["this policy", *others, "everyone positive", "everyone negative"]
-        assert sorted(m.name for m in numbers.sensitivity(held)[2][1]) == sorted(found[:3])
+        assert sorted(m.name for m in sensitivity(held)[2][1]) == sorted(found[:3])
         _, curves = numbers.decision_curves(held)
         assert {c.name for c in curves} <= set(found) <= set(figures._LOOK)
 
 
 def test_the_difference_is_paired(heart):
     data, policy = heart
-    held = numbers.hold(policy, data.X, data.y)
-    own, cos, *_ = numbers.methods(held)
+    held = hold(policy, data.X, data.y)
+    own, cos, *_ = methods(held)
     other = COSClassifier(policy.costs).from_model(policy).acquire(data.X)
     each = total_costs(other, data.y, policy.costs) - total_costs(held.result, data.y, policy.costs)
     assert own.more == (0.0, 0.0)
@@ -75,9 +95,10 @@ def test_panels_are_listed(page, heart):
     assert numbers.panels(AdaCOSClassifier(free).from_model(policy)) == []
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_missing_cells_explain_the_order(page, heart, tmp_path):
     data, policy = heart
-    held = numbers.hold(policy, data.X, data.y)
+    held = hold(policy, data.X, data.y)
     for stop in numbers.stops(held):
         assert stop.missing == pytest.approx(data.X[stop.covariate].isna().mean())
     assert any(stop.missing > 0 for stop in numbers.stops(held))
@@ -94,6 +115,7 @@ def test_false_negative_costs_have_like_decimals(page):
     assert "1633.00" in first
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_held_out_is_said_of_the_certificate_alone(page, tmp_path):
     assert "held-out" not in page
     data = adacos.load_pima()
@@ -115,15 +137,226 @@ def test_held_out_is_said_of_the_certificate_alone(page, tmp_path):
 
 def test_the_legend_of_the_calibration_is_clear_of_the_intervals(monkeypatch):
     drawn = []
-    original = figures._picture
-    monkeypatch.setattr(
-        figures, "_picture", lambda figure, *rest: drawn.append(figure) or original(figure, *rest)
-    )
+    original = figures._svg
+    monkeypatch.setattr(figures, "_svg", lambda figure: drawn.append(figure) or original(figure))
     bins = [numbers.Bin(p, 0.9, 0.5, 1.0, 10) for p in (0.05, 0.3, 0.6, 0.95)]
-    figures.calibration(bins, np.linspace(0, 1, 50))
-    (figure,) = drawn
-    figure.draw_without_rendering()
-    axis = figure.axes[0]
-    legend = axis.get_legend().get_window_extent()
-    assert legend.y0 >= axis.get_window_extent().y1 - 1
-    assert legend.x1 <= figure.bbox.x1
+    figures.calibration(bins, bins, (0.2, 0.8), 0.5, np.linspace(0, 1, 50))
+    assert len(drawn) == 2
+    for figure in drawn:
+        figure.draw_without_rendering()
+        legend = figure.legends[0].get_window_extent()
+        assert all(legend.y0 >= axis.get_window_extent().y1 - 1 for axis in figure.axes)
+        assert legend.x0 >= 0
+        assert legend.x1 <= figure.bbox.x1
+
+
+@pytest.mark.parametrize("wrong", [(100, 1633), (1, 999), (400, 400), (1000, 100)])
+def test_the_net_benefit_is_the_total_cost_in_other_units(heart, wrong):
+    """At the threshold in use: (cost of everyone negative - total cost) / worth of a positive."""
+    data, policy = heart
+    costs = Costs(data.prices, false_positive=wrong[0], false_negative=wrong[1], panels=data.panels)
+    held = hold(AdaCOSClassifier(costs).from_model(policy), data.X, data.y)
+    total = {m.name: m.total.value for m in methods(held)}
+    _, curves = numbers.decision_curves(held)
+    for curve in curves:
+        benefit = (total["everyone negative"] - total[curve.name]) / wrong[1]
+        assert curve.in_use == pytest.approx(benefit, abs=1e-9)
+    assert {curve.name for curve in curves} == set(total)
+
+
+def test_the_curve_holds_acquisition_and_says_so(asking):
+    data, policy = asking
+    held = hold(policy, data.X, data.y)
+    threshold, curves = numbers.decision_curves(held)
+    own = curves[0]
+    at = 40
+    positive = held.result.probability >= threshold[at]
+    odds = threshold[at] / (1 - threshold[at])
+    found = np.mean(positive & (held.true == 1)) - odds * np.mean(positive & (held.true == 0))
+    assert own.benefit[at] == pytest.approx(found - held.result.cost.mean() / 3000)
+    caption = figures.decision_curves(threshold, curves, 0.1).caption
+    assert "held" in caption
+    assert "what the covariates cost" in caption
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_caption_gives_the_threshold_in_use(heart, tmp_path):
+    data, policy = heart
+    costs = Costs(data.prices, false_positive=1, false_negative=999, panels=data.panels)
+    write_report(
+        AdaCOSClassifier(costs).from_model(policy), data.X, data.y, tmp_path / "r.html", "Report"
+    )
+    text = readable((tmp_path / "r.html").read_text())
+    assert "At the threshold in use, 0.1\N{NO-BREAK SPACE}%" in text
+
+
+def test_calibration_scores_agree_with_another_package(asking):
+    data, policy = asking
+    held = hold(policy, data.X, data.y)
+    found = numbers.scores(held)
+    p = held.result.probability
+    u = np.log(p / (1 - p))
+    peer = LogisticRegression(C=np.inf, tol=1e-10).fit(u[:, None], held.true)
+    assert found.slope == pytest.approx(peer.coef_[0, 0], rel=1e-4)
+    assert np.mean(1 / (1 + np.exp(-u - found.intercept))) == pytest.approx(held.true.mean())
+    pairs = p[held.true == 1][:, None] - p[held.true == 0]
+    assert found.auc == pytest.approx(np.mean((pairs > 0) + 0.5 * (pairs == 0)))
+    assert found.brier == pytest.approx(np.mean((p - held.true) ** 2))
+    same = replace(held, result=replace(held.result, probability=np.full(len(p), 0.3)))
+    assert np.isnan(numbers.scores(same).slope)
+    assert all(np.isnan(numbers.scores(replace(held, true=np.zeros_like(held.true)))[1:]))
+    low, high = numbers.threshold_window(held)
+    assert low < 0.4 < high < 0.7
+    inside = (p >= low) & (p <= high)
+    assert sum(b.rows for b in numbers.calibration(held, low, high)) == inside.sum()
+
+
+def test_the_flow_accounts_for_every_row(asking):
+    data, policy = asking
+    held = hold(policy, data.X, data.y)
+    levels = numbers.flow(held)
+    assert levels[0].asked == ()
+    reached = 1.0
+    for level in levels:
+        assert level.negative + level.positive + level.further == pytest.approx(reached)
+        reached = level.further
+    assert reached == 0
+    assert sum(v.positive for v in levels) == pytest.approx(np.mean(held.label == 1))
+    for before, level in itertools.pairwise(levels):
+        assert sum(share for _, share in level.asked) == pytest.approx(before.further)
+    first = policy.encoder_.names[policy.model_.sequence.order[0]]
+    assert levels[1].asked[0][0] == first
+
+
+def test_misfits_count_the_wrong_answers(asking):
+    data, policy = asking
+    held = hold(policy, data.X, data.y)
+    found = numbers.misfits(held)
+    counted = [m.rows for m in found]
+    assert sum(counted) > 0.8 * len(held.true)
+    last = found[-1]
+    stage = [f"after {names[-1]}" if names else "" for names in policy.sets_].index(last.stop)
+    rows = (held.result.stage == stage) & (held.label == last.answer)
+    assert last.rows == rows.sum()
+    assert last.found == np.sum(held.true[rows] != last.answer)
+    risk = held.result.expected_cost - held.result.cost
+    assert last.expected * last.price == pytest.approx(risk[rows].mean())
+    assert last.low <= last.found / last.rows <= last.high
+
+
+def test_the_band_is_as_wide_as_refits_differ():
+    """Half the band against the spread of the shape function over fresh samples."""
+    costs = Costs([1.0, 1.0], false_positive=10, false_negative=10)
+
+    def fitted(seed: int):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-2, 2, size=(250, 2))
+        y = (rng.random(250) < 1 / (1 + np.exp(-(X[:, 0] ** 2 - 1 + X[:, 1])))).astype(int)
+        policy = AdaCOSClassifier(costs, strengths="common", cv=3).fit(X, y)
+        return shapes(hold(policy, X, y), len(policy.sets_) - 1)
+
+    grid = np.linspace(-1.6, 1.6, 9)
+    found = [fitted(seed) for seed in range(10)]
+    for name in ("x0", "x1"):
+        own = [next(s for s in run if s.covariate == name) for run in found]
+        spread = np.std([np.interp(grid, s.values, s.effect) for s in own], axis=0, ddof=1)
+        half = np.mean([np.interp(grid, s.values, s.half) for s in own], axis=0) / 1.96
+        assert 0.55 < np.mean(half) / np.mean(spread) < 1.8
+        assert all(len(s.rug) > 0 for s in own)
+
+
+def test_shapes_are_those_of_the_usual_stop(asking):
+    data, policy = asking
+    held = hold(policy, data.X, data.y)
+    stage = usual_stage(held)
+    counts = np.bincount(held.result.stage)
+    assert counts[stage] == counts[1:].max()
+    found = shapes(held, stage)
+    assert {s.covariate for s in found} <= set(policy.sets_[stage])
+    complete = data.X.notna().all(axis=1).to_numpy()
+    encoded = hold(policy, data.X[complete], data.y[complete]).encoded
+    total = policy.model_.intercepts[stage]
+    for shape in found:
+        k = policy.encoder_.names.index(shape.covariate)
+        if policy.encoder_.categories[k]:
+            return
+        column = encoded[:, np.flatnonzero(policy.encoder_.source == k)[0]]
+        total = total + np.interp(column, shape.values, shape.effect)
+    np.testing.assert_allclose(total, policy.model_.log_odds(encoded, stage), atol=0.05)
+
+
+def test_importances_share_out_what_was_paid(asking):
+    data, policy = asking
+    result = policy.acquire(data.X)
+    found = covariate_importances(policy, data.X)
+    assert [i.covariate for i in sorted(found)] == sorted(policy.encoder_.names)
+    assert sum(i.cost for i in found) == pytest.approx(result.cost.mean())
+    shares = dict(zip(result.names, result.acquired.mean(axis=0), strict=True))
+    assert {i.covariate: i.share for i in found} == pytest.approx(shares)
+    top = found[0]
+    blank = data.X.copy()
+    blank[top.covariate] = np.nan
+    without = policy.acquire(blank)
+    drop = np.mean(without.expected_cost - without.cost) - np.mean(
+        result.expected_cost - result.cost
+    )
+    assert top.drop == pytest.approx(drop)
+    assert top.drop > 0
+
+
+@pytest.mark.parametrize("kind", registered(), ids=lambda kind: kind.__name__)
+@pytest.mark.usefixtures("undrawn")
+def test_every_policy_has_a_report(kind, tmp_path):
+    X, y = table()
+    policy = build(kind).fit(X, y)
+    found = write_report(policy, X, y, tmp_path / "r.html", "Report")
+    text = readable((tmp_path / "r.html").read_text())
+    result = policy.acquire(X)
+    wrong = np.where(y == 1, 60 * (result.label == 0), 20 * (result.label == 1))
+    assert found["total_cost"] == pytest.approx((result.cost + wrong).mean())
+    assert "What the policy does" in text
+    assert ("Shape functions" in text) == hasattr(policy, "sets_")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_everyone_positive_is_the_first_thing_said(tmp_path):
+    data = adacos.load_pima()
+    policy = AdaCOSClassifier(
+        Costs(data.prices, false_positive=100),
+        target_recall=0.999,
+        recall_confidence=0.95,
+        on_uncertifiable="always_positive",
+        strengths="common",
+        cv=5,
+    ).fit(data.X, data.y)
+    write_report(policy, data.X[:200], data.y[:200], tmp_path / "r.html", "Report")
+    text = readable((tmp_path / "r.html").read_text())
+    body = text.partition("Words")[2].split()
+    assert " ".join(body[:4]) == "Everyone is answered positive,"
+    assert "compared with, everyone positive, costs 0.00" in text
+    assert "e+" not in text
+    assert "everyone negative costs" not in text
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_every_amount_has_its_currency_and_every_covariate_its_label(heart, tmp_path):
+    data, policy = heart
+    (tmp_path / "d.toml").write_text(
+        'currency = "CAD"\n[classes]\n1 = "ill"\n[covariates.age]\nlabel = "Years of life"\n'
+    )
+    described = AdaCOSClassifier(policy.costs).from_model(policy)
+    adacos.describe(described, tmp_path / "d.toml")
+    write_report(described, data.X, data.y, tmp_path / "r.html", "Report")
+    text = readable((tmp_path / "r.html").read_text())
+    amounts = re.findall(r"(±\s)?(?<![\d.])(-?\d+\.\d\d)(?![\d.])(\s*[A-Z%]*)", text)
+    assert len(amounts) > 50
+    assert [found for found in amounts if not found[0] and found[2].strip() != "CAD"] == []
+    assert "Years of life" in text
+    assert "with ill" in text
+
+
+def test_the_words_of_the_tables_are_explained(page):
+    explained = page.rpartition("Words")[2]
+    for word in ("COS:", "full model:", "total cost:", "Bayes risk:", "net benefit:", "recall:"):
+        assert word in explained
+    assert "AdaCOS:" not in explained

@@ -8,23 +8,17 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from adacos.registry import public_names
+
 __version__ = "0.1.0"
 
 _HOME = {
-    "AdaCOSClassifier": "adacos.policies",
-    "COSClassifier": "adacos.policies",
+    **public_names(),
     "Consultation": "adacos.consultation",
     "Costs": "adacos.costs",
-    "FullModelClassifier": "adacos.policies",
-    "GaussianImputer": "adacos.tables.imputer",
-    "LogisticGAM": "adacos.models.gam",
     "RecallCertificate": "adacos.policies.recall",
-    "TargetRecallClassifier": "adacos.policies",
+    "describe": "adacos.tables.description",
     "load": "adacos.persistence",
-    "load_heart": "adacos.datasets",
-    "load_physionet2012": "adacos.datasets",
-    "load_pima": "adacos.datasets",
-    "load_wisconsin": "adacos.datasets",
     "paper_folds": "adacos.datasets",
     "save": "adacos.persistence",
 }
@@ -47,6 +41,7 @@ if TYPE_CHECKING:
     from adacos.policies import FullModelClassifier as FullModelClassifier
     from adacos.policies import TargetRecallClassifier as TargetRecallClassifier
     from adacos.policies.recall import RecallCertificate as RecallCertificate
+    from adacos.tables.description import describe as describe
     from adacos.tables.imputer import GaussianImputer as GaussianImputer
 
 

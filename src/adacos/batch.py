@@ -10,14 +10,17 @@ import csv
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError, MalformedRowsError, MissingExtraError
-from adacos.policies.base import AcquisitionResult, BasePolicy
+from adacos.policies.base import BasePolicy
+from adacos.tables.cells import is_number
 from adacos.tables.reading import (
     CHUNK_ROWS,
     Kinds,
@@ -26,12 +29,15 @@ from adacos.tables.reading import (
     TableFile,
     choices,
 )
-from adacos.tables.writing import whole_or_absent
+from adacos.tables.unusual import KINDS, unusual
+from adacos.tables.writing import refuse_same_file, whole_or_absent
 
 Write = Callable[[dict[str, list[Any]]], None]
 
 _PARQUET = (".parquet", ".pq")
-RESULTS = ("label", "probability", "cost", "expected_cost", "acquired")
+RESULTS = ("label", "probability", "cost", "expected_cost", "acquired", "unusual")
+# A spreadsheet takes text that begins so for a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -40,18 +46,25 @@ class ScoreSummary:
 
     Attributes
     ----------
-    rows : number of rows scored.
+    rows_read : number of rows in the source.
+    rows : number of rows scored and written: those read without the malformed ones.
     malformed : rows left out.
     labels : how often each label was given.
     mean_cost : mean covariate cost paid.
     mean_expected_cost : mean of covariate cost plus Bayes risk.
+    unusual : how many of the values that were acquired or known are unlike those of the training
+        rows, by kind ("outside_range", "implausible", "unknown_category", "unknown_value").
+    unusual_rows : number of rows with such a value.
     """
 
+    rows_read: int
     rows: int
     malformed: list[Malformed]
     labels: dict[str, int]
     mean_cost: float
     mean_expected_cost: float
+    unusual: dict[str, int]
+    unusual_rows: int
 
 
 def score_file(
@@ -62,9 +75,11 @@ def score_file(
     known: Sequence[str] = (),
     keep: Sequence[str] = (),
     skip_malformed: bool = False,
+    flag_unusual: bool = False,
+    escape_formulas: bool = False,
     chunk_rows: int = CHUNK_ROWS,
     encoding: str = "utf-8-sig",
-    progress: Callable[[int], None] = lambda rows: None,
+    progress: Callable[[int, float], None] = lambda rows, share: None,
 ) -> ScoreSummary:
     """Answer every row of a CSV or Parquet file into another one.
 
@@ -74,61 +89,123 @@ def score_file(
     Parameters
     ----------
     policy : a fitted policy.
-    source, destination : files; the ending says of which kind.
+    source, destination : two files; the ending says of which kind.
     known : covariates known from the start in every row that has a value.
     keep : columns to copy, such as an identifier.
     skip_malformed : leave rows out that cannot be read; by default they are an error.
+    flag_unusual : add a column `unusual` with each value behind the answer that is unlike those of
+        the training rows, such as "Age:implausible", separated by semicolons.
+    escape_formulas : put an apostrophe before text that a spreadsheet would take for a formula; for
+        CSV output.
     chunk_rows : rows in memory at a time.
     encoding : of a CSV source.
-    progress : called with the number of rows written so far.
+    progress : called with the number of rows written so far and the share of the source read.
     """
+    _check_output(destination, source, keep, escape_formulas)
     names = policy.encoder_.names
     _check_names("known", known, names, "must name covariates of the model")
-    if Path(destination).suffix.lower() not in (".csv", *_PARQUET):
+    file = TableFile(source, encoding=encoding)
+    _check_names("keep", keep, file.columns, "must name columns of the input")
+    kinds = Kinds.of(policy.encoder_)
+    kinds = kinds._replace(text=kinds.text | (set(keep) - set(names)))
+    tally = _Tally()
+    with (
+        whole_or_absent(destination) as temporary,
+        _writer(destination, temporary, escape_formulas) as write,
+    ):
+        for piece in file.pieces({*names, *keep}, kinds, chunk_rows):
+            tally.malformed += piece.malformed
+            if tally.malformed and not skip_malformed:
+                raise MalformedRowsError(file.path.name, [str(bad) for bad in tally.malformed])
+            if len(piece.table) == 0:
+                continue
+            result, flags = _answer(policy, piece, known)
+            columns = {**_kept(piece, keep), **_columns(result)}
+            if flag_unusual:
+                columns["unusual"] = _in_words(flags, names)
+            write(columns)
+            tally.add(result, flags)
+            progress(tally.rows, file.share_read)
+        if tally.rows == 0:
+            raise InvalidInputError(
+                file.path.name, "needs at least one row", "no rows", "Check the file."
+            )
+    return tally.summary()
+
+
+@dataclass
+class _Tally:
+    """What has been scored so far."""
+
+    rows: int = 0
+    malformed: list[Malformed] = field(default_factory=list)
+    labels: Counter[str] = field(default_factory=Counter)
+    sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(2))
+    unusual: NDArray[np.intp] = field(default_factory=lambda: np.zeros(len(KINDS), np.intp))
+    unusual_rows: int = 0
+
+    def add(self, result: AcquisitionResult, flags: NDArray[np.int8]) -> None:
+        self.rows += len(result)
+        self.labels.update(str(label) for label in result.label.tolist())
+        self.sums += result.cost.sum(), result.expected_cost.sum()
+        self.unusual += np.bincount(flags.ravel(), minlength=len(KINDS))
+        self.unusual_rows += int((flags > 0).any(axis=1).sum())
+
+    def summary(self) -> ScoreSummary:
+        counts = zip(KINDS[1:], self.unusual[1:].tolist(), strict=True)
+        mean_cost, mean_expected_cost = (self.sums / self.rows).tolist()
+        return ScoreSummary(
+            rows_read=self.rows + len(self.malformed),
+            rows=self.rows,
+            malformed=self.malformed,
+            labels=dict(self.labels),
+            mean_cost=mean_cost,
+            mean_expected_cost=mean_expected_cost,
+            unusual={kind: count for kind, count in counts if count},
+            unusual_rows=self.unusual_rows,
+        )
+
+
+def _check_output(
+    destination: str | Path, source: str | Path, keep: Sequence[str], escape_formulas: bool
+) -> None:
+    ending = Path(destination).suffix.lower()
+    if ending not in (".csv", *_PARQUET):
         raise InvalidInputError(
             "output", "must end in .csv, .parquet or .pq", str(destination), "Rename it."
         )
+    if escape_formulas and ending != ".csv":
+        raise InvalidInputError(
+            "output", "formulas are escaped in .csv only", str(destination), "Write a .csv file."
+        )
+    refuse_same_file(destination, [source])
     clash = [name for name in keep if name in RESULTS]
     if clash:
         raise InvalidInputError(
             "keep", "must not name a column of the results", clash, "Rename it in the input."
         )
-    file = TableFile(source, encoding=encoding)
-    _check_names("keep", keep, file.columns, "must name columns of the input")
-    kinds = Kinds.of(policy.encoder_)
-    kinds = kinds._replace(text=kinds.text | (set(keep) - set(names)))
-    rows, labels, malformed = 0, Counter[str](), list[Malformed]()
-    sums = np.zeros(2)
-    with whole_or_absent(destination) as temporary, _writer(destination, temporary) as write:
-        for piece in file.pieces({*names, *keep}, kinds, chunk_rows):
-            malformed += piece.malformed
-            if malformed and not skip_malformed:
-                raise MalformedRowsError(file.path.name, [str(bad) for bad in malformed])
-            if len(piece.table) == 0:
-                continue
-            result = _answer(policy, piece, known)
-            write({**_kept(piece, keep), **_columns(result)})
-            rows += len(result)
-            labels.update(str(label) for label in result.label.tolist())
-            sums += result.cost.sum(), result.expected_cost.sum()
-            progress(rows)
-        if rows == 0:
-            raise InvalidInputError(
-                file.path.name, "needs at least one row", "no rows", "Check the file."
-            )
-    return ScoreSummary(rows, malformed, dict(labels), *(sums / rows).tolist())
 
 
-def _answer(policy: BasePolicy, piece: Piece, known: Sequence[str]) -> AcquisitionResult:
+def _answer(
+    policy: BasePolicy, piece: Piece, known: Sequence[str]
+) -> tuple[AcquisitionResult, NDArray[np.int8]]:
+    """The answers, and what is unusual about the values behind them."""
     table = piece.table.select(list(policy.encoder_.names))
-    if not known:
-        return policy.acquire(table)
     mask = np.zeros(table.shape, dtype=np.bool_)
     for position, name in enumerate(policy.encoder_.names):
         if name in known:
             values = table.column(name)
             mask[:, position] = values != "" if values.dtype.kind == "U" else ~np.isnan(values)
-    return policy.acquire(table, known=mask)
+    result = policy.acquire(table, known=mask) if known else policy.acquire(table)
+    return result, np.where(result.acquired | mask, unusual(policy.encoder_, table), 0)
+
+
+def _in_words(flags: NDArray[np.int8], names: Sequence[str]) -> list[str]:
+    found = [""] * len(flags)
+    for row in np.flatnonzero((flags > 0).any(axis=1)).tolist():
+        pairs = zip(names, flags[row].tolist(), strict=True)
+        found[row] = ";".join(f"{name}:{KINDS[flag]}" for name, flag in pairs if flag)
+    return found
 
 
 def _kept(piece: Piece, keep: Sequence[str]) -> dict[str, list[Any]]:
@@ -153,7 +230,7 @@ def _columns(result: AcquisitionResult) -> dict[str, list[Any]]:
 
 
 @contextmanager
-def _writer(destination: str | Path, temporary: Path) -> Iterator[Write]:
+def _writer(destination: str | Path, temporary: Path, escape_formulas: bool) -> Iterator[Write]:
     """A function that appends columns to the file, in the format of the destination's ending."""
     if Path(destination).suffix.lower() in _PARQUET:
         with _parquet_writer(temporary) as write:
@@ -165,12 +242,24 @@ def _writer(destination: str | Path, temporary: Path) -> Iterator[Write]:
 
         def write_rows(columns: dict[str, list[Any]]) -> None:
             nonlocal begun
+            if escape_formulas:
+                columns = {
+                    _escaped(name): [_escaped(cell) for cell in cells]
+                    for name, cells in columns.items()
+                }
             if not begun:
                 writer.writerow(columns)
                 begun = True
             writer.writerows(zip(*columns.values(), strict=True))
 
         yield write_rows
+
+
+def _escaped(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula; numbers stay as they are."""
+    if isinstance(cell, str) and cell.startswith(_FORMULA) and not is_number(cell):
+        return f"'{cell}"
+    return cell
 
 
 @contextmanager

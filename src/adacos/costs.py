@@ -26,18 +26,46 @@ Bools = NDArray[np.bool_]
 class Costs:
     """Covariate costs, panels and misclassification costs.
 
+    A panel is a set of covariates that share a cost contained in each member's covariate cost: the
+    first member acquired pays its full cost, every later member its cost less the shared one.
+
     Parameters
     ----------
-    covariates : mapping from covariate name to cost, or a sequence in column order, or None.
-        None means that every covariate is free.
-    false_positive, false_negative : cost of answering 1 when the class is 0, and of answering 0
-        when it is 1. Right answers then cost nothing. Default 1 each.
-    misclassification : the whole matrix C[true class, label] instead of these two; entries may be
-        negative, but a wrong label must cost more than the right one.
-    panels : mapping from panel name to (shared cost, member names or positions).
+    covariates : mapping of str to float, array-like of float or None, default=None
+        Cost of each covariate, by name or in column order. None makes every covariate free.
+    false_positive : float or None, default=None
+        Cost of answering 1 when the class is 0, c01 in the paper; 1 if it is None.
+    false_negative : float or None, default=None
+        Cost of answering 0 when the class is 1, c10 in the paper; 1 if it is None.
+    misclassification : array-like of shape (2, 2) or None, default=None
+        The whole matrix C[true class, label] in place of these two. Entries may be negative, but a
+        wrong label must cost more than the right one.
+    panels : mapping of str to (float, sequence of str or int) or None, default=None
+        For each panel the shared cost and its members, by name or position.
+
+    Attributes
+    ----------
+    covariates : dict, tuple or None
+        The covariate costs, as given.
+    matrix : ndarray of shape (2, 2)
+        C[true class, label].
+    panels : dict
+        Shared cost and members of each panel.
+
+    Raises
+    ------
+    InvalidInputError
+        If a cost is negative or not finite, the matrix does not favour right answers, or a panel
+        has fewer than two members.
+
+    Notes
+    -----
+    The costs of section 2 of the paper, where they are written c_i and c_{y,y*}. Panels are not in
+    the paper.
 
     Examples
     --------
+    >>> from adacos import Costs
     >>> costs = Costs({"glucose": 17.61, "insulin": 22.78, "age": 1.0},
     ...               false_positive=100, false_negative=1000,
     ...               panels={"blood": (2.10, ["glucose", "insulin"])})
@@ -67,11 +95,38 @@ class Costs:
         return self._false_negative_given
 
     def with_misclassification(self, matrix: ArrayLike) -> Costs:
-        """The same covariate costs and panels with another misclassification matrix."""
+        """Combine the same covariate costs and panels with another misclassification matrix.
+
+        Parameters
+        ----------
+        matrix : array-like of shape (2, 2)
+            C[true class, label].
+
+        Returns
+        -------
+        Costs
+            New costs; these stay as they are.
+        """
         return Costs(self.covariates, misclassification=matrix, panels=self.panels)
 
     def bind(self, names: Sequence[str]) -> CostTable:
-        """These costs as arrays in the order of `names`."""
+        """Bind these costs to the columns of a table.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns, in order.
+
+        Returns
+        -------
+        CostTable
+            The costs as arrays in this order.
+
+        Raises
+        ------
+        InvalidInputError
+            If costs and columns do not match, or a panel names a column that is not there.
+        """
         names = list(names)
         if self.covariates is None:
             values = np.zeros(len(names))
@@ -126,7 +181,20 @@ class Costs:
         return CostTable(tuple(names), values, panel, shared, self.matrix)
 
     def of(self, covariates: Collection[str | int], given: Collection[str | int] = ()) -> float:
-        """Cost of acquiring these covariates when `given` have been acquired already."""
+        """Cost of acquiring some covariates when others have been acquired already.
+
+        Parameters
+        ----------
+        covariates : collection of str or int
+            What is acquired, by name or position.
+        given : collection of str or int, default=()
+            What has been acquired before: it is not paid again, and panels count it.
+
+        Returns
+        -------
+        float
+            The covariate cost, rounded to ten digits.
+        """
         if self.covariates is None:
             return 0.0
         names = (
@@ -180,12 +248,27 @@ class CostTable:
         total = self._paid(acquired if given is None else acquired | given)
         return total if given is None else total - self._paid(given)
 
+    def of_next(self, acquired: Bools) -> Floats:
+        """Cost of each covariate as the next one after `acquired`, of the same shape."""
+        if not len(self.shared):
+            return np.broadcast_to(self.covariates, acquired.shape)
+        before = acquired[..., None, :]
+        return self.of(before | np.eye(len(self.names), dtype=np.bool_), given=before)
+
     def _paid(self, acquired: Bools) -> Floats:
         paid: Floats = acquired @ self.covariates
         for number, amount in enumerate(self.shared):
             members = acquired[..., self.panel == number].sum(axis=-1)
             paid = paid - amount * np.maximum(members - 1, 0)
         return paid
+
+
+def total_of(paid: Floats, true: NDArray[Any], label: NDArray[Any], matrix: Floats) -> Floats:
+    """Total cost: covariate cost paid plus C[true class, label], classes as 0 and 1.
+
+    The arrays broadcast against each other.
+    """
+    return np.asarray(paid + matrix[true.astype(np.intp), label.astype(np.intp)])
 
 
 def _checked_covariates(covariates: Any) -> dict[str, float] | tuple[float, ...] | None:

@@ -15,10 +15,23 @@ class InvalidInputError(AdacosError, ValueError):
 
     Parameters
     ----------
-    parameter : name of the offending argument.
-    rule : what must hold.
-    value : what was received.
-    remedy : what the caller can do about it.
+    parameter : str
+        Name of the offending argument.
+    rule : str
+        What must hold.
+    value : object
+        What was received.
+    remedy : str
+        What the caller can do about it.
+
+    Examples
+    --------
+    >>> from adacos import Costs
+    >>> try:
+    ...     Costs({"age": -1.0})
+    ... except ValueError as error:
+    ...     print(error.parameter, "|", error.rule, "|", error.value)
+    cost of 'age' | must be a finite number >= 0 | -1.0
     """
 
     def __init__(self, parameter: str, rule: str, value: Any, remedy: str) -> None:
@@ -33,10 +46,22 @@ class InvalidInputError(AdacosError, ValueError):
 class NotCertifiableError(InvalidInputError):
     """The calibration rows do not prove the recall asked for.
 
-    Attributes
+    Parameters
     ----------
-    certifiable : recall that so many positives with so few misses do prove.
-    needed : positives that would prove the recall asked for if no more of them were missed.
+    recall : float
+        What was asked for.
+    confidence : float
+        With which confidence.
+    n_positives : int
+        Positive calibration rows.
+    misses : int
+        How many of them were missed.
+    certifiable : float
+        The largest recall that these rows certify in this same attempt.
+    needed : int
+        Positives that would prove the recall asked for if no more of them were missed.
+    certificate : RecallCertificate
+        The certificate of that largest recall.
     """
 
     def __init__(
@@ -47,17 +72,20 @@ class NotCertifiableError(InvalidInputError):
         misses: int,
         certifiable: float,
         needed: int,
+        certificate: Any = None,
     ) -> None:
-        self._arguments = recall, confidence, n_positives, misses, certifiable, needed
-        self.certifiable, self.needed = certifiable, needed
+        self._arguments = recall, confidence, n_positives, misses, certifiable, needed, certificate
+        self.certifiable, self.needed, self.certificate = certifiable, needed, certificate
         super().__init__(
             "target_recall",
             f"{recall:g} cannot be certified with confidence {confidence:g} on these rows",
             f"{n_positives} positive calibration rows, of which {misses} missed",
-            f"A recall of {math.floor(certifiable * 1e4) / 1e4:g} can be; {recall:g} needs at "
-            f"least {needed} positives, {needed - n_positives} more. Add calibration rows, lower "
-            "target_recall or the confidence, or answer positive for every row with "
-            "on_uncertifiable='always_positive'.",
+            f"A recall of {math.floor(certifiable * 1e4) / 1e4:g} is certified in this same "
+            f"attempt with on_uncertifiable='largest'; {recall:g} needs at least {needed} "
+            f"positives, {needed - n_positives} more. Add calibration rows, or answer positive for "
+            "every row with on_uncertifiable='always_positive'. Asking these rows again for a "
+            "lower recall is another attempt, and the confidence counts attempts, refused ones "
+            "included.",
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -69,8 +97,10 @@ class MalformedRowsError(AdacosError, ValueError):
 
     Parameters
     ----------
-    source : the file.
-    rows : one text for each row, with its line.
+    source : str
+        The file.
+    rows : list of str
+        One text for each row, with its line.
     """
 
     def __init__(self, source: str, rows: list[str]) -> None:
@@ -91,13 +121,22 @@ class ModelFileError(AdacosError, ValueError):
 
 
 class MissingExtraError(AdacosError, ImportError):
-    """An optional dependency is absent; the message holds the exact install command."""
+    """An optional dependency is absent; the message holds the install command.
+
+    Parameters
+    ----------
+    package : str
+        What is absent.
+    extra : str
+        The extra that brings it.
+    """
 
     def __init__(self, package: str, extra: str) -> None:
         self.package, self.extra = package, extra
         super().__init__(
             f"this needs the package {package!r}, which is not installed. "
-            f"Install it with: pip install 'adacos[{extra}]'"
+            f"It comes with the extra {extra!r}: pip install '.[{extra}]' in a clone of adacos, or "
+            f"pip install 'FILE.whl[{extra}]' with the wheel it was installed from."
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

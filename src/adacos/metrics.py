@@ -11,21 +11,84 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from adacos.costs import Costs
+from adacos.costs import Costs, total_of
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.binomial import interval
 
 Floats = NDArray[np.float64]
 
+__all__ = [
+    "false_discovery_rate",
+    "false_discovery_rate_interval",
+    "neg_total_cost_scorer",
+    "operation_cost",
+    "operation_costs",
+    "recall",
+    "recall_interval",
+    "total_cost",
+    "total_costs",
+    "weighted_accuracy",
+]
+
 
 def total_costs(result: Any, y: ArrayLike, costs: Costs) -> Floats:
-    """Total cost of each row: covariate cost paid plus C[true class, label]."""
+    """Total cost of each row: covariate cost paid plus C[true class, label].
+
+    Parameters
+    ----------
+    result : AcquisitionResult
+        What a policy did with the rows.
+    y : array-like of shape (n_samples,)
+        Their true classes.
+    costs : Costs
+        The misclassification costs.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Total cost of each row.
+
+    Examples
+    --------
+    >>> from adacos import COSClassifier, Costs, load_pima
+    >>> from adacos.metrics import total_costs
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = COSClassifier(costs, strengths="common").fit(X[:300], y[:300])
+    >>> total_costs(policy.acquire(X[300:]), y[300:], costs).shape
+    (468,)
+    """
     true, label = _as_binary(result, y)
-    return np.asarray(result.cost + costs.matrix[true, label])
+    return total_of(result.cost, true, label, costs.matrix)
 
 
 def total_cost(result: Any, y: ArrayLike, costs: Costs) -> float:
-    """Mean total cost."""
+    """Mean total cost.
+
+    Parameters
+    ----------
+    result : AcquisitionResult
+        What a policy did with the rows.
+    y : array-like of shape (n_samples,)
+        Their true classes.
+    costs : Costs
+        The misclassification costs.
+
+    Returns
+    -------
+    float
+        Mean of `total_costs`.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> from adacos import Costs
+    >>> from adacos.metrics import total_cost
+    >>> result = SimpleNamespace(label=np.array([0, 1, 1]), cost=np.array([1.0, 3.0, 2.0]))
+    >>> total_cost(result, [0, 0, 1], Costs(false_positive=30, false_negative=300))
+    12.0
+    """
     return float(total_costs(result, y, costs).mean())
 
 
@@ -33,37 +96,171 @@ def operation_costs(result: Any, y: ArrayLike, costs: Costs) -> Floats:
     """Operation cost of each row: covariate cost paid, plus the cost of a false positive.
 
     It leaves out what a missed positive costs, which nobody states under a target recall.
+
+    Parameters
+    ----------
+    result : AcquisitionResult
+        What a policy did with the rows.
+    y : array-like of shape (n_samples,)
+        Their true classes.
+    costs : Costs
+        The misclassification costs, of which C[0, 1] is used.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Operation cost of each row.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> from adacos import Costs
+    >>> from adacos.metrics import operation_costs
+    >>> result = SimpleNamespace(label=np.array([0, 1, 0]), cost=np.array([1.0, 3.0, 2.0]))
+    >>> operation_costs(result, [0, 0, 1], Costs(false_positive=30))
+    array([ 1., 33.,  2.])
     """
     true, label = _as_binary(result, y)
     return np.asarray(result.cost + costs.matrix[0, 1] * ((true == 0) & (label == 1)))
 
 
 def operation_cost(result: Any, y: ArrayLike, costs: Costs) -> float:
-    """Mean operation cost."""
+    """Mean operation cost.
+
+    Parameters
+    ----------
+    result : AcquisitionResult
+        What a policy did with the rows.
+    y : array-like of shape (n_samples,)
+        Their true classes.
+    costs : Costs
+        The misclassification costs, of which C[0, 1] is used.
+
+    Returns
+    -------
+    float
+        Mean of `operation_costs`.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> from adacos import Costs
+    >>> from adacos.metrics import operation_cost
+    >>> result = SimpleNamespace(label=np.array([0, 1, 0]), cost=np.array([1.0, 3.0, 2.0]))
+    >>> operation_cost(result, [0, 0, 1], Costs(false_positive=30))
+    12.0
+    """
     return float(operation_costs(result, y, costs).mean())
 
 
 def weighted_accuracy(result: Any, y: ArrayLike, positive_weight: float = 10.0) -> float:
-    """Share of right answers with each positive row counted `positive_weight` times."""
+    """Share of right answers with each positive row counted several times.
+
+    Parameters
+    ----------
+    result : AcquisitionResult
+        What a policy did with the rows.
+    y : array-like of shape (n_samples,)
+        Their true classes.
+    positive_weight : float, default=10.0
+        How often a row of the positive class counts.
+
+    Returns
+    -------
+    float
+        The weighted share, between 0 and 1.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from adacos.metrics import weighted_accuracy
+    >>> weighted_accuracy(SimpleNamespace(label=[0, 0, 1]), [0, 1, 1], positive_weight=2)
+    0.6
+    """
     true, label = _as_binary(result, y)
     weight = np.where(true == 1, positive_weight, 1.0)
     return float(np.average(true == label, weights=weight))
 
 
 def recall(result: Any, y: ArrayLike) -> float:
-    """Share of positive rows answered positive; NaN without positive rows."""
+    """Share of positive rows answered positive.
+
+    Parameters
+    ----------
+    result : AcquisitionResult
+        What a policy did with the rows.
+    y : array-like of shape (n_samples,)
+        Their true classes.
+
+    Returns
+    -------
+    float
+        The recall; NaN without positive rows.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from adacos.metrics import recall
+    >>> recall(SimpleNamespace(label=[0, 0, 1, 1]), [0, 1, 1, 1])
+    0.6666666666666666
+    """
     true, label = _as_binary(result, y)
     return float(label[true == 1].mean()) if np.any(true == 1) else float("nan")
 
 
 def recall_interval(result: Any, y: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
-    """Exact two-sided interval of the recall; (0, 1) without positive rows."""
+    """Exact two-sided interval of the recall.
+
+    Parameters
+    ----------
+    result : AcquisitionResult
+        What a policy did with the rows.
+    y : array-like of shape (n_samples,)
+        Their true classes.
+    confidence : float, default=0.95
+        Probability with which the interval holds the recall on new rows like these.
+
+    Returns
+    -------
+    tuple of (float, float)
+        The interval by Clopper and Pearson; (0, 1) without positive rows.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from adacos.metrics import recall_interval
+    >>> low, high = recall_interval(SimpleNamespace(label=[0, 1, 1, 1]), [1, 1, 1, 1])
+    >>> print(f"{low:.3f} to {high:.3f}")
+    0.194 to 0.994
+    """
     true, label = _as_binary(result, y)
     return _interval(label[true == 1] == 1, confidence)
 
 
 def false_discovery_rate(result: Any, y: ArrayLike) -> float:
-    """Share of negative rows among those answered positive; NaN if none is."""
+    """Share of negative rows among those answered positive.
+
+    Parameters
+    ----------
+    result : AcquisitionResult
+        What a policy did with the rows.
+    y : array-like of shape (n_samples,)
+        Their true classes.
+
+    Returns
+    -------
+    float
+        The rate; NaN if no row is answered positive.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from adacos.metrics import false_discovery_rate
+    >>> false_discovery_rate(SimpleNamespace(label=[0, 1, 1, 1, 1]), [0, 0, 1, 1, 1])
+    0.25
+    """
     true, label = _as_binary(result, y)
     return float((true[label == 1] == 0).mean()) if np.any(label == 1) else float("nan")
 
@@ -71,19 +268,72 @@ def false_discovery_rate(result: Any, y: ArrayLike) -> float:
 def false_discovery_rate_interval(
     result: Any, y: ArrayLike, confidence: float = 0.95
 ) -> tuple[float, float]:
-    """Exact two-sided interval of the false discovery rate; (0, 1) if none is answered positive."""
+    """Exact two-sided interval of the false discovery rate.
+
+    Parameters
+    ----------
+    result : AcquisitionResult
+        What a policy did with the rows.
+    y : array-like of shape (n_samples,)
+        Their true classes.
+    confidence : float, default=0.95
+        Probability with which the interval holds the rate on new rows like these.
+
+    Returns
+    -------
+    tuple of (float, float)
+        The interval by Clopper and Pearson; (0, 1) if no row is answered positive.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from adacos.metrics import false_discovery_rate_interval
+    >>> false_discovery_rate_interval(SimpleNamespace(label=[0, 0]), [0, 1])
+    (0.0, 1.0)
+    """
     true, label = _as_binary(result, y)
     return _interval(true[label == 1] == 0, confidence)
 
 
 def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
-    """Scorer for model selection: the negative mean total cost of a fitted policy on (X, y).
+    """Score a fitted policy by its negative mean total cost, for model selection.
 
     Pass it as `scoring=` to `GridSearchCV` or `cross_val_score`.
+
+    Parameters
+    ----------
+    estimator : classifier
+        A fitted policy, or a `Pipeline` that ends in one; the costs are then those of the columns
+        that reach it.
+    X : table of shape (n_samples, n_features)
+        Rows to walk through the policy.
+    y : array-like of shape (n_samples,)
+        Their true classes.
+
+    Returns
+    -------
+    float
+        Minus the mean total cost: greater is better.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from adacos import COSClassifier, Costs, load_pima
+    >>> from adacos.metrics import neg_total_cost_scorer
+    >>> X, y, prices, *_ = load_pima()
+    >>> policy = COSClassifier(Costs(prices, false_positive=100), strengths="common")
+    >>> scores = cross_val_score(policy, X[:300], y[:300], cv=2, scoring=neg_total_cost_scorer)
+    >>> bool((scores < 0).all())
+    True
     """
-    result = estimator.acquire(X)
-    true, label = _as_binary(result, y, estimator.classes_)
-    return -float((result.cost + estimator.cost_table_.matrix[true, label]).mean())
+    policy = estimator
+    while hasattr(policy, "steps"):
+        if len(policy.steps) > 1:
+            X = policy[:-1].transform(X)
+        policy = policy.steps[-1][1]
+    result = policy.acquire(X)
+    true, label = _as_binary(result, y, policy.classes_)
+    return -float(total_of(result.cost, true, label, policy.cost_table_.matrix).mean())
 
 
 def _interval(successes: NDArray[np.bool_], confidence: float) -> tuple[float, float]:

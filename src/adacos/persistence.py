@@ -2,97 +2,97 @@
 
 A model file is a zip archive: `model.json` describes the objects, `arrays/<n>.npy` hold the arrays
 (never pickled), and `manifest.json` the format number, the adacos version and the SHA-256 of every
-other member. Objects are rebuilt only from the closed list in `_CLASSES`, attribute by attribute;
-a file can therefore hold values, but no behaviour. Floats survive bit for bit.
+other member. Objects are rebuilt attribute by attribute, and only of classes that the registry
+names or that one of these declares in `stores`; a file can therefore hold values, but no behaviour.
+Floats survive bit for bit.
+
+The checksums inside protect against accident only: who can write the file can write them too.
+Against a file that was exchanged, `load(path, sha256=...)` compares the whole file with a digest
+that was kept elsewhere. What a file may make `load` unpack is bounded (`adacos.tables.archive`),
+its objects must have the attributes of their classes, and the model must answer before it is
+handed over.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import errno
 import hashlib
-import importlib
-import io
 import json
 import math
 import os
-import struct
-import zipfile
-import zlib
-from typing import Any
+from collections.abc import Mapping
+from io import BufferedReader
+from typing import Any, get_type_hints
 
 import numpy as np
 
 from adacos import __version__
-from adacos.exceptions import InvalidInputError, ModelFileError
+from adacos.exceptions import InvalidInputError, MissingExtraError, ModelFileError
+from adacos.registry import resolve, saved_classes, stored_by
+from adacos.tables.archive import UNREADABLE, Archive, array_bytes, array_from, pack
+from adacos.tables.columns import ColumnTable
 from adacos.tables.writing import write_whole
+from adacos.validation import fits
 
 FORMAT = 1
 
-# Every class a model file may hold, by the name written into the file.
-_CLASSES = {
-    "AdaCOSClassifier": "adacos.policies.adacos",
-    "AdaptGbrtClassifier": "adacos.rivals.adapt_gbrt",
-    "AdditiveBasis": "adacos.models.basis",
-    "CEGBClassifier": "adacos.rivals.cegb",
-    "COSClassifier": "adacos.policies.cos",
-    "Codes": "adacos.rivals.codes",
-    "ConditionalDensity": "adacos.models.density",
-    "CostTable": "adacos.costs",
-    "Costs": "adacos.costs",
-    "DWSMClassifier": "adacos.rivals.dwsm",
-    "DiscreteProblem": "adacos.datasets._discrete",
-    "Forest": "adacos.rivals.trees",
-    "FullModelClassifier": "adacos.policies.full_model",
-    "GaussianImputer": "adacos.tables.imputer",
-    "GreedyMiserClassifier": "adacos.rivals.greedy_miser",
-    "HiddenStates": "adacos.rivals.pomdp",
-    "LinearScores": "adacos.rivals.dwsm",
-    "LogisticGAM": "adacos.models.gam",
-    "OptimalPolicyClassifier": "adacos.rivals.optimal",
-    "OptimalTable": "adacos.rivals.optimal",
-    "POMDPClassifier": "adacos.rivals.pomdp",
-    "RecallCertificate": "adacos.policies.recall",
-    "SequenceModel": "adacos.models.sequence_model",
-    "SetSequence": "adacos.models.sequences",
-    "Shim2018Classifier": "adacos.rivals.shim2018",
-    "TargetRecallClassifier": "adacos.policies.target_recall",
-    "TableEncoder": "adacos.tables.encoder",
-}
 # Training rows that a policy keeps in memory only.
 _TRANSIENT = {"_set_fits"}
-# What damaged or foreign bytes make zipfile raise.
-_UNREADABLE = (
-    OSError,
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    LookupError,
-    ValueError,
-    OverflowError,
-    RuntimeError,  # encrypted, or packed in a way that zipfile does not know
-)
-# zip members carry a date; a fixed one makes equal models equal files.
-_DATE = (2020, 1, 1, 0, 0, 0)
+_MOST_SPLINES = 10_000
+# A consultation that tries a model out asks for the next step about so often.
+_STEPS_TRIED = 20
+_ROWS_TRIED = 20
+# What a value by itself may hold.
+_NOTHING: Mapping[str, type] = {}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to `path`, wholly or not at all."""
-    if type(model).__name__ not in _CLASSES or not hasattr(model, "get_params"):
-        models = [name for name in _CLASSES if name.endswith(("Classifier", "GAM", "Imputer"))]
+    """Write a fitted model to a file, wholly or not at all.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model of this library: a policy, a rival, `LogisticGAM` or `GaussianImputer`.
+    path : str or path-like
+        The file to write; what stands there is replaced once the new file is complete.
+
+    Raises
+    ------
+    InvalidInputError
+        If the model is of another library or not fitted.
+
+    See Also
+    --------
+    load : Read the file again.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from adacos import LogisticGAM, load, load_pima, save
+    >>> X, y, *_ = load_pima()
+    >>> gam = LogisticGAM(strengths="common").fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "gam.adacos"
+    ...     save(gam, path)
+    ...     again = load(path)
+    >>> bool((again.decision_function(X) == gam.decision_function(X)).all())
+    True
+    """
+    if _known_class(type(model).__name__, _NOTHING)[0] is not type(model):
         raise InvalidInputError(
             "model",
             "must be a model of this library",
             type(model).__name__,
-            f"Models that can be saved: {', '.join(sorted(models))}.",
+            f"Models that can be saved: {', '.join(sorted(saved_classes()))}.",
         )
     if not any(name.endswith("_") and not name.startswith("_") for name in vars(model)):
         raise InvalidInputError("model", "must be fitted", "an unfitted model", "Call fit first.")
+    if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+        raise FileNotFoundError(errno.ENOENT, "the folder does not exist", str(path))
     arrays: list[np.ndarray[Any, Any]] = []
     members = {"model.json": json.dumps(_describe(model, arrays), allow_nan=False).encode()}
-    for number, array in enumerate(arrays):
-        buffer = io.BytesIO()
-        np.save(buffer, array, allow_pickle=False)
-        members[f"arrays/{number}.npy"] = buffer.getvalue()
+    members |= {f"arrays/{number}.npy": array_bytes(array) for number, array in enumerate(arrays)}
     manifest = {
         "application": "adacos",
         "format": FORMAT,
@@ -100,50 +100,159 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
     }
     members["manifest.json"] = json.dumps(manifest, indent=1).encode()
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(name, _DATE), data, zipfile.ZIP_DEFLATED)
-    write_whole(path, packed.getvalue())
+    write_whole(path, pack(members))
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model written by `save`; refuses anything else with a clear error."""
+def load(path: str | os.PathLike[str], *, sha256: str | None = None) -> Any:
+    """Read a model written by `save`, without executing anything from the file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    sha256 : str, default=None
+        Digest of the whole file as hexadecimal digits, if it is known from elsewhere: a file with
+        another one is refused.
+
+    Returns
+    -------
+    estimator
+        The model, which answers as the one saved does, bit for bit.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is truncated, altered, of another kind or of a newer format.
+    FileNotFoundError
+        If there is no such file.
+
+    See Also
+    --------
+    save : Write such a file.
+
+    Examples
+    --------
+    >>> from adacos import load
+    >>> load("nowhere.adacos")
+    Traceback (most recent call last):
+    FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.adacos'
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ModelFileError(f"{path} is not a readable adacos model: it is not a plain file.")
+    with open(path, "rb") as file:
+        if sha256 is not None:
+            _check_digest(file, path, sha256)
+        members = _members(file, path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = {name: archive.read(name) for name in archive.namelist()}
-    except FileNotFoundError:
+        model = _rebuild(json.loads(members.pop("model.json")), members)
+        if members:
+            raise ValueError(f"arrays that nothing refers to: {sorted(members)[:3]}")
+        if not hasattr(model, "get_params"):
+            raise ModelFileError(f"{path} holds no model, but something of another kind.")
+        _try_out(model)
+    except ModelFileError:
         raise
-    except _UNREADABLE as error:
+    except Exception as error:
+        # A file may hold any values, and so lead any part of the library into any error.
+        raise ModelFileError(
+            f"{path} does not describe a model of this version ({type(error).__name__}: "
+            f"{str(error)[:200]})."
+        ) from error
+    return model
+
+
+def file_sha256(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a model file, as `load` compares it."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _check_digest(file: BufferedReader, path: str | os.PathLike[str], expected: str) -> None:
+    found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != expected.strip().lower():
+        raise ModelFileError(f"{path} is not the file that was expected: its SHA-256 is {found}.")
+
+
+def _members(file: BufferedReader, path: str | os.PathLike[str]) -> dict[str, bytes]:
+    """The checked members of a model file; the manifest is read first."""
+    try:
+        archive = Archive(file)
+    except UNREADABLE as error:
         raise ModelFileError(
             f"{path} is not a readable adacos model: it is truncated or of another kind ({error})."
         ) from error
     try:
-        manifest = json.loads(members.pop("manifest.json"))
+        manifest = json.loads(archive.read("manifest.json"))
         application, number = manifest["application"], manifest["format"]
-        digests = manifest["sha256"]
-    except (KeyError, ValueError, TypeError) as error:
+        digests = dict(manifest["sha256"])
+    except (*UNREADABLE, TypeError, RecursionError) as error:
         raise ModelFileError(f"{path} is not an adacos model: it has no valid manifest.") from error
-    if application != "adacos" or not isinstance(number, int):
+    if application != "adacos" or type(number) is not int:
         raise ModelFileError(f"{path} is not an adacos model: its manifest is of something else.")
     if number > FORMAT:
         raise ModelFileError(
             f"{path} has format {number}, this version reads up to {FORMAT}. Upgrade adacos."
         )
-    found = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
-    if found != digests:
-        raise ModelFileError(f"{path} was altered or damaged: its contents fail their checksums.")
+    names = [name for name in archive.names if name != "manifest.json"]
+    damaged = f"{path} was altered or damaged: its contents fail their checksums."
+    if set(names) != set(digests):
+        raise ModelFileError(damaged)
+    members = {}
+    for name in names:
+        try:
+            members[name] = archive.read(name)
+        except UNREADABLE as error:
+            raise ModelFileError(f"{path} is not a readable adacos model ({error}).") from error
+        if hashlib.sha256(members[name]).hexdigest() != digests[name]:
+            raise ModelFileError(damaged)
+    return members
+
+
+def _try_out(model: Any) -> None:
+    """Let the model answer about rows of its own range, with and without missing values, and walk a
+    consultation, so that it does not fail later for want of an attribute or by a shape."""
+    encoder = getattr(model, "encoder_", None)
+    if encoder is None:
+        n = model.n_features_in_
+        if model.mean_.shape != (n,) or model.covariance_.shape != (n, n):
+            raise ValueError("mean and covariance do not fit each other")
+        return
+    if model.n_features_in_ != len(encoder.names) or len(model.classes_) != 2:
+        raise ValueError("covariates or classes do not fit the model")
+    rng = np.random.default_rng(0)
+    rows: dict[str, np.ndarray[Any, Any]] = {}
+    for k, (name, seen) in enumerate(zip(encoder.names, encoder.categories, strict=True)):
+        ends = np.array([seen[0], seen[-1]] if seen else [encoder.low[k], encoder.high[k]])
+        values = np.resize(ends, _ROWS_TRIED)
+        # The first two rows are complete.
+        gone = (rng.random(_ROWS_TRIED) < 0.3) & (np.arange(_ROWS_TRIED) > 1)
+        rows[name] = np.where(gone, "" if seen else np.nan, values)
+    # The additive model alone takes no missing values.
+    asks = hasattr(model, "consultation")
+    table = ColumnTable(rows) if asks else ColumnTable(rows)[:2]
     try:
-        model = _rebuild(json.loads(members["model.json"]), members)
-    except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise ModelFileError(f"{path} does not describe a model of this version.") from error
-    if not hasattr(model, "get_params"):
-        raise ModelFileError(f"{path} holds no model, but something of another kind.")
-    return model
+        probability = model.predict_proba(table)
+        if asks:
+            order = getattr(model, "sets_", [encoder.names])[-1]
+            model.consultation({order[-1]: rows[order[-1]][0].item()}).next()
+            consultation = model.consultation()
+            for number, name in enumerate(order):
+                if number % (1 + len(order) // _STEPS_TRIED) == 0:
+                    consultation.next()
+                consultation.observe({name: rows[name][number % 2].item()})
+    except MissingExtraError:
+        return  # told when the model is used
+    if probability.shape != (len(table), 2) or not np.isfinite(probability).all():
+        raise ValueError("its probabilities are not finite")
 
 
-def _describe(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
-    """JSON description of a value; arrays are set aside and referred to by number."""
+def _describe(
+    value: Any, arrays: list[np.ndarray[Any, Any]], stored: Mapping[str, type] = _NOTHING
+) -> Any:
+    """JSON description of a value; arrays are set aside and referred to by number.
+
+    `stored` are the classes of values that the object around it may hold.
+    """
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, (int, np.integer)):
@@ -152,16 +261,18 @@ def _describe(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
         return float(value) if math.isfinite(value) else {"float": repr(float(value))}
     if isinstance(value, np.ndarray):
         if value.dtype == object:
-            return {"objects": [_describe(item, arrays) for item in value.tolist()]}
+            return {"objects": [_describe(item, arrays, stored) for item in value.tolist()]}
         arrays.append(value)
         return {"array": len(arrays) - 1}
     if isinstance(value, (list, tuple)):
         kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [_describe(item, arrays) for item in value]}
+        return {kind: [_describe(item, arrays, stored) for item in value]}
     if isinstance(value, dict):
-        return {"dict": [[_describe(k, arrays), _describe(v, arrays)] for k, v in value.items()]}
+        pairs = [[_describe(part, arrays, stored) for part in pair] for pair in value.items()]
+        return {"dict": pairs}
     name = type(value).__name__
-    if _CLASSES.get(name) != type(value).__module__:
+    cls, stored = _known_class(name, stored)
+    if cls is not type(value):
         raise InvalidInputError(
             "model",
             "may hold plain values, arrays and this library's objects only",
@@ -169,28 +280,63 @@ def _describe(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
             "Replace the parameter by a plain value.",
         )
     state = {k: v for k, v in vars(value).items() if k not in _TRANSIENT}
-    return {"object": name, "state": {k: _describe(v, arrays) for k, v in state.items()}}
+    return {"object": name, "state": {k: _describe(v, arrays, stored) for k, v in state.items()}}
 
 
-def _rebuild(node: Any, members: dict[str, bytes]) -> Any:
+def _known_class(name: str, stored: Mapping[str, type]) -> tuple[Any, Mapping[str, type]]:
+    """The class that a name stands for, None for no class at all, and what its objects may hold."""
+    home = saved_classes().get(name)
+    if home is None:
+        return stored.get(name), stored
+    cls = resolve(home)
+    return cls, stored_by(cls)
+
+
+def _rebuild(node: Any, members: dict[str, bytes], stored: Mapping[str, type] = _NOTHING) -> Any:
+    """The value that a description stands for; each array is used once."""
     if not isinstance(node, dict):
         return node
     if "object" in node:
-        cls = getattr(importlib.import_module(_CLASSES[node["object"]]), node["object"])
+        cls, stored = _known_class(node["object"], stored)
+        if cls is None:
+            raise LookupError(node["object"])
+        state = {name: _rebuild(item, members, stored) for name, item in node["state"].items()}
+        _check_state(cls, state)
         instance = cls.__new__(cls)
-        state = {name: _rebuild(item, members) for name, item in node["state"].items()}
         instance.__dict__.update(state)
+        if hasattr(cls, "check"):
+            instance.check()
         return instance
     ((kind, content),) = node.items()
     if kind == "array":
-        return np.load(io.BytesIO(members[f"arrays/{int(content)}.npy"]), allow_pickle=False)
+        return array_from(members.pop(f"arrays/{int(content)}.npy"))
     if kind == "float":
         return float(content)
     if kind == "dict":
-        return {_rebuild(k, members): _rebuild(v, members) for k, v in content}
-    items = [_rebuild(item, members) for item in content]
+        return {_rebuild(k, members, stored): _rebuild(v, members, stored) for k, v in content}
+    items = [_rebuild(item, members, stored) for item in content]
     if kind == "objects":
         array = np.empty(len(items), dtype=object)
         array[:] = items
         return array
     return {"list": list, "tuple": tuple}[kind](items)
+
+
+def _check_state(cls: type[Any], state: dict[str, Any]) -> None:
+    """The attributes are those of the class: all that it needs, none that hides its methods."""
+    wrong: list[str] = []
+    if dataclasses.is_dataclass(cls):
+        fields = dataclasses.fields(cls)
+        needed = {f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING}
+        unknown = set(state) - {field.name for field in fields}
+        hints = get_type_hints(cls)
+        wrong = [name for name in state if name in hints and not fits(state[name], hints[name])]
+    else:
+        needed = set(getattr(cls, "_get_param_names", lambda: vars(cls()))())
+        unknown = {name for name in set(state) - needed if not name.endswith("_")}
+    unknown |= {name for name in state if callable(getattr(cls, name, None))}
+    absent = needed - set(state)
+    if absent or unknown or wrong:
+        raise ValueError(f"{cls.__name__}: absent {absent}, unknown {unknown}, wrong {wrong}")
+    if not 0 <= state.get("n_splines", 0) <= _MOST_SPLINES:
+        raise ValueError(f"n_splines = {state['n_splines']}")

@@ -1,10 +1,14 @@
-"""Small checks of scalar parameters, shared by every layer above."""
+"""Small checks of parameters and of types, shared by every layer above."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+import numpy as np
 
 from adacos.exceptions import InvalidInputError
 
@@ -51,3 +55,77 @@ def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
         listed = ", ".join(repr(word) for word in allowed)
         raise InvalidInputError(name, f"must be one of {listed}", value, "Choose one of these.")
     return str(value)
+
+
+# What a parameter must satisfy: called with its name and its value, it raises a clear error.
+Constraint = Callable[[str, Any], Any]
+Constraints = Mapping[str, Constraint]
+
+
+def whole(at_least: int) -> Constraint:
+    """An integer not below a bound."""
+    return lambda name, value: integer(name, value, at_least=at_least)
+
+
+def finite(
+    *, above: float | None = None, at_least: float | None = None, below: float | None = None
+) -> Constraint:
+    """A finite number inside bounds."""
+    return lambda name, value: real(name, value, above=above, at_least=at_least, below=below)
+
+
+def one_of(*allowed: str) -> Constraint:
+    """One of these words."""
+    return lambda name, value: choice(name, value, allowed)
+
+
+def maybe(constraint: Constraint) -> Constraint:
+    """None, or what the constraint demands."""
+    return lambda name, value: None if value is None else constraint(name, value)
+
+
+def each(constraint: Constraint) -> Constraint:
+    """A sequence whose members satisfy the constraint."""
+
+    def check(name: str, values: Any) -> None:
+        if isinstance(values, str) or not np.iterable(values) or not len(list(values)):
+            raise InvalidInputError(
+                name, "must be a sequence of numbers", values, f"For example {name}=(0.1, 0.5)."
+            )
+        for place, value in enumerate(values):
+            constraint(f"{name}[{place}]", value)
+
+    return check
+
+
+def check_parameters(estimator: Any) -> None:
+    """Hold every parameter of an estimator against what its class declares in `constraints`."""
+    for name, constraint in estimator.constraints.items():
+        constraint(name, getattr(estimator, name))
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of an annotated type; what the annotation leaves open fits."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(fits(value, choice) for choice in inner)
+    if origin is np.ndarray:
+        (scalar,) = get_args(inner[1])
+        return isinstance(value, np.ndarray) and (
+            scalar is Any or value.dtype.kind == np.dtype(scalar).kind
+        )
+    if origin in (tuple, list, Sequence):
+        if not isinstance(value, tuple if origin is tuple else (list, tuple)):
+            return False
+        if origin is tuple and inner[-1] is not Ellipsis:
+            return len(value) == len(inner) and all(map(fits, value, inner))
+        return all(fits(item, inner[0]) for item in value)
+    if origin in (dict, Mapping):
+        return isinstance(value, dict) and all(
+            fits(key, inner[0]) and fits(item, inner[1]) for key, item in value.items()
+        )
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return not isinstance(hint, type) or hint is Any or isinstance(value, hint)

@@ -84,7 +84,7 @@ def test_method_must_build_something_with_fit_and_acquire(tmp_path, registry):
 
 def test_absent_package_is_named_with_its_extra(tmp_path, registry):
     register_method("heavy", lambda costs: None, requires=("no_such_package", "rivals"))
-    with pytest.raises(MissingExtraError, match=r"adacos\[rivals\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[rivals\]"):
         config(tmp_path, methods=("heavy",))
     usable, absent = available_methods(("Full Model", "heavy"))
     assert usable == ["Full Model"]
@@ -100,7 +100,7 @@ def test_method_name_must_be_new_and_printable(registry, name):
 def test_registered_objects_must_be_functions(registry):
     with pytest.raises(InvalidInputError, match="make"):
         register_method("not a function", 3)
-    with pytest.raises(InvalidInputError, match="load"):
+    with pytest.raises(InvalidInputError, match="loader"):
         register_dataset("not a function", 3)
 
 

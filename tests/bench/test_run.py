@@ -15,11 +15,11 @@ import pytest
 from adacos.bench import BenchConfig, FoldTable, asymmetric, run
 from adacos.bench import units as units_module
 from adacos.bench.comparisons import OutcomeIndex, compare_cells, compare_overall
-from adacos.bench.registry import Method
 from adacos.bench.settings import Split
 from adacos.bench.tables import Cell, write_csv, write_rows
 from adacos.bench.units import fold_of_rows
 from adacos.datasets import paper_folds
+from adacos.registry import Method, Source
 from tests.bench.toy import Thresholder, toy_dataset
 
 SETTINGS = (asymmetric(1.0), asymmetric(10.0))
@@ -84,9 +84,7 @@ def test_other_settings_or_data_do_not_reuse_results(tmp_path, registry, monkeyp
     other = (SETTINGS[0], asymmetric(10.0, ratio=5.0))
     assert run(toy_config(tmp_path / "out", settings=other), progress=False).n_reused == 20
     monkeypatch.setitem(
-        registry.datasets,
-        "made up",
-        registry.datasets["made up"].__class__("made up", lambda: toy_dataset(seed=1)),
+        registry.DATASETS, "made up", Source("made up", lambda: toy_dataset(seed=1))
     )
     assert run(toy_config(tmp_path / "out"), progress=False).n_reused == 0
 
@@ -130,8 +128,8 @@ def slow(path, arrays):
     print("done", flush=True)
     time.sleep(0.05)
 units._write = slow
-register_method("toy", lambda costs: Thresholder(costs))
-register_method("noisy", lambda costs: Noisy(costs))
+register_method("toy", Thresholder)
+register_method("noisy", Noisy)
 register_dataset("made up", toy_dataset)
 run(BenchConfig(("made up",), ("toy", "noisy"), (asymmetric(1.0), asymmetric(10.0)),
                 Path({out!r}), splits=1), progress=False)
@@ -182,7 +180,7 @@ def test_other_parameters_are_run_again(tmp_path, registry, monkeypatch):
     reused = []
     for cut in (0.5, 0.5, 1.5):
         tunable = Method("tunable", lambda costs, cut=cut: Tunable(costs, cut), "tunable")
-        monkeypatch.setitem(registry.methods, "tunable", tunable)
+        monkeypatch.setitem(registry.METHODS, "tunable", tunable)
         config = toy_config(tmp_path / "out", methods=("tunable",), splits=0)
         reused.append(run(config, progress=False).n_reused)
     assert reused == [0, 10, 0]
@@ -203,7 +201,7 @@ def test_failing_method_is_reported_and_the_others_finish(tmp_path, registry):
         def acquire(self, X):
             raise RuntimeError("no answer")
 
-    registry.methods["noisy"] = registry.methods["noisy"].__class__("noisy", Fails, "noisy")
+    registry.METHODS["noisy"] = Method("noisy", Fails, "noisy")
     result = run(toy_config(tmp_path / "out", splits=0), progress=False)
     assert len(result.failures) == 10
     assert "no answer" in result.failures[0].error

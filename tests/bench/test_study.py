@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 import pytest
 from rich.console import Console
 from sklearn.metrics import log_loss
 
 from adacos import LogisticGAM
-from adacos.bench import BenchConfig, FoldTable, asymmetric, run, study
-from adacos.bench.peers import EBM, GAM, RIDGE, register_peers
+from adacos.bench import BenchConfig, FoldTable, asymmetric, run
+from adacos.bench.run import RunResult
 from adacos.bench.tables import Cell
+from adacos.bench.units import Outcome
 from adacos.datasets import paper_folds
+from adacos.registry import Method
+from benchmarks import study
+from benchmarks.peers import EBM, GAM, RIDGE, register_peers
 from tests.bench.toy import toy_dataset
 
 
@@ -35,17 +40,72 @@ def test_study_answers_what_it_can_and_says_what_it_skips(tmp_path, registry, mo
     monkeypatch.setattr(study, "PEERS", (RIDGE, EBM))
     monkeypatch.setattr(study, "_symmetric", lambda options: study.Answer("left out", None, ()))
     register_peers()
-    registry.methods[EBM] = registry.methods[EBM].__class__(
+    registry.METHODS[EBM] = Method(
         EBM, lambda costs: None, EBM, requires=("no_such_package", "dev")
     )
     text = io.StringIO()
     options = study.StudyOptions(splits=2, out=tmp_path / "study")
-    study.run_study(options, console=Console(file=text, width=200))
+    held = study.run_study(options, console=Console(file=text, width=200))
     told = text.getvalue()
+    assert held == ("does not hold" not in told)
+    assert told.count("skipped") == 3
     assert "Pass the table of the authors' code" in told
-    assert "Pass data={'physionet': PATH}" in told
+    assert "Pass its path as data" in told
     assert "Without EBM (no interactions); install with: pip install interpret" in told
     assert "AdaCOS above COS in" in told
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "held"),
+    [((True, None, True), True), ((None,) * 3, True), ((True, False, None), False)],
+)
+def test_one_claim_that_fails_makes_the_study_fail(monkeypatch, verdicts, held):
+    names = ("_against_authors", "_fresh_splits", "_log_loss", "_symmetric", "_physionet")
+    for name, holds in zip(names, (*verdicts, None, None), strict=True):
+        answer = study.Answer(name, holds, ())
+        monkeypatch.setattr(study, name, lambda options, answer=answer: answer)
+    console = Console(file=io.StringIO())
+    assert study.run_study(study.StudyOptions(), console=console) is held
+
+
+def outcomes(first, second):
+    """Rows of two splits of one data set, with these total costs of AdaCOS and COS."""
+    n = len(first)
+    return [
+        Outcome(
+            "made up",
+            split,
+            fold,
+            method,
+            asymmetric(10.0),
+            rows,
+            np.zeros(len(rows), dtype=int),
+            np.zeros(len(rows), dtype=int),
+            np.full(len(rows), 0.1),
+            cost[rows],
+            np.ones(len(rows), dtype=int),
+        )
+        for method, cost in (
+            (study.ADACOS, first),
+            (study.COS, second),
+            (study.FULL_MODEL, second),
+        )
+        for seed, split in enumerate(("random-1", "random-2"))
+        for fold, rows in enumerate(np.array_split(np.random.default_rng(seed).permutation(n), 5))
+    ]
+
+
+@pytest.mark.parametrize(("factor", "holds"), [(0.8, True), (1.0, None), (1.2, False)])
+def test_fresh_splits_are_judged_by_rows(monkeypatch, tmp_path, registry, factor, holds):
+    rng = np.random.default_rng(4)
+    second = 1 + 10 * rng.exponential(size=300)
+    # Equal but for chance: every split of these very rows shows the same difference.
+    first = factor * (1 + (second - 1) * rng.lognormal(-0.02, 0.2, size=300))
+    made = RunResult(tuple(outcomes(first, second)), {}, (), 0)
+    monkeypatch.setattr(study, "BUNDLED", ("made up",))
+    monkeypatch.setattr(study, "run", lambda config: made)
+    answer = study._fresh_splits(study.StudyOptions(splits=2, out=tmp_path))
+    assert answer.holds is holds
 
 
 def test_study_against_the_authors_divides_means(tmp_path, registry, monkeypatch):

@@ -28,7 +28,7 @@ WIDTHS = {"desktop": (1200, 900), "phone": (390, 844)}
 def served(model: Path, *options: str):
     """`adacos serve` with a model; its address."""
     command = [sys.executable, "-m", "adacos.cli.app", "serve", str(model), "--port", "0"]
-    command += ["--json", "--descriptions", str(DESCRIPTIONS), *options]
+    command += ["--json", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         yield json.loads(process.stdout.readline())["url"]
@@ -47,7 +47,8 @@ def fitted(folder: Path) -> dict[str, Path]:
         "recall": AdaCOSClassifier(by_recall, target_recall=0.85, recall_confidence=0.9),
     }
     for name, model in models.items():
-        adacos.save(model.fit(data.X, data.y), folder / f"{name}.adacos")
+        adacos.describe(model.fit(data.X, data.y), DESCRIPTIONS)
+        adacos.save(model, folder / f"{name}.adacos")
     return {name: folder / f"{name}.adacos" for name in models}
 
 

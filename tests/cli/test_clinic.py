@@ -129,10 +129,9 @@ def test_a_target_recall_implies_the_false_negative_cost(fit):
     assert code == 0
     assert "implied by the target recall" in words(out)
     assert err == ""
-    code, out, err = fit(*arguments, "--false-negative", 700, "--json")
-    assert code == 0
-    assert "The false-negative cost of 700 is not used" in err
-    assert json.loads(out)["card"]["false_negative_implied"]
+    code, out, err = fit(*arguments, "--false-negative", 700)
+    assert code == 2
+    assert "--target-recall: cannot be combined with a false-negative cost" in words(err)
 
 
 def test_none_is_a_category_and_missing_values_are_told(run, fit):
@@ -229,7 +228,7 @@ def test_true_and_false_are_the_same_in_csv_and_parquet(run, fit, clinic, tmp_pa
         code, out, _ = fit("--false-positive", 500, "--false-negative", 600, "--out", path,
                            "--json", table=table)  # fmt: skip
         assert code == 0
-        prints.append(json.loads(out)["card"]["fingerprint"])
+        prints.append(json.loads(out)["card"]["model"])
         answers = []
         for source in ("t.csv", "t.parquet"):
             assert run("score", path, clinic / source, tmp_path / "o.csv")[0] == 0

@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import adacos
 from adacos.tables.columns import ColumnTable
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    """Pima as files, split in two, and a model of the first part."""
-    path = tmp_path_factory.mktemp("cli")
-    data = adacos.load_pima(as_frame=False)
-    rows = np.random.default_rng(0).permutation(len(data.y))
-    for name, part in (("train", rows[:500]), ("held_out", rows[500:])):
-        with open(path / f"{name}.csv", "w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["id", *data.names, "diabetes"])
-            for row in part:
-                writer.writerow([f"p{row}", *data.X[row], int(data.y[row])])
-    (path / "prices.toml").write_text(
-        "[prices]\n"
-        + "".join(f"{name} = {cost}\n" for name, cost in data.prices.items())
-        + '[panels.blood]\nshared = 2.10\nmembers = ["Glucose", "Insulin"]\n'
-        + "[errors]\nfalse_positive = 400\nfalse_negative = 400\n"
-    )
-    costs = adacos.Costs(data.prices, false_positive=400, false_negative=400, panels=data.panels)
-    table = ColumnTable({n: data.X[rows[:500], k] for k, n in enumerate(data.names)})
-    policy = adacos.AdaCOSClassifier(costs, strengths="common").fit(table, data.y[rows[:500]])
-    adacos.save(policy, path / "model.adacos")
-    return path
+from tests.cli.conftest import read_rows
 
 
 def test_from_export_to_decision(run, tmp_path):
@@ -74,11 +44,6 @@ def test_from_export_to_decision(run, tmp_path):
     )  # fmt: skip
     assert code == 0
     assert (tmp_path / "r.html").stat().st_size > 50_000
-
-
-def read_rows(path: Path) -> list[dict[str, str]]:
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def _table(data):
@@ -292,27 +257,3 @@ def test_version_and_list(run):
     for command in (["datasets"], ["datasets", "list"]):
         _, out, _ = run(*command, "--json")
         assert {item["name"] for item in json.loads(out)} == {"pima", "wisconsin", "heart"}
-
-
-def test_interrupted_scoring_leaves_nothing(folder, tmp_path):
-    """Ctrl-C in the middle of a long file: no output, no temporary file."""
-    lines = (folder / "held_out.csv").read_text().splitlines()
-    source = tmp_path / "long.csv"
-    source.write_text("\n".join([lines[0], *lines[1:] * 2000]) + "\n")
-    target = tmp_path / "out"
-    target.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "adacos.cli.app", "score", folder / "model.adacos", source,
-         target / "o.csv", "--chunk-rows", "2000"],
-        stderr=subprocess.PIPE,
-        text=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not any(f.stat().st_size for f in target.iterdir()):
-        time.sleep(0.05)
-    assert list(target.iterdir()), "the run must be under way"
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode != 0
-    assert "Traceback" not in err
-    assert list(target.iterdir()) == []

@@ -187,8 +187,8 @@ def test_normal_mixture_is_as_good_as_its_weights_can_be():
 @pytest.mark.parametrize("threshold", [0.0, -0.1, -1.0, -np.log(10), -np.log(1000), -600.0])
 def test_polynomial_keeps_its_error_relative_to_the_threshold(threshold):
     u = threshold - np.concatenate([np.linspace(0, 8, 2000), np.linspace(8, 40, 400)])
-    powers = np.exp(np.outer(u - threshold, 1 + np.arange(len(kernel._sigmoid_below(threshold)))))
-    error = np.abs(powers @ kernel._sigmoid_below(threshold) - expit(u)).max()
+    powers = np.exp(np.outer(u - threshold, 1 + np.arange(len(kernel.sigmoid_below(threshold)))))
+    error = np.abs(powers @ kernel.sigmoid_below(threshold) - expit(u)).max()
     assert error <= kernel._GAIN_TOLERANCE * expit(threshold)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar, nnls
 from scipy.special import expit
 
+from adacos.kernels.folds import stratified_folds
 from adacos.kernels.strengths import (
     RIDGE_GRID,
     SMOOTHNESS_GRID,
@@ -17,7 +18,6 @@ from adacos.kernels.strengths import (
     fixed_strengths,
     row_loss,
     stack_weights,
-    stratified_folds,
 )
 
 Floats = NDArray[np.float64]

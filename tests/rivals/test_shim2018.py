@@ -365,5 +365,5 @@ def test_without_torch_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch
         monkeypatch.delattr(f"adacos.rivals.{module.rpartition('.')[2]}", raising=False)
     monkeypatch.setitem(sys.modules, "torch", None)
     X, y = mixed_table()
-    with pytest.raises(MissingExtraError, match=r"adacos\[rivals\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[rivals\]"):
         quick(MIXED_COSTS).fit(X, y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 
@@ -12,7 +13,8 @@ from adacos import FullModelClassifier
 from adacos.service import answers
 from adacos.service.app import create_app
 from adacos.service.rate import Buckets
-from adacos.service.settings import Description, Settings, read_descriptions
+from adacos.service.settings import Settings
+from adacos.tables.description import CovariateDescription, Description, describe
 from tests.service.conftest import TestClient, finish
 
 JSON = {"content-type": "application/json"}
@@ -168,34 +170,20 @@ def test_score_that_knows_what_is_not_there(client):
 
 def test_card(mixed):
     table, _, policy = mixed
-    described = Settings(descriptions={"a": Description(title="Alpha", unit="mg/dl")})
-    card = TestClient(create_app(policy, described)).get("/v1/model").json()
+    described = copy.copy(policy)
+    words = CovariateDescription(label="Alpha", unit="mg/dl")
+    describe(described, Description(covariates={"a": words}))
+    card = TestClient(create_app(described)).get("/v1/model").json()
     assert card["classes"] == ["no", "yes"]
     assert card["certificate"]["confidence"] == 0.9
     assert card["certificate"]["text"] == str(policy.certificate_)
     covariates = {item["name"]: item for item in card["covariates"]}
-    assert covariates["a"]["title"] == "Alpha"
+    assert covariates["a"]["label"] == "Alpha"
     assert covariates["a"]["unit"] == "mg/dl"
     assert covariates["a"]["low"] == table.column("a").min()
     assert covariates["group group"]["categories"] == ["high", "low", "mid"]
     assert covariates["group group"]["low"] is None
     assert "Research use" in card["notice"]
-
-
-def test_descriptions_are_read_and_checked(tmp_path):
-    path = tmp_path / "d.toml"
-    path.write_text('[Age]\nunit = "years"\n')
-    assert read_descriptions(path, ["Age"]) == {"Age": Description(unit="years")}
-    for wrong in (
-        '[Aeg]\nunit = "y"',
-        "[Age]\nunit = 5",
-        '[Age]\ncolour = "y"',
-        "Age =",
-        "Age = 5",
-    ):
-        path.write_text(wrong)
-        with pytest.raises(ValueError, match="descriptions"):
-            read_descriptions(path, ["Age"])
 
 
 @pytest.mark.parametrize(
@@ -342,7 +330,7 @@ def test_metrics_hold_no_values(client):
 
 
 def test_page_takes_nothing_from_elsewhere(client):
-    for path in ("/", "/app.js", "/style.css"):
+    for path in ("/", "/app.js", "/fields.js", "/show.js", "/state.js", "/style.css"):
         answer = client.get(path)
         assert answer.status_code == 200
         assert "default-src 'none'" in answer.headers["content-security-policy"]

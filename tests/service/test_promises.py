@@ -17,7 +17,7 @@ MISS = 1000.0
 
 def policy(bound: float | None = None, target: float | None = None):
     """What the summary reads of a policy."""
-    made = SimpleNamespace(cost_table_=SimpleNamespace(matrix=np.array([[0.0, 10.0], [MISS, 0.0]])))
+    made = SimpleNamespace(rule_=SimpleNamespace(matrix=np.array([[0.0, 10.0], [MISS, 0.0]])))
     if bound is not None:
         made.certificate_ = SimpleNamespace(bound=bound)
     if target is not None:

@@ -11,10 +11,10 @@ result = run(config)
 """
 
 from adacos.bench.configuration import BenchConfig
-from adacos.bench.registry import register_dataset, register_method
 from adacos.bench.run import RunResult, run
 from adacos.bench.settings import Setting, asymmetric, recall, symmetric
 from adacos.bench.tables import FoldTable
+from adacos.registry import register_dataset, register_method
 
 __all__ = [
     "BenchConfig",

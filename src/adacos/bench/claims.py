@@ -1,8 +1,9 @@
 """The paper's claims, each checked on the run and stated true or false with its numbers.
 
 A claim about means is judged literally, cell by cell on the paper's folds. Where it fails, the
-numbers say how many of the failing cells differ by more than noise, so that neither a win nor a
-loss is sold that the data do not support.
+numbers give the 95 % intervals of the largest difference and say how many of the failing cells lie
+outside theirs, so that neither a win, nor a loss, nor equality is sold that the data do not
+support.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from itertools import pairwise
 import numpy as np
 from scipy.stats import gmean
 
-from adacos.bench.builtin import ADACOS, ADACOS_FORWARD, COS, COS_FORWARD, FULL_MODEL
 from adacos.bench.comparisons import PAPER, OutcomeIndex, compare_cells
-from adacos.bench.pairing import fold_interval
-from adacos.bench.registry import REGISTRY
+from adacos.bench.names import ADACOS, ADACOS_FORWARD, COS, COS_FORWARD, FULL_MODEL
+from adacos.bench.pairing import Interval, fold_interval
 from adacos.bench.settings import PAPER_RECALL
 from adacos.bench.sigmoid import LINEAR, NORMAL, largest_errors
 from adacos.bench.tables import Cell, FoldTable
 from adacos.document.style import dataset_title
+from adacos.registry import METHODS
 
 # Means that differ by less than this share are equal: a sum in another order, not a difference.
 _EQUAL = 1e-9
@@ -81,9 +82,10 @@ def _least_total_cost(folds: FoldTable, index: OutcomeIndex, methods: list[str])
     if worse:
         top = max(worse, key=lambda c: c.means[0] / c.means[1])
         numbers += (
-            f" Higher in {len(worse)}, beyond noise in {len(beyond)}; most so on "
+            f" Higher in {len(worse)}, in {len(beyond)} of them by both intervals; most so on "
             f"{_place(top.first)} against {top.second.method}: {top.means[0]:.4g} to "
-            f"{top.means[1]:.4g}."
+            f"{top.means[1]:.4g}, difference {_span(top.folds)} over folds, {_span(top.rows)} over "
+            "rows."
         )
     return Claim(text, not worse, numbers)
 
@@ -149,8 +151,8 @@ def _full_model_most_accurate(folds: FoldTable, methods: list[str]) -> Claim:
     if better:
         top = max(better, key=lambda g: g[1])
         numbers += (
-            f" Another method is ahead in {len(better)}, beyond noise in {len(beyond)}; most "
-            f"{top[0].method}, {_place(top[0])}, by {top[1]:.4f}."
+            f" Another method is ahead in {len(better)}, in {len(beyond)} of them by the interval "
+            f"over folds; most {top[0].method}, {_place(top[0])}, by {top[1]:.4f} {_span(top[2])}."
         )
     return Claim(text, not better, numbers)
 
@@ -164,14 +166,16 @@ def _as_accurate_with_fewer(folds: FoldTable) -> Claim:
         folds.folds(a, "weighted_accuracy") - folds.folds(b, "weighted_accuracy") for a, b in pairs
     ]
     less_accurate = sum(fold_interval(gap).high < 0 for gap in gaps)
+    overall = fold_interval(np.mean(gaps, axis=0))
     fewer = [folds.mean(a, "n_acquired") - folds.mean(b, "n_acquired") for a, b in pairs]
     n_fewer = sum(difference < 0 for difference in fewer)
     return Claim(
         text,
         less_accurate == 0 and n_fewer == len(pairs),
-        f"Weighted accuracy differs by {np.mean([gap.mean() for gap in gaps]):+.4f} on average, "
-        f"lower beyond noise in {less_accurate} of {len(pairs)} cells in which COS acquires "
-        f"anything; fewer covariates in {n_fewer} of them, {np.mean(fewer):+.2f} on average.",
+        f"Weighted accuracy differs by {overall.estimate:+.4f} {_span(overall)} on average, and is "
+        f"lower by the interval over folds in {less_accurate} of {len(pairs)} cells in which COS "
+        f"acquires anything; fewer covariates in {n_fewer} of them, {np.mean(fewer):+.2f} on "
+        "average.",
     )
 
 
@@ -287,7 +291,12 @@ def _datasets(folds: FoldTable) -> list[str]:
 
 
 def _is_rival(method: str) -> bool:
-    return method in REGISTRY.methods and REGISTRY.methods[method].rival
+    return method in METHODS and METHODS[method].rival
+
+
+def _span(interval: Interval) -> str:
+    """The 95 % interval: how large a difference may be that is not seen."""
+    return f"[{interval.low:.4g}, {interval.high:.4g}]"
 
 
 def _place(cell: Cell) -> str:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import adacos.bench.builtin  # noqa: F401  (registers the methods and data sets of the paper)
-from adacos.bench.registry import REGISTRY, Method, Source
 from adacos.bench.settings import Setting, Split
+from adacos.bench.tasks import told
 from adacos.costs import Costs
 from adacos.exceptions import AdacosError, InvalidInputError, MissingExtraError
+from adacos.registry import DATASETS, METHODS, Method, Source
 from adacos.validation import integer, real
 
 N_FOLDS = 5
@@ -24,16 +24,42 @@ class BenchConfig:
 
     Parameters
     ----------
-    datasets, methods : registered names. Names may be written as in the tables or in lower case
-        with hyphens ("adacos-group-lasso").
-    settings : see `adacos.bench.settings`.
-    out : folder of the results; created by the run, not here.
-    data : path of each data set that the user must bring.
-    folds : folds that are tested, of the five.
-    paper_folds : whether the paper's cross-validation is run.
-    splits : number of random cross-validations beside it.
-    seed : of the random cross-validations.
-    jobs : number of processes.
+    datasets : tuple of str
+        Registered names, written as in the tables or in lower case with hyphens.
+    methods : tuple of str
+        Registered names, likewise ("adacos-group-lasso").
+    settings : tuple of Setting
+        What errors cost, see `asymmetric`, `symmetric` and `recall`.
+    out : path-like
+        Folder of the results; created by the run, not here.
+    data : mapping of str to path-like, default={}
+        Path of each data set that the user must bring.
+    folds : tuple of int, default=(0, 1, 2, 3, 4)
+        Folds that are tested, of the five.
+    paper_folds : bool, default=True
+        Whether the paper's cross-validation is run.
+    splits : int, default=0
+        Number of random cross-validations beside it.
+    seed : int, default=0
+        Seed of the random cross-validations.
+    jobs : int, default=1
+        Number of processes.
+
+    Raises
+    ------
+    InvalidInputError
+        If a name is unknown, a number out of range, a file absent or the folder cannot be written.
+    MissingExtraError
+        If a method needs a package that is not installed.
+
+    Examples
+    --------
+    >>> from adacos.bench import BenchConfig, asymmetric
+    >>> config = BenchConfig(
+    ...     datasets=("pima",), methods=("full-model",), settings=(asymmetric(100),), out="results"
+    ... )
+    >>> config.methods
+    ('Full Model',)
     """
 
     datasets: tuple[str, ...]
@@ -48,8 +74,8 @@ class BenchConfig:
     jobs: int = 1
 
     def __post_init__(self) -> None:
-        datasets = _resolve("datasets", self.datasets, REGISTRY.datasets)
-        methods = _resolve("methods", self.methods, REGISTRY.methods)
+        datasets = _resolve("datasets", self.datasets, DATASETS)
+        methods = _resolve("methods", self.methods, METHODS)
         object.__setattr__(self, "datasets", datasets)
         object.__setattr__(self, "methods", methods)
         object.__setattr__(self, "out", Path(self.out))
@@ -71,12 +97,12 @@ class BenchConfig:
     @property
     def chosen_methods(self) -> tuple[Method, ...]:
         """The methods named in the configuration."""
-        return tuple(REGISTRY.methods[name] for name in self.methods)
+        return tuple(METHODS[name] for name in self.methods)
 
     @property
     def sources(self) -> tuple[Source, ...]:
         """The data sets named in the configuration."""
-        return tuple(REGISTRY.datasets[name] for name in self.datasets)
+        return tuple(DATASETS[name] for name in self.datasets)
 
     @property
     def cross_validations(self) -> tuple[Split, ...]:
@@ -97,9 +123,9 @@ def available_methods(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     """Those of the methods that can be run here, and for the others why they cannot."""
     usable: list[str] = []
     absent: dict[str, str] = {}
-    for name in _resolve("methods", tuple(names), REGISTRY.methods):
+    for name in _resolve("methods", tuple(names), METHODS):
         try:
-            _check_method(REGISTRY.methods[name])
+            _check_method(METHODS[name])
             usable.append(name)
         except (AdacosError, ImportError) as error:
             absent[name] = str(error)
@@ -132,8 +158,8 @@ def _resolve(parameter: str, names: Any, known: Mapping[str, Any]) -> tuple[str,
 
 def _check_data(data: Mapping[str, Path], datasets: tuple[str, ...]) -> None:
     for name, path in data.items():
-        if name not in datasets or REGISTRY.datasets[name].obtain is None:
-            brought = [n for n, s in REGISTRY.datasets.items() if s.obtain is not None]
+        if name not in datasets or DATASETS[name].obtain is None:
+            brought = [n for n, s in DATASETS.items() if s.obtain is not None]
             raise InvalidInputError(
                 "data",
                 "must belong to a chosen data set that is read from a file",
@@ -142,10 +168,10 @@ def _check_data(data: Mapping[str, Path], datasets: tuple[str, ...]) -> None:
             )
         if not path.exists():
             raise InvalidInputError(
-                f"data[{name!r}]", "must exist", str(path), str(REGISTRY.datasets[name].obtain)
+                f"data[{name!r}]", "must exist", str(path), str(DATASETS[name].obtain)
             )
     for name in datasets:
-        obtain = REGISTRY.datasets[name].obtain
+        obtain = DATASETS[name].obtain
         if obtain is not None and name not in data:
             raise InvalidInputError("datasets", f"{name} needs its file", "no path", obtain)
 
@@ -160,7 +186,7 @@ def _check_method(method: Method) -> None:
         raise InvalidInputError(
             "methods",
             f"{method.name} must build an object from costs",
-            f"{type(error).__name__}: {error}",
+            told(error),
             "Correct the registered function or leave the method out.",
         ) from error
     if not (hasattr(policy, "fit") and hasattr(policy, "acquire")):

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from adacos.bench.builtin import ADACOS, ADACOS_FORWARD, COS, COS_FORWARD, FULL_MODEL
 from adacos.bench.comparisons import CellComparison
 from adacos.bench.configuration import slug
+from adacos.bench.names import ADACOS, ADACOS_FORWARD, COS, COS_FORWARD, FULL_MODEL
 from adacos.bench.reference import Reference
 from adacos.bench.sigmoid import approximations
 from adacos.bench.tables import Cell, FoldTable

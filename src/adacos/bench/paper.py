@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from adacos.bench.builtin import ADACOS, ADACOS_FORWARD, OWN_METHODS, PHYSIONET_OBTAIN
 from adacos.bench.claims import Claim, check_claims
 from adacos.bench.comparisons import (
     CellComparison,
@@ -19,15 +18,16 @@ from adacos.bench.comparisons import (
     overall_records,
 )
 from adacos.bench.configuration import BenchConfig, available_methods
+from adacos.bench.methods import supports
+from adacos.bench.names import ADACOS, ADACOS_FORWARD, OWN_METHODS
 from adacos.bench.reference import (
     Reference,
     check_reference,
     paper_table_1,
     read_authors_code,
 )
-from adacos.bench.registry import REGISTRY
 from adacos.bench.report import Findings, report_blocks, table_1_records
-from adacos.bench.run import Failure, run
+from adacos.bench.run import run
 from adacos.bench.same_recall import at_same_recall
 from adacos.bench.settings import (
     PAPER_FALSE_POSITIVE,
@@ -46,13 +46,15 @@ from adacos.bench.tables import (
     write_csv,
     write_rows,
 )
+from adacos.bench.tasks import Failure
 from adacos.document.blocks import to_html, to_markdown
 from adacos.document.style import check_matplotlib
 from adacos.exceptions import MissingExtraError
+from adacos.registry import DATASETS, METHODS
 from adacos.tables.writing import write_whole
 
 TITLE = "AdaCOS: the paper's experiments reproduced"
-BUNDLED = ("pima", "wisconsin", "heart")
+BUNDLED = tuple(name for name, source in DATASETS.items() if source.bundled)
 _QUICK_FOLDS = (0, 1)
 
 
@@ -118,7 +120,7 @@ def run_paper(options: PaperOptions, *, progress: bool | None = None) -> PaperRe
         figures, no_figures = None, str(error)
     start = time.perf_counter()
     result = run(config, progress=progress)
-    rivals = [o for o in result.outcomes if REGISTRY.methods[o.method].rival or o.method == ADACOS]
+    rivals = [o for o in result.outcomes if METHODS[o.method].rival or o.method == ADACOS]
     matched = at_same_recall(rivals, config.settings)
     result = replace(result, outcomes=(*result.outcomes, *matched))
     folds = FoldTable(result.outcomes)
@@ -154,13 +156,16 @@ def configure(options: PaperOptions) -> tuple[BenchConfig, tuple[str, ...]]:
     check_reference(options.reference)
     methods: Sequence[str] = OWN_METHODS if options.methods is None else options.methods
     if list(methods) == ["all"]:
-        methods, absent = available_methods(REGISTRY.methods)
+        methods, absent = available_methods(METHODS)
         left_out += [f"{name}: {why}" for name, why in absent.items()]
     datasets = options.datasets
     if datasets is None:
         datasets = (*BUNDLED, *(name for name in options.data if name not in BUNDLED))
-    if "physionet" not in datasets:
-        left_out.append(f"PhysioNet 2012, which cannot be bundled. {PHYSIONET_OBTAIN}")
+    left_out += [
+        f"{source.title}, which cannot be bundled. {source.obtain}"
+        for name, source in DATASETS.items()
+        if source.obtain is not None and name not in datasets
+    ]
     if options.reference is None:
         left_out.append(
             "The authors' code's numbers: pass their table with `--reference PATH` to see them "
@@ -178,7 +183,7 @@ def configure(options: PaperOptions) -> tuple[BenchConfig, tuple[str, ...]]:
         jobs=options.jobs,
     )
     for method in config.chosen_methods:
-        native = all(method.supports(setting) for setting in config.settings)
+        native = all(supports(method, setting) for setting in config.settings)
         if not native and not method.rival:
             left_out.append(
                 f"{method.name} at a target recall: forward selection needs the cost of a false "

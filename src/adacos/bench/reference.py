@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from adacos.bench.builtin import ADACOS, ADACOS_FORWARD, COS, COS_FORWARD, FULL_MODEL
+from adacos.bench.names import ADACOS, ADACOS_FORWARD, COS, COS_FORWARD, FULL_MODEL
 from adacos.bench.tables import Cell
 from adacos.exceptions import InvalidInputError
 

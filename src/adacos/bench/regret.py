@@ -16,18 +16,19 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
 from numpy.typing import NDArray
 
 from adacos.bench.configuration import available_methods
-from adacos.bench.registry import REGISTRY
+from adacos.bench.methods import build, signature
 from adacos.bench.settings import asymmetric
+from adacos.bench.sources import library_digest
 from adacos.bench.tables import write_csv
-from adacos.bench.units import library_digest
+from adacos.bench.tasks import Failure, Task, gathered, run_tasks
 from adacos.costs import Costs
 from adacos.datasets import DiscreteProblem, make_discrete_problem, make_value_dependent_problem
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html, to_markdown
@@ -43,6 +44,7 @@ from adacos.document.style import (
 )
 from adacos.exceptions import MissingExtraError
 from adacos.metrics import total_costs
+from adacos.registry import METHODS, Method
 from adacos.rivals import OptimalPolicyClassifier
 from adacos.tables.writing import write_whole
 from adacos.validation import integer
@@ -135,6 +137,52 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class Case:
+    """One method on one problem, and the folder that holds its result."""
+
+    world: World
+    seed: int
+    method: Method
+    n_rows: int
+    folder: Path
+
+    @property
+    def title(self) -> str:
+        """For messages."""
+        return f"{self.method.name}, {self.world}, problem {self.seed}"
+
+    @cached_property
+    def problem(self) -> DiscreteProblem:
+        """The known distribution."""
+        return self.world.problem(self.seed)
+
+    @property
+    def costs(self) -> Costs:
+        """Covariate costs of the problem beside the costs of errors."""
+        prices = list(self.problem.prices.values())
+        return Costs(prices, false_positive=FALSE_POSITIVE, false_negative=FALSE_NEGATIVE)
+
+    @cached_property
+    def path(self) -> Path:
+        """File of the result, named by everything it depends on."""
+        depends = (self.costs, self.seed, signature(self.method), self.n_rows, library_digest())
+        content = self.problem.joint.tobytes() + repr(depends).encode()
+        return self.folder / f"{hashlib.sha256(content).hexdigest()[:24]}.json"
+
+    @property
+    def finished(self) -> bool:
+        """Whether the result is there."""
+        return self.path.is_file()
+
+    def read(self, error: str) -> Trial:
+        """The finished trial, or the one that ended in an error."""
+        found = {"cost": np.nan, "optimum": np.nan, "seconds": 0.0}
+        if not error:
+            found = json.loads(self.path.read_text())
+        return Trial(self.world, self.seed, self.method.name, **found, error=error)
+
+
+@dataclass(frozen=True)
 class RegretReport:
     """All trials, and the page that shows them."""
 
@@ -142,9 +190,9 @@ class RegretReport:
     trials: tuple[Trial, ...]
 
     @property
-    def failures(self) -> list[Trial]:
+    def failures(self) -> list[Failure]:
         """Trials in which the method raised an error."""
-        return [t for t in self.trials if t.error]
+        return [Failure(t.title, t.error) for t in self.trials if t.error]
 
     @property
     def below_optimum(self) -> list[Trial]:
@@ -168,7 +216,7 @@ class RegretReport:
                 name: round(float(own.mean()), 3) for name, own in self.regrets().items()
             },
             "below_optimum": [t.title for t in self.below_optimum],
-            "failures": [{"trial": t.title, "error": t.error} for t in self.failures],
+            "failures": [{"trial": f.unit, "error": f.error} for f in self.failures],
         }
 
 
@@ -180,30 +228,29 @@ def expected_cost(policy: Any, problem: DiscreteProblem, costs: Costs) -> float:
     return sum(float(weight[y] @ total_costs(result, np.full(len(rows), y), costs)) for y in (0, 1))
 
 
-def run_regret(options: RegretOptions) -> RegretReport:
-    """Run what is not finished, and write the report."""
+def run_regret(options: RegretOptions, *, progress: bool | None = None) -> RegretReport:
+    """Run what is not finished, and write the report; for `progress` see `run_tasks`."""
     integer("problems", options.problems, at_least=1)
     integer("rows", options.rows, at_least=100)
-    methods, absent = available_methods(options.methods or REGISTRY.methods)
+    methods, absent = available_methods(options.methods or METHODS)
     if options.methods is not None and absent:
-        REGISTRY.methods[next(iter(absent))].check_installed()
+        METHODS[next(iter(absent))].check_installed()
     folder = options.out / "trials"
     folder.mkdir(parents=True, exist_ok=True)
     worlds = [CENTRE, FIXED_ORDER]
     worlds += [_world(name, value) for name, _, values in AXES for value in values]
-    # The longest first, so that the processes end together.
-    order = sorted(methods, key=lambda name: -REGISTRY.methods[name].effort)
-    tasks = (
-        delayed(_trial)(world, seed, method, options.rows, folder)
-        for method in order
+    cases = [
+        Case(world, seed, METHODS[method], options.rows, folder)
         for world in dict.fromkeys(worlds)
         for seed in range(options.problems)
-    )
-    backend = {"inner_max_num_threads": 1} if options.jobs > 1 else {}
-    with parallel_config(
-        "loky" if options.jobs > 1 else "sequential", n_jobs=options.jobs, **backend
-    ):
-        trials: list[Trial] = Parallel(max_nbytes=None)(tasks)
+        for method in methods
+    ]
+    tasks = [Task(c.title, c.method.effort, partial(run_case, c)) for c in cases if not c.finished]
+    errors = {
+        failure.unit: failure.error
+        for failure in run_tasks(tasks, jobs=options.jobs, progress=progress)
+    }
+    trials = [case.read(errors.get(case.title, "")) for case in cases]
     trials.sort(key=lambda trial: methods.index(trial.method))
     report = RegretReport(options.out / "index.html", tuple(trials))
     _write(options, report, methods, absent)
@@ -216,37 +263,18 @@ def _world(name: str, value: float) -> World:
     return replace(CENTRE, **changed)
 
 
-def _trial(world: World, seed: int, method: str, n_rows: int, folder: Path) -> Trial:
-    """The stored trial, or a new one, which is stored unless it failed."""
-    problem = world.problem(seed)
-    costs = Costs(
-        list(problem.prices.values()),
-        false_positive=FALSE_POSITIVE,
-        false_negative=FALSE_NEGATIVE,
-    )
-    path = folder / f"{_digest(problem, costs, seed, method, n_rows)}.json"
-    if path.is_file():
-        return Trial(world, seed, method, **json.loads(path.read_text()))
-    X, y = problem.sample(n_rows, seed=seed)
+def run_case(case: Case) -> None:
+    """Fit the method on a sample, and store what its policy costs beside the optimum."""
+    problem, costs = case.problem, case.costs
+    X, y = problem.sample(case.n_rows, seed=case.seed)
     optimum = OptimalPolicyClassifier(costs, joint=problem).fit(X, y).expected_cost_
     start = time.perf_counter()
-    try:
-        setting = asymmetric(FALSE_POSITIVE, ratio=FALSE_NEGATIVE / FALSE_POSITIVE)
-        policy = REGISTRY.methods[method].build(costs, setting, seed).fit(X, y)
-        cost = expected_cost(policy, problem, costs)
-    except Exception as error:
-        return Trial(world, seed, method, np.nan, optimum, 0.0, f"{type(error).__name__}: {error}")
+    setting = asymmetric(FALSE_POSITIVE, ratio=FALSE_NEGATIVE / FALSE_POSITIVE)
+    policy = build(case.method, costs, setting, case.seed).fit(X, y)
+    cost = expected_cost(policy, problem, costs)
     seconds = round(time.perf_counter() - start, 3)
     stored = {"cost": cost, "optimum": optimum, "seconds": seconds}
-    write_whole(path, json.dumps(stored).encode())
-    return Trial(world, seed, method, cost, optimum, seconds)
-
-
-def _digest(problem: DiscreteProblem, costs: Costs, seed: int, method: str, n_rows: int) -> str:
-    """Of everything the result of a trial depends on."""
-    signature = REGISTRY.methods[method].signature
-    content = repr((costs, seed, signature, n_rows, library_digest())).encode()
-    return hashlib.sha256(problem.joint.tobytes() + content).hexdigest()[:24]
+    write_whole(case.path, json.dumps(stored).encode())
 
 
 def _write(
@@ -306,7 +334,7 @@ def _blocks(
     )
     yield _grid(["Regret"], [FIXED_ORDER], report, methods)
     left_out = [f"{name}: {why}" for name, why in absent.items()]
-    left_out += [f"{t.title}: {t.error}" for t in report.failures]
+    left_out += gathered(report.failures)
     if left_out:
         yield Heading("Left out")
         yield Items(tuple(left_out))

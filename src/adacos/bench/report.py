@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from adacos.bench.builtin import ADACOS, ADACOS_FORWARD
 from adacos.bench.claims import Claim
 from adacos.bench.comparisons import PAPER, RANDOM, CellComparison, OverallComparison
 from adacos.bench.configuration import BenchConfig
@@ -21,13 +20,16 @@ from adacos.bench.figures import (
     sequence_figure,
     sigmoid_figure,
 )
+from adacos.bench.methods import parameters
+from adacos.bench.names import ADACOS, ADACOS_FORWARD
 from adacos.bench.reference import Reference, paper_table_1
-from adacos.bench.registry import REGISTRY
 from adacos.bench.run import RunResult
 from adacos.bench.settings import PAPER_RECALL
 from adacos.bench.tables import Cell, FoldTable
+from adacos.bench.tasks import gathered
 from adacos.document.blocks import Block, Grid, Heading, Items, Text
 from adacos.document.style import dataset_title
+from adacos.registry import METHODS
 
 
 @dataclass(frozen=True)
@@ -146,8 +148,9 @@ def _claims(f: Findings) -> Iterator[Block]:
     )
     yield Grid(("Claim", "Here", "Numbers"), rows, marks=marks)
     yield Text(
-        "A claim is taken literally: one cell against it makes it false. Beyond noise means that "
-        "the paired 95 % interval over folds excludes zero, and for costs the one over rows too."
+        "A claim is taken literally: one cell against it makes it false. Brackets are paired 95 % "
+        "intervals. An interval that contains zero shows no difference, and no equality either: it "
+        "says how large the difference may be."
     )
 
 
@@ -213,7 +216,7 @@ def _recall(f: Findings) -> Iterator[Block]:
         if not datasets:
             continue
         yield Heading(f"Target recall {target:g}")
-        rivals = [m for m in methods if REGISTRY.methods[m].rival]
+        rivals = [m for m in methods if METHODS[m].rival]
         if rivals:
             yield Text(
                 f"{', '.join(rivals)} have no target recall. As in the paper they are shown at the "
@@ -238,8 +241,9 @@ def _comparison(f: Findings) -> Iterator[Block]:
     yield Text(
         "Differences are paired: same fold, same row. Folds are few and share training rows, so "
         "their t interval is widened by Nadeau and Bengio's correction; the row interval holds for "
-        "new rows given models trained as these were. A difference counts as more than noise only "
-        "if both intervals exclude zero; `tables/comparisons.csv` has every cell."
+        "new rows given models trained as these were. A difference is called only if both "
+        "intervals exclude zero, which for equal methods is rare (about one cell in 200); "
+        "`tables/comparisons.csv` has every cell."
     )
     rest = [c for c in f.overall if ADACOS_FORWARD not in (c.first, c.second)]
     yield _overall_grid(rest)
@@ -290,13 +294,13 @@ def _settings(f: Findings) -> Iterator[Block]:
     )
     rows = []
     for method in f.config.chosen_methods:
-        parameters = (f"{name}={value!r}" for name, value in method.parameters().items())
-        rows.append((method.name, ", ".join(parameters) or "none"))
+        told = (f"{name}={value!r}" for name, value in parameters(method).items())
+        rows.append((method.name, ", ".join(told) or "none"))
     yield Grid(("Method", "Parameters"), tuple(rows))
 
 
 def _left_out(f: Findings) -> Iterator[Block]:
-    lines = [*f.left_out, *(f"{x.unit}: {x.error}" for x in f.result.failures)]
+    lines = [*f.left_out, *gathered(f.result.failures)]
     if lines:
         yield Heading("Left out")
         yield Items(tuple(lines))
@@ -329,7 +333,7 @@ def _overall_grid(comparisons: Sequence[OverallComparison]) -> Grid:
     rows, marks = [], []
     for i, c in enumerate(comparisons):
         decided = c.folds.excludes(1.0) and c.rows.excludes(1.0)
-        verdict = "noise"
+        verdict = "undecided"
         if decided:
             verdict = "lower" if c.folds.estimate < 1 else "higher"
         marks.append((i, 6, {"lower": "good", "higher": "bad"}.get(verdict, "soft")))

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from adacos.bench.builtin import ADACOS
+from adacos.bench.names import ADACOS
 from adacos.bench.settings import Setting
 from adacos.bench.units import Outcome
 from adacos.metrics import recall

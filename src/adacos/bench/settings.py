@@ -19,14 +19,24 @@ Matrix = tuple[tuple[float, float], tuple[float, float]]
 class Setting:
     """One way of charging errors.
 
-    Attributes
+    Parameters
     ----------
-    name : what it is called in the tables; settings that differ only in cost share a name.
-    false_positive : cost of a false positive.
-    misclassification : C[true class, label], or None where a target recall replaces the cost of a
-        false negative.
-    target_recall : least recall asked for, or None.
-    datasets : data sets it is run on, or None for all.
+    name : str
+        What it is called in the tables; settings that differ only in cost share a name.
+    false_positive : float
+        Cost of a false positive.
+    misclassification : tuple of tuple of float, or None
+        C[true class, label], or None where a target recall replaces the cost of a false negative.
+    target_recall : float or None, default=None
+        Least recall asked for.
+    datasets : tuple of str or None, default=None
+        Data sets it is run on, or None for all.
+
+    Examples
+    --------
+    >>> from adacos.bench import Setting
+    >>> Setting("mine", 100.0, ((0.0, 100.0), (300.0, 0.0))).key
+    ('mine', 100.0)
     """
 
     name: str
@@ -36,13 +46,35 @@ class Setting:
     datasets: tuple[str, ...] | None = None
 
     def costs(self, prices: Mapping[str, float] | list[float]) -> Costs:
-        """These errors beside the given covariate costs."""
+        """Put these errors beside covariate costs.
+
+        Parameters
+        ----------
+        prices : mapping of str to float, or list of float
+            Covariate costs.
+
+        Returns
+        -------
+        Costs
+            Both together.
+        """
         if self.misclassification is None:
             return Costs(prices, false_positive=self.false_positive)
         return Costs(prices, misclassification=self.misclassification)
 
     def applies_to(self, dataset: str) -> bool:
-        """Whether the setting is run on a data set."""
+        """Whether the setting is run on a data set.
+
+        Parameters
+        ----------
+        dataset : str
+            Its registered name.
+
+        Returns
+        -------
+        bool
+            Whether it is.
+        """
         return self.datasets is None or dataset in self.datasets
 
     @property
@@ -51,24 +83,87 @@ class Setting:
         return self.name, self.false_positive
 
     def as_json(self) -> list[Any]:
-        """What the result of a run depends on."""
+        """What the result of a run depends on.
+
+        Returns
+        -------
+        list
+            Name, costs and target recall.
+        """
         return [self.name, self.false_positive, self.misclassification, self.target_recall]
 
 
 def asymmetric(false_positive: float, *, ratio: float = 10.0) -> Setting:
-    """The paper's first setting: a false negative costs ten false positives."""
+    """Charge a false negative ten false positives: the paper's first setting (section 7).
+
+    Parameters
+    ----------
+    false_positive : float
+        Cost of a false positive.
+    ratio : float, default=10.0
+        How many times as much a false negative costs.
+
+    Returns
+    -------
+    Setting
+        The setting.
+
+    Examples
+    --------
+    >>> from adacos.bench import asymmetric
+    >>> asymmetric(100).misclassification
+    ((0.0, 100), (1000.0, 0.0))
+    """
     return Setting(
         "asymmetric", false_positive, ((0.0, false_positive), (ratio * false_positive, 0.0))
     )
 
 
 def symmetric(error: float, *, correct: float = -50.0) -> Setting:
-    """Table 1 of the paper, on Pima: both errors cost the same, a right answer earns 50."""
+    """Charge both errors the same, a right answer earning 50: Table 1 of the paper, on Pima.
+
+    Parameters
+    ----------
+    error : float
+        Cost of either error.
+    correct : float, default=-50.0
+        Cost of a right answer; negative, it earns something.
+
+    Returns
+    -------
+    Setting
+        The setting.
+
+    Examples
+    --------
+    >>> from adacos.bench import symmetric
+    >>> symmetric(400).misclassification
+    ((-50.0, 400), (400, -50.0))
+    """
     return Setting("symmetric", error, ((correct, error), (error, correct)), datasets=("pima",))
 
 
 def recall(target: float, false_positive: float) -> Setting:
-    """The paper's second setting: a least recall instead of the cost of a false negative."""
+    """Ask for a least recall instead of the cost of a false negative: the paper's second setting.
+
+    Parameters
+    ----------
+    target : float
+        Least recall.
+    false_positive : float
+        Cost of a false positive.
+
+    Returns
+    -------
+    Setting
+        The setting.
+
+    Examples
+    --------
+    >>> from adacos.bench import recall
+    >>> recall(0.95, 100).target_recall
+    0.95
+    """
     return Setting(f"recall_{target:g}", false_positive, None, target)
 
 

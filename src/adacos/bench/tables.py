@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss, roc_auc_score
 
-from adacos.bench.registry import Method
+from adacos.bench.methods import parameters
 from adacos.bench.run import RunResult
 from adacos.bench.units import Outcome
 from adacos.metrics import false_discovery_rate, recall, weighted_accuracy
+from adacos.registry import Method
 from adacos.tables.writing import write_whole
 
 Floats = NDArray[np.float64]
@@ -51,7 +52,19 @@ class Cell(NamedTuple):
 
 
 class FoldTable:
-    """Measures of every fold, by cell and split."""
+    """Measures of every fold, by cell and split.
+
+    Parameters
+    ----------
+    outcomes : iterable of Outcome
+        The outcomes of a `RunResult`.
+
+    Examples
+    --------
+    >>> from adacos.bench import FoldTable
+    >>> FoldTable([]).splits()
+    []
+    """
 
     def __init__(self, outcomes: Iterable[Outcome]) -> None:
         self._values: dict[tuple[Cell, str], dict[int, dict[str, float]]] = {}
@@ -61,7 +74,20 @@ class FoldTable:
             folds[outcome.fold] = measures(outcome)
 
     def cells(self, split: str = "paper", setting: str | None = None) -> list[Cell]:
-        """Cells with results, in the order of the run."""
+        """Cells with results, in the order of the run.
+
+        Parameters
+        ----------
+        split : str, default="paper"
+            Name of the cross-validation.
+        setting : str or None, default=None
+            Name of one setting, or None for all.
+
+        Returns
+        -------
+        list of Cell
+            Data set, method, setting and false-positive cost of each.
+        """
         return [
             cell
             for cell, of in self._values
@@ -69,28 +95,98 @@ class FoldTable:
         ]
 
     def splits(self) -> list[str]:
-        """Names of the cross-validations."""
+        """Names of the cross-validations.
+
+        Returns
+        -------
+        list of str
+            The names, in the order of the run.
+        """
         return list(dict.fromkeys(split for _, split in self._values))
 
     def folds(self, cell: Cell, measure: str, split: str = "paper") -> Floats:
-        """A measure in every fold."""
+        """Values of a measure in every fold.
+
+        Parameters
+        ----------
+        cell : Cell
+            Which method on which data set in which setting.
+        measure : str
+            Such as "total_cost", "recall" or "auc".
+        split : str, default="paper"
+            Name of the cross-validation.
+
+        Returns
+        -------
+        ndarray of shape (n_folds,)
+            The values.
+        """
         by_fold = self._values[cell, split]
         return np.array([by_fold[k][measure] for k in sorted(by_fold)])
 
     def mean(self, cell: Cell, measure: str, split: str = "paper") -> float:
-        """Mean over folds."""
+        """Mean of a measure over folds.
+
+        Parameters
+        ----------
+        cell : Cell
+            Which method on which data set in which setting.
+        measure : str
+            Such as "total_cost", "recall" or "auc".
+        split : str, default="paper"
+            Name of the cross-validation.
+
+        Returns
+        -------
+        float
+            The mean.
+        """
         return float(self.folds(cell, measure, split).mean())
 
     def std(self, cell: Cell, measure: str, split: str = "paper") -> float:
-        """Standard deviation over folds, divisor n."""
+        """Standard deviation of a measure over folds, divisor n.
+
+        Parameters
+        ----------
+        cell : Cell
+            Which method on which data set in which setting.
+        measure : str
+            Such as "total_cost", "recall" or "auc".
+        split : str, default="paper"
+            Name of the cross-validation.
+
+        Returns
+        -------
+        float
+            The standard deviation.
+        """
         return float(self.folds(cell, measure, split).std())
 
     def has(self, cell: Cell, split: str = "paper") -> bool:
-        """Whether a cell was run."""
+        """Whether a cell was run.
+
+        Parameters
+        ----------
+        cell : Cell
+            Which method on which data set in which setting.
+        split : str, default="paper"
+            Name of the cross-validation.
+
+        Returns
+        -------
+        bool
+            Whether it has results.
+        """
         return (cell, split) in self._values
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """One record per cell, split and fold."""
+        """Iterate over cells, splits and folds.
+
+        Yields
+        ------
+        dict
+            One record: names, fold and every measure.
+        """
         for (cell, split), by_fold in self._values.items():
             for fold in sorted(by_fold):
                 yield {**_names(cell), "split": split, "fold": fold, **by_fold[fold]}
@@ -171,7 +267,7 @@ def setting_records(methods: Iterable[Method]) -> list[dict[str, Any]]:
     return [
         {"method": method.name, "parameter": name, "value": str(value)}
         for method in methods
-        for name, value in method.parameters().items()
+        for name, value in parameters(method).items()
     ]
 
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
 import time
 import zlib
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -22,16 +19,16 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.bench.registry import Method
+from adacos.bench.methods import build, signature, supports
 from adacos.bench.settings import Setting, Split
+from adacos.bench.sources import library_digest
 from adacos.datasets import Dataset, paper_folds
 from adacos.metrics import operation_costs, total_costs
+from adacos.registry import Method
+from adacos.tables.writing import whole_or_absent
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-# Parts of the package that cannot change what a method decides.
-_NOT_METHODS = ("bench", "cli", "service", "document", "report", "batch.py", "demo.py")
 
 
 @dataclass(frozen=True)
@@ -127,7 +124,7 @@ def make_unit(
         *place,
         _table_digest(table),
         library_digest(),
-        [method.signature for method in methods],
+        [signature(method) for method in methods],
         [setting.as_json() for setting in settings],
     ]
     effort = rows * covariates**2 * max(method.effort for method in methods)
@@ -154,9 +151,9 @@ def run_unit(unit: Unit, table: Dataset, folder: Path) -> None:
     for method in unit.methods:
         spent = seconds.setdefault(method.name, [0.0, 0.0])
         for number, setting in enumerate(unit.settings):
-            if not method.supports(setting):
+            if not supports(method, setting):
                 continue
-            policy = method.build(setting.costs(prices), setting, unit.seed)
+            policy = build(method, setting.costs(prices), setting, unit.seed)
             start = time.perf_counter()
             if leader is not None and hasattr(policy, "from_model"):
                 policy.from_model(leader)
@@ -226,15 +223,8 @@ def fold_of_rows(table: Dataset, split: Split) -> Ints:
 
 
 def _write(path: Path, arrays: dict[str, Any]) -> None:
-    temporary = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            np.savez_compressed(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_or_absent(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **arrays)
 
 
 def _missing(X: Any) -> NDArray[np.bool_]:
@@ -272,15 +262,4 @@ def _table_digest(table: Dataset) -> str:
         content = repr(nw.from_native(table.X, eager_only=True).rows()).encode()
     digest = hashlib.sha256(content)
     digest.update(repr((list(map(str, table.y)), sorted(table.prices.items()))).encode())
-    return digest.hexdigest()
-
-
-@cache
-def library_digest() -> str:
-    """Digest of the code that decides, so that results of other code are not reused."""
-    digest = hashlib.sha256()
-    root = Path(str(resources.files("adacos")))
-    for path in sorted(root.rglob("*.py")):
-        if path.relative_to(root).parts[0] not in _NOT_METHODS:
-            digest.update(path.read_bytes())
     return digest.hexdigest()

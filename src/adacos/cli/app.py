@@ -1,15 +1,24 @@
-"""The console script `adacos`: its commands, and how errors are told."""
+"""The console script `adacos`: its commands, how errors are told, and how signals end it."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from typing import Annotated
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Annotated, Any
 
 import typer
 
 from adacos import __version__
 from adacos.cli import ask, bench, datasets, explain, fit, info, report, score, serve
+from adacos.cli.common import say
 from adacos.exceptions import AdacosError, MissingExtraError
+
+# What the user or a parent process has chosen, such as nohup, stays.
+_DEFAULT_HANDLERS = (signal.SIG_DFL, signal.default_int_handler)
 
 app = typer.Typer(
     name="adacos",
@@ -33,12 +42,15 @@ app.add_typer(datasets.app, name="datasets")
 
 @app.callback(invoke_without_command=True)
 def options(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Which covariate to acquire next, and when to stop and classify."""
     if version:
         typer.echo(__version__)
         raise typer.Exit
+    if context.invoked_subcommand != "serve":  # which has handlers of its own
+        context.call_on_close(_end_tidily())
 
 
 def main() -> None:
@@ -57,8 +69,43 @@ def main() -> None:
 
 
 def _fail(error: BaseException, code: int) -> None:
-    typer.echo(f"adacos: {error or type(error).__name__}", err=True)
+    say(f"adacos: {error or type(error).__name__}", err=True)
     sys.exit(code)
+
+
+def _end_tidily() -> Callable[[], None]:
+    """SIGTERM and a closed terminal unwind the stack, so that no temporary file is left behind.
+
+    The first Ctrl-C does so too; a second one waits for it, and the third ends at once. Returns
+    the function that puts the former handlers back.
+    """
+    presses = 0
+
+    def terminated(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        nonlocal presses
+        presses += 1
+        if presses == 1:
+            raise KeyboardInterrupt
+        if presses > 2:
+            os._exit(128 + number)
+
+    handlers = {"SIGTERM": terminated, "SIGHUP": terminated, "SIGINT": interrupted}
+    former: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for name, handler in handlers.items():
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            if number is not None and signal.getsignal(number) in _DEFAULT_HANDLERS:
+                former[number] = signal.signal(number, handler)
+
+    def put_back() -> None:
+        if presses == 0:  # else the process is ending, and must not be interrupted in it
+            for number, handler in former.items():
+                signal.signal(number, handler)
+
+    return put_back
 
 
 if __name__ == "__main__":

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
+from adacos.card import headline, percent, threshold_of, threshold_reason
 from adacos.cli.common import (
+    ExpectSha256,
     Json,
     Model,
     allowed,
@@ -17,6 +21,7 @@ from adacos.cli.common import (
     pairs,
     plain_console,
     price_note,
+    printable,
     typed_value,
     typed_values,
 )
@@ -24,6 +29,7 @@ from adacos.consultation import check_value
 from adacos.consultation.steps import Acquire, Classify, Value, ValueWarning
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
+from adacos.tables.description import coded_values, describe, description_of
 from adacos.tables.reading import did_you_mean
 
 _HELP = """\
@@ -34,9 +40,11 @@ Type the value (yes and no do for 1 and 0), or
   NAME=VALUE     I measured something else
   stop           classify now, with what there is
   help, quit"""
-
-# A value with one of these warnings may be a slip of the hand, and is taken when it is repeated.
-_DOUBTFUL = ("unknown_category", "unknown_value", "implausible")
+_HELP_AFTERWARDS = """\
+Press enter to finish, or type
+  NAME=VALUE     I know something else as well
+  undo           take the last answer back
+  why            the reasons, in numbers"""
 
 
 def ask(
@@ -45,41 +53,46 @@ def ask(
         list[str] | None,
         typer.Option(help="NAME=VALUE known from the start, several separated by commas."),
     ] = None,
+    description: Annotated[
+        Path | None,
+        typer.Option("--describe", help="Description in place of the model's own (TOML)."),
+    ] = None,
+    expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
     """Ask about one case, step by step, until there is a decision.
 
-    An unknown category and a number far outside the training range are
-    asked for again; the same answer given twice is taken.
+    A value that training never saw, such as a number outside its range or an
+    unknown category, is asked for again; the same answer given twice is taken.
+    After the decision further findings may be added.
 
-    With --json every step is one line, answers are read line by line, and an
-    answer that was not taken is told by a line with the action "repeat".
+    With --json every step is one line, answers are read line by line, an
+    answer that was not taken is told by a line with the action "repeat", and
+    the decision ends it.
 
     Example:
 
         adacos ask model.adacos --known Age=50
     """
-    policy = load_policy(model)
+    policy = load_policy(model, expect_sha256)
+    if description is not None:
+        describe(policy, description)
     dialogue = _Dialogue(policy, typed_values(policy, known or [], "--known"), as_json)
-    dialogue.console.print(
-        f"For research use. Probabilities are those of {policy.classes_.tolist()[1]}. "
-        "Type help for help.",
-        style="dim",
-    )
     while True:
         step = dialogue.consultation.next()
         if isinstance(step, Classify):
             dialogue.finish(step)
-            # A slip of the hand may have decided: it can still be taken back.
-            if as_json or dialogue.read("enter to finish, or undo") != "undo":
+            answer = "" if as_json else dialogue.read("enter to finish, NAME=VALUE, or undo")
+            if answer in ("", "quit"):
                 return
-            dialogue.take("undo", None)
+            dialogue.take_afterwards(answer, step)
             continue
         dialogue.question(step)
-        answer = dialogue.read(step.covariates[0] if len(step.covariates) == 1 else "")
+        answer = dialogue.read(
+            dialogue.labels(step.covariates) if len(step.covariates) == 1 else ""
+        )
         if answer == "quit":
-            dialogue.console.print("stopped without a decision")
-            raise typer.Exit(1)
+            dialogue.leave()
         dialogue.take(answer, step)
 
 
@@ -87,11 +100,13 @@ class _Dialogue:
     """A consultation, with what was told already and the answer that is to be repeated."""
 
     def __init__(self, policy: BasePolicy, known: dict[str, Value], as_json: bool) -> None:
-        self.consultation = policy.consultation(known)
         self.console = plain_console(quiet=as_json)
         self._policy, self._as_json = policy, as_json
+        self._said = description_of(policy)
         self._told: set[str] = set()
         self._doubtful = ""
+        self._introduce()
+        self.consultation = policy.consultation(self._confirmed(known))
 
     def question(self, step: Acquire) -> None:
         """Show what is asked for, what may be answered and what it costs."""
@@ -99,47 +114,70 @@ class _Dialogue:
             typer.echo(json.dumps(step.to_dict(), allow_nan=False))
             return
         self._warn(step.warnings)
-        told = step.explanation
+        told, money = step.explanation, self._said.money
         note = price_note(self._policy, step, self.consultation.values)
-        price = f"costs {step.cost:.2f}{f' ({note})' if note else ''}"
-        self._headline(f"{' and '.join(step.covariates)}?", f"{price}, paid so far {told.paid:.2f}")
+        price = f"costs {money(step.cost)}{f' ({note})' if note else ''}"
+        asked = f"{' and '.join(self._said.label(name) for name in step.covariates)}?"
+        self._headline(asked, f"{price}, paid so far {money(told.paid)}")
         for name in step.covariates:
-            lead = "one of" if self._categories(name) else "in training"
-            if len(step.covariates) > 1:
-                lead = f"{name}, {lead}"
-            self.console.print(f"{lead}: {allowed(self._policy.encoder_, name)}")
+            self._tell_values(name, several=len(step.covariates) > 1)
         expected = (
-            f"now {told.probability:.1%}; expected total cost {told.stop_now:.2f} if stopping"
+            f"now {told.probability:.1%} (positive from {percent(threshold_of(self._policy))}); "
+            f"expected total cost {money(told.stop_now)} if stopping"
         )
         if told.best_plan is not None:
-            expected += f", {told.best_plan.expected_total_cost:.2f} going on"
+            expected += f", {money(told.best_plan.expected_total_cost)} going on"
         self.console.print(expected, style="dim")
         for name, cost in step.sharing:
-            self.console.print(f"once it is paid, {name} costs {cost:.2f}", style="dim")
+            self.console.print(
+                f"once it is paid, {self._said.label(name)} costs {money(cost)}", style="dim"
+            )
 
     def read(self, prompt: str) -> str:
         """The next line; its end counts as quit."""
         try:
-            return input("" if self._as_json else f"{prompt}> ").strip()
+            return input("" if self._as_json else printable(f"{prompt}> ")).strip()
         except EOFError:
             return "quit"
 
-    def take(self, answer: str, step: Acquire | None) -> None:
+    def leave(self) -> None:
+        """End without a decision."""
+        self.console.print("stopped without a decision")
+        raise typer.Exit(1)
+
+    def labels(self, names: tuple[str, ...]) -> str:
+        """Covariates in words."""
+        return ", ".join(self._said.label(name) for name in names)
+
+    def take(self, answer: str, step: Acquire) -> None:
         """Act on an answer; a mistake is told and changes nothing."""
-        insisted, self._doubtful = answer == self._doubtful, ""
         try:
-            if answer == "undo":
-                self.consultation.undo()
-            elif step is None or answer in ("help", "?", ""):
+            if answer in ("help", "?", ""):
                 self.console.print(_HELP)
             elif answer == "why":
-                self.console.print(str(step.explanation))
+                self.console.print(self._reasons(step))
+            elif answer == "undo":
+                self.consultation.undo()
             elif answer == "skip":
                 self.consultation.unavailable(*step.covariates)
             elif answer == "stop":
                 self.consultation.stop()
             else:
-                self._observe(answer, step, insisted)
+                self._observe(answer, self._values(answer, step))
+        except InvalidInputError as error:
+            self._complain(f"{error.rule}; received {error.value}. {error.remedy}")
+
+    def take_afterwards(self, answer: str, step: Classify) -> None:
+        """Act on what is typed after the decision: it may be taken back, or more be added."""
+        try:
+            if answer in ("help", "?"):
+                self.console.print(_HELP_AFTERWARDS)
+            elif answer == "why":
+                self.console.print(self._reasons(step))
+            elif answer == "undo":
+                self.consultation.undo()
+            else:
+                self._observe(answer, self._named_values(answer))
         except InvalidInputError as error:
             self._complain(f"{error.rule}; received {error.value}. {error.remedy}")
 
@@ -150,43 +188,168 @@ class _Dialogue:
             typer.echo(json.dumps(content, allow_nan=False))
             return
         self._warn(step.warnings)
-        self._headline(f"Decision: {step.label}", f"probability {step.probability:.1%}")
-        self.console.print(f"paid {step.cost:.2f}, expected total cost {step.expected_cost:.2f}")
-        self.console.print(str(step.explanation), style="dim")
+        money = self._said.money
+        self._headline(
+            f"Decision: {self._said.class_name(step.label)}",
+            f"probability {step.probability:.1%} ({self._threshold()})",
+        )
+        self.console.print(
+            f"paid {money(step.cost)}, expected total cost {money(step.expected_cost)}"
+        )
+        self.console.print(self._reasons(step), style="dim")
 
-    def _observe(self, answer: str, step: Acquire, insisted: bool) -> None:
-        values = self._values(answer, step)
-        encoder = self._policy.encoder_
-        checked = [check_value(encoder, encoder.names.index(n), v)[1] for n, v in values.items()]
-        doubts = [found for found in checked if found is not None and found.kind in _DOUBTFUL]
+    def _introduce(self) -> None:
+        said, positive = self._said, self._policy.classes_.tolist()[1]
+        first = headline(self._policy)
+        if first is not None:
+            self.console.print(first, style="yellow")
+        if said.title:
+            self.console.print(said.title, style="bold")
+        if said.intended_use:
+            self.console.print(f"Intended use: {said.intended_use}", style="dim")
+        outcome = said.outcome or said.class_name(positive)
+        self.console.print(
+            f"For research use. Probabilities are those of {outcome}; {self._threshold()}. "
+            "Type help for help.",
+            style="dim",
+        )
+
+    def _confirmed(self, known: dict[str, Value]) -> dict[str, Value]:
+        """The values known from the start, each doubtful one typed a second time."""
+        for name in known:
+            while doubts := self._doubts({name: known[name]}):
+                for message in doubts:
+                    self._complain(message)
+                answer = self.read(self._said.label(name))
+                if answer == "quit":
+                    self.leave()
+                try:
+                    again = self._typed(name, answer)
+                except InvalidInputError as error:
+                    self._complain(f"{error.rule}; received {error.value}. {error.remedy}")
+                    continue
+                if again == known[name]:
+                    break
+                known[name] = again
+        return known
+
+    def _reasons(self, step: Acquire | Classify) -> str:
+        """The explanation with covariates, values and classes in words."""
+        said, told = self._said, step.explanation
+        plan = told.best_plan
+        return str(
+            replace(
+                told,
+                label=said.class_name(told.label),
+                best_plan=plan
+                and replace(plan, covariates=tuple(said.label(name) for name in plan.covariates)),
+                flips=tuple(
+                    replace(
+                        flip,
+                        covariate=said.label(flip.covariate),
+                        label=said.class_name(flip.label),
+                        values=tuple(said.shown(flip.covariate, v) for v in flip.values),
+                    )
+                    for flip in told.flips
+                ),
+                contributions=tuple(
+                    replace(
+                        part,
+                        covariate=said.label(part.covariate),
+                        value=None
+                        if part.value is None
+                        else said.shown(part.covariate, part.value),
+                    )
+                    for part in told.contributions
+                ),
+            )
+        )
+
+    def _threshold(self) -> str:
+        threshold = threshold_of(self._policy)
+        reason = threshold_reason(self._policy)
+        return f"positive from {percent(threshold)}, {reason}" if threshold > 0 else reason
+
+    def _tell_values(self, name: str, several: bool) -> None:
+        """The values that may be answered, the meaning of codes, and what the covariate is."""
+        encoder, own = self._policy.encoder_, self._said.of(name)
+        lead = "one of" if self._categories(name) else "in training"
+        if several:
+            lead = f"{self._said.label(name)} ({name}), {lead}"
+        unit = f" {own.unit}" if own.unit else ""
+        self.console.print(f"{lead}: {allowed(encoder, name)}{unit}")
+        if own.values:
+            codes = coded_values(encoder, encoder.names.index(name), self._said)
+            meant = [
+                f"{code if isinstance(code, str) else f'{code:g}'} = {self._said.shown(name, code)}"
+                for code in codes
+            ]
+            self.console.print(", ".join(meant))
+        if own.help:
+            self.console.print(own.help, style="dim")
+
+    def _observe(self, answer: str, values: dict[str, Value]) -> None:
+        """Add values; doubtful ones are taken when the same answer is given again."""
+        insisted, self._doubtful = answer == self._doubtful, ""
+        doubts = self._doubts(values)
         if doubts and not insisted:
             self._doubtful = answer
-            for doubt in doubts:
-                self._complain(self._doubt_in_words(doubt))
+            for message in doubts:
+                self._complain(message)
             return
+        if self.consultation.stopped:
+            # More is known than when it was stopped: the policy is asked again.
+            self.consultation.undo()
         self.consultation.observe(values)
-        self._told |= {doubt.message for doubt in doubts}
+        self._told |= {warning.message for warning in self.consultation.warnings if doubts}
+
+    def _doubts(self, values: dict[str, Value]) -> list[str]:
+        """Why values may be slips of the hand, in words."""
+        encoder, found = self._policy.encoder_, []
+        for name, value in values.items():
+            k = encoder.names.index(name)
+            _, warning = check_value(encoder, k, value)
+            implausible = self._said.implausible(name, value)
+            if warning is None and implausible:
+                found.append(f"{implausible} Type it again if it is right.")
+            elif warning is not None:
+                negative = not isinstance(value, str) and value < 0 <= encoder.low[k]
+                lead = f"{name} was never negative in training. " if negative else ""
+                found.append(lead + self._doubt_in_words(warning))
+        return found
 
     def _values(self, answer: str, step: Acquire) -> dict[str, Value]:
         """Values by covariate: of the one asked for, or of those named in the answer."""
-        encoder = self._policy.encoder_
         first = step.covariates[0]
-        single = len(step.covariates) == 1
-        if single and ("=" not in answer or answer in self._categories(first)):
-            texts = {first: answer}
-        elif "=" in answer:
-            texts = pairs([answer], encoder.names, "answer", example_pair(encoder))
-        else:
-            raise InvalidInputError(
-                "answer", "several are asked for", answer, f"For example {example_pair(encoder)}."
-            )
+        if len(step.covariates) > 1:
+            return self._named_values(answer)
+        if "=" in answer and answer not in self._categories(first):
+            return self._named_values(answer)
+        return {first: self._typed(first, answer)}
+
+    def _named_values(self, answer: str) -> dict[str, Value]:
+        encoder = self._policy.encoder_
+        example = example_pair(encoder)
+        if "=" not in answer:
+            raise InvalidInputError("answer", "needs a name", answer, f"For example {example}.")
+        # A covariate may be called by its label too.
+        by_label = {self._said.label(name): name for name in encoder.names}
+        names = list(dict.fromkeys([*encoder.names, *by_label]))
+        given = pairs([answer], names, "answer", example)
+        texts = {by_label.get(name, name): text for name, text in given.items()}
         for name in texts:
             if name in self.consultation.values:
                 raise InvalidInputError(
                     name, "has a value already", name, "undo takes the last answer back."
                 )
-        absent = "Type skip if there is no value."
-        return {name: typed_value(self._policy, name, t, absent) for name, t in texts.items()}
+        return {name: self._typed(name, text) for name, text in texts.items()}
+
+    def _typed(self, name: str, text: str) -> Value:
+        """A typed value; the label of a code stands for the code."""
+        codes = {label: code for code, label in self._said.of(name).values.items()}
+        return typed_value(
+            self._policy, name, codes.get(text, text), "Type skip if there is no value."
+        )
 
     def _categories(self, name: str) -> tuple[str, ...]:
         encoder = self._policy.encoder_

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adacos.exceptions import InvalidInputError
+from adacos.exceptions import AdacosError, InvalidInputError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from adacos.bench.paper import PaperReport
     from adacos.bench.regret import RegretReport
+    from adacos.bench.tasks import Failure
 
 app = typer.Typer(
     help="Run benchmarks and write their reports.",
@@ -89,42 +93,13 @@ def paper(
 @app.command("list")
 def list_names(plugin: Plugin = None) -> None:
     """List the methods and data sets that can be named."""
-    import adacos.bench.builtin  # noqa: F401
-    from adacos.bench.registry import REGISTRY
+    from adacos.registry import DATASETS, METHODS
 
     load_plugins(plugin or [])
-    for title, names in (("methods", REGISTRY.methods), ("data sets", REGISTRY.datasets)):
+    for title, names in (("methods", METHODS), ("data sets", DATASETS)):
         typer.echo(f"{title}:")
         for name in names:
             typer.echo(f"  {name}")
-
-
-@app.command()
-def study(
-    jobs: Jobs = None,
-    seed: Seed = 0,
-    splits: Annotated[int, typer.Option(help="Random five-fold splits.")] = 10,
-    data: Data = None,
-    reference: Reference = None,
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("study"),
-) -> None:
-    """Check the library's quality claims on fresh splits and against the authors' code."""
-    from joblib import cpu_count
-
-    from adacos.bench.study import StudyOptions, run_study
-
-    held = run_study(
-        StudyOptions(
-            jobs=cpu_count() if jobs is None else jobs,
-            seed=seed,
-            splits=splits,
-            data=_paths(data or []),
-            reference=reference,
-            out=out,
-        )
-    )
-    if not held:
-        raise typer.Exit(1)
 
 
 @app.command()
@@ -154,7 +129,8 @@ def regret(
             rows=rows,
             jobs=cpu_count() if jobs is None else jobs,
             out=out,
-        )
+        ),
+        progress=False if as_json else None,
     )
     if as_json:
         typer.echo(json.dumps(found.summary(), indent=2))
@@ -165,13 +141,26 @@ def regret(
 
 
 def load_plugins(paths: list[Path]) -> None:
-    """Run Python files that call `register_method` or `register_dataset`."""
+    """Run Python files that register methods or data sets; they may import their neighbours."""
     import runpy
+    import sys
+
+    from adacos.bench.tasks import told
 
     for path in paths:
         if not path.is_file():
             raise InvalidInputError("plugin", "must be a Python file", str(path), "Check the path.")
-        runpy.run_path(str(path), run_name="adacos_plugin")
+        folder = str(path.resolve().parent)
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        try:
+            runpy.run_path(str(path.resolve()), run_name="adacos_plugin")
+        except AdacosError:
+            raise
+        except Exception as error:
+            raise InvalidInputError(
+                "plugin", f"{path} must run without an error", told(error), "Correct the file."
+            ) from error
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:
@@ -205,8 +194,7 @@ def _print(found: PaperReport) -> None:
         table.add_row(claim.text, f"[{colour}]{claim.verdict}[/]", claim.numbers)
     console = Console()
     console.print(table)
-    for failure in found.failures:
-        console.print(f"[red]failed[/] {failure.unit}: {failure.error}", highlight=False)
+    _print_failures(found.failures, console)
     console.print(f"{found.index} written in {found.seconds:.0f} s")
 
 
@@ -220,11 +208,19 @@ def _print_regret(found: RegretReport) -> None:
         table.add_row(name, *(f"{value:.1f}" for value in numbers))
     console = Console()
     console.print(table)
-    for trial in found.failures:
-        console.print(f"[red]failed[/] {trial.title}: {trial.error}", highlight=False)
+    _print_failures(found.failures, console)
     for trial in found.below_optimum:
         console.print(f"[red]below the optimum[/] {trial.title}", highlight=False)
     console.print(f"{found.index} written")
+
+
+def _print_failures(failures: Sequence[Failure], console: Console) -> None:
+    from rich.markup import escape
+
+    from adacos.bench.tasks import gathered
+
+    for line in gathered(failures):
+        console.print(f"[red]failed[/] {escape(line)}", highlight=False)
 
 
 def _as_json(found: PaperReport) -> dict[str, object]:

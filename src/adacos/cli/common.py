@@ -16,9 +16,10 @@ import typer
 from adacos.consultation.steps import Acquire, Value
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
+from adacos.tables.cells import MISSING
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import NUMERIC
-from adacos.tables.reading import MISSING, Malformed, choices, listed
+from adacos.tables.reading import Malformed, choices, listed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,29 +30,52 @@ SkipMalformed = Annotated[
     bool, typer.Option("--skip-malformed", help="Leave rows out that cannot be read.")
 ]
 Encoding = Annotated[str, typer.Option(help="Encoding of a CSV file.")]
+ExpectSha256 = Annotated[
+    str | None,
+    typer.Option(help="Refuse the model unless this is the SHA-256 of its file, as `fit` told it."),
+]
 
 _YES, _NO = ("yes", "true"), ("no", "false")
+# What steers a terminal, or turns the direction of text around, in place of being seen.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Text from tables and models with control characters spelled out, for a terminal."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line that may hold names and values of the user's."""
+    typer.echo(printable(text), err=err)
 
 
 def plain_console(**options: Any) -> Console:
     """A console that prints what users named as it stands: no markup, no emoji codes, no colours.
 
-    A column called "Systolic BP [mmHg]" would lose its unit otherwise.
+    A column called "Systolic BP [mmHg]" would lose its unit otherwise; one that holds the codes
+    that steer a terminal is shown with the codes spelled out.
     """
     from rich.console import Console
+    from rich.segment import Segment
 
-    return Console(markup=False, emoji=False, highlight=False, **options)
+    class PlainConsole(Console):
+        def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+            for text, style, control in super().render(renderable, options):
+                yield Segment(text if control else printable(text), style, control)
+
+    return PlainConsole(markup=False, emoji=False, highlight=False, **options)
 
 
-def load_policy(path: Path) -> BasePolicy:
-    """The fitted policy in a model file."""
+def load_policy(path: Path, sha256: str | None = None) -> BasePolicy:
+    """The fitted policy in a model file, whose digest is compared if one is given."""
     from adacos.persistence import load
 
     if not path.is_file():
         raise InvalidInputError(
             "model", "must be a file", str(path), "Write one with `adacos fit`."
         )
-    policy = load(path)
+    policy = load(path, sha256=sha256)
     if not isinstance(policy, BasePolicy):
         raise InvalidInputError(
             "model", "must be a policy", type(policy).__name__, "Write one with `adacos fit`."
@@ -177,24 +201,42 @@ def print_json(content: Any) -> None:
 def tell_malformed(malformed: Sequence[Malformed]) -> None:
     """List rows that were left out, on standard error."""
     if malformed:
-        typer.echo(f"left out {len(malformed)} malformed rows:", err=True)
+        say(f"left out {len(malformed)} malformed rows:", err=True)
         for bad in malformed[:20]:
-            typer.echo(f"  {bad}", err=True)
+            say(f"  {bad}", err=True)
         if len(malformed) > 20:
-            typer.echo(f"  and {len(malformed) - 20} more", err=True)
+            say(f"  and {len(malformed) - 20} more", err=True)
 
 
 @contextmanager
-def progress(what: str, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A spinner on standard error with a number of rows; nothing if quiet or not a terminal."""
-    from rich.text import Text
+def progress(what: str, quiet: bool) -> Iterator[Callable[[int, float], None]]:
+    """What is being done and for how long, on standard error; nothing if quiet or no terminal.
 
+    The function it hands over takes the number of rows done and the share of the whole, from which
+    the time left follows.
+    """
     console = plain_console(stderr=True, quiet=quiet)
     if not console.is_terminal or quiet:
-        yield lambda rows: None
+        yield lambda rows, share: None
         return
-    with console.status(Text(what)) as status:
-        yield lambda rows: status.update(Text(f"{what}: {rows:,} rows"))
+    from rich import progress as parts
+
+    columns = (
+        parts.SpinnerColumn(),
+        parts.TextColumn("{task.description}", markup=False),
+        parts.BarColumn(bar_width=20),
+        parts.TimeElapsedColumn(),
+        parts.TextColumn("left", style="dim"),
+        parts.TimeRemainingColumn(),
+    )
+    with parts.Progress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task(printable(what), total=None)
+
+        def update(rows: int, share: float) -> None:
+            text = printable(f"{what}: {rows:,} rows")
+            shown.update(task, description=text, completed=share, total=1.0)
+
+        yield update
 
 
 def _plain(value: Any) -> Any:

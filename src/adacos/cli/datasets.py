@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from adacos.cli.common import Json, print_json
-from adacos.datasets import load_heart, load_pima, load_wisconsin
-from adacos.datasets._dataset import Dataset
+from adacos.datasets import Dataset
 from adacos.exceptions import InvalidInputError
+from adacos.registry import DATASETS, Source
 from adacos.tables.reading import choices
 from adacos.tables.writing import whole_or_absent
-
-LOADERS: dict[str, Callable[..., Dataset]] = {
-    "pima": load_pima,
-    "wisconsin": load_wisconsin,
-    "heart": load_heart,
-}
 
 app = typer.Typer(invoke_without_command=True, pretty_exceptions_enable=False)
 
@@ -46,15 +40,15 @@ def list_datasets(as_json: Json = False) -> None:
         adacos datasets list
     """
     found = []
-    for name, loader in LOADERS.items():
-        data = loader(as_frame=False)
+    for name, source in _at_hand().items():
+        data: Dataset = source.load()
         found.append(
             {
                 "name": name,
                 "rows": len(data.y),
                 "covariates": list(data.names),
-                "positives": int(data.y.sum()),
-                "about": (loader.__doc__ or "").strip().splitlines()[0],
+                "positives": int((data.y == np.unique(data.y)[-1]).sum()),
+                "about": source.about,
             }
         )
     if as_json:
@@ -66,7 +60,7 @@ def list_datasets(as_json: Json = False) -> None:
 
 @app.command()
 def export(
-    name: Annotated[str, typer.Argument(help="pima, wisconsin or heart.")],
+    name: Annotated[str, typer.Argument(help="Name, as `adacos datasets list` gives it.")],
     out: Annotated[Path, typer.Option(help="Folder to write into.")] = Path(),
     as_json: Json = False,
 ) -> None:
@@ -76,11 +70,11 @@ def export(
 
         adacos datasets export pima --out data
     """
-    if name not in LOADERS:
+    if name not in _at_hand():
         raise InvalidInputError(
-            "name", "must be a bundled table", name, choices([name], LOADERS, "They are")
+            "name", "must be a bundled table", name, choices([name], _at_hand(), "They are")
         )
-    data = LOADERS[name](as_frame=False)
+    data: Dataset = DATASETS[name].load()
     out.mkdir(parents=True, exist_ok=True)
     table, prices = out / f"{name}.csv", out / f"{name}.toml"
     with (
@@ -89,14 +83,37 @@ def export(
     ):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*data.names, "y"])
-        for row, label in zip(data.X.tolist(), data.y.tolist(), strict=True):
-            writer.writerow([*("" if x != x else f"{x:.12g}" for x in row), label])
+        for row, label in zip(_rows(data.X), data.y.tolist(), strict=True):
+            writer.writerow([*map(_text, row), label])
     with whole_or_absent(prices) as temporary:
         temporary.write_text(_toml(data), encoding="utf-8")
     if as_json:
         print_json({"table": str(table), "prices": str(prices), "target": "y"})
     else:
         typer.echo(f"{table} and {prices} written; the class is in column y")
+
+
+def _at_hand() -> dict[str, Source]:
+    """The tables that need no file of the user's."""
+    return {name: source for name, source in DATASETS.items() if source.obtain is None}
+
+
+def _rows(X: Any) -> list[Any]:
+    rows: list[Any]
+    if isinstance(X, np.ndarray):
+        rows = X.tolist()
+    else:
+        import narwhals as nw
+
+        rows = nw.from_native(X, eager_only=True).rows()
+    return rows
+
+
+def _text(value: Any) -> str:
+    """A cell of the table: empty where the value is unknown."""
+    if value is None or value != value:
+        return ""
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def _toml(data: Dataset) -> str:

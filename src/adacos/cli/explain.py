@@ -9,6 +9,7 @@ import typer
 
 from adacos.cli.common import (
     Encoding,
+    ExpectSha256,
     Json,
     Model,
     load_policy,
@@ -35,6 +36,7 @@ def explain(
         list[str] | None, typer.Option(help="Covariate known from the start; repeatable.")
     ] = None,
     encoding: Encoding = "utf-8-sig",
+    expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
     """Walk one row through the policy and give the reasons of every step.
@@ -45,7 +47,7 @@ def explain(
 
         adacos explain model.adacos --row Age=50,BMI=31.2,Glucose=140
     """
-    policy = load_policy(model)
+    policy = load_policy(model, expect_sha256)
     if (row is None) == (data is None):
         raise InvalidInputError(
             "--row", "give either --row or --data", "both" if row else "neither", "See --help."

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from adacos.cli.common import (
     Encoding,
@@ -19,16 +18,28 @@ from adacos.cli.common import (
     plain_console,
     print_json,
     progress,
+    say,
     tell_malformed,
 )
-from adacos.cli.prices import PriceList, read_prices
+from adacos.cli.prices import costs_given, read_prices
+from adacos.cli.training import (
+    TrainingRows,
+    choose_covariates,
+    expected_seconds,
+    read_training_rows,
+)
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError, NotCertifiableError
-from adacos.policies.sequence_policy import SequencePolicy
-from adacos.tables.columns import ColumnTable
-from adacos.tables.reading import Kinds, Piece, TableFile, choices, listed
+from adacos.policies.base import BasePolicy
+from adacos.policies.recall import set_aside
+from adacos.registry import POLICIES
+from adacos.tables.description import check_description, describe, read_description
+from adacos.tables.reading import TableFile, listed
+from adacos.tables.suspicions import suspicions
+from adacos.tables.writing import refuse_same_file
 
-POLICIES = ("adacos", "cos", "full")
+# Fits that take longer, in seconds, are announced.
+_LONG = 60
 
 
 def fit(
@@ -78,7 +89,19 @@ def fit(
     categorical: Annotated[
         list[str] | None, typer.Option(help="Column of codes to treat as categories.")
     ] = None,
-    policy: Annotated[str, typer.Option(help="adacos, cos or full.")] = "adacos",
+    policy: Annotated[
+        str, typer.Option(help="adacos, cos or full; or a rival such as dwsm.")
+    ] = "adacos",
+    nested: Annotated[
+        bool,
+        typer.Option(
+            "--nested", help="Estimate the cost by fitting anew without each of five folds."
+        ),
+    ] = False,
+    description: Annotated[
+        Path | None,
+        typer.Option("--describe", help="TOML file with titles, units and names of codes."),
+    ] = None,
     max_rows: Annotated[
         int,
         typer.Option(
@@ -106,109 +129,80 @@ def fit(
         adacos fit patients.csv --target diabetes --prices prices.toml
             --false-positive 100 --false-negative 1000 --out model.adacos
     """
-    from adacos.cli.info import card, show
     from adacos.persistence import save
 
     started = time.perf_counter()
-    if policy not in POLICIES:
-        raise InvalidInputError("--policy", f"must be one of {', '.join(POLICIES)}", policy, "")
-    if not out.parent.is_dir():
-        raise InvalidInputError("--out", "its folder must exist", str(out), "Create it first.")
-    _check_recall(target_recall, recall_confidence, always_positive)
+    _check_options(policy, out, [data, *map(Path, prices or [])])
+    _check_recall(target_recall, recall_confidence, always_positive, false_negative, nested)
+    said = None if description is None else read_description(description)
     file = TableFile(data, encoding=encoding)
-    covariates = _covariates(file, target, drop or [], categorical or [])
-    costs = _costs(
+    covariates = choose_covariates(file, target, drop or [], categorical or [])
+    costs = costs_given(
         read_prices(prices or [], panel or [], covariates),
         covariates,
         default_price,
         {"false_positive": false_positive, "false_negative": false_negative},
         target_recall,
     )
-    with progress(f"reading {data.name}", as_json):
-        piece, y = _read(file, [*covariates, target], target, categorical or [], skip_malformed)
-    labels = classes(y) if positive is None else against(y, positive)
-    found = np.unique(labels)
-    if len(found) != 2:
-        raise InvalidInputError(
-            f"column {target!r}",
-            "must hold two classes",
-            f"{len(found)}: {listed(found[:5])}",
-            "Name one with --positive to set it against the others.",
+    with progress(f"reading {data.name}", as_json) as report:
+        rows = read_training_rows(
+            file, covariates, target, categorical or [], positive, skip_malformed, report
         )
-    table = piece.table.select(covariates)
-    n_read, missing = len(table), missing_shares(table)
-    if 0 < max_rows < n_read:
-        drawn = np.sort(np.random.default_rng(seed).choice(n_read, max_rows, replace=False))
-        table, labels = table[drawn], labels[drawn]
-        typer.echo(
-            f"learning from {max_rows:,} of {n_read:,} rows, drawn at random (--max-rows)", err=True
-        )
-    estimator = _estimator(policy)(
+    tell_malformed(rows.malformed)
+    if said is not None:
+        check_description(said, covariates, np.unique(rows.y).tolist())
+    rows = rows.drawn(max_rows, seed)
+    warnings = _warn(rows)
+    estimator = _estimator(
+        policy,
         costs,
         random_state=seed,
         target_recall=target_recall,
         recall_confidence=recall_confidence,
         on_uncertifiable="always_positive" if always_positive else "error",
     )
-    with progress(f"fitting {len(table):,} rows, {table.shape[1]} covariates", as_json):
-        try:
-            estimator.fit(table, labels)
-        except NotCertifiableError as error:
-            raise _not_certifiable(error) from error
+    _learn(estimator, rows, nested, as_json)
+    if said is not None:
+        describe(estimator, said)
     save(estimator, out)
-    seconds = time.perf_counter() - started
-    tell_malformed(piece.malformed)
-    held_back = len(table) - len(estimator.model_.y)
-    if as_json:
-        counts = {
-            "rows": len(table),
-            "rows_read": n_read,
-            "malformed_rows": len(piece.malformed),
-            "calibration_rows": held_back,
-            "missing": missing,
-        }
-        print_json(
-            {"model": str(out), **counts, "seconds": round(seconds, 2), "card": card(estimator)}
-        )
-        return
-    console = plain_console()
-    show(estimator, console, held_back)
-    if missing:
-        shares = ", ".join(f"{listed([name])} {share:.1%}" for name, share in missing.items())
-        console.print(f"Missing values: {shares}")
-    console.print(f"{out} written: {len(table):,} rows in {seconds:.1f} s")
-    console.print(f"Try it: adacos ask {quote(str(out))}")
+    _tell(estimator, rows, out, warnings, time.perf_counter() - started, as_json)
 
 
-def _covariates(file: TableFile, target: str, drop: list[str], categorical: list[str]) -> list[str]:
-    """All columns but the target and those left out."""
-    named = (("--target", [target]), ("--drop", drop), ("--categorical", categorical))
-    for parameter, given in named:
-        unknown = [name for name in given if name not in file.columns]
-        if unknown:
-            raise InvalidInputError(
-                parameter,
-                "must name columns",
-                listed(unknown),
-                choices(unknown, file.columns, "They are"),
-            )
-    if target in drop:
-        raise InvalidInputError("--drop", "must leave the target", target, "Remove it.")
-    found = [name for name in file.columns if name not in (*drop, target)]
-    if not found:
-        raise InvalidInputError("data", "needs a covariate beside the target", target, "Add one.")
-    return found
+def _check_options(policy: str, out: Path, inputs: list[Path]) -> None:
+    if policy not in POLICIES:
+        raise InvalidInputError("--policy", f"must be one of {', '.join(POLICIES)}", policy, "")
+    if not out.parent.is_dir():
+        raise InvalidInputError("--out", "its folder must exist", str(out), "Create it first.")
+    refuse_same_file(out, inputs)
 
 
 def _check_recall(
-    target_recall: float | None, recall_confidence: float | None, always_positive: bool
+    target_recall: float | None,
+    recall_confidence: float | None,
+    always_positive: bool,
+    false_negative: float | None,
+    nested: bool,
 ) -> None:
+    if target_recall is not None and false_negative is not None:
+        raise InvalidInputError(
+            "--target-recall",
+            "cannot be combined with a false-negative cost: either follows from the other",
+            f"--false-negative {false_negative:g}",
+            "Leave one of them out.",
+        )
     if recall_confidence is not None and target_recall is None:
         raise InvalidInputError(
             "--recall-confidence",
             "needs the recall that is to be certified",
             recall_confidence,
             "For example --target-recall 0.95.",
+        )
+    if nested and recall_confidence is not None:
+        raise InvalidInputError(
+            "--nested",
+            "cannot be given with --recall-confidence",
+            "both",
+            "Leave it out: a certificate is earned on rows held back already.",
         )
     if always_positive and recall_confidence is None:
         raise InvalidInputError(
@@ -219,107 +213,97 @@ def _check_recall(
         )
 
 
-def _costs(
-    listed_prices: PriceList,
-    covariates: list[str],
-    default_price: float | None,
-    given: dict[str, float | None],
-    target_recall: float | None,
-) -> Costs:
-    """Costs of covariates and of errors, none of which is guessed; an option beats the file."""
-    prices, panels, errors = listed_prices
-    unpriced = [name for name in covariates if name not in prices]
-    if default_price is not None:
-        prices |= dict.fromkeys(unpriced, default_price)
-    elif unpriced:
-        raise InvalidInputError(
-            "--prices",
-            "every column needs a covariate cost",
-            f"none for {listed(unpriced)}",
-            "Add the costs, set one for all with --default-price (0 if they are free), or leave "
-            "columns out with --drop.",
+def _warn(rows: TrainingRows) -> list[str]:
+    """Tell what looks like a mistake and what will take long, once, on standard error."""
+    found = [str(suspicion) for suspicion in suspicions(rows.table, rows.y)]
+    seconds = expected_seconds(rows.table)
+    if seconds > _LONG:
+        found.append(
+            f"{rows.table.shape[1]} covariates: this will take about {seconds / 60:.0f} minutes, "
+            "since the time grows with the fourth power of their number. Leave out those that "
+            "hardly matter with --drop."
         )
-    errors |= {name: cost for name, cost in given.items() if cost is not None}
-    if target_recall is not None and "false_negative" in errors:
-        typer.echo(
-            f"The false-negative cost of {errors.pop('false_negative'):g} is not used: "
-            "--target-recall replaces it by the one that the recall implies.",
-            err=True,
-        )
-    wanted = ["false_positive"] + ["false_negative"] * (target_recall is None)
-    absent = [name for name in wanted if name not in errors]
-    if absent:
-        options = " and ".join(f"--{name.replace('_', '-')}" for name in absent)
-        remedy = f"Give {options}, or {' and '.join(absent)} under [errors] in a TOML price list."
-        if "false_negative" in absent:
-            remedy += (
-                " Where nobody can say what a missed positive costs, --target-recall takes the "
-                "place of the false-negative cost."
-            )
-        rule = "what a wrong answer costs must be said, in the unit of the prices"
-        raise InvalidInputError(options, rule, "nothing", remedy)
-    return Costs(prices, **errors, panels=panels or None)
-
-
-def _read(
-    file: TableFile, names: list[str], target: str, categorical: list[str], skip_malformed: bool
-) -> tuple[Piece, NDArray[Any]]:
-    """The rows with a class, and their classes as text."""
-    kinds = file.kinds()
-    as_text = {target, *categorical}
-    kinds = Kinds(kinds.text | as_text, kinds.truth - as_text)
-    piece = file.read(names, kinds, skip_malformed=skip_malformed)
-    y = piece.table.column(target)
-    unlabelled = np.flatnonzero(y == "")
-    if len(unlabelled) and not skip_malformed:
-        raise InvalidInputError(
-            f"column {target!r}",
-            "must hold a class in every row",
-            f"nothing on line {piece.lines[unlabelled[0]]} (and {len(unlabelled) - 1} more)",
-            "Fill it in, or leave such rows out with --skip-malformed.",
-        )
-    return piece._replace(table=piece.table[y != ""]), y[y != ""]
-
-
-def missing_shares(table: ColumnTable) -> dict[str, float]:
-    """Share of missing values of the columns that have any."""
-    found = {}
-    for name in table.columns:
-        values = table.column(name)
-        share = float(np.mean(values == "" if values.dtype.kind == "U" else np.isnan(values)))
-        if share > 0:
-            found[name] = share
+    for message in found:
+        say(f"warning: {message}", err=True)
     return found
 
 
-def classes(y: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers where all classes are, else as they stand."""
-    try:
-        numbers = y.astype(np.float64)
-    except ValueError:
-        return y
-    whole = np.all(numbers == np.round(numbers))
-    return numbers.astype(np.int64) if whole else numbers
+def _learn(estimator: BasePolicy, rows: TrainingRows, nested: bool, as_json: bool) -> None:
+    """Fit, and estimate what the policy costs on rows that it did not learn from."""
+    from adacos.card import estimate_leave_out
+
+    seconds = expected_seconds(rows.table)
+    about = f" (about {seconds:.0f} s)" if seconds > 2 else ""
+    n, p = rows.table.shape
+    with progress(f"fitting {n:,} rows, {p} covariates{about}", as_json):
+        try:
+            estimator.fit(rows.table, rows.y)
+        except NotCertifiableError as error:
+            raise _not_certifiable(error) from error
+        learned = rows.table, rows.y
+        if getattr(estimator, "recall_confidence", None) is not None:
+            learned = set_aside(
+                estimator,
+                rows.table,
+                rows.y,
+                estimator.calibration_fraction,
+                estimator.random_state,
+            )[:2]
+        estimate_leave_out(estimator, *learned, nested=nested)
 
 
-def against(y: NDArray[Any], positive: str) -> NDArray[Any]:
-    """1 for the positive class, 0 for any other."""
-    found = np.unique(y).tolist()
-    if positive not in found:
+def _tell(
+    estimator: BasePolicy,
+    rows: TrainingRows,
+    out: Path,
+    warnings: list[str],
+    seconds: float,
+    as_json: bool,
+) -> None:
+    from adacos.card import model_card
+    from adacos.cli.info import show
+    from adacos.persistence import file_sha256
+
+    held_back = len(rows.y) - len(estimator.model_.y) if hasattr(estimator, "sets_") else 0
+    digest = file_sha256(out)
+    if as_json:
+        counts = {
+            "rows": len(rows.y),
+            "rows_read": rows.n_read,
+            "malformed_rows": len(rows.malformed),
+            "calibration_rows": held_back,
+            "missing": rows.missing,
+            "warnings": warnings,
+            "sha256": digest,
+            "seconds": round(seconds, 2),
+        }
+        print_json({"model": str(out), **counts, "card": model_card(estimator)})
+        return
+    console = plain_console()
+    show(estimator, console, held_back)
+    if rows.missing:
+        shares = ", ".join(f"{listed([name])} {share:.1%}" for name, share in rows.missing.items())
+        console.print(f"Missing values: {shares}")
+    console.print(
+        f"{out} written: {len(rows.y):,} of {rows.n_read:,} rows read, in {seconds:.1f} s"
+    )
+    console.print(f"SHA-256 {digest}", soft_wrap=True)
+    console.print(f"Try it: adacos ask {quote(str(out))}")
+
+
+def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
+    """The unfitted policy with those of the parameters that it has."""
+    chosen: BasePolicy = POLICIES[policy].make(costs)
+    known = chosen.get_params(deep=False)
+    if parameters["target_recall"] is not None and "target_recall" not in known:
         raise InvalidInputError(
-            "--positive",
-            "must be a value of the target",
-            positive,
-            choices([positive], found[:20], "It has"),
+            "--target-recall",
+            f"{policy} must be able to take it",
+            parameters["target_recall"],
+            "Give --false-negative instead, or choose another --policy.",
         )
-    return np.asarray(y == positive, dtype=np.int64)
-
-
-def _estimator(policy: str) -> type[SequencePolicy]:
-    from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
-
-    kinds = (AdaCOSClassifier, COSClassifier, FullModelClassifier)
-    return dict(zip(POLICIES, kinds, strict=True))[policy]
+    chosen.set_params(**{name: value for name, value in parameters.items() if name in known})
+    return chosen
 
 
 def _not_certifiable(error: NotCertifiableError) -> InvalidInputError:

@@ -4,134 +4,111 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from adacos.cli.common import Json, Model, allowed, load_policy, plain_console, print_json
-from adacos.consultation import fingerprint
+from adacos.card import model_card, percent
+from adacos.cli.common import (
+    ExpectSha256,
+    Json,
+    Model,
+    allowed,
+    load_policy,
+    plain_console,
+    print_json,
+)
 from adacos.policies.base import BasePolicy
+from adacos.tables.description import Description, description_of
 from adacos.tables.reading import listed
 
 
-def info(model: Model, as_json: Json = False) -> None:
+def info(model: Model, expect_sha256: ExpectSha256 = None, as_json: Json = False) -> None:
     """Show what a model knows: covariates, costs, order of acquisition, certificate.
 
     Example:
 
         adacos info model.adacos
     """
-    policy = load_policy(model)
+    policy = load_policy(model, expect_sha256)
     if as_json:
-        print_json(card(policy))
+        print_json(model_card(policy))
     else:
         show(policy, plain_console())
 
 
-def card(policy: BasePolicy) -> dict[str, Any]:
-    """The model card as plain values."""
-    encoder, costs = policy.encoder_, policy.cost_table_
-    titles = list(policy.costs.panels) if policy.costs is not None else []
-    covariates = []
-    for k, name in enumerate(encoder.names):
-        numeric = not encoder.categories[k]
-        covariates.append(
-            {
-                "name": name,
-                "kind": encoder.kinds[k],
-                "low": float(encoder.low[k]) if numeric else None,
-                "high": float(encoder.high[k]) if numeric else None,
-                "categories": list(encoder.categories[k]),
-                "cost": float(costs.covariates[k]),
-                "panel": titles[costs.panel[k]] if costs.panel[k] >= 0 else None,
-            }
-        )
-    content: dict[str, Any] = {
-        "policy": type(policy).__name__,
-        "fingerprint": fingerprint(policy),
-        "classes": policy.classes_.tolist(),
-        "positive_class": policy.classes_.tolist()[1],
-        "misclassification_costs": costs.matrix.tolist(),
-        # With a target recall nobody stated the false-negative cost: it follows from the recall.
-        "false_negative_implied": hasattr(policy, "false_negative_cost_"),
-        "covariates": covariates,
-        "panels": [
-            {
-                "name": title,
-                "shared": float(shared),
-                "members": [costs.names[k] for k in np.flatnonzero(costs.panel == number)],
-            }
-            for number, (title, shared) in enumerate(zip(titles, costs.shared, strict=True))
-        ],
-    }
-    if hasattr(policy, "sets_"):
-        y = policy.model_.y
-        content |= {
-            "training_rows": len(y),
-            "training_positives": int(y.sum()),
-            "order": list(policy.sets_[-1]),
-            "sets": [list(names) for names in policy.sets_],
-            "expected_total_cost": policy.expected_cost_.tolist(),
-        }
-    if getattr(policy, "target_recall", None) is not None:
-        content["target_recall"] = policy.target_recall
-        content["threshold"] = policy.threshold_
-        content["recall_estimate"] = policy.recall_estimate_
-    certificate = getattr(policy, "certificate_", None)
-    if certificate is not None:
-        content["certificate"] = {**vars(certificate), "text": str(certificate)}
-    return content
-
-
 def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> None:
     """Print the card for people; `held_back` rows were kept for calibration, if that is known."""
-    content = card(policy)
-    console.print(f"{content['policy']}  {content['fingerprint']}", style="bold")
-    if "training_rows" in content:
-        share = content["training_positives"] / content["training_rows"]
-        rows = f"{content['training_rows']:,} training rows"
-        if "certificate" in content:
+    card, said = model_card(policy), description_of(policy)
+    if card["headline"] is not None:
+        console.print(card["headline"], style="bold yellow")
+    for line in (card["title"], card["outcome"] and f"Outcome: {card['outcome']}"):
+        if line:
+            console.print(line, style="bold")
+    console.print(f"{card['policy']}  {card['model']}", style="bold")
+    if card["training_rows"] is not None:
+        share = card["training_positives"] / card["training_rows"]
+        rows = f"{card['training_rows']:,} training rows"
+        if card["certificate"] is not None:
             others = "others" if held_back is None else f"{held_back:,} more"
             rows += f" ({others} held back for calibration)"
-        console.print(f"{rows}, {share:.1%} of class {content['positive_class']}")
-    console.print(_errors_in_words(content))
-    console.print(_stops(policy, content))
-    for panel in content["panels"]:
+        console.print(f"{rows}, {share:.1%} {_of_class(said, card['positive_class'])}")
+    console.print(_errors_in_words(card, said))
+    console.print(_threshold_in_words(card))
+    console.print(_stops(policy, card, said))
+    for panel in card["panels"]:
+        shared = _amount(panel["shared"], said)
         console.print(
-            f"Panel {panel['name']}: {listed(panel['members'])} share {panel['shared']:g} of their "
-            "cost, paid once"
+            f"Panel {panel['name']}: {listed(panel['members'])} share {shared} of their cost, paid "
+            "once"
         )
-    if "certificate" in content:
-        console.print(content["certificate"]["text"])
-    elif "target_recall" in content:
+    if card["leave_out"]:
+        console.print(_leave_out(card, said))
+    if card["certificate"] is not None:
+        console.print(card["certificate"]["text"])
+    elif card["target_recall"] is not None:
         console.print(
-            f"Target recall {content['target_recall']:.1%}, estimated "
-            f"{content['recall_estimate']:.1%}; not certified."
+            f"Target recall {card['target_recall']:.1%}, estimated "
+            f"{card['recall_estimate']:.1%}; not certified."
         )
+    for lead, text in (("Intended use", card["intended_use"]), ("Source", card["citation"])):
+        if text:
+            console.print(f"{lead}: {text}")
 
 
-def _errors_in_words(content: dict[str, Any]) -> str:
-    (c00, c01), (c10, c11) = content["misclassification_costs"]
-    negative, positive = content["classes"]
-    text = f"answering {positive} for {negative} costs {c01:g}, "
-    if content.get("threshold") == 0:
+def _of_class(said: Description, label: Any) -> str:
+    return f"{said.class_name(label)}" if said.classes else f"of class {label}"
+
+
+def _amount(amount: float, said: Description) -> str:
+    """An amount as it was given, with its currency."""
+    return f"{amount:.6g}\N{NO-BREAK SPACE}{said.currency}" if said.currency else f"{amount:.6g}"
+
+
+def _errors_in_words(card: dict[str, Any], said: Description) -> str:
+    (c00, c01), (c10, c11) = card["misclassification_costs"]
+    negative, positive = (said.class_name(label) for label in card["classes"])
+    text = f"answering {positive} for {negative} costs {_amount(c01, said)}, "
+    if card["threshold"] == 0:
         return text + f"{negative} is never answered"
-    text += f"{negative} for {positive} {c10:.6g}"
-    if content["false_negative_implied"]:
+    text += f"{negative} for {positive} {_amount(c10, said)}"
+    if card["false_negative_implied"]:
         text += " (not given: implied by the target recall)"
-    return text + (f"; right answers {c00:g} and {c11:g}" if c00 or c11 else "")
+    right = f"; right answers {_amount(c00, said)} and {_amount(c11, said)}"
+    return text + (right if c00 or c11 else "")
 
 
-def _stops(policy: BasePolicy, content: dict[str, Any]) -> Table:
+def _threshold_in_words(card: dict[str, Any]) -> str:
+    if card["threshold"] == 0:
+        return "positive always"
+    return f"positive from {percent(card['threshold'])}, {card['threshold_reason']}"
+
+
+def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table:
     """Covariates in the order of acquisition, and what stopping after each of them costs."""
-    described = {c["name"]: c for c in content["covariates"]}
-    order = content.get("order", list(described))
-    stops = {
-        len(names): f"{cost:.2f}"
-        for names, cost in zip(
-            content.get("sets", []), content.get("expected_total_cost", []), strict=True
-        )
-    }
+    described = {c["name"]: c for c in card["covariates"]}
+    order = card["order"] or list(described)
+    sets, expected = card["sets"] or [], card["expected_total_cost"] or []
+    stops = {len(names): said.money(cost) for names, cost in zip(sets, expected, strict=True)}
     table = Table("")
     # A long name is broken, never cut: it is what options and answers must be given with.
     for title in ("covariate", "kind", "values"):
@@ -143,7 +120,18 @@ def _stops(policy: BasePolicy, content: dict[str, Any]) -> Table:
         table.add_row("0", "nothing acquired", "", "", "", stops[0])
     for rank, name in enumerate(order, start=1):
         own = described[name]
-        values = allowed(policy.encoder_, name, most=6)
-        row = [str(rank), name, own["kind"], values, f"{own['cost']:g}"]
+        shown = name if own["label"] == name else f"{name} ({own['label']})"
+        values = allowed(policy.encoder_, name, most=6) + (f" {own['unit']}" if own["unit"] else "")
+        row = [str(rank), shown, own["kind"], values, _amount(own["cost"], said)]
         table.add_row(*row, *([stops.get(rank, "")] if stops else []))
+    return table
+
+
+def _leave_out(card: dict[str, Any], said: Description) -> Table:
+    """What the policy costs beside its alternatives, on rows left out of the models."""
+    what = "covariates and false alarms" if card["false_negative_implied"] else "total cost"
+    table = Table("on training rows, each left out of the models that answer it")
+    table.add_column(f"{what}, mean ± standard error", justify="right")
+    for item in card["leave_out"]:
+        table.add_row(item["name"], f"{said.money(item['cost'])} ± {item['error']:.2f}")
     return table

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
+from math import isnan
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
 
-from adacos.cli.common import pairs
+from adacos.cli.common import pairs, say
+from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError
+from adacos.tables.cells import csv_rows, number
 from adacos.tables.reading import choices, listed
 
 _EXAMPLE = "For example [prices] with lines Glucose = 17.61, or --prices Glucose=17.61."
@@ -54,6 +56,48 @@ def read_prices(items: Sequence[str], panels: Sequence[str], columns: Sequence[s
     return found
 
 
+def costs_given(
+    listed_prices: PriceList,
+    covariates: list[str],
+    default_price: float | None,
+    given: dict[str, float | None],
+    target_recall: float | None,
+) -> Costs:
+    """Costs of covariates and of errors, none of which is guessed; an option beats the file."""
+    prices, panels, errors = listed_prices
+    unpriced = [name for name in covariates if name not in prices]
+    if default_price is not None:
+        prices |= dict.fromkeys(unpriced, default_price)
+    elif unpriced:
+        raise InvalidInputError(
+            "--prices",
+            "every column needs a covariate cost",
+            f"none for {listed(unpriced)}",
+            "Add the costs, set one for all with --default-price (0 if they are free), or leave "
+            "columns out with --drop.",
+        )
+    errors |= {name: cost for name, cost in given.items() if cost is not None}
+    if target_recall is not None and "false_negative" in errors:
+        say(
+            f"The false-negative cost of {errors.pop('false_negative'):g} is not used: "
+            "--target-recall replaces it by the one that the recall implies.",
+            err=True,
+        )
+    wanted = ["false_positive"] + ["false_negative"] * (target_recall is None)
+    absent = [name for name in wanted if name not in errors]
+    if absent:
+        options = " and ".join(f"--{name.replace('_', '-')}" for name in absent)
+        remedy = f"Give {options}, or {' and '.join(absent)} under [errors] in a TOML price list."
+        if "false_negative" in absent:
+            remedy += (
+                " Where nobody can say what a missed positive costs, --target-recall takes the "
+                "place of the false-negative cost."
+            )
+        rule = "what a wrong answer costs must be said, in the unit of the prices"
+        raise InvalidInputError(options, rule, "nothing", remedy)
+    return Costs(prices, **errors, panels=panels or None)
+
+
 def _members(text: str, columns: Sequence[str]) -> list[str]:
     """Names separated by commas, which a name may hold itself."""
     found = []
@@ -76,27 +120,33 @@ def _check_names(parameter: str, rule: str, given: Iterable[str], columns: Seque
 def _add_toml(path: Path, found: PriceList) -> None:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInputError(path.name, "must be TOML", str(error), _EXAMPLE) from error
     unknown = sorted(set(content) - {"prices", "panels", "errors"})
-    if unknown or not isinstance(content.get("prices"), dict):
+    tables = [content.get("prices"), content.get("panels", {}), content.get("errors", {})]
+    if unknown or not all(isinstance(table, dict) for table in tables):
         raise InvalidInputError(
             path.name,
             "must have a table [prices], and may have [panels.NAME] and [errors]",
             unknown or list(content),
             _EXAMPLE,
         )
-    found.prices.update({name: _cost(cost, name) for name, cost in content["prices"].items()})
-    for title, panel in content.get("panels", {}).items():
-        if not isinstance(panel, dict) or set(panel) != {"shared", "members"}:
+    prices, panels, errors = tables
+    found.prices.update({name: _cost(cost, name) for name, cost in prices.items()})
+    for title, panel in panels.items():
+        if (
+            not isinstance(panel, dict)
+            or set(panel) != {"shared", "members"}
+            or not isinstance(panel["members"], list)
+            or not all(isinstance(member, str) for member in panel["members"])
+        ):
             raise InvalidInputError(
                 f"{path.name} [panels.{title}]",
                 "must hold shared and members",
                 panel,
                 'For example shared = 2.10 and members = ["Glucose", "Insulin"].',
             )
-        found.panels[title] = _cost(panel["shared"], title), list(panel["members"])
-    errors = content.get("errors", {})
+        found.panels[title] = _cost(panel["shared"], title), panel["members"]
     unknown = sorted(set(errors) - {"false_positive", "false_negative"})
     if unknown:
         raise InvalidInputError(
@@ -109,20 +159,23 @@ def _add_toml(path: Path, found: PriceList) -> None:
 
 
 def _read_csv(path: Path) -> dict[str, float]:
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file)
-        found = {}
-        for cells in reader:
-            if reader.line_num == 1 and (len(cells) != 2 or not _is_number(cells[1])):
-                continue
-            if len(cells) != 2 or not _is_number(cells[1]):
-                raise InvalidInputError(
-                    path.name,
-                    f"line {reader.line_num} must hold a covariate and its cost",
-                    cells,
-                    "For example Glucose,17.61.",
-                )
-            found[cells[0].strip()] = float(cells[1])
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(path.name, "must be UTF-8 text", str(error), _EXAMPLE) from error
+    found: dict[str, float] = {}
+    for cells, line, fault in csv_rows(text.splitlines(keepends=True), path.name):
+        priced = len(cells) == 2 and _is_number(cells[1])
+        if line == 1 and not priced and not fault:
+            continue
+        if not priced or cells[0].strip() in found:
+            raise InvalidInputError(
+                path.name,
+                f"line {line} must hold a covariate and its cost, each covariate once",
+                fault or cells,
+                "For example Glucose,17.61.",
+            )
+        found[cells[0].strip()] = float(cells[1])
     return found
 
 
@@ -133,8 +186,5 @@ def _cost(value: Any, name: str, example: str = _EXAMPLE) -> float:
 
 
 def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
+    found = number(value) if isinstance(value, str | int | float) else None
+    return found is not None and not isnan(found)

@@ -9,17 +9,19 @@ import typer
 
 from adacos.cli.common import (
     Encoding,
+    ExpectSha256,
     Json,
     Model,
     SkipMalformed,
     load_policy,
     print_json,
     progress,
+    say,
     tell_malformed,
 )
-from adacos.exceptions import InvalidInputError
+from adacos.tables.description import description_of
 from adacos.tables.reading import Kinds, TableFile
-from adacos.tables.writing import whole_or_absent
+from adacos.tables.writing import refuse_same_file, whole_or_absent
 
 
 def report(
@@ -33,6 +35,7 @@ def report(
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     skip_malformed: SkipMalformed = False,
     encoding: Encoding = "utf-8-sig",
+    expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
     """Write a self-contained page: what the policy does, its costs, calibration and recall.
@@ -43,21 +46,17 @@ def report(
 
         adacos report model.adacos --data held_out.csv --target diabetes --out report.html
     """
-    from adacos.cli.fit import against, classes
-    from adacos.policies.sequence_policy import SequencePolicy
+    from adacos.cli.training import against, classes
     from adacos.report import write_report
 
-    policy = load_policy(model)
-    if not isinstance(policy, SequencePolicy):
-        raise InvalidInputError(
-            "model", "must be a policy over a set sequence", type(policy).__name__, ""
-        )
+    refuse_same_file(out, [model, data])
+    policy = load_policy(model, expect_sha256)
     encoder = policy.encoder_
     kinds = Kinds.of(encoder)
     kinds = kinds._replace(text=kinds.text | {target})
-    with progress(f"reading {data.name}", as_json):
+    with progress(f"reading {data.name}", as_json) as tell:
         piece = TableFile(data, encoding=encoding).read(
-            {*encoder.names, target}, kinds, skip_malformed=skip_malformed
+            {*encoder.names, target}, kinds, skip_malformed=skip_malformed, progress=tell
         )
     tell_malformed(piece.malformed)
     given = piece.table.column(target)
@@ -65,8 +64,14 @@ def report(
     y = classes(given[labelled]) if positive is None else against(given[labelled], positive)
     table = piece.table.select(list(encoder.names))[labelled]
     with progress("drawing", as_json), whole_or_absent(out) as temporary:
-        found = write_report(policy, table, y, temporary, title or f"Report on {model.name}")
+        found = write_report(
+            policy,
+            table,
+            y,
+            temporary,
+            title or description_of(policy).title or f"Report on {model.name}",
+        )
     if as_json:
         print_json({"report": str(out), **found})
     else:
-        typer.echo(f"{out} written: {len(y):,} rows, mean total cost {found['total_cost']:.2f}")
+        say(f"{out} written: {len(y):,} rows, mean total cost {found['total_cost']:.2f}")

@@ -9,17 +9,27 @@ from typing import Annotated
 
 import typer
 
-from adacos.batch import score_file
+from adacos.batch import ScoreSummary, score_file
 from adacos.cli.common import (
     Encoding,
+    ExpectSha256,
     Json,
     Model,
     SkipMalformed,
     load_policy,
     print_json,
     progress,
+    say,
     tell_malformed,
 )
+from adacos.tables.writing import refuse_same_file
+
+_WORDS = {
+    "outside_range": "outside the range",
+    "implausible": "implausible",
+    "unknown_category": "unknown categories",
+    "unknown_value": "values never seen",
+}
 
 
 def score(
@@ -32,21 +42,39 @@ def score(
     keep: Annotated[
         list[str] | None, typer.Option(help="Column to copy, such as an identifier; repeatable.")
     ] = None,
+    flag_unusual: Annotated[
+        bool,
+        typer.Option(
+            "--flag-unusual",
+            help="Add a column with the values behind each answer that training did not see.",
+        ),
+    ] = False,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--escape-formulas",
+            help="Put an apostrophe before text that a spreadsheet would take for a formula.",
+        ),
+    ] = False,
     chunk_rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = 50_000,
     skip_malformed: SkipMalformed = False,
     encoding: Encoding = "utf-8-sig",
+    expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
     """Answer every row of a file, of any size, into another file.
 
     An empty cell is a value that cannot be acquired. The output appears only when it is complete.
+    Values behind an answer that are implausible, outside the training range or never seen in
+    training are counted in the summary; --flag-unusual names them row by row.
 
     Example:
 
         adacos score model.adacos patients.csv answers.csv --keep id
     """
     started = time.perf_counter()
-    policy = load_policy(model)
+    refuse_same_file(destination, [model])
+    policy = load_policy(model, expect_sha256)
     with progress(f"scoring {source.name}", as_json) as report:
         summary = score_file(
             policy,
@@ -55,6 +83,8 @@ def score(
             known=known or [],
             keep=keep or [],
             skip_malformed=skip_malformed,
+            flag_unusual=flag_unusual,
+            escape_formulas=escape_formulas,
             chunk_rows=chunk_rows,
             encoding=encoding,
             progress=report,
@@ -65,10 +95,19 @@ def score(
         malformed = [bad._asdict() for bad in summary.malformed]
         content = {**asdict(summary), "malformed": malformed, "seconds": round(seconds, 2)}
         print_json({"output": str(destination), **content})
-        return
+    else:
+        _tell(summary, destination, seconds, flag_unusual)
+
+
+def _tell(summary: ScoreSummary, destination: Path, seconds: float, flagged: bool) -> None:
     counts = ", ".join(f"{count:,} x {label}" for label, count in sorted(summary.labels.items()))
-    typer.echo(
-        f"{destination} written: {summary.rows:,} rows in {seconds:.1f} s; {counts}; "
-        f"mean covariate cost {summary.mean_cost:.2f}, "
-        f"mean expected total cost {summary.mean_expected_cost:.2f}"
+    say(
+        f"{destination} written: {summary.rows:,} of {summary.rows_read:,} rows read, in "
+        f"{seconds:.1f} s; {counts}; mean covariate cost {summary.mean_cost:.2f}, mean expected "
+        f"total cost {summary.mean_expected_cost:.2f}"
     )
+    if summary.unusual:
+        found = ", ".join(f"{count:,} {_WORDS[kind]}" for kind, count in summary.unusual.items())
+        where = "column unusual" if flagged else "--flag-unusual names them"
+        rows = f"{summary.unusual_rows:,} row{'s' if summary.unusual_rows > 1 else ''}"
+        say(f"Values unlike those in training: {found}, in {rows} ({where})", err=True)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adacos.cli.common import Json, Model, load_policy
+from adacos.cli.common import ExpectSha256, Json, Model, load_policy
 from adacos.exceptions import InvalidInputError, MissingExtraError
+from adacos.tables.description import describe
 
 if TYPE_CHECKING:
     from adacos.policies.base import BasePolicy
@@ -61,15 +62,16 @@ def serve(
         list[str] | None,
         typer.Option(help="Address of a proxy whose X-Forwarded-For is believed; may be repeated."),
     ] = None,
-    descriptions: Annotated[
+    description: Annotated[
         Path | None,
-        typer.Option(help="TOML file with title, unit and help of covariates, for the page."),
+        typer.Option("--describe", help="Description in place of the model's own (TOML)."),
     ] = None,
     max_body: Annotated[int, typer.Option(help="Longest request in bytes.", min=1)] = 1 << 20,
     max_rows: Annotated[int, typer.Option(help="Most rows in one score request.", min=1)] = 10_000,
     rate_limit: Annotated[
         float, typer.Option(help="Requests per second and client address; 0 for no limit.", min=0)
     ] = 2000.0,
+    expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
     """Serve a model over HTTP, with a web page for consultations.
@@ -79,7 +81,7 @@ def serve(
     _need_service()
     from adacos.service.keys import read_keys
     from adacos.service.server import is_loopback, serve
-    from adacos.service.settings import Settings, read_descriptions
+    from adacos.service.settings import Settings
 
     _check_secrets(context, case_log)
     if not is_loopback(host) and api_key is None and keys is None and not without_key:
@@ -92,7 +94,9 @@ def serve(
         )
 
     def chosen() -> tuple[BasePolicy, Settings]:
-        policy = load_policy(model)
+        policy = load_policy(model, expect_sha256)
+        if description is not None:
+            describe(policy, description)
         settings = Settings(
             case_log=case_log,
             api_key=api_key,
@@ -102,9 +106,6 @@ def serve(
             max_body_bytes=max_body,
             max_rows=max_rows,
             rate_limit=rate_limit,
-            descriptions={}
-            if descriptions is None
-            else read_descriptions(descriptions, policy.encoder_.names),
         )
         return policy, settings
 

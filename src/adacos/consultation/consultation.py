@@ -13,20 +13,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from adacos.consultation.steps import Acquire, Classify, Value, ValueWarning, explain
+from adacos.consultation.steps import Acquire, Classify, Reasons, Value, ValueWarning, explain
+from adacos.engine import Decision, Policy, step
 from adacos.exceptions import InvalidInputError
 from adacos.tables.encoder import PLAUSIBLE_WIDTHS, TableEncoder
 from adacos.tables.kinds import BINARY, CONSTANT
-
-if TYPE_CHECKING:
-    from adacos.policies.base import BasePolicy
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -36,6 +35,13 @@ FORMAT = 1
 # Powers of ten by which units commonly differ, the nearest first.
 _FACTORS = (0.1, 10.0, 0.01, 100.0, 0.001, 1000.0)
 _FINGERPRINTS: WeakKeyDictionary[Any, tuple[tuple[int, ...], str]] = WeakKeyDictionary()
+
+
+class Advisor(Policy, Protocol):
+    """A policy that gives reasons."""
+
+    def _reasons(self, state: Any, decision: Decision) -> Reasons:
+        """Why the policy decides so about one row."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ class Consultation:
     Acquire BMI for 1.00.
     """
 
-    def __init__(self, policy: BasePolicy, known: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, policy: Advisor, known: Mapping[str, Any] | None = None) -> None:
         check_is_fitted(policy)
         self.policy = policy
         self._encoder: TableEncoder = policy.encoder_
@@ -187,7 +193,7 @@ class Consultation:
         }
 
     @classmethod
-    def from_state(cls, policy: BasePolicy, state: Mapping[str, Any]) -> Self:
+    def from_state(cls, policy: Advisor, state: Mapping[str, Any]) -> Self:
         """Continue a consultation with the same policy it was begun with."""
         _check_state(state)
         if state["model"] != fingerprint(policy):
@@ -226,26 +232,33 @@ class Consultation:
 
     def _advised(self) -> Acquire | Classify:
         standing, policy = self._standings[-1], self.policy
-        advice = policy._advise(standing.encoded, standing.have, self._known, standing.unavailable)
+        next_step = step(policy, standing.encoded, standing.have, self._known, standing.unavailable)
+        log_odds, rule = next_step.decision.log_odds, policy.rule_
+        label = policy.classes_[rule.label(log_odds)[0]]
         paid, names = self.paid, self._encoder.names
         explanation = explain(
-            advice, names, self._encoder.categories, list(policy.classes_), standing.values, paid
+            policy._reasons(next_step.state, next_step.decision),
+            label.item() if isinstance(label, np.generic) else label,
+            float(expit(log_odds[0])),
+            float(rule.risk(log_odds)[0]),
+            standing.values,
+            paid,
         )
-        if standing.stopped or not advice.covariates:
+        if standing.stopped or not next_step.covariates:
             return Classify(
                 label=explanation.label,
-                probability=advice.probability,
+                probability=explanation.probability,
                 cost=paid,
-                expected_cost=paid + advice.bayes_risk,
+                expected_cost=explanation.stop_now,
                 explanation=explanation,
                 warnings=standing.warnings,
             )
         after = standing.have.copy()
-        after[list(advice.covariates)] = True
+        after[list(next_step.covariates)] = True
         return Acquire(
-            covariates=tuple(names[k] for k in advice.covariates),
+            covariates=tuple(names[k] for k in next_step.covariates),
             cost=float(policy.cost_table_.of(after, given=standing.have)),
-            sharing=self._sharing(list(advice.covariates), after | standing.unavailable, after),
+            sharing=self._sharing(list(next_step.covariates), after | standing.unavailable, after),
             explanation=explanation,
             warnings=standing.warnings,
         )
@@ -255,11 +268,11 @@ class Consultation:
     ) -> tuple[tuple[str, float], ...]:
         """Members of the same panels that are still to be had, and their cost `after`."""
         costs = self.policy.cost_table_
+        if not len(costs.shared):
+            return ()
         panels = np.setdiff1d(costs.panel[covariates], [-1])
         members = np.flatnonzero(np.isin(costs.panel, panels) & ~settled)
-        masks = np.repeat(after[None, :], len(members), axis=0)
-        masks[np.arange(len(members)), members] = True
-        amounts = costs.of(masks, given=after)
+        amounts = costs.of_next(after)[members]
         return tuple(
             (costs.names[k], float(amount)) for k, amount in zip(members, amounts, strict=True)
         )
@@ -375,9 +388,14 @@ def _check_state(state: Any) -> None:
         )
 
 
-def fingerprint(policy: BasePolicy) -> str:
+def fingerprint(policy: Advisor) -> str:
     """Digest of everything learned, so that a state is not continued on another model."""
-    learned = {name: value for name, value in vars(policy).items() if name.endswith("_")}
+    # Neither other words nor another estimate of its cost make another model.
+    learned = {
+        name: value
+        for name, value in vars(policy).items()
+        if name.endswith("_") and name not in ("description_", "leave_out_")
+    }
     identity = tuple(id(value) for value in learned.values())
     cached = _FINGERPRINTS.get(policy)
     if cached is not None and cached[0] == identity:

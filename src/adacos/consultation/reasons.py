@@ -1,31 +1,22 @@
-"""What a policy over a set sequence says about one row, with its reasons.
+"""Why a policy over a set sequence decides as it does about one row.
 
-The row stands at the set whose covariates are acquired, known or unavailable. Values acquired
-ahead of the sequence count as known: the model is then the one that knows them, see
-`adacos.models.known`.
+What each later set would cost and leave at risk, which values of the next covariate would change
+the label, and what each covariate adds to the log-odds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
-from adacos.consultation.steps import Advice, Part, Prospect, Turn
-from adacos.costs import CostTable
-from adacos.kernels.bayes_risk import (
-    bayes_risk,
-    decision_threshold,
-    expected_bayes_risk,
-    label_of,
-)
-from adacos.kernels.splines import bspline_basis, wiggly_directions
-from adacos.models.outlook import WalkState, advance, contribution, filled_in, look_ahead
-from adacos.models.sequence_model import SequenceModel
-from adacos.models.sequences import SetSequence
+from adacos.consultation.steps import Contribution, Flip, Plan, Reasons, Value
+from adacos.engine import DecisionRule
+from adacos.kernels.bayes_risk import decision_threshold
+from adacos.models.outlook import Outlook, WalkState, advance, lacking_part, log_odds_now
+from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL, CONSTANT, NUMERIC
 
 Floats = NDArray[np.float64]
@@ -36,157 +27,77 @@ Bools = NDArray[np.bool_]
 _COARSE, _FINE = 129, 33
 
 
-class Place(NamedTuple):
-    """Where a row stands in a set sequence.
-
-    Attributes
-    ----------
-    ahead : covariates with a value that lie beyond the set; they act as known.
-    last : rank in the order of the last covariate inside the set that was acquired, or -1.
-    pending : covariates of S_1 that have not been asked for yet.
-    """
-
-    ahead: Bools
-    last: int
-    pending: tuple[int, ...]
-
-
-class Prognosis(NamedTuple):
-    """Bayes risk now, and cost and future cost of each later set."""
-
-    risk: float
-    cost: Floats
-    future: Floats
-
-
-def place(sequence: SetSequence, have: Bools, known: Bools, unavailable: Bools) -> Place:
-    """Place of a row that has these values, of which `known` were there from the start."""
-    last, in_order = -1, True
-    ahead = known.copy()
-    for rank, covariate in enumerate(sequence.order):
-        if known[covariate] or unavailable[covariate]:
-            continue
-        if have[covariate]:
-            if in_order:
-                last = rank
-            else:
-                ahead[covariate] = True
-        else:
-            in_order = False
-    settled = have | known | unavailable
-    pending = tuple(int(k) for k in sequence.set(0) if not settled[k])
-    return Place(ahead, last, pending)
-
-
-def advise(
-    model: SequenceModel,
-    costs: CostTable,
-    goes_on: Callable[[int, Prognosis], bool],
-    encoded: Floats,
-    missing: Bools,
-    stage: int,
-) -> Advice:
-    """Advice for one row that stands at a set.
-
-    Parameters
-    ----------
-    goes_on : whether the policy acquires more at a set.
-    encoded : one row (1, encoded columns); only values inside the sets passed are read.
-    missing : covariates without a value that are not to be had.
-    stage : number of the set.
-    """
-    available = ~missing[None, :] if missing.any() else None
-    state = _stand_at(model, encoded, available, stage)
-    while True:
-        outlook = look_ahead(model, costs, state)
-        cost = np.broadcast_to(outlook.cost, outlook.mean.shape)[0]
-        future = cost + expected_bayes_risk(outlook.mean[0], outlook.sd[0], costs.matrix)
-        risk = float(bayes_risk(outlook.log_odds, costs.matrix)[0])
-        going = goes_on(state.stage, Prognosis(risk, cost, future))
-        upcoming = int(model.sequence.order[model.sequence.sizes[state.stage]]) if going else -1
-        if not going or not missing[upcoming]:
-            break
-        state = advance(model, state, np.ones(1, dtype=np.bool_))
-    label = int(label_of(outlook.log_odds, costs.matrix)[0])
-    return Advice(
-        covariates=(upcoming,) if going else (),
-        label=label,
-        probability=float(expit(outlook.log_odds[0])),
-        bayes_risk=risk,
-        prospects=_prospects(model.sequence, state.stage, missing, cost, future),
-        intercept=float(model.intercepts[state.stage]),
-        parts=_parts(model, state),
-        turns=_turns(model, state, upcoming, label, costs) if going else (),
+def sequence_reasons(
+    state: WalkState,
+    outlook: Outlook,
+    rule: DecisionRule,
+    encoder: TableEncoder,
+    classes: Sequence[object],
+    upcoming: int | None,
+) -> Reasons:
+    """Reasons about one row that stands at a set; `upcoming` is what it acquires next, if any."""
+    label = int(rule.label(outlook.log_odds)[0])
+    return Reasons(
+        plans=_plans(state, outlook, rule, encoder.names),
+        flips=()
+        if upcoming is None
+        else _flips(state, upcoming, label, rule, encoder, classes[1 - label]),
+        **_contributions(state, float(outlook.log_odds[0]), encoder.names),
     )
 
 
-def _stand_at(
-    model: SequenceModel, encoded: Floats, available: Bools | None, stage: int
-) -> WalkState:
-    covariates = model.sequence.set(stage)
-    if available is not None:
-        covariates = covariates[available[0, covariates]]
-    part = _contributions(model, encoded, covariates).sum(axis=0, keepdims=True)
-    return WalkState(stage, np.zeros(1, dtype=np.intp), encoded, available, part)
+def _plans(
+    state: WalkState, outlook: Outlook, rule: DecisionRule, names: tuple[str, ...]
+) -> tuple[Plan, ...]:
+    """One plan for each later set that adds something to be had."""
+    cost = np.broadcast_to(outlook.cost, outlook.mean.shape)[0]
+    every = slice(0, outlook.mean.shape[1])
+    future = cost + outlook.expected_risk(np.zeros(1, dtype=np.intp), every, rule.matrix)[0]
+    plans, covariates = [], []
+    for k, own, total in zip(state.upcoming.tolist(), cost.tolist(), future.tolist(), strict=True):
+        if state.available is None or state.available[0, k]:
+            covariates.append(names[k])
+            plans.append(Plan(tuple(covariates), own, total))
+    return tuple(plans)
 
 
-def _contributions(model: SequenceModel, encoded: Floats, covariates: Ints) -> Floats:
-    """f_jk(x_k) of one row for these covariates (rows) and every model j (columns).
+def _contributions(state: WalkState, log_odds: float, names: tuple[str, ...]) -> dict[str, Any]:
+    """Intercept and what each covariate adds to it; they sum to the log-odds.
 
-    The splines of all numeric covariates are evaluated together.
+    An unavailable covariate adds what is expected of it. The variance of what is unavailable draws
+    the sum towards zero, each part alike.
     """
-    basis = model.basis
-    result = np.empty((len(covariates), len(model.sequence)))
-    numeric = np.array([basis.kinds[k] == NUMERIC for k in covariates], dtype=np.bool_)
-    for position in np.flatnonzero(~numeric):
-        result[position] = contribution(model, encoded, None, covariates[position])[0]
-    if numeric.any():
-        own = np.searchsorted(basis.source, covariates[numeric])
-        x, low, high = encoded[0, own], basis.low[own], basis.high[own]
-        straight = (x - basis.mean[own]) / basis.scale[own]
-        wiggly = bspline_basis(x, low, high, basis.n_splines) @ wiggly_directions(basis.n_splines)
-        first = np.searchsorted(basis.group, covariates[numeric])
-        columns = first[:, None] + np.arange(basis.n_splines - 1)
-        centred = np.column_stack([straight, wiggly]) - basis.center[columns]
-        result[numeric] = np.einsum("kc,jkc->kj", centred, model.coefs[:, columns])
-    return result
-
-
-def _prospects(
-    sequence: SetSequence, stage: int, missing: Bools, cost: Floats, future: Floats
-) -> tuple[Prospect, ...]:
-    """One prospect for each later set that adds something to be had."""
-    found, covariates = [], []
-    for k, own, total in zip(
-        sequence.order[sequence.sizes[stage] :].tolist(),
-        cost.tolist(),
-        future.tolist(),
-        strict=True,
-    ):
-        if not missing[k]:
-            covariates.append(k)
-            found.append(Prospect(tuple(covariates), own, total))
-    return tuple(found)
-
-
-def _parts(model: SequenceModel, state: WalkState) -> tuple[Part, ...]:
-    _, values = filled_in(model, state)
-    covariates = model.sequence.set(state.stage)
-    amounts = _contributions(model, values, covariates)[:, state.stage].tolist()
-    available = state.available
-    return tuple(
-        Part(k, amount, available is not None and not bool(available[0, k]))
-        for k, amount in zip(covariates.tolist(), amounts, strict=True)
+    stage, lacking = state.stage, lacking_part(state)
+    covariates, coef = state.model.sequence.set(stage), state.model.coefs[[stage]]
+    means = {} if lacking is None else lacking.means
+    there = np.array([k not in means for k in covariates], dtype=np.bool_)
+    amounts = np.empty(len(covariates))
+    amounts[there] = state.model.basis.contributions(state.encoded, covariates[there], coef)[:, 0]
+    amounts[~there] = [means[k][0, stage] for k in covariates[~there].tolist()]
+    intercept = float(state.model.intercepts[stage])
+    if lacking is not None:
+        total = intercept + float(amounts.sum())
+        shrink = log_odds / total if total != 0 else 1.0
+        intercept, amounts = shrink * intercept, shrink * amounts
+    added = tuple(
+        Contribution(names[k], None, amount)
+        for k, amount in zip(covariates.tolist(), amounts.tolist(), strict=True)
     )
+    return {"intercept": intercept, "contributions": added}
 
 
-def _turns(
-    model: SequenceModel, state: WalkState, covariate: int, label: int, costs: CostTable
-) -> tuple[Turn, ...]:
+def _flips(
+    state: WalkState,
+    covariate: int,
+    label: int,
+    rule: DecisionRule,
+    encoder: TableEncoder,
+    other: object,
+) -> tuple[Flip, ...]:
     """Values of the next covariate for which the model of the next set gives the other label."""
-    basis = model.basis
+    basis = state.model.basis
     own = np.flatnonzero(basis.source == covariate)
-    threshold = decision_threshold(costs.matrix)
+    threshold = decision_threshold(rule.matrix)
     sign = 1.0 if label == 0 else -1.0
 
     def beyond(values: Floats) -> Floats:
@@ -194,31 +105,27 @@ def _turns(
         n = len(values)
         encoded = np.repeat(state.encoded, n, axis=0)
         encoded[:, own] = values
-        repeated = WalkState(
-            state.stage,
-            np.arange(n),
-            encoded,
-            None if state.available is None else np.repeat(state.available, n, axis=0),
-            np.repeat(state.part, n, axis=0),
+        available = None if state.available is None else np.repeat(state.available, n, axis=0)
+        repeated = state._replace(
+            encoded=encoded, available=available, part=np.repeat(state.part, n, axis=0)
         )
-        moved = advance(model, repeated, np.ones(n, dtype=np.bool_))
-        part, _ = filled_in(model, moved)
-        log_odds = model.intercepts[moved.stage] + part[:, moved.stage]
+        log_odds = log_odds_now(advance(repeated, np.ones(n, dtype=np.bool_)))
         return np.asarray(sign * (log_odds - threshold))
 
-    kind = basis.kinds[covariate]
+    kind, name = basis.kinds[covariate], encoder.names[covariate]
     if kind == CONSTANT:
         return ()
     if kind == NUMERIC:
         ranges = _ranges(float(basis.low[own[0]]), float(basis.high[own[0]]), beyond)
-        return (Turn(covariate, ranges, ()),) if ranges else ()
-    categorical = kind == CATEGORICAL
-    candidates = np.eye(len(own)) if categorical else np.array([basis.low[own], basis.high[own]])
-    values = tuple(
-        number if categorical else float(candidates[number, 0])
-        for number in np.flatnonzero(beyond(candidates) > 0).tolist()
-    )
-    return (Turn(covariate, (), values),) if values else ()
+        return (Flip(name, other, ranges, ()),) if ranges else ()
+    values: tuple[Value, ...]
+    if kind == CATEGORICAL:
+        turning = np.flatnonzero(beyond(np.eye(len(own))) > 0)
+        values = tuple(encoder.categories[covariate][i] for i in turning)
+    else:
+        both = np.array([basis.low[own], basis.high[own]])
+        values = tuple(float(value) for value in both[beyond(both) > 0, 0])
+    return (Flip(name, other, (), values),) if values else ()
 
 
 def _ranges(

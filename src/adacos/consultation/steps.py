@@ -1,67 +1,12 @@
-"""The steps of a consultation and their explanations: plain values, readable as text and as JSON.
-
-`Advice` is what a policy says about one row, in positions of covariates; `Acquire` and `Classify`
-are the same for the user, in names.
-"""
+"""The steps of a consultation and their explanations: plain values, as text and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 Value = float | str | bool
-
-
-class Prospect(NamedTuple):
-    """Acquire these covariates, then decide: their cost, and it plus the Bayes risk afterwards."""
-
-    covariates: tuple[int, ...]
-    cost: float
-    future_cost: float
-
-
-class Turn(NamedTuple):
-    """Values of one covariate that would change the label.
-
-    `ranges` hold the ends of intervals, None where one reaches the end of the training range;
-    `values` are single values, or numbers of categories for a categorical covariate.
-    """
-
-    covariate: int
-    ranges: tuple[tuple[float | None, float | None], ...]
-    values: tuple[float, ...]
-
-
-class Part(NamedTuple):
-    """What one covariate adds to the log-odds; `estimated` if its value was not available."""
-
-    covariate: int
-    log_odds: float
-    estimated: bool
-
-
-class Advice(NamedTuple):
-    """What a policy says about one row.
-
-    Attributes
-    ----------
-    covariates : what to acquire next, nothing to classify.
-    label, probability, bayes_risk : of classifying now.
-    prospects : one for each way to go on that the policy weighs, the next covariates first;
-        empty if it does not weigh.
-    intercept, parts : the log-odds now as a sum, where the policy has an additive model.
-    turns : values of the next covariate that would change the label.
-    """
-
-    covariates: tuple[int, ...]
-    label: int
-    probability: float
-    bayes_risk: float
-    prospects: tuple[Prospect, ...] = ()
-    intercept: float | None = None
-    parts: tuple[Part, ...] = ()
-    turns: tuple[Turn, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,6 +60,25 @@ class Plan:
     covariates: tuple[str, ...]
     cost: float
     expected_total_cost: float
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """Why a policy decides as it does about one row; empty where it does not weigh.
+
+    Attributes
+    ----------
+    plans : one for each way to go on that the policy weighs, the next covariates first. What was
+        paid so far does not count in their expected total cost.
+    flips : values of the next covariate that would change the label.
+    intercept, contributions : the log-odds now as a sum, where the policy has an additive model;
+        the values are filled in by the consultation.
+    """
+
+    plans: tuple[Plan, ...] = ()
+    flips: tuple[Flip, ...] = ()
+    intercept: float | None = None
+    contributions: tuple[Contribution, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -240,46 +204,32 @@ class Classify:
 
 
 def explain(
-    advice: Advice,
-    names: Sequence[str],
-    categories: Sequence[tuple[str, ...]],
-    classes: Sequence[Any],
-    values: dict[str, Value],
+    reasons: Reasons,
+    label: Any,
+    probability: float,
+    bayes_risk: float,
+    values: Mapping[str, Value],
     paid: float,
 ) -> Explanation:
-    """The advice in names, with total costs.
-
-    `values` are those of the row; `paid` is what was paid for them.
-    """
-
-    def flip(turn: Turn) -> Flip:
-        own = categories[turn.covariate]
-        changing = tuple(own[int(value)] if own else value for value in turn.values)
-        return Flip(names[turn.covariate], classes[1 - advice.label], turn.ranges, changing)
-
-    stop_now = paid + advice.bayes_risk
-    best = min(advice.prospects, key=lambda prospect: prospect.future_cost, default=None)
-    plan = best and Plan(
-        tuple(names[k] for k in best.covariates), best.cost, paid + best.future_cost
-    )
+    """The reasons with total costs and with the values of the row; `paid` is what they cost."""
+    plans = [
+        replace(plan, expected_total_cost=paid + plan.expected_total_cost) for plan in reasons.plans
+    ]
+    best = min(plans, key=lambda plan: plan.expected_total_cost, default=None)
+    stop_now = paid + bayes_risk
     return Explanation(
-        label=classes[advice.label],
-        probability=advice.probability,
-        bayes_risk=advice.bayes_risk,
+        label=label,
+        probability=probability,
+        bayes_risk=bayes_risk,
         paid=paid,
         stop_now=stop_now,
-        acquire_next=paid + advice.prospects[0].future_cost if advice.prospects else None,
-        best_plan=plan,
-        expected_saving=max(stop_now - plan.expected_total_cost, 0.0) if plan else 0.0,
-        flips=tuple(flip(turn) for turn in advice.turns),
-        intercept=advice.intercept,
+        acquire_next=plans[0].expected_total_cost if plans else None,
+        best_plan=best,
+        expected_saving=max(stop_now - best.expected_total_cost, 0.0) if best else 0.0,
+        flips=reasons.flips,
+        intercept=reasons.intercept,
         contributions=tuple(
-            Contribution(
-                names[part.covariate],
-                None if part.estimated else values.get(names[part.covariate]),
-                part.log_odds,
-            )
-            for part in advice.parts
+            replace(item, value=values.get(item.covariate)) for item in reasons.contributions
         ),
     )
 

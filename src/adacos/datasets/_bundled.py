@@ -17,8 +17,21 @@ def load_pima(*, as_frame: bool | None = None) -> Dataset:
 
     Parameters
     ----------
-    as_frame : None, X is a data frame of the first of pandas, polars and pyarrow that is installed,
-        and an array if none is; True, a data frame or an error; False, an array.
+    as_frame : bool or None, default=None
+        None, X is a data frame of the first of pandas, polars and pyarrow that is installed, and an
+        array if none is; True, a data frame or an error; False, an array.
+
+    Returns
+    -------
+    Dataset
+        Table, classes, covariate costs, panels, provenance and names.
+
+    Examples
+    --------
+    >>> from adacos import load_pima
+    >>> X, y, prices, *_ = load_pima()
+    >>> X.shape, int(y.sum()), prices["Glucose"]
+    ((768, 8), 268, 17.61)
     """
     costs = (1, 17.61, 1, 1, 22.78, 1, 1, 1)
     panels: Panels = {"blood": (2.10, ["Glucose", "Insulin"])}
@@ -30,9 +43,22 @@ def load_wisconsin(*, sample_code: bool = False, as_frame: bool | None = None) -
 
     Parameters
     ----------
-    sample_code : also give the sample identifier, as column 0 at a cost of 1. It says nothing about
-        a new patient; the paper's experiments contain it.
-    as_frame : see `load_pima`.
+    sample_code : bool, default=False
+        Also give the sample identifier, as column 0 at a cost of 1. It says nothing about a new
+        patient; the paper's experiments contain it.
+    as_frame : bool or None, default=None
+        The container of X, see `load_pima`.
+
+    Returns
+    -------
+    Dataset
+        Table, classes, covariate costs, panels, provenance and names.
+
+    Examples
+    --------
+    >>> from adacos import load_wisconsin
+    >>> load_wisconsin().X.shape, load_wisconsin(sample_code=True).X.shape
+    ((683, 9), (683, 10))
     """
     dropped = () if sample_code else ("sample_code",)
     return _load("wisconsin", (1,) * 10, {}, as_frame, dropped)
@@ -48,7 +74,21 @@ def load_heart(*, as_frame: bool | None = None) -> Dataset:
 
     Parameters
     ----------
-    as_frame : see `load_pima`.
+    as_frame : bool or None, default=None
+        The container of X, see `load_pima`.
+
+    Returns
+    -------
+    Dataset
+        Table, classes, covariate costs, panels, provenance and names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacos import load_heart
+    >>> data = load_heart()
+    >>> data.X.shape, int(np.isnan(np.asarray(data.X)).sum()), list(data.panels)
+    ((303, 13), 6, ['blood', 'exercise_ecg', 'thallium'])
     """
     costs = (1, 1, 1, 1, 7.27, 5.20, 15.50, 102.90, 87.30, 87.30, 87.30, 100.90, 102.90)
     panels: Panels = {

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
-from math import inf, isinf, nan
+from math import isnan
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacos.exceptions import InvalidInputError
+from adacos.tables import cells
+from adacos.tables.cells import Row, check_names, csv_rows
 
 
 def read_columns(lines: Iterable[str], source: str) -> dict[str, NDArray[np.float64]]:
@@ -17,36 +18,27 @@ def read_columns(lines: Iterable[str], source: str) -> dict[str, NDArray[np.floa
 
     `source` names the table in the errors, which also give the line.
     """
-    reader = csv.reader(lines)
-    names = next(reader, [])
-    if len(set(names)) < len(names) or not names:
-        raise InvalidInputError(
-            source,
-            "line 1 must hold one different name for each column",
-            names,
-            "Add or correct the header.",
-        )
+    table = csv_rows(lines, source)
+    names = next(table, Row([], 1)).cells
+    check_names(names, source)
     rows = []
-    for cells in reader:
-        if len(cells) != len(names):
+    for row, line, fault in table:
+        if fault or len(row) != len(names):
             raise InvalidInputError(
                 source,
-                f"line {reader.line_num} must hold {len(names)} cells, as line 1 does",
-                cells,
+                f"line {line} must hold {len(names)} cells, as line 1 does",
+                fault or row,
                 "Correct or remove the line.",
             )
-        rows.append([number(cell, source, reader.line_num) for cell in cells])
+        rows.append([number(cell, source, line) for cell in row])
     values = np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
     return dict(zip(names, values.T, strict=True))
 
 
 def number(cell: str, source: str, line: int) -> float:
     """A finite number, or NaN for an empty cell."""
-    try:
-        value = float(cell) if cell else nan
-    except ValueError:
-        value = inf
-    if isinf(value):
+    value = cells.number(cell)
+    if value is None or (cell and isnan(value)):
         raise InvalidInputError(
             source,
             f"line {line} must hold finite numbers, or nothing where a value is unknown",

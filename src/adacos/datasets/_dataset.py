@@ -23,17 +23,28 @@ _FRAME_PACKAGES: tuple[Literal["pandas", "polars", "pyarrow"], ...] = (
 class Dataset(NamedTuple):
     """A table with its covariate costs and where it comes from.
 
-    Attributes
+    Parameters
     ----------
-    X : one row per case, one float column per covariate, NaN where a value is unknown. A data frame
-        or an array, as asked for by `as_frame`.
-    y : the class of each row, 1 for the condition that is looked for.
-    prices : covariate cost of each column, as the paper charges it.
-    panels : shared costs, panel name -> (shared cost, members), each member's price containing the
-        shared cost. The paper charges every covariate in full; passing the panels to `Costs` is the
-        user's choice.
-    provenance : source, changes, licence and citation.
-    names : the columns of X, in order.
+    X : data frame or ndarray of shape (n_samples, n_features)
+        One row per case, one float column per covariate, NaN where a value is unknown.
+    y : ndarray of shape (n_samples,)
+        The class of each row, 1 for the condition that is looked for.
+    prices : dict of str to float
+        Covariate cost of each column, as the paper charges it.
+    panels : dict of str to (float, list of str)
+        Shared cost and members of each panel, each member's price containing the shared cost. The
+        paper charges every covariate in full; passing the panels to `Costs` is the user's choice.
+    provenance : str
+        Source, changes, licence and citation.
+    names : tuple of str
+        The columns of X, in order.
+
+    Examples
+    --------
+    >>> from adacos.datasets import Dataset
+    >>> data = Dataset([[1.0], [2.0]], [0, 1], {"age": 1.0}, {}, "made up", ("age",))
+    >>> data.prices
+    {'age': 1.0}
     """
 
     X: Any

@@ -18,11 +18,19 @@ Floats = NDArray[np.float64]
 class DiscreteProblem:
     """A known joint distribution of class and covariates, with covariate costs.
 
-    Attributes
+    Parameters
     ----------
-    joint : P(y, x), shape (2, levels of x0, levels of x1, …); covariate i takes the values
-        0, …, levels - 1.
-    prices : covariate cost of x0, x1, …
+    joint : ndarray of shape (2, levels of x0, levels of x1, ...)
+        P(y, x); covariate i takes the values 0, 1, and so on.
+    prices : dict of str to float
+        Covariate cost of x0, x1, and so on.
+
+    Examples
+    --------
+    >>> from adacos.datasets import make_value_dependent_problem
+    >>> problem = make_value_dependent_problem()
+    >>> problem.levels, problem.prices
+    ((2, 2, 2), {'x0': 1.0, 'x1': 5.0, 'x2': 5.0})
     """
 
     joint: Floats
@@ -34,7 +42,22 @@ class DiscreteProblem:
         return self.joint.shape[1:]
 
     def sample(self, n: int, seed: int) -> tuple[Floats, NDArray[np.int64]]:
-        """Draw n rows: covariate values as floats, and classes."""
+        """Draw rows from the distribution.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        seed : int
+            Seed of the draw.
+
+        Returns
+        -------
+        X : ndarray of shape (n, n_covariates)
+            Covariate values as floats.
+        y : ndarray of shape (n,)
+            Classes.
+        """
         cumulative = np.cumsum(self.joint.ravel())
         draw = np.random.default_rng(seed).random(n) * cumulative[-1]
         cell = np.searchsorted(cumulative, draw, side="right")
@@ -53,21 +76,46 @@ def make_discrete_problem(
     mean_price: float = 1.0,
     seed: int = 0,
 ) -> DiscreteProblem:
-    """A random problem: a mixture in each class, covariates independent given the component.
+    """Draw a random problem: a mixture in each class, covariates independent given the component.
 
     Log-probabilities of a covariate's values are normal draws: one common to both classes, one per
     class times `strength`, and one per class and component times `dependence`.
 
     Parameters
     ----------
-    n_covariates : number of covariates.
-    levels : number of values of each covariate, or one number for all.
-    dependence : spread between the components of a class; 0 is naive Bayes.
-    strength : spread between the classes.
-    n_components : components of each class.
-    positive : P(y = 1).
-    mean_price : covariate costs are drawn between half and one and a half of it.
-    seed : of the draws.
+    n_covariates : int
+        Number of covariates.
+    levels : int or sequence of int, default=2
+        Number of values of each covariate, or one number for all.
+    dependence : float, default=0.5
+        Spread between the components of a class; 0 is naive Bayes.
+    strength : float, default=1.0
+        Spread between the classes.
+    n_components : int, default=3
+        Components of each class.
+    positive : float, default=0.4
+        P(y = 1).
+    mean_price : float, default=1.0
+        Covariate costs are drawn between half and one and a half of it.
+    seed : int, default=0
+        Seed of the draws.
+
+    Returns
+    -------
+    DiscreteProblem
+        Distribution and covariate costs.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from adacos.datasets import make_discrete_problem
+    >>> problem = make_discrete_problem(4, levels=[2, 2, 3, 2])
+    >>> problem.joint.shape, round(float(problem.joint[1].sum()), 6)
+    ((2, 2, 2, 3, 2), 0.4)
     """
     integer("n_covariates", n_covariates, at_least=1)
     integer("n_components", n_components, at_least=1)
@@ -109,7 +157,7 @@ def make_value_dependent_problem(
     n_irrelevant: int = 0,
     prices: tuple[float, float] = (1.0, 5.0),
 ) -> DiscreteProblem:
-    """A problem in which the best next covariate depends on the value of the first.
+    """Make a problem in which the best next covariate depends on the value of the first.
 
     x0 says which covariate holds the class: y = x1 where x0 = 0 and y = x2 where x0 = 1, each
     wrong with probability `noise`. All covariates are fair coins. Whoever acquires in a fixed
@@ -117,9 +165,29 @@ def make_value_dependent_problem(
 
     Parameters
     ----------
-    noise : P(y differs from the covariate that holds it).
-    n_irrelevant : number of further fair coins x3, … without any meaning.
-    prices : covariate cost of x0, and of every other covariate.
+    noise : float, default=0.05
+        P(y differs from the covariate that holds it).
+    n_irrelevant : int, default=0
+        Number of further fair coins x3, x4, and so on without any meaning.
+    prices : tuple of (float, float), default=(1.0, 5.0)
+        Covariate cost of x0, and of every other covariate.
+
+    Returns
+    -------
+    DiscreteProblem
+        Distribution and covariate costs.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from adacos.datasets import make_value_dependent_problem
+    >>> X, y = make_value_dependent_problem(noise=0.0).sample(1000, seed=0)
+    >>> bool((y[X[:, 0] == 0] == X[X[:, 0] == 0, 1]).all())
+    True
     """
     real("noise", noise, at_least=0, below=0.5)
     integer("n_irrelevant", n_irrelevant, at_least=0)

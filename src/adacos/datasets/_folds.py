@@ -7,37 +7,57 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from adacos.datasets._bundled import load_heart, load_pima, load_wisconsin
 from adacos.exceptions import InvalidInputError
+from adacos.registry import DATASETS
 
-_LOADERS = {"pima": load_pima, "wisconsin": load_wisconsin, "heart": load_heart}
 _N_FOLDS = 5
 
 
 def paper_folds(X: Any, y: ArrayLike | None = None, *, seed: int = 564343) -> NDArray[np.int64]:
-    """Fold in which each row is tested, or -1 for a row that is never tested.
+    """Fold in which each row is tested in the paper's cross-validation.
 
     Within each class separately the rows are shuffled and cut in five; fold k is the union of the
     k-th parts. Only complete rows are cut up: a row with a missing value always trains.
 
     Parameters
     ----------
-    X : a numeric data frame or array, or the name of a bundled table: "pima", "wisconsin", "heart".
-    y : the class of each row; leave it out with a name.
-    seed : of the shuffle; the default gives the folds of the paper.
+    X : table of shape (n_samples, n_features), or {"pima", "wisconsin", "heart"}
+        Numbers, or the name of a bundled table.
+    y : array-like of shape (n_samples,) or None, default=None
+        The class of each row; leave it out with a name.
+    seed : int, default=564343
+        Seed of the shuffle; the default gives the folds of the paper.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Number of the fold, 0 to 4, or -1 for a row that is never tested.
+
+    Raises
+    ------
+    InvalidInputError
+        If the name is unknown, `y` does not fit `X`, or a class has fewer than five complete rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacos import paper_folds
+    >>> np.unique(paper_folds("heart"), return_counts=True)[1].tolist()
+    [6, 60, 60, 59, 59, 59]
     """
     # Here, so that loading a table does not wait for scikit-learn.
     from sklearn.model_selection import KFold
 
     if isinstance(X, str):
-        if X not in _LOADERS:
+        bundled = [name for name, source in DATASETS.items() if source.bundled]
+        if X not in bundled:
             raise InvalidInputError(
                 "X",
-                f"a name must be one of {sorted(_LOADERS)}",
+                f"a name must be one of {sorted(bundled)}",
                 X,
                 "Pass the table itself: paper_folds(X, y).",
             )
-        X, y, *_ = _LOADERS[X](as_frame=False)
+        X, y, *_ = DATASETS[X].load()
     values, classes = _values(X), np.asarray(y)
     if classes.shape != values.shape[:1]:
         raise InvalidInputError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import re
 import zlib
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from adacos.datasets._csv import binary_class, number, read_columns
 from adacos.datasets._dataset import Dataset, make_dataset
 from adacos.exceptions import InvalidInputError
+from adacos.tables.cells import csv_rows
 
 # fmt: off
 _COVARIATES = (
@@ -49,7 +49,8 @@ def load_physionet2012(path: str | Path, *, as_frame: bool | None = None) -> Dat
 
     Parameters
     ----------
-    path : either a ready table, or the folder of the challenge.
+    path : str or path-like
+        Either a ready table, or the folder of the challenge.
 
         A ready table is a CSV file, plain or compressed (.gz), with a column for each of the 30
         covariates and `y`; an empty cell is a missing value. Other columns (such as `test_fold`)
@@ -61,7 +62,23 @@ def load_physionet2012(path: str | Path, *, as_frame: bool | None = None) -> Dat
         of a covariate is the one with the latest time; of two at the same time, the one further
         down. -1 means unknown for Age, Gender, ICUType and Weight and is passed over; every other
         value is taken as recorded, however implausible. Other parameters are ignored.
-    as_frame : see `load_pima`.
+    as_frame : bool or None, default=None
+        The container of X, see `load_pima`.
+
+    Returns
+    -------
+    Dataset
+        Table, classes, covariate costs, panels, provenance and names.
+
+    Raises
+    ------
+    InvalidInputError
+        If the path, or what stands in it, is not as described; it names file and line.
+
+    Examples
+    --------
+    >>> from adacos import load_physionet2012
+    >>> data = load_physionet2012("physionet.org/files/challenge-2012/1.0.0")  # doctest: +SKIP
     """
     path = Path(path)
     if path.is_dir():
@@ -145,7 +162,7 @@ def _read_record(path: Path) -> list[float]:
     """The last recorded value of each covariate, NaN where there is none."""
     latest = dict.fromkeys(_COVARIATES, ("", nan))
     source = f"{path.parent.name}/{path.name}"
-    for line, cells in enumerate(csv.reader(_lines(path)), start=1):
+    for cells, line, _ in csv_rows(_lines(path), source):
         if line == 1:
             well_formed = cells == _RECORD_HEADER
         else:

@@ -53,7 +53,12 @@ h2 { font-size: 1.35rem; margin: 2.6rem 0 0.6rem; border-top: 1px solid #d8d8d8;
 h3 { font-size: 1.08rem; margin: 1.8rem 0 0.4rem; }
 nav { font-size: 0.92rem; margin: 0.8rem 0 0; display: flex; flex-wrap: wrap; gap: 0.3rem 1.1rem; }
 a { color: #00558c; }
-.scroll { overflow-x: auto; margin: 0.8rem 0 1.4rem; }
+/* A shadow at the edge beyond which the table goes on. */
+.scroll { overflow-x: auto; margin: 0.8rem 0 1.4rem; background:
+  linear-gradient(to right, #fff 30%, #fff0) left / 2.5rem 100% no-repeat local,
+  linear-gradient(to left, #fff 30%, #fff0) right / 2.5rem 100% no-repeat local,
+  linear-gradient(to right, #0004, #0000) left / 0.8rem 100% no-repeat scroll,
+  linear-gradient(to left, #0004, #0000) right / 0.8rem 100% no-repeat scroll; }
 table { border-collapse: collapse; font-size: 0.86rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; caption-side: top; color: #4a4a4a; padding-bottom: 0.35rem; }
 th, td { padding: 0.28rem 0.5rem; border-bottom: 1px solid #e2e2e2; text-align: right;
@@ -66,6 +71,8 @@ td.good { color: #00553c; font-weight: 600; } td.bad { color: #9a3c00; font-weig
 td.soft { color: #5f5f5f; }
 figure { margin: 1rem 0 1.6rem; } figure img { width: 100%; height: auto; }
 figcaption { font-size: 0.9rem; color: #4a4a4a; }
+@media (max-width: 560px) { body { padding: 1rem 0.8rem 3rem; } h1 { font-size: 1.5rem; }
+  caption { max-width: calc(100vw - 1.6rem); } ul { padding-left: 1.2rem; } }
 code { background: #f3f3f3; padding: 0.05rem 0.25rem; border-radius: 3px; }
 @media print { body { max-width: none; } h2 { break-after: avoid; } }
 """
@@ -111,10 +118,11 @@ def _html(block: Block) -> str:
             return _html_grid(block)
         case Picture():
             name, caption = escape(block.name), escape(block.caption)
-            return (
-                f'<figure id="{name}"><img src="{block.data_uri}" alt="{caption}">'
-                f"<figcaption>{caption}</figcaption></figure>"
-            )
+            image = f'<img src="{block.data_uri}" alt="{caption}">'
+            if block.narrow_uri is not None:
+                source = f'<source media="(max-width: 560px)" srcset="{block.narrow_uri}">'
+                image = f"<picture>{source}{image}</picture>"
+            return f'<figure id="{name}">{image}<figcaption>{caption}</figcaption></figure>'
 
 
 def _html_grid(grid: Grid) -> str:

@@ -16,39 +16,24 @@ from pathlib import Path
 from typing import Any, ParamSpec
 
 from adacos.exceptions import MissingExtraError
+from adacos.registry import DATASETS, METHODS
 from adacos.tables.writing import write_whole
 
 P = ParamSpec("P")
 
-_BLACK, _ORANGE, _SKY, _GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-_YELLOW, _BLUE, _VERMILLION, _PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY = "#767676"
-
-# method: colour, marker, line.
-_METHODS = {
-    "AdaCOS (group lasso)": (_VERMILLION, "o", "-"),
-    "AdaCOS (forward)": (_VERMILLION, "D", "--"),
-    "COS (group lasso)": (_BLUE, "s", "-"),
-    "COS (forward)": (_BLUE, "P", "--"),
-    "AdaCOS (both)": (_VERMILLION, "*", ":"),
-    "COS (both)": (_BLUE, "X", ":"),
-    "Full Model": (_GREEN, "^", "-"),
-    "Shim2018": (_PURPLE, "v", "-"),
-    "AdaptGbrt": (_ORANGE, "<", "-"),
-    "GreedyMiser": (_SKY, ">", "-"),
-    "DWSM": (_BLACK, "X", "-"),
-    "POMDP": (GREY, "p", "-"),
-    "CEGB": (_ORANGE, "h", ":"),
-    "Optimal (3 codes)": (_BLACK, "*", ":"),
+_COLOURS = {
+    "black": "#000000",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "green": "#009E73",
+    "yellow": "#F0E442",
+    "blue": "#0072B2",
+    "vermillion": "#D55E00",
+    "purple": "#CC79A7",
+    "grey": GREY,
 }
-_SPARE = ((_PURPLE, "d", ":"), (_SKY, "8", ":"), (_GREEN, "*", ":"), (GREY, "H", "--"))
-
-DATASET_TITLES = {
-    "pima": "Pima diabetes",
-    "wisconsin": "Wisconsin breast cancer",
-    "heart": "Heart disease",
-    "physionet": "PhysioNet 2012",
-}
+_SPARE = (("purple", "d", ":"), ("sky", "8", ":"), ("green", "*", ":"), ("grey", "H", "--"))
 
 _RC = {
     "font.size": 9.5,
@@ -74,16 +59,29 @@ _RC = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A saved figure: name of its files without ending, caption, and SVG to embed."""
+    """A saved figure: name of its files without ending, caption, and SVG to embed.
+
+    `narrow` is the same drawn for a narrow window, if there is one.
+    """
 
     name: str
     caption: str
     svg: bytes
+    narrow: bytes | None = None
 
     @property
     def data_uri(self) -> str:
         """The figure as an address that needs no other file."""
-        return "data:image/svg+xml;base64," + base64.b64encode(self.svg).decode()
+        return _data_uri(self.svg)
+
+    @property
+    def narrow_uri(self) -> str | None:
+        """The same for the narrow drawing."""
+        return None if self.narrow is None else _data_uri(self.narrow)
+
+
+def _data_uri(svg: bytes) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
 
 
 def check_matplotlib() -> None:
@@ -94,13 +92,14 @@ def check_matplotlib() -> None:
 
 def look(method: str, position: int = 0) -> dict[str, Any]:
     """Line properties of a method; `position` serves methods without a look of their own."""
-    colour, marker, line = _METHODS.get(method, _SPARE[position % len(_SPARE)])
-    return {"color": colour, "marker": marker, "linestyle": line}
+    own = METHODS[method].look if method in METHODS else None
+    colour, marker, line = own or _SPARE[position % len(_SPARE)]
+    return {"color": _COLOURS.get(colour, colour), "marker": marker, "linestyle": line}
 
 
 def dataset_title(name: str) -> str:
     """A data set's name in a heading."""
-    return DATASET_TITLES.get(name, name)
+    return DATASETS[name].title if name in DATASETS else name
 
 
 def styled(draw: Callable[P, Picture]) -> Callable[P, Picture]:

@@ -138,7 +138,7 @@ def _accurate(
     half_density = 0.5 * np.exp(-0.5 * a**2)
     half_variance = 0.5 * sigma**2
     below = np.zeros_like(mu)  # E[g(u) 1(u < u*)]
-    for k, weight in enumerate(_sigmoid_below(threshold), start=1):
+    for k, weight in enumerate(sigmoid_below(threshold), start=1):
         # With x = kσ - a,  E[e^{k (u - u*)} 1(u < u*)] = e^{k (μ - u*) + k²σ²/2} Φ(-x)
         # = e^{-a²/2} erfcx(x/√2) / 2. The first form overflows for x >> 0, the second for x << 0,
         # where erfcx(-y) = 2 e^{y²} - erfcx(y) leads back to the first: its exponent is then
@@ -160,7 +160,7 @@ def _accurate(
 
 
 @lru_cache(maxsize=256)
-def _sigmoid_below(threshold: float) -> tuple[float, ...]:
+def sigmoid_below(threshold: float) -> tuple[float, ...]:
     """Weights of v, v², … whose sum is g(u) for u <= threshold, where v = e^{u - threshold}.
 
     With W = e^threshold, g(u) = v · W / (1 + W v). Interpolating the second factor at the d

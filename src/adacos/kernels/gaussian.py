@@ -7,6 +7,8 @@ projected. A constant column keeps variance zero throughout: it tells nothing an
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -67,6 +69,21 @@ def unprojected_covariance(X: npt.ArrayLike) -> tuple[Floats, Floats]:
     return mean, centred.T @ centred / len(table) / _joint_fraction(table)
 
 
+class HolePattern(NamedTuple):
+    """Rows with the same values missing, and what is uncertain about these given the others.
+
+    Attributes
+    ----------
+    rows : positions of the rows.
+    missing : columns that are missing.
+    covariance : conditional covariance of these columns, the same for all rows.
+    """
+
+    rows: npt.NDArray[np.intp]
+    missing: npt.NDArray[np.intp]
+    covariance: Floats
+
+
 def conditional_mean(
     X: npt.ArrayLike,
     observed: npt.ArrayLike,
@@ -78,6 +95,16 @@ def conditional_mean(
     E[x_m | x_o] = μ_m + Σ_mo Σ_oo⁻¹ (x_o - μ_o), solved once for each pattern of missing values.
     A singular Σ_oo is inverted on its range.
     """
+    return conditional_normal(X, observed, mean, covariance)[0]
+
+
+def conditional_normal(
+    X: npt.ArrayLike,
+    observed: npt.ArrayLike,
+    mean: npt.ArrayLike,
+    covariance: npt.ArrayLike,
+) -> tuple[Floats, list[HolePattern]]:
+    """The `conditional_mean`, and the covariance Σ_mm - Σ_mo Σ_oo⁻¹ Σ_om around it by pattern."""
     table, seen = np.asarray(X, dtype=float), np.asarray(observed, dtype=bool)
     center, sigma = np.asarray(mean, dtype=float), np.asarray(covariance, dtype=float)
     deviation = np.sqrt(np.diag(sigma))
@@ -88,6 +115,7 @@ def conditional_mean(
     singular = values.size > 0 and values[0] < _SINGULAR
 
     filled = table.copy()
+    patterns = []
     rows = np.flatnonzero(~seen.all(axis=1))
     _, group, sizes = np.unique(
         np.packbits(seen[rows], axis=1), axis=0, return_inverse=True, return_counts=True
@@ -107,7 +135,9 @@ def conditional_mean(
         filled[np.ix_(members, unknown)] = (
             center[unknown] + (standardised @ weights) * deviation[unknown]
         )
-    return filled
+        left = correlation[np.ix_(unknown, unknown)] - cross.T @ weights
+        patterns.append(HolePattern(members, unknown, _rescale(left, deviation[unknown])))
+    return filled, patterns
 
 
 def _joint_fraction(table: Floats) -> Floats:

@@ -31,6 +31,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.line_search import halve
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -413,17 +414,12 @@ def _fit(
             + slope * step_intercept
             + thresholds @ (_group_norms(target, starts) - _group_norms(beta, starts))
         )
-        length = 1.0
-        while True:
-            candidate = objective(eta + length * move, beta + length * step)
-            # The last term is rounding in the objective, which near the optimum hides the change.
-            if candidate <= value + 1e-4 * length * change + 1e-13 * abs(value) or length < 1e-8:
-                break
-            length *= 0.5
+        # Near the optimum rounding in the objective hides the change.
+        length, eta, beta, value = halve(
+            objective, eta, move, beta, step, value, change, slack=1e-13 * abs(value)
+        )
         intercept += length * step_intercept
-        beta = beta + length * step
-        eta += length * move
-        value, previous, damped, iterations = candidate, kkt, length < 1, iterations + 1
+        previous, damped, iterations = kkt, length < 1, iterations + 1
 
 
 def _subgradient(

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.special import expit
 
+from adacos.kernels.line_search import halve
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
@@ -105,7 +107,11 @@ def newton(
     penalty = np.maximum(penalty, PENALTY_FLOOR * weight.sum())
     coef = np.zeros(design.shape[1]) if start is None else start.copy()
     log_odds = design @ coef
-    value = objective(log_odds, y, weight) + 0.5 * float(penalty @ coef**2)
+
+    def penalised(log_odds: Floats, coef: Floats) -> float:
+        return objective(log_odds, y, weight) + 0.5 * float(penalty @ coef**2)
+
+    value = penalised(log_odds, coef)
     # The Gram matrix costs more than all else. It is kept while it contracts well, and computed in
     # single precision unless one in single precision has failed to.
     rough: NDArray[np.floating] = (
@@ -128,18 +134,11 @@ def newton(
         if decrement <= 2.0 * tolerance * (1.0 + abs(value)):
             coef, log_odds = coef - step, log_odds - design @ step
             break
-        direction = design @ step
-        length = 1.0
-        while True:
-            trial = coef - length * step
-            trial_odds = log_odds - length * direction
-            trial_value = objective(trial_odds, y, weight) + 0.5 * float(penalty @ trial**2)
-            # So close to the optimum rounding decides the comparison, and the step is safe.
-            close = decrement <= 1e-9 * (1.0 + abs(value))
-            if close or trial_value <= value - 1e-4 * length * decrement or length < 1e-8:
-                break
-            length *= 0.5
-        coef, log_odds, value = trial, trial_odds, trial_value
+        # Close to the optimum rounding would decide the comparison, and the step is safe.
+        slack = np.inf if decrement <= 1e-9 * (1.0 + abs(value)) else 0.0
+        length, log_odds, coef, value = halve(
+            penalised, log_odds, -(design @ step), coef, -step, value, -decrement, slack=slack
+        )
         previous = decrement if length == 1.0 else 0.0
         age += 1
     return NewtonFit(coef, log_odds)

@@ -30,6 +30,7 @@ from adacos.kernels.irls import (
     fold_grams,
     newton,
 )
+from adacos.kernels.line_search import halve
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -51,29 +52,6 @@ class Blend(NamedTuple):
     coef: Floats
     leave_out_log_odds: Floats
     leave_out_loss: float
-
-
-def stratified_folds(X: Floats, y: Floats, n_folds: int, seed: int) -> Ints:
-    """Fold number of each row: within each class a shuffled deal, continued from class to class.
-
-    The folds do not depend on the order of the rows. Copies of a row are different cases and are
-    dealt like others: where covariates have few values, holding all copies out together would
-    take whole cells (x, y) from the training part and turn the held-out answers around. A class
-    with fewer rows than folds limits their number, which is at least two.
-    """
-    rng = np.random.default_rng(seed)
-    # One random projection sorts the rows; NaN (unknown) takes part as a value of its own.
-    key = (np.where(np.isnan(X), 0.5772, X) * rng.standard_normal(X.shape[1])).sum(axis=1)
-    positive = int(np.sum(y == 1.0))
-    n_folds = max(min(n_folds, positive, len(y) - positive), 2)
-    fold = np.empty(len(y), dtype=np.intp)
-    dealt = 0
-    for label in (0.0, 1.0):
-        rows = np.flatnonzero(y == label)
-        rows = rows[np.argsort(key[rows], kind="stable")]
-        fold[rows] = (dealt + rng.permutation(len(rows))) % n_folds
-        dealt += len(rows)
-    return fold
 
 
 def central_strengths(linear: NDArray[np.bool_]) -> Floats:
@@ -172,7 +150,11 @@ def stack_weights(
         return np.ones(1)
     shares = np.full(n_candidates, 1.0 / n_candidates) if start is None else start
     mixed = log_odds @ shares
-    value = float(weight @ row_loss(mixed, y))
+
+    def loss(mixed: Floats, shares: Floats) -> float:
+        return float(weight @ row_loss(mixed, y))
+
+    value = loss(mixed, shares)
     # Candidates are nearly collinear: a ridge, per unit of row weight, that only breaks ties.
     ridge = 1e-6 * float(weight.sum()) * np.eye(n_candidates)
     for _ in range(30):
@@ -193,14 +175,9 @@ def stack_weights(
         slope = float(gradient @ direction)
         if -slope <= 1e-9 * (1.0 + abs(value)):
             break
-        length = 1.0
-        while True:
-            moved = mixed + length * (log_odds @ direction)
-            moved_value = float(weight @ row_loss(moved, y))
-            if moved_value <= value + 1e-4 * length * slope or length < 1e-6:
-                break
-            length *= 0.5
-        shares, mixed, value = shares + length * direction, moved, moved_value
+        _, mixed, shares, value = halve(
+            loss, mixed, log_odds @ direction, shares, direction, value, slope, shortest=1e-6
+        )
     shares = np.maximum(shares, 0.0)
     return shares / float(shares.sum())
 

@@ -65,6 +65,27 @@ class AdditiveBasis:
         raw = _raw_block(self, encoded, covariate)
         return np.asarray(raw - self.center[self.group == covariate])
 
+    def contributions(self, encoded: Floats, covariates: Ints, coefs: Floats) -> Floats:
+        """f_jk(x_k) of one row for these covariates (rows) under each row j of `coefs` (columns).
+
+        The splines of all numeric covariates are evaluated together.
+        """
+        result = np.empty((len(covariates), len(coefs)))
+        numeric = np.array([self.kinds[k] == NUMERIC for k in covariates], dtype=np.bool_)
+        for place in np.flatnonzero(~numeric):
+            k = covariates[place]
+            block = self.block(encoded[:, self.source == k], k)
+            result[place] = (block @ coefs[:, self.group == k].T)[0]
+        if numeric.any():
+            j = np.searchsorted(self.source, covariates[numeric])
+            moments = self.low[j], self.high[j], self.mean[j], self.scale[j]
+            raw = _raw_numeric(encoded[0, j], *moments, self.n_splines)
+            first = np.searchsorted(self.group, covariates[numeric])
+            columns = first[:, None] + np.arange(self.n_splines - 1)
+            centred = raw - self.center[columns]
+            result[numeric] = np.einsum("kc,jkc->kj", centred, coefs[:, columns])
+        return result
+
     def standardised(self, encoded: Floats, weight: Floats) -> tuple[Floats, Ints]:
         """B-spline columns with mean 0 and standard deviation 1, and the covariate of each.
 
@@ -148,8 +169,22 @@ def _raw_block(basis: AdditiveBasis, own: Floats, covariate: int) -> Floats:
     if kind == CATEGORICAL:
         return own
     j = columns[0]
-    straight: Floats = (own - basis.mean[j]) / basis.scale[j]
     if kind == BINARY:
-        return straight
-    splines = bspline_basis(own[:, 0], basis.low[j], basis.high[j], basis.n_splines)
-    return np.hstack([straight, splines @ wiggly_directions(basis.n_splines)])
+        return np.asarray((own - basis.mean[j]) / basis.scale[j])
+    return _raw_numeric(
+        own[:, 0], basis.low[j], basis.high[j], basis.mean[j], basis.scale[j], basis.n_splines
+    )
+
+
+def _raw_numeric(
+    x: Floats,
+    low: float | Floats,
+    high: float | Floats,
+    mean: float | Floats,
+    scale: float | Floats,
+    n_splines: int,
+) -> Floats:
+    """Uncentred columns of values, each with a range and moments of its own."""
+    straight = ((x - mean) / scale)[:, None]
+    wiggly = bspline_basis(x, low, high, n_splines) @ wiggly_directions(n_splines)
+    return np.hstack([straight, wiggly])

@@ -6,6 +6,9 @@ values r of A = S_i by Bayesian linear regression:
     z | r, w, s² ~ N(w'[1, r], s²),   w | s² ~ N(0, s² / PRIOR_PRECISION), flat on the intercept,
     s² ~ scaled inverse chi-square(PRIOR_DEGREES, marginal variance of z).
 
+The flat intercept takes one degree of freedom, so that s² has n + PRIOR_DEGREES - 1 of them left
+and its mean is the sum of squares over two fewer.
+
 Because z is linear in the basis columns, one factorisation of the Gram matrix of [1, r] gives the
 regression of *every* basis column outside A and so, through the coefficients of each model j, all
 pairs (i, j) of one i. Everything is read off one Gram matrix, that of [1, r, basis columns], for
@@ -53,8 +56,8 @@ class Density(ABC):
         """Mean and standard deviation of z for each row and later set.
 
         `r` holds the standardised values of the regressors. `available[:, k]` says whether the
-        k-th covariate after A can be acquired for a row: one that cannot stays at its conditional
-        mean, so only its mean enters.
+        k-th covariate after A can be acquired for a row: of one that cannot only the mean enters,
+        as it will not be known.
         """
         design = np.column_stack([np.ones(len(r)), r])
         mean = design @ self.weights
@@ -78,6 +81,17 @@ class ConditionalDensity(Density):
     """
 
     covariance: tuple[Floats, ...]
+
+    def check(self) -> None:
+        """Refuse a density whose parts do not fit each other, as a foreign file may hold it."""
+        width, later = 1 + len(self.regressors), len(self.variance)
+        sizes = [(1 + j, 1 + j) for j in range(later)]
+        if (
+            self.weights.shape != (width, later)
+            or self.inverse.shape != (width, width)
+            or [matrix.shape for matrix in self.covariance] != sizes
+        ):
+            raise ValueError("the parts of the density do not fit each other")
 
     def _variance_of(self, available: Bools) -> Floats:
         variance = np.empty((len(available), len(self.covariance)))
@@ -215,7 +229,7 @@ def regress(gram: Floats, regressors: Ints, columns: Ints) -> Regression:
     center = gram[0, columns] / n
     marginal = own / n - np.outer(center, center)
     covariance = (own - cross.T @ weights + PRIOR_DEGREES * marginal) / max(
-        n + PRIOR_DEGREES - 2.0, 1.0
+        n + PRIOR_DEGREES - 3.0, 1.0
     )
     return Regression(weights, cho_solve(factor, np.eye(len(inside))), covariance)
 

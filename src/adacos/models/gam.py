@@ -19,8 +19,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
 from adacos.exceptions import InvalidInputError, MissingExtraError
+from adacos.kernels.folds import stratified_folds
 from adacos.kernels.irls import newton
-from adacos.kernels.strengths import blend_strengths, fixed_strengths, stratified_folds
+from adacos.kernels.strengths import blend_strengths, fixed_strengths
+from adacos.kernels.threads import one_blas_thread
 from adacos.models.basis import AdditiveBasis, fit_basis
 from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table
 from adacos.validation import choice, integer, real
@@ -61,11 +63,13 @@ def fit_additive(
     strengths: Floats | None = None,
     start: AdditiveFit | None = None,
     tolerance: float = 1e-12,
+    shrink: Floats | None = None,
 ) -> AdditiveFit:
     """Fit the model of these covariates on `columns` = basis.transform(training rows).
 
     The strengths are found by leave-out log-likelihood over `fold` unless they are given; then the
     tolerance of `newton` applies and `fold` may be None. `start` is the model of a similar set.
+    `shrink` multiplies the log-odds of each row, whose missing values are integrated out.
     """
     inside = np.isin(basis.group, covariates)
     terms = np.flatnonzero(np.isin(basis.term_group, covariates))
@@ -73,6 +77,8 @@ def fit_additive(
     renumbered[terms] = np.arange(len(terms))
     design = np.ones((len(y), 1 + int(inside.sum())))
     design[:, 1:] = columns if inside.all() else columns[:, inside]
+    if shrink is not None:
+        design *= shrink[:, None]
     term = np.append(-1, renumbered[basis.term[inside]])
     begin = np.zeros(design.shape[1])
     if start is None:
@@ -103,28 +109,55 @@ def fit_additive(
 class LogisticGAM(ClassifierMixin, BaseEstimator):
     """Logistic additive model with smoothness and ridge strengths found by leave-out likelihood.
 
+    The log-odds are an intercept plus one contribution of each covariate: a penalised cubic spline
+    for a number, a slope for two values, one effect per category. The model is the mean of several
+    candidate strengths with the weights of highest leave-out likelihood.
+
     Parameters
     ----------
-    n_splines : number of cubic B-splines per numeric covariate, on equally spaced knots.
-    smoothness : strength lam of the second-difference penalty lam/2 * |D b|^2 on the wiggly part
-        of each covariate, a number or one per covariate; None to have it found.
-    ridge : strength of the ridge on each standardised linear part (and on each category's
-        effect), likewise. Give both strengths or neither.
-    strengths : candidates when the strengths are not given: "common" (a grid of one smoothness and
-        one ridge for all covariates), "per_covariate" (restricted likelihood), or "auto", both.
-        The model is the mean of the candidates with the weights of highest leave-out likelihood.
-    cv : folds behind the leave-out probabilities: their number, or a splitter or list of
-        (train, test) positions that holds out every row once. None, when the strengths are given,
-        leaves the leave-out probabilities out (NaN).
-    random_state : seed of the folds, when `cv` is a number.
+    n_splines : int, default=10
+        Number of cubic B-splines per numeric covariate, on equally spaced knots.
+    smoothness : float, array-like of shape (n_features,) or None, default=None
+        Strength of the second-difference penalty on the wiggly part of each covariate, half of it
+        times the sum of squared differences; None to have it found.
+    ridge : float, array-like of shape (n_features,) or None, default=None
+        Strength of the ridge on each standardised linear part, and on each category's effect,
+        likewise. Give both strengths or neither.
+    strengths : {"auto", "common", "per_covariate"}, default="auto"
+        Candidates when the strengths are not given: a grid of one smoothness and one ridge for all
+        covariates ("common"), strengths by restricted likelihood ("per_covariate"), or both.
+    cv : int, splitter, iterable of (train, test) or None, default=10
+        Folds behind the leave-out probabilities; every row must be held out once. None, when the
+        strengths are given, leaves the leave-out probabilities out (NaN).
+    random_state : int, default=0
+        Seed of the folds, when `cv` is a number.
 
     Attributes
     ----------
-    intercept_, coef_ : coefficients on the columns of `basis_`.
-    smoothness_, ridge_ : strengths per covariate (NaN where a part does not exist), averaged
-        geometrically over the candidates.
-    leave_out_proba_ : for each training row, P(class 1) by a model fitted and tuned without it.
-    leave_out_log_loss_ : their mean negative log-likelihood.
+    classes_ : ndarray of shape (2,)
+        The two classes; the second is the positive one.
+    intercept_ : float
+        Log-odds of an average row.
+    coef_ : ndarray of shape (n_columns,)
+        Coefficients on the columns of `basis_`.
+    basis_ : AdditiveBasis
+        Splines, slopes and indicators of the covariates.
+    encoder_ : TableEncoder
+        From a table to numbers.
+    smoothness_ : ndarray of shape (n_features,)
+        Strength of each covariate, averaged geometrically over the candidates; NaN where there is
+        no wiggly part.
+    ridge_ : ndarray of shape (n_features,)
+        Likewise.
+    leave_out_proba_ : ndarray of shape (n_samples,)
+        For each training row P(class 1) by a model fitted and tuned without it.
+    leave_out_log_loss_ : float
+        Their mean negative log-likelihood.
+
+    Notes
+    -----
+    The paper fits such a model to every set of the sequence (section 4). How strengths are found,
+    and why candidates are blended instead of picked, stands on the page about theory.
 
     Examples
     --------
@@ -134,6 +167,9 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
     >>> gam.predict_proba(X).shape
     (768, 2)
     """
+
+    # Classes of the values that a fitted model holds, for model files.
+    stores = (AdditiveBasis, TableEncoder)
 
     def __init__(
         self,
@@ -152,8 +188,30 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         self.cv = cv
         self.random_state = random_state
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit on a complete table X and binary labels y."""
+        """Fit on a complete table and two classes.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Numbers, booleans or categories without missing values, in a table of numpy, pandas,
+            polars or pyarrow.
+        y : array-like of shape (n_samples,)
+            Classes, of which there must be two.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of each row; a row of weight 0 is left out.
+
+        Returns
+        -------
+        LogisticGAM
+            Itself, fitted.
+
+        Raises
+        ------
+        InvalidInputError
+            If a parameter, the table or the classes break a rule; it names which.
+        """
         integer("n_splines", self.n_splines, at_least=4)
         integer("random_state", self.random_state, at_least=0)
         choice("strengths", self.strengths, tuple(FAMILIES))
@@ -203,21 +261,65 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """Log-odds of the second class."""
+        """Log-odds of the second class.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows without missing values.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The log-odds.
+        """
         return self._columns(X) @ self.coef_ + self.intercept_
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the two classes, shape (rows, 2)."""
+        """Probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows without missing values.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            One column per class, in the order of `classes_`.
+        """
         p = expit(self.decision_function(X))
         return np.column_stack([1.0 - p, p])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The more probable class."""
+        """Choose the more probable class.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows without missing values.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The classes.
+        """
         positive = self.decision_function(X) > 0
         return self.classes_[positive.astype(np.intp)]
 
     def contributions(self, X: Any) -> Floats:
-        """f_i(x_i) of each row and covariate; with the intercept they sum to the log-odds."""
+        """Contribution of each covariate to the log-odds of each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows without missing values.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            f_i(x_i); with the intercept they sum to the log-odds.
+        """
         weighted = self._columns(X) * self.coef_
         return np.stack(
             [weighted[:, self.basis_.group == i].sum(axis=1) for i in range(self.n_features_in_)],
@@ -227,7 +329,22 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
     def shape_function(
         self, covariate: str | int, points: int = 200
     ) -> tuple[NDArray[Any], Floats]:
-        """Values of one covariate over its training range, and its contribution at each."""
+        """Contribution of one covariate as a function of its value.
+
+        Parameters
+        ----------
+        covariate : str or int
+            Its name or position.
+        points : int, default=200
+            Number of values over the training range; categories are all given.
+
+        Returns
+        -------
+        values : ndarray
+            Values of the covariate, or its categories.
+        contribution : ndarray
+            The contribution to the log-odds at each of them.
+        """
         check_is_fitted(self)
         i = self._position(covariate)
         own = np.flatnonzero(self.encoder_.source == i)
@@ -240,7 +357,23 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         return values, self.basis_.block(encoded, i) @ self.coef_[self.basis_.group == i]
 
     def plot_shape_functions(self, columns: int = 4) -> Any:
-        """A figure with the contribution of every covariate to the log-odds (extra `plot`)."""
+        """Draw the contribution of every covariate to the log-odds (extra `plot`).
+
+        Parameters
+        ----------
+        columns : int, default=4
+            Number of panels side by side.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            One panel for each covariate.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
         try:
             from matplotlib.figure import Figure
         except ImportError as error:

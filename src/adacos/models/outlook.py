@@ -1,8 +1,10 @@
-"""Where rows stand at one set of the sequence, and what the later sets hold in store.
+"""Where rows stand at one set of a sequence, and what the later sets hold in store.
 
-`look_ahead` gives the log-odds now and, for each later set, mean and standard deviation of the
-log-odds after acquiring it and its cost. Rows walk the sequence together as a `WalkState`;
-covariates that are unavailable for a row are replaced by their mean given what was acquired.
+`begin` places rows that have some covariates at a set, `look_ahead` gives their log-odds there and,
+for each later set, mean and standard deviation of the log-odds after acquiring it and its cost;
+`advance` takes rows to a later set. Covariates that are unavailable for a row are integrated out:
+what they contribute has a mean and a variance given what was acquired, and the variance draws the
+log-odds towards zero.
 """
 
 from __future__ import annotations
@@ -13,7 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import CostTable
+from adacos.kernels.martingale import integrated_log_odds
+from adacos.models.forecasts import FORECASTS, Forecast
+from adacos.models.known import given_known, original_stages
+from adacos.models.missing import Contribution
 from adacos.models.sequence_model import SequenceModel
+from adacos.models.sequences import SetSequence
+from adacos.models.unavailable import learnable
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -25,89 +33,154 @@ class WalkState(NamedTuple):
 
     Attributes
     ----------
+    model : the model of rows that know what these know.
+    origin : for each set of its sequence, the number of the original sequence's largest set inside.
     stage : number of the set.
-    rows : positions of the rows in the table they came from.
     encoded : their encoded values, of which only those of S_stage have been read.
     available : mask (rows, covariates), None when everything is available.
     part : (rows, sets) contribution of the acquired covariates to the log-odds of each model.
     """
 
+    model: SequenceModel
+    origin: Ints
     stage: int
-    rows: Ints
     encoded: Floats
     available: Bools | None
     part: Floats
 
+    @property
+    def upcoming(self) -> Ints:
+        """The covariates after S_stage, in order."""
+        sequence = self.model.sequence
+        return sequence.order[sequence.sizes[self.stage] :]
+
 
 class Outlook(NamedTuple):
-    """Log-odds now; per later set, moments of the log-odds after acquiring it, and its cost.
+    """Log-odds now; per later set, what the regression says of those after it, and its cost.
 
-    `cost` has one row when it is the same for all.
+    Attributes
+    ----------
+    log_odds : (rows,) at the set.
+    mean, sd : (rows, later sets) of the log-odds after each later set by the regression.
+    cost : (rows, later sets) or one row when it is the same for all.
+    forecast : what is made of the regression.
     """
 
     log_odds: Floats
     mean: Floats
     sd: Floats
     cost: Floats
+    forecast: Forecast
+
+    def expected_risk(self, rows: Ints, sets: slice, matrix: Floats) -> Floats:
+        """Expected Bayes risk of some rows after some of the later sets, (rows, sets)."""
+        return self.forecast.expected_risk(
+            self.log_odds[rows, None], self.mean[rows, sets], self.sd[rows, sets], matrix
+        )
 
 
-def begin(model: SequenceModel, encoded: Floats) -> WalkState:
-    """Rows at S_1."""
-    available = None
-    if np.isnan(encoded).any():
-        first = np.searchsorted(model.basis.source, np.arange(len(model.sequence.order)))
-        available = ~np.isnan(encoded[:, first])
-    part = np.zeros((len(encoded), len(model.sequence)))
-    state = WalkState(0, np.arange(len(encoded)), encoded, available, part)
-    for covariate in model.sequence.set(0):
-        part += contribution(model, encoded, available, covariate)
-    return state
+def begin(
+    model: SequenceModel, encoded: Floats, available: Bools, have: Bools, known: Bools
+) -> WalkState:
+    """Rows that have the covariates in the mask `have`, of which some were known from the start.
+
+    They stand at the last set that they have, as far as it is available. A value beyond that set
+    counts as known; a covariate of S_1 that they do not have yet counts as unavailable.
+    """
+    last, ahead = _place(model.sequence, have, known, np.asarray(~available.any(axis=0)))
+    lacking = model.sequence.set(0)[~have[model.sequence.set(0)]]
+    if len(lacking):
+        available = available.copy()
+        available[:, lacking] = False
+    derived = given_known(model, ahead)
+    origin = np.arange(len(model.sequence))
+    if derived is not model:
+        origin = original_stages(model.sequence, derived.sequence)
+    stage = 0
+    if last >= 0:
+        rank = int(np.flatnonzero(derived.sequence.order == model.sequence.order[last])[0])
+        stage = max(rank + 1 - derived.sequence.n_free, 0)
+    some = None if available.all() else available
+    if len(encoded) == 1:
+        part = _part_of_one(derived, encoded, available, stage)
+    else:
+        part = np.zeros((len(encoded), len(derived.sequence)))
+        for covariate in derived.sequence.set(stage):
+            part += contribution(derived, encoded, some, covariate)
+    return WalkState(derived, origin, stage, encoded, some, part)
 
 
-def advance(model: SequenceModel, state: WalkState, go_on: Bools) -> WalkState:
-    """The rows in `go_on` after acquiring the next covariate."""
-    stage = state.stage + 1
-    encoded = state.encoded[go_on]
-    available = None if state.available is None else state.available[go_on]
-    part = state.part[go_on]
-    if len(part):
-        part += contribution(model, encoded, available, model.sequence.set(stage)[-1])
-    return WalkState(stage, state.rows[go_on], encoded, available, part)
+def _place(
+    sequence: SetSequence, have: Bools, known: Bools, unavailable: Bools
+) -> tuple[int, Bools]:
+    """Rank of the last covariate acquired in order, or -1, and the covariates that act as known."""
+    last, in_order = -1, True
+    ahead = known.copy()
+    for rank, covariate in enumerate(sequence.order):
+        if known[covariate] or unavailable[covariate]:
+            continue
+        if not have[covariate]:
+            in_order = False
+        elif in_order:
+            last = rank
+        else:
+            ahead[covariate] = True
+    return last, ahead
 
 
-def filled_in(model: SequenceModel, state: WalkState) -> tuple[Floats, Floats]:
-    """Contributions and values of S_stage, unavailable covariates at their conditional mean."""
+def advance(state: WalkState, going: Bools, n_sets: int = 1) -> WalkState:
+    """The rows in `going` so many sets further."""
+    stage = state.stage + n_sets
+    encoded = state.encoded[going]
+    available = None if state.available is None else state.available[going]
+    part = state.part[going]
+    for covariate in state.upcoming[:n_sets]:
+        part += contribution(state.model, encoded, available, covariate)
+    return state._replace(stage=stage, encoded=encoded, available=available, part=part)
+
+
+def lacking_part(state: WalkState) -> Contribution | None:
+    """What the unavailable covariates of S_stage contribute; None when everything is available."""
     if state.available is None:
-        return state.part, state.encoded
-    values = model.fill(state.encoded, state.stage)
-    part = state.part.copy()
-    for covariate in model.sequence.set(state.stage):
-        part += contribution(model, values, ~state.available, covariate)
-    return part, values
+        return None
+    return state.model.unavailable(state.encoded, state.stage)
 
 
-def look_ahead(model: SequenceModel, costs: CostTable, state: WalkState) -> Outlook:
+def log_odds_now(state: WalkState) -> Floats:
+    """Log-odds of the rows at their set, with what is unavailable integrated out."""
+    i = state.stage
+    log_odds = state.model.intercepts[i] + state.part[:, i]
+    lacking = lacking_part(state)
+    if lacking is None:
+        return np.asarray(log_odds)
+    return integrated_log_odds(log_odds + lacking.mean[:, i], np.sqrt(lacking.variance[:, i]))
+
+
+def look_ahead(
+    state: WalkState, costs: CostTable, forecast: Forecast = FORECASTS["coherent"]
+) -> Outlook:
     """What the rows know at their set and expect of the later ones."""
-    i, sequence, basis = state.stage, model.sequence, model.basis
-    part, values = filled_in(model, state)
-    log_odds = model.intercepts[i] + part[:, i]
+    i, model = state.stage, state.model
+    sequence, basis = model.sequence, model.basis
+    log_odds = log_odds_now(state)
     if i + 1 == len(sequence):
-        nothing = np.empty((len(part), 0))
-        return Outlook(log_odds, nothing, nothing, nothing)
-    density = model.densities[i]
-    known = density.regressors
-    r = (values[:, known] - basis.mean[known]) / basis.scale[known]
+        nothing = np.empty((len(log_odds), 0))
+        return Outlook(log_odds, nothing, nothing, nothing, forecast)
     masks = sequence.masks()
+    fixed = model.intercepts[i + 1 :] + state.part[:, i + 1 :]
     if state.available is None:
+        density = model.densities[i]
+        known = density.regressors
+        r = (state.encoded[:, known] - basis.mean[known]) / basis.scale[known]
         mean, sd = density.moments(r)
         cost = costs.of(masks[i + 1 :], given=masks[i])[None, :]
-    else:
-        to_come = sequence.order[sequence.sizes[i] :]
-        mean, sd = density.moments(r, state.available[:, to_come])
-        reachable = state.available[:, None, :]
-        cost = costs.of(masks[i + 1 :] & reachable, given=masks[i] & reachable)
-    mean += model.intercepts[i + 1 :] + part[:, i + 1 :]
-    return Outlook(log_odds, mean, sd, cost)
+        return Outlook(log_odds, mean + fixed, sd, cost, forecast)
+    mean, learned, unknown = learnable(model, state.encoded, state.available, i)
+    shrink = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * unknown)
+    reachable = state.available[:, None, :]
+    cost = costs.of(masks[i + 1 :] & reachable, given=masks[i] & reachable)
+    sd = shrink * np.sqrt(learned)
+    return Outlook(log_odds, shrink * (mean + fixed), sd, cost, forecast)
 
 
 def contribution(
@@ -122,3 +195,11 @@ def contribution(
     result = np.zeros((len(values), coefs.shape[1]))
     result[rows] = model.basis.block(own[rows], covariate) @ coefs
     return result
+
+
+def _part_of_one(model: SequenceModel, encoded: Floats, available: Bools, stage: int) -> Floats:
+    """`WalkState.part` of a single row, all its covariates at once."""
+    covariates = model.sequence.set(stage)
+    covariates = covariates[available[0, covariates]]
+    own = model.basis.contributions(encoded, covariates, model.coefs)
+    return np.asarray(own.sum(axis=0, keepdims=True))

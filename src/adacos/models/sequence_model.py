@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import label_of
-from adacos.kernels.gaussian import conditional_mean
+from adacos.kernels.martingale import integrated_log_odds
 from adacos.models.basis import AdditiveBasis
-from adacos.models.density import Density, fit_densities, moment_matrix
+from adacos.models.density import Density, fit_densities
 from adacos.models.gam import AdditiveFit
+from adacos.models.missing import Contribution, JointModel, fill_holes, missing_contribution
 from adacos.models.sequences import SetSequence, forward_sequence, group_lasso_sequence
 from adacos.models.set_fits import SetFits
 
@@ -34,7 +36,7 @@ class SequenceModel:
     Attributes
     ----------
     basis : basis of the additive models.
-    mean, covariance : joint normal model of the encoded values, for what is unavailable.
+    joint : joint model of the encoded values, for what is unavailable.
     sequence : the sets.
     intercepts, coefs : model of each set on the basis columns, shapes (q,) and (q, columns).
     densities : one per set but the last.
@@ -44,8 +46,7 @@ class SequenceModel:
     """
 
     basis: AdditiveBasis
-    mean: Floats
-    covariance: Floats
+    joint: JointModel
     sequence: SetSequence
     intercepts: Floats
     coefs: Floats
@@ -54,36 +55,58 @@ class SequenceModel:
     y: Floats
     leave_out_log_odds: Floats
 
+    def check(self) -> None:
+        """Refuse a model whose parts do not fit each other, as a foreign file may hold it."""
+        basis, joint = self.basis, self.joint
+        e, m, q = len(basis.source), len(basis.group), len(self.sequence)
+        shapes: list[tuple[tuple[int, ...], Sequence[NDArray[Any]]]] = [
+            ((e,), (basis.low, basis.high, basis.mean, basis.scale)),
+            ((e,), (joint.mean, joint.low, joint.high, joint.source)),
+            ((e, e), (joint.covariance,)),
+            ((m,), (basis.term, basis.center)),
+            ((len(basis.linear),), (basis.term_group,)),
+            ((q,), (self.intercepts,)),
+            ((q, m), (self.coefs,)),
+            ((1 + e + m, 1 + e + m), (self.moments,)),
+            ((len(self.y), q), (self.leave_out_log_odds,)),
+        ]
+        if (
+            len(self.densities) != q - 1
+            or sorted(self.sequence.order) != list(range(len(basis.kinds)))
+            or any(part.shape != shape for shape, parts in shapes for part in parts)
+        ):
+            raise ValueError("the parts of the sequence model do not fit each other")
+
     def expected_costs(self, costs: CostTable) -> Floats:
         """Mean total cost of always stopping at each set, from the leave-out log-odds."""
         label = label_of(self.leave_out_log_odds, costs.matrix)
         wrong = costs.matrix[self.y.astype(np.intp)[:, None], label].mean(axis=0)
         return np.asarray(wrong + costs.of(self.sequence.masks()))
 
-    def fill(self, encoded: Floats, stage: int) -> Floats:
-        """Rows with the unavailable values of S_stage at their mean given its available ones.
+    def unavailable(self, encoded: Floats, stage: int) -> Contribution:
+        """What the unavailable values of S_stage contribute, given its available ones.
 
-        Values outside the set are neither read nor filled: they come back as NaN.
+        Values outside the set are not read.
         """
         inside = np.isin(self.basis.source, self.sequence.set(stage))
-        filled = np.full_like(encoded, np.nan)
-        values = encoded[:, inside]
-        known = ~np.isnan(values)
-        if not known.all():
-            values = conditional_mean(
-                values, known, self.mean[inside], self.covariance[np.ix_(inside, inside)]
-            )
-        filled[:, inside] = values
-        return filled
+        holes = fill_holes(self.joint, encoded, inside)
+        return missing_contribution(self.joint, self.basis, self.coefs, holes)
 
     def log_odds(self, encoded: Floats, stage: int) -> Floats:
-        """Log-odds by the model of one set."""
-        filled = self.fill(encoded, stage)
+        """Log-odds by the model of one set, with what is unavailable integrated out."""
         result = np.full(len(encoded), self.intercepts[stage])
+        lacking = np.zeros(len(encoded), dtype=np.bool_)
         for covariate in self.sequence.set(stage):
-            own = filled[:, self.basis.source == covariate]
+            own = encoded[:, self.basis.source == covariate]
+            there = ~np.isnan(own).any(axis=1)
             coef = self.coefs[stage, self.basis.group == covariate]
-            result += self.basis.block(own, covariate) @ coef
+            result[there] += self.basis.block(own[there], covariate) @ coef
+            lacking |= ~there
+        if lacking.any():
+            part = self.unavailable(encoded[lacking], stage)
+            result[lacking] = integrated_log_odds(
+                result[lacking] + part.mean[:, stage], np.sqrt(part.variance[:, stage])
+            )
         return result
 
     def log_odds_by_set(self, encoded: Floats) -> Floats:
@@ -117,17 +140,17 @@ def build_sequence_model(fits: SetFits, costs: CostTable, sequence: str) -> Sequ
         models.append(fits.fit(sets.set(i), models[-1] if models else None))
     basis = fits.basis
     coefs = np.stack([model.coef for model in models])
-    moments = moment_matrix((fits.complete - basis.mean) / basis.scale, fits.columns)
-    densities = fit_densities(moments, basis.source, basis.group, coefs, sets.order, sets.sizes)
+    densities = fit_densities(
+        fits.moments, basis.source, basis.group, coefs, sets.order, sets.sizes
+    )
     return SequenceModel(
         basis=basis,
-        mean=fits.mean,
-        covariance=fits.covariance,
+        joint=fits.joint,
         sequence=sets,
         intercepts=np.array([model.intercept for model in models]),
         coefs=coefs,
         densities=tuple(densities),
-        moments=moments,
+        moments=fits.moments,
         y=fits.y,
         leave_out_log_odds=np.stack([model.leave_out_log_odds for model in models], axis=1),
     )

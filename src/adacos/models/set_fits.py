@@ -6,16 +6,19 @@ sequence and forward selections under different misclassification costs share th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from adacos.kernels.gaussian import conditional_mean, covariance_with_missing
-from adacos.kernels.strengths import central_strengths, stratified_folds
+from adacos.kernels.folds import stratified_folds
+from adacos.kernels.strengths import central_strengths
 from adacos.models.basis import AdditiveBasis, fit_basis
+from adacos.models.density import moment_matrix
+from adacos.models.expected_rows import HoleMoments, expected_rows
 from adacos.models.gam import AdditiveFit, fit_additive
+from adacos.models.missing import JointModel, fill_holes, fit_joint
 from adacos.tables.encoder import TableEncoder
 
 Floats = NDArray[np.float64]
@@ -23,6 +26,8 @@ Ints = NDArray[np.intp]
 
 # A screening fit is compared with others of its step, not used: it may stop earlier.
 SCREENING_TOLERANCE = 1e-6
+# Rough fits that find how uncertain the missing values of a row leave its log-odds.
+SHRINKING_FITS = 3
 
 
 @dataclass(frozen=True)
@@ -32,24 +37,28 @@ class SetFits:
     Attributes
     ----------
     basis : basis of the additive models.
-    mean, covariance : joint normal model of the encoded values.
+    joint : joint model of the encoded values.
     complete : encoded values with missing ones at their conditional mean; unlabelled rows last.
-    columns : basis columns of these rows.
+    columns : basis columns of these rows, those of missing values at their conditional mean.
+    moments : Gram matrix of [1, standardised values, columns] in expectation: what is missing
+        counts with its conditional covariance.
     y, weight, fold : labels, weights and folds of the labelled rows.
     families : candidates of the strengths.
     n_jobs : fits of one step that run at the same time.
+    holes : conditional covariance of what is missing; None when nothing is.
     """
 
     basis: AdditiveBasis
-    mean: Floats
-    covariance: Floats
+    joint: JointModel
     complete: Floats
     columns: Floats
+    moments: Floats
     y: Floats
     weight: Floats
     fold: Ints
     families: tuple[str, ...]
     n_jobs: int | None
+    holes: HoleMoments | None = None
     _fitted: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
     _screened: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
 
@@ -66,6 +75,7 @@ class SetFits:
                 self.fold,
                 families=self.families,
                 start=start,
+                shrink=self._shrink(covariates, start),
             )
         return self._fitted[key]
 
@@ -82,7 +92,34 @@ class SetFits:
         self._screened.update({keys[i]: fit for i, fit in zip(new, fits, strict=True)})
         return [self._screened[key].leave_out_log_odds for key in keys]
 
+    def _shrink(self, covariates: Ints, start: AdditiveFit | None) -> Floats | None:
+        """Factor of each row's log-odds that integrates its missing values out, or None.
+
+        E[g(u)] is close to g(u / sqrt(1 + π s² / 8)) for a missing part of variance s². That
+        variance depends on the model, which is found with it in a few rough fits.
+        """
+        if self.holes is None:
+            return None
+        shrink = np.ones(len(self.y))
+        for _ in range(SHRINKING_FITS):
+            start = fit_additive(
+                self.columns[: len(self.y)],
+                self.basis,
+                covariates,
+                self.y,
+                self.weight,
+                None,
+                strengths=central_strengths(self.basis.linear),
+                start=start,
+                tolerance=SCREENING_TOLERANCE,
+                shrink=shrink,
+            )
+            variance = self.holes.variance(self.basis, start.coef, len(self.y))
+            shrink = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * variance)
+        return shrink
+
     def _screen_one(self, covariates: Ints) -> AdditiveFit:
+        start = self._screened.get(frozenset(covariates[:-1].tolist()))
         return fit_additive(
             self.columns[: len(self.y)],
             self.basis,
@@ -91,8 +128,9 @@ class SetFits:
             self.weight,
             self.fold,
             strengths=central_strengths(self.basis.linear),
-            start=self._screened.get(frozenset(covariates[:-1].tolist())),
+            start=start,
             tolerance=SCREENING_TOLERANCE,
+            shrink=self._shrink(covariates, start),
         )
 
 
@@ -111,18 +149,32 @@ def prepare(
     """Fill in what is missing, build the basis and deal the folds."""
     weight = np.ones(len(y))
     every = encoded if unlabeled is None else np.vstack([encoded, unlabeled])
-    mean, covariance = covariance_with_missing(every)
-    complete = conditional_mean(every, ~np.isnan(every), mean, covariance)
+    joint = fit_joint(every, encoder.source, encoder.kinds)
+    holes = fill_holes(joint, every, np.ones(every.shape[1], dtype=np.bool_))
+    complete = holes.values
     basis, columns = fit_basis(complete[: len(y)], weight, encoder.source, encoder.kinds, n_splines)
+    if unlabeled is not None:
+        columns = basis.transform(complete)
+    moments = moment_matrix((complete - basis.mean) / basis.scale, columns)
+    hole_moments = None
+    if holes.patterns:
+        expected = expected_rows(joint, basis, holes)
+        # The intercept is to be the log-odds of an average row in expectation.
+        shift = expected.columns[: len(y)].mean(axis=0)
+        basis, columns = replace(basis, center=basis.center + shift), expected.columns - shift
+        moments = moment_matrix((complete - basis.mean) / basis.scale, columns)
+        moments += expected.covariance
+        hole_moments = expected.moments
     return SetFits(
         basis=basis,
-        mean=mean,
-        covariance=covariance,
+        joint=joint,
         complete=complete,
-        columns=columns if unlabeled is None else basis.transform(complete),
+        columns=columns,
+        moments=moments,
         y=y,
         weight=weight,
         fold=stratified_folds(encoded, y, cv, random_state),
         families=families,
         n_jobs=n_jobs,
+        holes=hole_moments,
     )

@@ -1,83 +1,183 @@
 """AdaCOS: acquire along the sequence as long as some later set is expected to pay for itself.
 
 At S_i a row stops when F(S_j \\ S_i) >= F(empty) for every j > i, where F(S) is the expected
-Bayes risk after acquiring S plus the cost of S. The expectation is over z ~ N(mean, sd²), the
-contribution of S_j \\ S_i to the log-odds of model j.
+Bayes risk after acquiring S plus the cost of S. The expectation is over the log-odds after S_j,
+normal with the standard deviation of z, the contribution of S_j \\ S_i to model j, and a mean that
+keeps the probability (`outlook="coherent"`) or that of z (`outlook="paper"`).
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.consultation.reasons import Prognosis
-from adacos.costs import CostTable
-from adacos.kernels.bayes_risk import bayes_risk, expected_bayes_risk
-from adacos.models.outlook import Outlook, advance, begin, look_ahead
-from adacos.models.sequence_model import SequenceModel
-from adacos.policies.base import AcquisitionResult
+from adacos.costs import Costs
+from adacos.engine import STOP, Decision
+from adacos.kernels.bayes_risk import bayes_risk
+from adacos.models.forecasts import FORECASTS
+from adacos.models.outlook import Outlook, WalkState, look_ahead
 from adacos.policies.sequence_policy import SequencePolicy
+from adacos.validation import Constraints, one_of
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
-# Rows walked together: enough for long vectors, few enough to stay in the cache.
-ROWS_AT_ONCE = 8192
+
+# Rows × sets evaluated together: below this a call costs more than its numbers.
+_CELLS_AT_ONCE = 256
 
 
 class AdaCOSClassifier(SequencePolicy):
-    """Adaptive cost-sensitive acquisition.
+    """Adaptive acquisition: each row is asked as long as some later set is expected to pay.
 
-    See `SequencePolicy` for parameters and attributes.
+    Covariates are ordered once; the values seen decide, row by row, when to stop. At a set the row
+    stops when no later set is expected to save more misclassification cost than it costs.
+
+    Parameters
+    ----------
+    costs : Costs, default=None
+        Covariate and misclassification costs. None makes every covariate free and both errors
+        cost 1.
+    outlook : {"coherent", "paper"}, default="coherent"
+        How the log-odds after an acquisition are foreseen. "coherent": the probability expected
+        then is the probability now, so that information is never expected to do harm. "paper": by
+        the regression alone, as published.
+    sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
+        How the sets are found: by order of entry into a cost-weighted group lasso, greedily by
+        leave-out total cost (which needs both misclassification costs), or the better of both.
+    n_splines : int, default=10
+        Number of cubic B-splines per numeric covariate.
+    strengths : {"auto", "common", "per_covariate"}, default="auto"
+        Penalties to choose from, see `LogisticGAM`.
+    cv : int, default=10
+        Number of folds behind the leave-out probabilities.
+    random_state : int, default=0
+        Seed of the folds and of the calibration split.
+    target_recall : float, default=None
+        Least share of positive rows to be answered positive, in place of a false-negative cost.
+        That cost then follows from the leave-out probabilities: it is the least one for which the
+        target is met wherever the policy stops.
+    recall_confidence : float, default=None
+        Confidence with which the target recall is to hold for new rows. `fit` then sets
+        `calibration_fraction` of each class aside, learns from the rest and calls `calibrate`.
+    calibration_fraction : float, default=0.5
+        Share of the rows set aside for that.
+    on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
+        What to do when the calibration rows do not prove the target recall: raise; certify the
+        largest recall that they do prove, in the same attempt; or answer positive for every row
+        and acquire nothing.
+    n_jobs : int, default=None
+        Fits of one step of forward selection that run at the same time.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The two classes; the second is the positive one.
+    model_ : SequenceModel
+        Sets, additive models and densities, shared by policies built with `from_model`.
+    sets_ : list of tuple of str
+        Covariate names of each set, in order of acquisition.
+    expected_cost_ : ndarray of shape (n_sets,)
+        Mean total cost of always stopping at each set, by leave-out probabilities. Its least value
+        flatters: the order was found with the same labels. See `leave_out_cost`.
+    cost_table_ : CostTable
+        The costs as given, bound to the columns.
+    rule_ : DecisionRule
+        How log-odds become a label, and the costs by which acquisitions are weighed.
+    threshold_ : float
+        With a target recall, the probability from which on a row is answered positive.
+    false_negative_cost_ : float
+        The cost of a false negative that the threshold stands for.
+    recall_estimate_ : float
+        Share of positive training rows whose leave-out probability reaches the threshold at every
+        set at which the policy may stop; after `calibrate`, the recall on the calibration rows.
+    certificate_ : RecallCertificate
+        What was proved, after `calibrate`.
+    always_positive_ : bool
+        Whether every row is answered positive for want of a certificate.
+
+    See Also
+    --------
+    COSClassifier : One set for every row.
+    FullModelClassifier : Every covariate for every row.
+    TargetRecallClassifier : A target recall for any other policy.
+
+    References
+    ----------
+    D. Andrade and Y. Okajima, Adaptive Covariate Acquisition for Minimizing Total Cost of
+    Classification, section 4.
+
+    Examples
+    --------
+    >>> from adacos import AdaCOSClassifier, Costs, load_pima
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = AdaCOSClassifier(costs).fit(X, y)
+    >>> policy.acquire(X[:3]).covariates(0)
+    ('Age',)
     """
 
-    def _goes_on(self, stage: int, prognosis: Prognosis) -> bool:
-        matrix = self.cost_table_.matrix
-        at_best = prognosis.risk - min(matrix[0, 0], matrix[1, 1])
-        return bool(np.any((prognosis.cost < at_best) & (prognosis.future < prognosis.risk)))
+    constraints: ClassVar[Constraints] = {
+        **SequencePolicy.constraints,
+        "outlook": one_of(*FORECASTS),
+    }
 
-    def _run(self, encoded: Floats) -> AcquisitionResult:
-        stage = np.empty(len(encoded), dtype=np.intp)
-        log_odds = np.empty(len(encoded))
-        incomplete = np.isnan(encoded).any(axis=1)
-        for kind in (np.flatnonzero(~incomplete), np.flatnonzero(incomplete)):
-            for first in range(0, len(kind), ROWS_AT_ONCE):
-                rows = kind[first : first + ROWS_AT_ONCE]
-                stage[rows], log_odds[rows] = _walk(self.model_, self.cost_table_, encoded[rows])
-        return self._stop(encoded, stage, log_odds)
+    def __init__(
+        self,
+        costs: Costs | None = None,
+        *,
+        outlook: str = "coherent",
+        sequence: str = "group_lasso",
+        n_splines: int = 10,
+        strengths: str = "auto",
+        cv: int = 10,
+        random_state: int = 0,
+        target_recall: float | None = None,
+        recall_confidence: float | None = None,
+        calibration_fraction: float = 0.5,
+        on_uncertifiable: str = "error",
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            costs,
+            sequence=sequence,
+            n_splines=n_splines,
+            strengths=strengths,
+            cv=cv,
+            random_state=random_state,
+            target_recall=target_recall,
+            recall_confidence=recall_confidence,
+            calibration_fraction=calibration_fraction,
+            on_uncertifiable=on_uncertifiable,
+            n_jobs=n_jobs,
+        )
+        self.outlook = outlook
 
-
-def _walk(model: SequenceModel, costs: CostTable, encoded: Floats) -> tuple[Ints, Floats]:
-    """Set at which each row stops, and its log-odds there."""
-    stage = np.empty(len(encoded), dtype=np.intp)
-    log_odds = np.empty(len(encoded))
-    state = begin(model, encoded)
-    while len(state.rows):
-        outlook = look_ahead(model, costs, state)
-        go_on = expects_gain(outlook, costs.matrix)
-        stopped = state.rows[~go_on]
-        stage[stopped] = state.stage
-        log_odds[stopped] = outlook.log_odds[~go_on]
-        state = advance(model, state, go_on)
-    return stage, log_odds
+    def _next(self, state: WalkState) -> Decision:
+        outlook = look_ahead(state, self.cost_table_, FORECASTS[self.outlook])
+        go_on = expects_gain(outlook, self.rule_.matrix)
+        upcoming = state.upcoming[0] if len(state.upcoming) else STOP
+        return Decision(np.where(go_on, upcoming, STOP), outlook.log_odds, weighed=outlook)
 
 
 def expects_gain(outlook: Outlook, matrix: Floats) -> Bools:
     """Whether the future cost of some later set is below the Bayes risk now, for each row.
 
-    Sets are tried one after the other on the rows not yet decided. A set that costs as much as
-    could be saved at best cannot pay for itself and is not evaluated.
+    Sets are tried in turn on the rows not yet decided, several at a time where rows are few. A set
+    that costs as much as could be saved at best cannot pay for itself and is not evaluated.
     """
     risk = bayes_risk(outlook.log_odds, matrix)
     at_best = risk - min(matrix[0, 0], matrix[1, 1])
     gain = np.zeros(len(risk), dtype=np.bool_)
     cost = np.broadcast_to(outlook.cost, outlook.mean.shape)
-    for j in range(outlook.mean.shape[1]):
-        rows = np.flatnonzero(~gain & (cost[:, j] < at_best))
+    at_once = max(_CELLS_AT_ONCE // max(len(risk), 1), 1)
+    for first in range(0, outlook.mean.shape[1], at_once):
+        sets = slice(first, first + at_once)
+        affordable = cost[:, sets] < at_best[:, None]
+        rows = np.flatnonzero(~gain & affordable.any(axis=1))
         if len(rows):
-            future = cost[rows, j] + expected_bayes_risk(
-                outlook.mean[rows, j], outlook.sd[rows, j], matrix
-            )
-            gain[rows] = future < risk[rows]
+            future = cost[rows, sets] + outlook.expected_risk(rows, sets, matrix)
+            gain[rows] = (affordable[rows] & (future < risk[rows, None])).any(axis=1)
     return gain

@@ -5,37 +5,103 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from adacos.consultation.reasons import Prognosis
-from adacos.costs import CostTable
-from adacos.models.known import original_stages
-from adacos.policies.base import AcquisitionResult
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.engine import Decision, DecisionRule
+from adacos.models.outlook import WalkState
+from adacos.policies.sequence_policy import SequencePolicy, go_on_to
 
 
 class COSClassifier(SequencePolicy):
-    """Cost-sensitive covariate selection.
+    """Cost-sensitive selection: one set for every row, the one with the least total cost.
 
-    See `SequencePolicy` for parameters and attributes.
+    The set is chosen by leave-out probabilities on the training rows; what a row's values are has
+    no say in what is acquired.
+
+    Parameters
+    ----------
+    costs : Costs, default=None
+        Covariate and misclassification costs. None makes every covariate free and both errors
+        cost 1.
+    sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
+        How the sets are found: by order of entry into a cost-weighted group lasso, greedily by
+        leave-out total cost (which needs both misclassification costs), or the better of both.
+    n_splines : int, default=10
+        Number of cubic B-splines per numeric covariate.
+    strengths : {"auto", "common", "per_covariate"}, default="auto"
+        Penalties to choose from, see `LogisticGAM`.
+    cv : int, default=10
+        Number of folds behind the leave-out probabilities.
+    random_state : int, default=0
+        Seed of the folds and of the calibration split.
+    target_recall : float, default=None
+        Least share of positive rows to be answered positive, in place of a false-negative cost.
+        That cost then follows from the leave-out probabilities: it is the least one for which the
+        target is met wherever the policy stops.
+    recall_confidence : float, default=None
+        Confidence with which the target recall is to hold for new rows. `fit` then sets
+        `calibration_fraction` of each class aside, learns from the rest and calls `calibrate`.
+    calibration_fraction : float, default=0.5
+        Share of the rows set aside for that.
+    on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
+        What to do when the calibration rows do not prove the target recall: raise; certify the
+        largest recall that they do prove, in the same attempt; or answer positive for every row
+        and acquire nothing.
+    n_jobs : int, default=None
+        Fits of one step of forward selection that run at the same time.
 
     Attributes
     ----------
-    stage_ : number of the selected set, the argmin of `expected_cost_`.
+    classes_ : ndarray of shape (2,)
+        The two classes; the second is the positive one.
+    model_ : SequenceModel
+        Sets, additive models and densities, shared by policies built with `from_model`.
+    sets_ : list of tuple of str
+        Covariate names of each set, in order of acquisition.
+    expected_cost_ : ndarray of shape (n_sets,)
+        Mean total cost of always stopping at each set, by leave-out probabilities. Its least value
+        flatters: the order was found with the same labels. See `leave_out_cost`.
+    cost_table_ : CostTable
+        The costs as given, bound to the columns.
+    rule_ : DecisionRule
+        How log-odds become a label, and the costs by which acquisitions are weighed.
+    threshold_ : float
+        With a target recall, the probability from which on a row is answered positive.
+    false_negative_cost_ : float
+        The cost of a false negative that the threshold stands for.
+    recall_estimate_ : float
+        Share of positive training rows whose leave-out probability reaches the threshold at every
+        set at which the policy may stop; after `calibrate`, the recall on the calibration rows.
+    certificate_ : RecallCertificate
+        What was proved, after `calibrate`.
+    always_positive_ : bool
+        Whether every row is answered positive for want of a certificate.
+    stage_ : int
+        Number of the selected set, the argmin of `expected_cost_`.
+
+    See Also
+    --------
+    AdaCOSClassifier : Stops row by row.
+    FullModelClassifier : Every covariate for every row.
+
+    References
+    ----------
+    D. Andrade and Y. Okajima, Adaptive Covariate Acquisition for Minimizing Total Cost of
+    Classification, section 3.
+
+    Examples
+    --------
+    >>> from adacos import COSClassifier, Costs, load_pima
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = COSClassifier(costs).fit(X, y)
+    >>> policy.acquire(X[:3]).covariates(0)
+    ('Age', 'BMI')
     """
 
-    def _use_costs(self, costs: CostTable) -> None:
-        super()._use_costs(costs)
+    def _use_rule(self, rule: DecisionRule) -> Self:
+        super()._use_rule(rule)
         self.stage_ = int(np.argmin(self.expected_cost_))
+        return self
 
-    def _knowing(self, known: NDArray[np.bool_]) -> Self:
-        policy = super()._knowing(known)
-        stages = original_stages(self.model_.sequence, policy.model_.sequence)
-        policy.stage_ = int(np.searchsorted(stages, self.stage_))
-        return policy
-
-    def _goes_on(self, stage: int, prognosis: Prognosis) -> bool:
-        return stage < self.stage_
-
-    def _run(self, encoded: NDArray[np.float64]) -> AcquisitionResult:
-        return self._stop_at(encoded, self.stage_)
+    def _next(self, state: WalkState) -> Decision:
+        return go_on_to(state, int(np.searchsorted(state.origin, self.stage_)))

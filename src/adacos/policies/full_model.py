@@ -5,22 +5,97 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.consultation.reasons import Prognosis
-from adacos.policies.base import AcquisitionResult
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.engine import Decision
+from adacos.models.outlook import WalkState
+from adacos.policies.sequence_policy import SequencePolicy, go_on_to
 
 
 class FullModelClassifier(SequencePolicy):
-    """The logistic GAM on all covariates with the label of least expected cost.
+    """Every covariate for every row, then the label of least expected cost.
 
-    See `SequencePolicy` for parameters and attributes.
+    The logistic GAM on all covariates; what the others are measured against.
+
+    Parameters
+    ----------
+    costs : Costs, default=None
+        Covariate and misclassification costs. None makes every covariate free and both errors
+        cost 1.
+    sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
+        How the sets are found: by order of entry into a cost-weighted group lasso, greedily by
+        leave-out total cost (which needs both misclassification costs), or the better of both.
+    n_splines : int, default=10
+        Number of cubic B-splines per numeric covariate.
+    strengths : {"auto", "common", "per_covariate"}, default="auto"
+        Penalties to choose from, see `LogisticGAM`.
+    cv : int, default=10
+        Number of folds behind the leave-out probabilities.
+    random_state : int, default=0
+        Seed of the folds and of the calibration split.
+    target_recall : float, default=None
+        Least share of positive rows to be answered positive, in place of a false-negative cost.
+        That cost then follows from the leave-out probabilities: it is the least one for which the
+        target is met wherever the policy stops.
+    recall_confidence : float, default=None
+        Confidence with which the target recall is to hold for new rows. `fit` then sets
+        `calibration_fraction` of each class aside, learns from the rest and calls `calibrate`.
+    calibration_fraction : float, default=0.5
+        Share of the rows set aside for that.
+    on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
+        What to do when the calibration rows do not prove the target recall: raise; certify the
+        largest recall that they do prove, in the same attempt; or answer positive for every row
+        and acquire nothing.
+    n_jobs : int, default=None
+        Fits of one step of forward selection that run at the same time.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The two classes; the second is the positive one.
+    model_ : SequenceModel
+        Sets, additive models and densities, shared by policies built with `from_model`.
+    sets_ : list of tuple of str
+        Covariate names of each set, in order of acquisition.
+    expected_cost_ : ndarray of shape (n_sets,)
+        Mean total cost of always stopping at each set, by leave-out probabilities. Its least value
+        flatters: the order was found with the same labels. See `leave_out_cost`.
+    cost_table_ : CostTable
+        The costs as given, bound to the columns.
+    rule_ : DecisionRule
+        How log-odds become a label, and the costs by which acquisitions are weighed.
+    threshold_ : float
+        With a target recall, the probability from which on a row is answered positive.
+    false_negative_cost_ : float
+        The cost of a false negative that the threshold stands for.
+    recall_estimate_ : float
+        Share of positive training rows whose leave-out probability reaches the threshold at every
+        set at which the policy may stop; after `calibrate`, the recall on the calibration rows.
+    certificate_ : RecallCertificate
+        What was proved, after `calibrate`.
+    always_positive_ : bool
+        Whether every row is answered positive for want of a certificate.
+
+    See Also
+    --------
+    AdaCOSClassifier : Stops row by row.
+    COSClassifier : One set for every row.
+
+    References
+    ----------
+    D. Andrade and Y. Okajima, Adaptive Covariate Acquisition for Minimizing Total Cost of
+    Classification, section 7.
+
+    Examples
+    --------
+    >>> from adacos import FullModelClassifier, Costs, load_pima
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = FullModelClassifier(costs).fit(X, y)
+    >>> len(policy.acquire(X[:3]).covariates(0))
+    8
     """
 
     def _may_stop_at(self) -> NDArray[np.intp]:
         return np.array([len(self.model_.sequence) - 1])
 
-    def _goes_on(self, stage: int, prognosis: Prognosis) -> bool:
-        return stage < len(self.model_.sequence) - 1
-
-    def _run(self, encoded: NDArray[np.float64]) -> AcquisitionResult:
-        return self._stop_at(encoded, len(self.model_.sequence) - 1)
+    def _next(self, state: WalkState) -> Decision:
+        return go_on_to(state, len(state.model.sequence) - 1)

@@ -8,6 +8,13 @@ judged by leave-out probabilities. `certify` adds a promise for new rows: thresh
 held-out positives from cautious to bold, each by an exact binomial test, up to the first that
 fails. A wrong threshold is certified only if the first wrong one passes its own test, so the
 number of thresholds costs no confidence, and nothing is assumed about the model.
+
+Where not even the first threshold passes, the refusal holds the largest recall that these rows do
+certify: the exact lower bound at the first threshold of the same fixed sequence. Taking it is part
+of the same attempt. If the recall of the first threshold reaches the target, a refusal's bound lies
+below it and cannot be wrong; if not, a wrong certificate and a wrong bound both need the bound at
+the first threshold to exceed its recall. Asking anew for a lower recall on the same rows is another
+attempt, with its own share of wrong certificates.
 """
 
 from __future__ import annotations
@@ -28,10 +35,12 @@ from adacos.exceptions import InvalidInputError, MissingExtraError, NotCertifiab
 from adacos.kernels.binomial import lower_bound, trials_needed
 from adacos.metrics import operation_costs
 from adacos.tables.encoder import check_labels, validate_table
-from adacos.validation import choice, real
+from adacos.validation import Constraints, finite, maybe, one_of, real
 
 Floats = NDArray[np.float64]
 
+# What to do when a recall cannot be certified.
+ON_UNCERTIFIABLE = ("error", "largest", "always_positive")
 # Log-odds below which a threshold is as good as zero; keeps the false-negative cost finite.
 _LOWEST = -300.0
 
@@ -40,15 +49,37 @@ _LOWEST = -300.0
 class RecallCertificate:
     """Proof that the recall of a policy on new rows is at least `bound`, at some confidence.
 
-    Attributes
+    Parameters
     ----------
-    recall : what was asked for.
-    bound : what holds, at least `recall`.
-    confidence : at most 1 - confidence of all attempts end in a certificate that is wrong.
-    n_positives : held-out positive rows it rests on.
-    misses : how many of them the certified policy answers negative.
-    threshold : probability from which on the policy answers positive.
-    method : how the certificate was obtained.
+    recall : float
+        What was asked for.
+    bound : float
+        What holds: at least `recall`, or the largest recall that could be certified.
+    confidence : float
+        At most 1 - confidence of all attempts end in a certificate that is wrong. Every request to
+        certify is an attempt, refused ones included.
+    n_positives : int
+        Held-out positive rows it rests on.
+    misses : int
+        How many of them the certified policy answers negative.
+    threshold : float
+        Probability from which on the policy answers positive.
+    method : str
+        How the certificate was obtained.
+
+    Notes
+    -----
+    It goes beyond section 6 of the paper, which estimates a recall without a confidence.
+
+    Examples
+    --------
+    >>> from adacos import RecallCertificate
+    >>> print(RecallCertificate(0.95, 0.953, 0.9, 134, 2, 0.15, "exact binomial tests"))
+    Recall of at least 95.3 % on new rows like these, with 90 % confidence (asked for: 95 %).
+    Evidence: 2 of 134 held-out positive rows missed.
+    Positive is answered from a probability of 0.15 on.
+    Method: exact binomial tests.
+    The confidence counts attempts: each request to certify is one, refused or not.
     """
 
     recall: float
@@ -76,16 +107,34 @@ class RecallCertificate:
             f"with {_percent(self.confidence)} confidence (asked for: {_percent(self.recall)}).\n"
             f"Evidence: {self.misses} of {self.n_positives} held-out positive rows missed.\n"
             f"Positive is answered from a probability of {self.threshold:.4g} on.\n"
-            f"Method: {self.method}."
+            f"Method: {self.method}.\n"
+            "The confidence counts attempts: each request to certify is one, refused or not."
         )
 
 
 def recall_threshold(log_odds: Floats, recall: float) -> float:
-    """Largest threshold that at least a share `recall` of these log-odds of positive rows reach.
+    """Largest threshold that enough positive rows reach: the paper's estimate (section 6).
 
-    Probabilities do as well, or any other score. For a policy that may stop at several sets pass
-    each row's least log-odds over them: a row that reaches the threshold at every set is answered
-    positive wherever it stops.
+    Parameters
+    ----------
+    log_odds : ndarray of shape (n_positives,)
+        Leave-out log-odds of positive rows. Probabilities do as well, or any other score. For a
+        policy that may stop at several sets pass each row's least log-odds over them: a row that
+        reaches the threshold at every set is answered positive wherever it stops.
+    recall : float
+        Least share of the rows that must reach it, between 0 and 1.
+
+    Returns
+    -------
+    float
+        The threshold, in the unit of `log_odds`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacos.policies.recall import recall_threshold
+    >>> recall_threshold(np.array([-2.0, -1.0, 0.0, 1.0, 3.0]), 0.8)
+    -1.0
     """
     ordered = np.sort(log_odds)
     # The tolerance keeps 0.95 * 20 from rounding up to 20 rows.
@@ -94,16 +143,47 @@ def recall_threshold(log_odds: Floats, recall: float) -> float:
 
 
 def false_negative_cost(threshold: float, false_positive: float) -> float:
-    """c10 for which Bayes' rule answers positive from the log-odds `threshold` on."""
+    """Cost of a false negative for which Bayes' rule answers positive from a threshold on.
+
+    Parameters
+    ----------
+    threshold : float
+        Log-odds from which on the answer is positive.
+    false_positive : float
+        Cost of a false positive.
+
+    Returns
+    -------
+    float
+        c10 = (1 - t) / t * c01, t being the threshold as a probability (section 6 of the paper).
+
+    Examples
+    --------
+    >>> from adacos.policies.recall import false_negative_cost
+    >>> false_negative_cost(0.0, 100.0)
+    100.0
+    """
     return float(np.exp(-max(threshold, _LOWEST)) * false_positive)
 
 
 def threshold_sequence(log_odds: Floats, size: int = 150) -> Floats:
     """Thresholds to try on held-out rows, cautious first.
 
-    `log_odds` holds leave-out log-odds of the positive training rows, one column per set at which
-    the policy may stop. The sequence begins where the odds are a tenth of the least seen anywhere,
-    and ends where every second row would be missed even at its best set.
+    The sequence begins where the odds are a tenth of the least seen anywhere, and ends where every
+    second row would be missed even at its best set.
+
+    Parameters
+    ----------
+    log_odds : ndarray of shape (n_positives, n_sets)
+        Leave-out log-odds of the positive training rows, one column per set at which the policy may
+        stop.
+    size : int, default=150
+        Number of thresholds.
+
+    Returns
+    -------
+    ndarray of shape (size,)
+        Thresholds as log-odds, in rising order.
     """
     first = float(log_odds.min()) - np.log(10.0)
     last = float(np.median(log_odds.max(axis=1)))
@@ -111,7 +191,28 @@ def threshold_sequence(log_odds: Floats, size: int = 150) -> Floats:
 
 
 def allowed_misses(n_positives: int, recall: float, confidence: float) -> int:
-    """Most misses among so many positives that still prove the recall; -1 if none do."""
+    """Most misses that still prove a recall.
+
+    Parameters
+    ----------
+    n_positives : int
+        Held-out positive rows.
+    recall : float
+        What is to be proved.
+    confidence : float
+        With which confidence.
+
+    Returns
+    -------
+    int
+        The number of misses; -1 if even none would be too many.
+
+    Examples
+    --------
+    >>> from adacos.policies.recall import allowed_misses
+    >>> allowed_misses(44, 0.95, 0.9), allowed_misses(45, 0.95, 0.9), allowed_misses(200, 0.95, 0.9)
+    (-1, 0, 5)
+    """
     misses = np.arange(n_positives + 1)
     return int(np.sum(lower_bound(n_positives - misses, n_positives, confidence) >= recall)) - 1
 
@@ -124,26 +225,60 @@ def certify(
     confidence: float,
     at_most: Callable[[float], int] | None = None,
 ) -> tuple[RecallCertificate, float]:
-    """Certificate for the boldest threshold before the first that fails its test, and that one.
+    """Certificate for the boldest threshold before the first that fails its test.
 
-    `misses_at(threshold)` counts the held-out positives that the policy with this threshold
-    answers negative; `at_most` may give a bound on it that is quicker to come by. Neither they nor
-    the thresholds may have been chosen on these rows. The certified bound is that of the most
-    misses allowed rather than of those observed: it does not depend on the labels, so that it
-    holds with the same confidence as the recall asked for.
+    The certified bound is that of the most misses allowed rather than of those observed: it does
+    not depend on the labels, so that it holds with the same confidence as the recall asked for.
+
+    Parameters
+    ----------
+    misses_at : callable
+        From a threshold to the number of held-out positives that the policy with this threshold
+        answers negative.
+    thresholds : sequence of float
+        Thresholds to try, cautious first. Neither they nor `misses_at` may have been chosen on
+        these rows.
+    n_positives : int
+        Number of held-out positive rows.
+    recall : float
+        What is asked for.
+    confidence : float
+        With which confidence.
+    at_most : callable or None, default=None
+        From a threshold to a bound on `misses_at` that is quicker to come by.
+
+    Returns
+    -------
+    certificate : RecallCertificate
+        What was proved.
+    threshold : float
+        The certified threshold, as given.
+
+    Raises
+    ------
+    NotCertifiableError
+        If the first threshold fails, or the rows are too few for any. It holds the certificate of
+        the largest recall that the first threshold has; begin with one that tells rows apart
+        (`from_first_telling`).
+
+    Examples
+    --------
+    >>> from adacos.policies.recall import certify
+    >>> certificate, threshold = certify(lambda t: 0 if t < 1 else 9, [0.0, 1.0], 100, 0.95, 0.9)
+    >>> threshold, certificate.misses
+    (0.0, 0)
     """
     allowed = allowed_misses(n_positives, recall, confidence)
-    if allowed < 0:
-        raise not_certifiable(recall, confidence, n_positives, misses=0)
     counted = cache(misses_at)
     passed = None
-    for threshold in map(float, thresholds):
+    for threshold in map(float, thresholds) if allowed >= 0 else ():
         quick = at_most is not None and at_most(threshold) <= allowed
         if not quick and counted(threshold) > allowed:
             break
         passed = threshold
     if passed is None:
-        raise not_certifiable(recall, confidence, n_positives, counted(threshold))
+        first = float(thresholds[0])
+        raise not_certifiable(recall, confidence, n_positives, counted(first), first)
     certificate = RecallCertificate(
         recall=recall,
         bound=float(lower_bound(n_positives - allowed, n_positives, confidence)),
@@ -154,6 +289,24 @@ def certify(
         method="exact binomial tests on held-out positives, from cautious to bold threshold",
     )
     return certificate, passed
+
+
+def from_first_telling(thresholds: Floats, tells_apart: Callable[[float], bool]) -> Floats:
+    """The thresholds from the first on at which a policy tells rows apart; all if none does.
+
+    It is found by bisection. `tells_apart` must not look at the positives that certify: calibration
+    rows of the other class are independent of them.
+    """
+    low, high = 0, len(thresholds) - 1
+    if not tells_apart(float(thresholds[high])):
+        return thresholds
+    while low < high:
+        middle = (low + high) // 2
+        if tells_apart(float(thresholds[middle])):
+            high = middle
+        else:
+            low = middle + 1
+    return thresholds[low:]
 
 
 def always_positive(recall: float, confidence: float, n_positives: int) -> RecallCertificate:
@@ -170,34 +323,44 @@ def always_positive(recall: float, confidence: float, n_positives: int) -> Recal
 
 
 def not_certifiable(
-    recall: float, confidence: float, n_positives: int, misses: int
+    recall: float, confidence: float, n_positives: int, misses: int, threshold: float
 ) -> NotCertifiableError:
-    """The error for a recall that so many positives with so many misses do not prove."""
-    return NotCertifiableError(
-        recall,
-        confidence,
-        n_positives,
-        misses,
-        certifiable=float(lower_bound(n_positives - misses, n_positives, confidence)),
-        needed=trials_needed(recall, confidence, misses),
+    """The refusal of a recall, with the certificate of the largest one at this threshold.
+
+    `misses` counts the positives that are missed at it; it must be the first of the sequence.
+    """
+    bound = float(lower_bound(n_positives - misses, n_positives, confidence))
+    largest = RecallCertificate(
+        recall=recall,
+        bound=bound,
+        confidence=confidence,
+        n_positives=n_positives,
+        misses=misses,
+        threshold=float(expit(threshold)),
+        method="exact lower bound at the most cautious threshold that tells rows apart",
     )
+    needed = trials_needed(recall, confidence, misses)
+    return NotCertifiableError(recall, confidence, n_positives, misses, bound, needed, largest)
+
+
+# What the parameters of a policy with a target recall must satisfy.
+RECALL_CONSTRAINTS: Constraints = {
+    "target_recall": maybe(finite(above=0, below=1)),
+    "recall_confidence": maybe(finite(above=0, below=1)),
+    "calibration_fraction": finite(above=0, below=1),
+    "on_uncertifiable": one_of(*ON_UNCERTIFIABLE),
+}
 
 
 def check_recall_parameters(policy: Any) -> None:
-    """Refuse impossible values of the parameters that a policy with a target recall has."""
-    choice("on_uncertifiable", policy.on_uncertifiable, ("error", "always_positive"))
-    real("calibration_fraction", policy.calibration_fraction, above=0, below=1)
-    if policy.target_recall is not None:
-        real("target_recall", policy.target_recall, above=0, below=1)
-    if policy.recall_confidence is not None:
-        real("recall_confidence", policy.recall_confidence, above=0, below=1)
-        if policy.target_recall is None:
-            raise InvalidInputError(
-                "recall_confidence",
-                "needs a target_recall",
-                policy.recall_confidence,
-                "Say which recall is to hold with this confidence, for example target_recall=0.95.",
-            )
+    """A confidence without a target recall says nothing."""
+    if policy.recall_confidence is not None and policy.target_recall is None:
+        raise InvalidInputError(
+            "recall_confidence",
+            "needs a target_recall",
+            policy.recall_confidence,
+            "Say which recall is to hold with this confidence, for example target_recall=0.95.",
+        )
 
 
 def given(name: str, value: float | None, parameter: float | None) -> float:
@@ -257,10 +420,14 @@ def positive_rows(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.bool
 class RecallChoice:
     """What one target recall costs.
 
-    Attributes
+    Parameters
     ----------
-    certificate : of that recall, or of answering positive for every row where it is out of reach.
-    cost, cost_error : mean operation cost and its standard error.
+    certificate : RecallCertificate
+        Of that recall, or of answering positive for every row where it is out of reach.
+    cost : float
+        Mean operation cost.
+    cost_error : float
+        Its standard error.
     """
 
     certificate: RecallCertificate
@@ -276,6 +443,28 @@ def recall_choices(
     A recall chosen by looking at these rows must be certified on others: `calibrate` on the same
     rows promises too much. To use them all the same, call both with the confidence
     1 - (1 - wanted) / len(recalls).
+
+    Parameters
+    ----------
+    policy : classifier
+        A fitted policy with `calibrate`.
+    X : table of shape (n_samples, n_features)
+        Rows that took part in nothing before.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    recalls : sequence of float
+        Target recalls to try.
+    confidence : float, default=0.9
+        Of each certificate.
+
+    Returns
+    -------
+    list of RecallChoice
+        One for each recall.
+
+    See Also
+    --------
+    plot_recall_choices : Draw them.
     """
     choices = []
     for recall in recalls:
@@ -289,7 +478,23 @@ def recall_choices(
 
 
 def plot_recall_choices(choices: Sequence[RecallChoice]) -> Any:
-    """Figure of the mean operation cost against the certified recall (extra `plot`)."""
+    """Draw the mean operation cost against the certified recall (extra `plot`).
+
+    Parameters
+    ----------
+    choices : sequence of RecallChoice
+        What `recall_choices` gave.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

@@ -5,38 +5,44 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, Self
+from inspect import signature
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from adacos.consultation.reasons import Prognosis, advise, place
-from adacos.consultation.steps import Advice
-from adacos.costs import Costs, CostTable
+from adacos.consultation.reasons import sequence_reasons
+from adacos.consultation.steps import Reasons
+from adacos.costs import Costs
+from adacos.engine import STOP, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
-from adacos.kernels.bayes_risk import label_of
+from adacos.kernels.threads import one_blas_thread
+from adacos.models.basis import AdditiveBasis
+from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
-from adacos.models.known import given_known, original_stages
+from adacos.models.missing import JointModel
+from adacos.models.outlook import Outlook, WalkState, advance, begin, log_odds_now, look_ahead
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
+from adacos.models.sequences import SetSequence
 from adacos.models.set_fits import SetFits, prepare
-from adacos.policies.base import AcquisitionResult, BasePolicy, finish, free_of_charge
+from adacos.policies.base import BasePolicy
 from adacos.policies.recall import (
+    RECALL_CONSTRAINTS,
     RecallCertificate,
     always_positive,
     certify,
     check_recall_parameters,
     false_negative_cost,
+    from_first_telling,
     given,
-    not_certifiable,
     positive_rows,
     recall_threshold,
     set_aside,
     threshold_sequence,
 )
-from adacos.tables.encoder import validate_table
-from adacos.validation import choice, integer
+from adacos.validation import Constraints, check_parameters, one_of, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -47,42 +53,28 @@ _ROWS_LOOKED_AT = 2048
 
 
 class SequencePolicy(BasePolicy):
-    """A policy over S_1 ⊂ … ⊂ S_q with one logistic GAM per set.
+    """Base of the policies over S_1 ⊂ … ⊂ S_q with one logistic GAM per set.
 
-    Parameters
-    ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    sequence : how the sets are found: "group_lasso" (order of entry into a cost-weighted group
-        lasso), "forward" (greedy by leave-out total cost; needs both misclassification costs) or
-        "both", whichever holds the set with the lower expected total cost.
-    n_splines : B-splines per numeric covariate.
-    strengths : penalties to choose from, see `LogisticGAM`.
-    cv : number of folds behind the leave-out probabilities.
-    random_state : seed of the folds and of the calibration split.
-    target_recall : least share of positive rows to be answered positive, in place of a
-        false-negative cost. That cost then follows from the leave-out probabilities: it is the
-        least one for which the target is met wherever the policy stops.
-    recall_confidence : confidence with which the target recall is to hold for new rows. `fit` then
-        sets `calibration_fraction` of each class aside, learns from the rest and calls `calibrate`.
-    calibration_fraction : share of the rows set aside for that.
-    n_jobs : fits of one step of forward selection that run at the same time.
-    on_uncertifiable : what to do when the calibration rows do not prove the target recall:
-        "error", or "always_positive" to answer positive for every row and acquire nothing.
-
-    Attributes
-    ----------
-    model_ : the `SequenceModel`, shared by policies built with `from_model`.
-    expected_cost_ : expected total cost of always stopping at each set.
-    sets_ : covariate names of each set, in order of acquisition.
-    threshold_, false_negative_cost_ : probability from which on a row is answered positive and
-        the cost it stands for. Like the next one only with a target recall.
-    recall_estimate_ : share of positive training rows whose leave-out probability reaches the
-        threshold at every set at which the policy may stop; after `calibrate`, the recall on the
-        calibration rows.
-    certificate_ : the `RecallCertificate`, after `calibrate`.
-    always_positive_ : whether every row is answered positive for want of a certificate.
+    A subclass implements `_next`. For parameters and attributes see `AdaCOSClassifier`.
     """
+
+    constraints: ClassVar[Constraints] = {
+        "sequence": one_of("group_lasso", "forward", "both"),
+        "n_splines": whole(4),
+        "strengths": one_of(*FAMILIES),
+        "cv": whole(2),
+        "random_state": whole(0),
+        **RECALL_CONSTRAINTS,
+    }
+
+    stores = (
+        AdditiveBasis,
+        ConditionalDensity,
+        JointModel,
+        RecallCertificate,
+        SequenceModel,
+        SetSequence,
+    )
 
     # Training rows, kept where the sequence depends on the costs; never saved.
     _set_fits: SetFits | None = None
@@ -114,25 +106,33 @@ class SequencePolicy(BasePolicy):
         self.on_uncertifiable = on_uncertifiable
         self.n_jobs = n_jobs
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any, X_unlabeled: Any = None) -> Self:
         """Learn the set sequence, the models and the conditional densities.
 
-        `X_unlabeled` may hold further rows without labels; they sharpen the covariance used for
-        missing values and the conditional densities.
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Training rows; NaN marks what is unknown.
+        y : array-like of shape (n_rows,)
+            Their classes, two in all.
+        X_unlabeled : array-like or data frame, default=None
+            Further rows without labels; they sharpen the covariance used for missing values and
+            the conditional densities.
+
+        Returns
+        -------
+        self
+            The fitted policy.
         """
-        integer("n_splines", self.n_splines, at_least=4)
-        integer("cv", self.cv, at_least=2)
-        integer("random_state", self.random_state, at_least=0)
-        choice("strengths", self.strengths, tuple(FAMILIES))
-        self._check_sequence()
-        self._check_recall_parameters()
+        self._check_combinations()
         held_out: list[Any] = []
         if self.recall_confidence is not None:
             X, y, *held_out = set_aside(self, X, y, self.calibration_fraction, self.random_state)
         training = self._begin_fit(X, y)
         unlabeled = None
         if X_unlabeled is not None:
-            unlabeled = self.encoder_.transform(validate_table(self, X_unlabeled, reset=False))
+            unlabeled = self._encode(X_unlabeled)
         fits = prepare(
             training.encoded,
             training.y,
@@ -154,9 +154,35 @@ class SequencePolicy(BasePolicy):
         Policies that differ only in misclassification costs, in target recall, or in kind, share
         one fit this way. With a forward sequence, which depends on the misclassification costs, it
         is the models of the sets that are shared: the sequence is found anew for these costs.
+
+        Parameters
+        ----------
+        fitted : policy over a set sequence
+            A fitted policy with the same covariate costs.
+
+        Returns
+        -------
+        self
+            The fitted policy.
+
+        Raises
+        ------
+        InvalidInputError
+            If a parameter asks for something that only another fit could give.
         """
-        self._check_sequence()
-        self._check_recall_parameters()
+        self._check_combinations()
+        self._check_shareable(fitted)
+        return self._share(fitted)
+
+    def _check_shareable(self, fitted: Any) -> None:
+        """Refuse what the fit of another policy cannot honour, by name."""
+        if not isinstance(fitted, SequencePolicy) or not hasattr(fitted, "model_"):
+            raise InvalidInputError(
+                "fitted",
+                "must be a fitted policy over a set sequence",
+                type(fitted).__name__,
+                "For example COSClassifier(costs).from_model(AdaCOSClassifier(costs).fit(X, y)).",
+            )
         if self.recall_confidence is not None:
             raise InvalidInputError(
                 "recall_confidence",
@@ -164,6 +190,29 @@ class SequencePolicy(BasePolicy):
                 self.recall_confidence,
                 "Call calibrate(X, y, confidence=...) afterwards with rows the model has not seen.",
             )
+        defaults = {name: p.default for name, p in signature(type(self)).parameters.items()}
+        for name in ("sequence", "n_splines", "strengths", "cv", "random_state"):
+            own = getattr(self, name)
+            if own not in (defaults[name], getattr(fitted, name)):
+                raise InvalidInputError(
+                    name,
+                    "must be that of the fitted policy, or left out: from_model learns nothing",
+                    own,
+                    f"It was fitted with {name}={getattr(fitted, name)!r}; to change it, call fit.",
+                )
+        costs = (self.costs or Costs()).bind(fitted.encoder_.names).covariates
+        other = fitted.cost_table_.covariates
+        if self.sequence == "group_lasso" and not np.array_equal(costs, other):
+            k = int(np.flatnonzero(costs != other)[0])
+            raise InvalidInputError(
+                "costs",
+                "must have the covariate costs of the fitted policy, whose order follows from them",
+                f"{fitted.encoder_.names[k]} at {costs[k]:g} instead of {other[k]:g}",
+                "Call fit: other covariate costs may want another order.",
+            )
+
+    def _share(self, fitted: SequencePolicy) -> Self:
+        """Take over what another policy has learned."""
         self.classes_, self.encoder_ = fitted.classes_, fitted.encoder_
         self.n_features_in_ = fitted.n_features_in_
         if hasattr(fitted, "feature_names_in_"):
@@ -184,9 +233,19 @@ class SequencePolicy(BasePolicy):
         self._finish_fit(model)
         return self
 
-    def _check_sequence(self) -> None:
-        choice("sequence", self.sequence, ("group_lasso", "forward", "both"))
-        if self.sequence != "group_lasso" and self.target_recall is not None:
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes into a pickle or a copy: everything but the training rows."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_set_fits"}
+
+    def _check_combinations(self) -> None:
+        """Parameters that exclude each other."""
+        check_parameters(self)
+        check_recall_parameters(self)
+        if self.target_recall is None:
+            return
+        self._refuse_false_negative_cost()
+        if self.sequence != "group_lasso":
             raise InvalidInputError(
                 "sequence",
                 "must be 'group_lasso' with a target recall",
@@ -194,27 +253,46 @@ class SequencePolicy(BasePolicy):
                 "Forward selection needs the false-negative cost, which a target recall replaces.",
             )
 
+    @one_blas_thread
     def calibrate(
         self, X: Any, y: Any, *, target_recall: float | None = None, confidence: float | None = None
     ) -> Self:
-        """Choose the boldest threshold whose recall on new rows is certified, see
-        `adacos.policies.recall`.
+        """Choose the boldest threshold whose recall on new rows is certified.
 
         The rows must not have been used for fitting, and be of the kind the policy will meet. What
-        is certified is the whole policy as it will run: where it stops, and its answer there.
+        is certified is the whole policy as it will run: where it stops, and its answer there. The
+        confidence counts attempts: each call is one, a refused one included. After a refusal do
+        not ask the same rows for a lower recall; `on_uncertifiable="largest"` gives the largest
+        that they certify in one attempt. See `adacos.policies.recall` for the method.
 
         Parameters
         ----------
-        X, y : calibration rows and their classes.
-        target_recall, confidence : instead of the parameters `target_recall` and
-            `recall_confidence`.
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Calibration rows.
+        y : array-like of shape (n_rows,)
+            Their classes.
+        target_recall : float, default=None
+            Instead of the parameter `target_recall`.
+        confidence : float, default=None
+            Instead of the parameter `recall_confidence`.
+
+        Returns
+        -------
+        self
+            The policy, which answers by the certified threshold from now on.
+
+        Raises
+        ------
+        NotCertifiableError
+            If these rows do not prove the recall and `on_uncertifiable` is "error".
         """
         check_is_fitted(self)
+        check_parameters(self)
         check_recall_parameters(self)
         recall = given("target_recall", target_recall, self.target_recall)
         confidence = given("confidence", confidence, self.recall_confidence)
         self._refuse_false_negative_cost()
-        encoded = self.encoder_.transform(validate_table(self, X, reset=False))
+        encoded = self._encode(X)
         positive = positive_rows(y, self.classes_, len(encoded))
         try:
             certificate, threshold = self._certify(encoded, positive, recall, confidence)
@@ -224,7 +302,6 @@ class SequencePolicy(BasePolicy):
             certificate = always_positive(recall, confidence, int(positive.sum()))
             threshold = -np.inf
         self.certificate_ = certificate
-        self.always_positive_ = bool(np.isneginf(threshold))
         self.recall_estimate_ = 1 - certificate.misses / certificate.n_positives
         return self._use_threshold(threshold)
 
@@ -232,12 +309,10 @@ class SequencePolicy(BasePolicy):
         self, encoded: Floats, positive: Bools, recall: float, confidence: float
     ) -> tuple[RecallCertificate, float]:
         """Certificate and its threshold as log-odds."""
-        thresholds = threshold_sequence(self._leave_out_of_positives())
-        held_out = encoded[positive]
+        held_out, others = encoded[positive], encoded[~positive]
         # A row that reaches the threshold at every set is not missed wherever the policy stops.
         least = self.model_.log_odds_by_set(held_out)[:, self._may_stop_at()].min(axis=1)
         trial = copy.copy(self)
-        trial.always_positive_ = False
 
         def in_danger(threshold: float) -> Bools:
             return np.asarray(least < threshold + 1e-6)
@@ -247,21 +322,27 @@ class SequencePolicy(BasePolicy):
             return int(np.sum(~trial._use_threshold(threshold)._says_positive(rows)))
 
         def tells_apart(threshold: float) -> bool:
-            every = -(-len(encoded) // _ROWS_LOOKED_AT)
-            return not trial._use_threshold(threshold)._says_positive(encoded[::every]).all()
+            every = max(-(-len(others) // _ROWS_LOOKED_AT), 1)
+            return not trial._use_threshold(threshold)._says_positive(others[::every]).all()
 
-        certificate, threshold = certify(
-            misses_at,
-            thresholds,
-            len(held_out),
-            recall,
-            confidence,
-            at_most=lambda threshold: int(np.sum(in_danger(threshold))),
-        )
+        thresholds = threshold_sequence(self._leave_out_of_positives())
+        # Where the estimate answers positive for all, the costs ask for just that.
+        if tells_apart(self._estimate_threshold(recall)):
+            thresholds = from_first_telling(thresholds, tells_apart)
+        try:
+            certificate, threshold = certify(
+                misses_at,
+                thresholds,
+                len(held_out),
+                recall,
+                confidence,
+                at_most=lambda threshold: int(np.sum(in_danger(threshold))),
+            )
+        except NotCertifiableError as refusal:
+            if self.on_uncertifiable != "largest":
+                raise
+            certificate, threshold = refusal.certificate, float(thresholds[0])
         if not tells_apart(threshold):
-            if tells_apart(self._estimate_threshold(recall)):
-                failed = thresholds[thresholds > threshold][0]
-                raise not_certifiable(recall, confidence, len(held_out), misses_at(failed))
             note = "; at these costs every calibration row is answered positive"
             certificate = replace(certificate, method=certificate.method + note)
         return certificate, threshold
@@ -269,17 +350,16 @@ class SequencePolicy(BasePolicy):
     def _says_positive(self, encoded: Floats) -> Bools:
         if len(encoded) == 0:
             return np.empty(0, dtype=np.bool_)
-        return np.asarray(self._acquire(encoded).label == 1)
+        return np.asarray(self._run(encoded).label == 1)
 
     def _finish_fit(self, model: SequenceModel) -> None:
         self.model_ = model
-        self.always_positive_ = False
         names = self.encoder_.names
         self.sets_ = [
             tuple(names[k] for k in model.sequence.set(i)) for i in range(len(model.sequence))
         ]
         if self.target_recall is None:
-            self._use_costs(self.cost_table_)
+            self._use_rule(DecisionRule(self.cost_table_.matrix))
         else:
             threshold = self._estimate_threshold(self.target_recall)
             reached = np.all(self._leave_out_of_positives() >= threshold, axis=1)
@@ -309,18 +389,16 @@ class SequencePolicy(BasePolicy):
         cost = false_negative_cost(log_odds, false_positive)
         self.threshold_, self.false_negative_cost_ = float(expit(log_odds)), cost
         matrix = np.array([[0.0, false_positive], [cost, 0.0]])
-        self._use_costs(replace(self.cost_table_, matrix=matrix))
+        return self._use_rule(DecisionRule(matrix, 0.0 if np.isneginf(log_odds) else None))
+
+    def _use_rule(self, rule: DecisionRule) -> Self:
+        """Decide by this rule from now on."""
+        self.rule_ = rule
+        self.always_positive_ = rule.always_positive
+        self.expected_cost_ = self.model_.expected_costs(
+            replace(self.cost_table_, matrix=rule.matrix)
+        )
         return self
-
-    def _use_costs(self, costs: CostTable) -> None:
-        """Decide by these costs from now on."""
-        self.cost_table_ = costs
-        self.expected_cost_ = self.model_.expected_costs(costs)
-
-    def _check_recall_parameters(self) -> None:
-        check_recall_parameters(self)
-        if self.target_recall is not None:
-            self._refuse_false_negative_cost()
 
     def _refuse_false_negative_cost(self) -> None:
         if isinstance(self.costs, Costs) and self.costs.false_negative_given:
@@ -331,70 +409,42 @@ class SequencePolicy(BasePolicy):
                 "Give Costs(..., false_positive=...) alone, or leave the target recall out.",
             )
 
-    @abstractmethod
-    def _run(self, encoded: Floats) -> AcquisitionResult:
-        """Acquire and classify by the costs in use."""
+    def _opening(self) -> Ints:
+        return np.asarray(self.model_.sequence.set(0))
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        if self.always_positive_:
-            return replace(self._stop_at(encoded, 0), label=np.ones(len(encoded), dtype=np.intp))
-        return self._run(encoded)
+    def _begin(self, rows: Rows) -> WalkState:
+        return begin(self.model_, rows.encoded, rows.available, rows.have, rows.known)
 
-    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
-        policy = self._knowing(known)
-        result = policy._acquire(encoded)
-        stages = original_stages(self.model_.sequence, policy.model_.sequence)
-        result = replace(result, stage=stages[result.stage])
-        return free_of_charge(result, known, self.cost_table_)
-
-    def _knowing(self, known: Bools) -> Self:
-        """This policy for rows of which the covariates in the mask are known from the start."""
-        policy = copy.copy(self)
-        policy.model_ = given_known(self.model_, known)
-        return policy
+    def _decide(self, state: WalkState) -> Decision:
+        stage = int(state.origin[state.stage])
+        if self.rule_.always_positive:
+            stop = np.full(len(state.part), STOP)
+            return Decision(stop, log_odds_now(state), stage)
+        return self._next(state)._replace(stage=stage)
 
     @abstractmethod
-    def _goes_on(self, stage: int, prognosis: Prognosis) -> bool:
-        """Whether one row at a set acquires more."""
+    def _next(self, state: WalkState) -> Decision:
+        """What comes next for rows that stand at one set."""
 
-    def _advise(self, encoded: Floats, have: Bools, known: Bools, unavailable: Bools) -> Advice:
-        where = place(self.model_.sequence, have, known, unavailable)
-        policy = self._knowing(where.ahead)
-        sequence = policy.model_.sequence
-        missing = unavailable.copy()
-        missing[list(where.pending)] = True
-        stage = 0
-        if where.last >= 0:
-            rank = int(np.flatnonzero(sequence.order == self.model_.sequence.order[where.last])[0])
-            stage = max(rank + 1 - sequence.n_free, 0)
+    def _advance(self, state: WalkState, going: Bools, covariates: Ints) -> WalkState:
+        return advance(state, going, covariates.shape[1])
 
-        def goes_on(stage: int, prognosis: Prognosis) -> bool:
-            return not (where.pending or self.always_positive_) and policy._goes_on(
-                stage, prognosis
-            )
+    def _reasons(self, state: WalkState, decision: Decision) -> Reasons:
+        outlook: Outlook = decision.weighed or look_ahead(state, self.cost_table_)
+        upcoming = int(decision.covariates.flat[0])
+        return sequence_reasons(
+            state,
+            outlook,
+            self.rule_,
+            self.encoder_,
+            self.classes_.tolist(),
+            None if upcoming == STOP else upcoming,
+        )
 
-        advice = advise(policy.model_, self.cost_table_, goes_on, encoded, missing, stage)
-        if where.pending:
-            advice = advice._replace(covariates=where.pending)
-        return advice._replace(label=1) if self.always_positive_ else advice
 
-    def _stop(self, encoded: Floats, stage: Ints, log_odds: Floats) -> AcquisitionResult:
-        """Result of rows that acquired what is available of their set and then stopped."""
-        sequence = self.model_.sequence
-        first = np.searchsorted(self.model_.basis.source, np.arange(len(sequence.order)))
-        known = ~np.isnan(encoded[:, first])
-        in_order = (np.arange(len(sequence.order)) < sequence.sizes[stage][:, None]) & known[
-            :, sequence.order
-        ]
-        acquired = np.zeros_like(known)
-        acquired[:, sequence.order] = in_order
-        # Acquired covariates move to the front, the others become -1, the order is kept.
-        listed = np.argsort(~in_order, axis=1, kind="stable")
-        order = np.where(np.take_along_axis(in_order, listed, axis=1), sequence.order[listed], -1)
-        label = label_of(log_odds, self.cost_table_.matrix)
-        return finish(log_odds, label, acquired, order, stage, self.cost_table_)
-
-    def _stop_at(self, encoded: Floats, stage: int) -> AcquisitionResult:
-        """Every row stops at one set."""
-        log_odds = self.model_.log_odds(encoded, stage)
-        return self._stop(encoded, np.full(len(encoded), stage, dtype=np.intp), log_odds)
+def go_on_to(state: WalkState, stage: int) -> Decision:
+    """Acquire up to one set, then stop."""
+    log_odds = log_odds_now(state)
+    upcoming = state.upcoming[: max(stage - state.stage, 0)]
+    planned = upcoming if len(upcoming) else np.array([STOP])
+    return Decision(np.tile(planned, (len(log_odds), 1)), log_odds)

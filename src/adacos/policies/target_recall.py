@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,21 +11,26 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from adacos.costs import Costs
+from adacos.engine import STOP, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
-from adacos.policies.base import AcquisitionResult, BasePolicy, finish
+from adacos.kernels.threads import one_blas_thread
+from adacos.policies.base import BasePolicy
 from adacos.policies.recall import (
+    RECALL_CONSTRAINTS,
+    RecallCertificate,
     always_positive,
     certify,
     check_recall_parameters,
+    from_first_telling,
     given,
     positive_rows,
     recall_threshold,
     set_aside,
 )
-from adacos.tables.encoder import validate_table
-from adacos.validation import integer
+from adacos.validation import Constraints, check_parameters, whole
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
 # Log-odds tried as thresholds, cautious first; fixed, so that no row has a say in them.
@@ -42,23 +46,56 @@ class TargetRecallClassifier(BasePolicy):
 
     Parameters
     ----------
-    policy : an unfitted policy.
-    target_recall : least share of positive rows to be answered positive.
-    recall_confidence : confidence with which that is to hold for new rows; None for the share
-        among the rows set aside.
-    calibration_fraction : share of each class that `fit` sets aside to choose the threshold on.
-    on_uncertifiable : "error", or "always_positive" to answer positive for every row and acquire
-        nothing when those rows do not prove the target recall.
-    random_state : seed of the split.
+    policy : policy
+        An unfitted policy.
+    target_recall : float, default=0.95
+        Least share of positive rows to be answered positive.
+    recall_confidence : float, default=None
+        Confidence with which that is to hold for new rows; None for the share among the rows set
+        aside.
+    calibration_fraction : float, default=0.5
+        Share of each class that `fit` sets aside to choose the threshold on.
+    on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
+        What to do when those rows do not prove the target recall: raise; certify the
+        largest recall that they do prove, in the same attempt; or answer positive for every row
+        and acquire nothing.
+    random_state : int, default=0
+        Seed of the split.
 
     Attributes
     ----------
-    policy_ : the fitted policy.
-    threshold_ : probability from which on a row is answered positive.
-    recall_estimate_ : recall on the rows set aside.
-    certificate_ : the `RecallCertificate`, with a confidence.
-    always_positive_ : whether every row is answered positive for want of a certificate.
+    policy_ : policy
+        The fitted policy.
+    threshold_ : float
+        Probability from which on a row is answered positive.
+    recall_estimate_ : float
+        Recall on the rows set aside.
+    certificate_ : RecallCertificate
+        With a confidence, what was proved.
+    always_positive_ : bool
+        Whether every row is answered positive for want of a certificate.
+    prior_ : float
+        Share of positive rows in training.
+
+    See Also
+    --------
+    AdaCOSClassifier : Takes a target recall itself.
+
+    Examples
+    --------
+    >>> from adacos import Costs, TargetRecallClassifier, load_heart
+    >>> from adacos.rivals import GreedyMiserClassifier
+    >>> X, y, prices, *_ = load_heart()
+    >>> costs = Costs(prices, false_positive=100, false_negative=100)
+    >>> rival = GreedyMiserClassifier(costs, n_trees=5)
+    >>> policy = TargetRecallClassifier(rival, target_recall=0.9).fit(X, y)
+    >>> policy.recall_estimate_ >= 0.9
+    True
     """
+
+    stores = (RecallCertificate,)
+
+    constraints: ClassVar[Constraints] = {"random_state": whole(0), **RECALL_CONSTRAINTS}
 
     def __init__(
         self,
@@ -82,9 +119,10 @@ class TargetRecallClassifier(BasePolicy):
         """Costs of the wrapped policy."""
         return self.policy.costs
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the policy on part of the rows and choose the threshold on the others."""
-        integer("random_state", self.random_state, at_least=0)
+        check_parameters(self)
         check_recall_parameters(self)
         if not isinstance(self.policy, BasePolicy):
             raise InvalidInputError(
@@ -98,16 +136,17 @@ class TargetRecallClassifier(BasePolicy):
         self.policy_ = clone(self.policy).fit(X, y)
         self.prior_ = float(np.mean(np.asarray(y) == self.classes_[1]))
         self.always_positive_ = False
-        encoded = self.encoder_.transform(validate_table(self, held_out[0], reset=False))
+        encoded = self._encode(held_out[0])
         self._choose_threshold(encoded, held_out[1], self.target_recall, self.recall_confidence)
         return self
 
+    @one_blas_thread
     def calibrate(
         self, X: Any, y: Any, *, target_recall: float | None = None, confidence: float | None = None
     ) -> Self:
         """Choose the boldest threshold whose recall on new rows is certified by these rows."""
         check_is_fitted(self)
-        encoded = self.encoder_.transform(validate_table(self, X, reset=False))
+        encoded = self._encode(X)
         recall = given("target_recall", target_recall, self.target_recall)
         confidence = given("confidence", confidence, self.recall_confidence)
         self._choose_threshold(encoded, y, recall, confidence)
@@ -117,46 +156,42 @@ class TargetRecallClassifier(BasePolicy):
         self, encoded: Floats, y: Any, recall: float, confidence: float | None
     ) -> None:
         positive = positive_rows(y, self.classes_, len(encoded))
-        p = self.policy_._acquire(encoded[positive]).probability
+        p = self.policy_._run(encoded[positive]).probability
         if confidence is None:
             threshold = recall_threshold(p, recall)
         else:
+            others = self.policy_._run(encoded[~positive]).probability
+            thresholds = from_first_telling(_THRESHOLDS, lambda t: bool(np.any(others < expit(t))))
             try:
                 self.certificate_, _ = certify(
-                    lambda t: int(np.sum(p < expit(t))), _THRESHOLDS, len(p), recall, confidence
+                    lambda t: int(np.sum(p < expit(t))), thresholds, len(p), recall, confidence
                 )
-            except NotCertifiableError:
+            except NotCertifiableError as refusal:
                 if self.on_uncertifiable == "error":
                     raise
-                self.certificate_ = always_positive(recall, confidence, len(p))
+                self.certificate_ = (
+                    refusal.certificate
+                    if self.on_uncertifiable == "largest"
+                    else always_positive(recall, confidence, len(p))
+                )
             threshold = self.certificate_.threshold
         self.threshold_ = threshold
         self.recall_estimate_ = float(np.mean(p >= threshold))
         self.always_positive_ = threshold == 0
+        self.rule_ = DecisionRule(self.cost_table_.matrix, threshold)
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        if self.always_positive_:
-            nothing = np.zeros((len(encoded), len(self.encoder_.names)), dtype=np.bool_)
-            result = finish(
-                np.full(len(encoded), logit(self.prior_)),
-                np.ones(len(encoded), dtype=np.intp),
-                nothing,
-                np.where(nothing, 0, -1),
-                np.zeros(len(encoded), dtype=np.intp),
-                self.cost_table_,
-            )
-            return self._answer(result)
-        return self._answer(self.policy_._acquire(encoded))
+    def _opening(self) -> Ints:
+        return np.empty(0, dtype=np.intp) if self.always_positive_ else self.policy_._opening()
 
-    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
-        if self.always_positive_:
-            return self._acquire(encoded)
-        return self._answer(self.policy_._acquire_given(encoded, known))
+    def _begin(self, rows: Rows) -> Any:
+        return self.policy_._begin(rows)
 
-    def _answer(self, result: AcquisitionResult) -> AcquisitionResult:
-        """The result with answers, and what they are expected to cost, by the threshold."""
-        p = result.probability
-        label = (p >= self.threshold_).astype(np.intp)
-        matrix = self.cost_table_.matrix
-        wrong = (1 - p) * matrix[0, label] + p * matrix[1, label]
-        return replace(result, label=label, expected_cost=result.cost + wrong)
+    def _decide(self, state: Any) -> Decision:
+        decision: Decision = self.policy_._decide(state)
+        if not self.always_positive_:
+            return decision
+        n_rows = len(decision.log_odds)
+        return Decision(np.full(n_rows, STOP), np.full(n_rows, logit(self.prior_)))
+
+    def _advance(self, state: Any, going: Bools, covariates: Ints) -> Any:
+        return self.policy_._advance(state, going, covariates)

@@ -1,5 +1,6 @@
 """A page about one fitted policy on evaluation rows."""
 
+from adacos.report.importances import Importance, covariate_importances
 from adacos.report.page import write_report
 
-__all__ = ["write_report"]
+__all__ = ["Importance", "covariate_importances", "write_report"]

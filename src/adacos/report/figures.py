@@ -1,20 +1,23 @@
-"""The figures of a report, drawn from its numbers."""
+"""The figures of a report, each drawn for a wide and for a narrow window."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacos.document.style import Picture, new_figure, styled
-from adacos.report.numbers import OWN, Bin, Curve, Method
+from adacos.report.held import OWN, Method
+from adacos.report.numbers import Bin, Curve, Level
+from adacos.report.shapes import Shape
 
 Floats = NDArray[np.float64]
 
 _BLUE, _VERMILLION, _GREEN, _GREY, _BLACK = "#0072B2", "#D55E00", "#009E73", "#767676", "#000000"
-_PURPLE = "#CC79A7"
+_PURPLE, _PALE = "#CC79A7", "#DADADA"
 _LOOK = {
     OWN: (_VERMILLION, "-"),
     "AdaCOS": (_PURPLE, "-"),
@@ -23,168 +26,290 @@ _LOOK = {
     "everyone positive": (_BLACK, "--"),
     "everyone negative": (_GREY, ":"),
 }
+# Inches; a narrow window shows about 3.7 of them at the size of its text.
+_NARROW = 3.9
+
+
+@styled
+def policy_flow(levels: list[Level], names: dict[str, str], answers: tuple[str, str]) -> Picture:
+    """Who is asked what, and who stops where with which answer."""
+    texts = [_asked(level, number, names) for number, level in enumerate(levels)]
+
+    def draw(narrow: bool) -> Any:
+        width = _NARROW if narrow else 8.4
+        figure, axes = new_figure(1, 1, width, 0.9 + (0.62 if narrow else 0.4) * len(levels))
+        axis = axes[0, 0]
+        parts = (
+            (f"stops: {answers[0]}", [v.negative for v in levels], _BLUE, "white"),
+            (f"stops: {answers[1]}", [v.positive for v in levels], _VERMILLION, "white"),
+            ("goes on", [v.further for v in levels], _PALE, _BLACK),
+        )
+        at = np.arange(len(levels))
+        left = np.zeros(len(levels))
+        for label, shares, color, ink in parts:
+            share = np.array(shares)
+            axis.barh(at, 100 * share, 0.62, left=100 * left, color=color, label=label)
+            for row in np.flatnonzero(share >= (0.12 if narrow else 0.05)):
+                middle = 100 * (left[row] + share[row] / 2)
+                text = f"{share[row]:.0%}"
+                axis.text(middle, row, text, ha="center", va="center", color=ink, fontsize=8.5)
+            left += share
+        if narrow:
+            # Above the bar, where long names find room.
+            for level, text in enumerate(texts):
+                axis.text(0, level - 0.36, text, ha="left", va="bottom", fontsize=8.5)
+            axis.set_yticks([])
+            axis.set_ylim(len(levels) - 0.5, -0.9)
+        else:
+            axis.set_yticks(at, texts)
+            axis.invert_yaxis()
+        axis.set_xlim(0, 100)
+        axis.grid(visible=False)
+        axis.set_xlabel("share of all rows, %")
+        figure.legend(loc="outside upper center", ncols=1 if narrow else 3)
+        return figure
+
+    return _picture(
+        draw,
+        "policy",
+        "The policy in one picture. Each bar holds the rows that got so far: those who stop there "
+        "with either answer, and those who are asked the next question.",
+    )
 
 
 @styled
 def cost_curve(
-    names: list[str], foretold: Floats, found: Floats, error: Floats, policy: float
+    names: list[str], foretold: Floats, found: Floats, error: Floats, policy: float, unit: str
 ) -> Picture:
     """Mean total cost if every row stopped at a set, and that of the policy."""
-    figure, axes = new_figure(1, 1, 7.6, 3.8)
-    axis = axes[0, 0]
     at = np.arange(len(found))
-    axis.plot(at, foretold, color=_BLUE, marker="o", label="foretold from training rows")
-    axis.errorbar(
-        at,
-        found,
-        yerr=error,
-        color=_GREEN,
-        marker="s",
-        capsize=2.5,
-        label="on these rows ± standard error",
-    )
-    axis.axhline(policy, color=_VERMILLION, linestyle="--", label=f"{OWN} on these rows")
-    axis.set_xticks(at, names, rotation=40, ha="right")
-    axis.set_ylabel("mean total cost")
-    axis.set_ylim(bottom=min(0.0, float(found.min())))
-    axis.legend()
-    return _picture(
-        figure,
-        "cost_curve",
-        "Mean total cost if every row stopped after the covariate named, and of the policy, which "
-        "stops row by row.",
-    )
 
-
-@styled
-def shape_functions(shapes: list[tuple[str, NDArray[Any], Floats]]) -> Picture:
-    """Contribution of each covariate to the log-odds."""
-    columns = min(4, len(shapes))
-    rows = -(-len(shapes) // columns)
-    figure, axes = new_figure(rows, columns, 2.6 * columns, 2.1 * rows)
-    lowest = min(float(effect.min()) for _, _, effect in shapes)
-    highest = max(float(effect.max()) for _, _, effect in shapes)
-    margin = 0.06 * max(highest - lowest, 1e-6)
-    for axis, (name, values, effect) in zip(axes.ravel(), shapes, strict=False):
-        if values.dtype.kind == "U":
-            axis.bar(values, effect, color=_BLUE)
-            axis.tick_params(axis="x", rotation=40)
+    def draw(narrow: bool) -> Any:
+        figure, axes = new_figure(
+            1, 1, *((_NARROW, 1.6 + 0.3 * len(found)) if narrow else (7.6, 4))
+        )
+        axis = axes[0, 0]
+        on_rows = "on these rows ± standard error"
+        first = {"color": _BLUE, "marker": "o", "label": "foretold from training rows"}
+        second = {"color": _GREEN, "marker": "s", "capsize": 2.5, "label": on_rows}
+        own = {"color": _VERMILLION, "linestyle": "--", "label": f"{OWN} on these rows"}
+        if narrow:
+            axis.plot(foretold, at, **first)
+            axis.errorbar(found, at, xerr=error, **second)
+            axis.axvline(policy, **own)
+            axis.set_yticks(at, names)
+            axis.invert_yaxis()
+            axis.set_xlabel(unit)
+            axis.set_xlim(left=min(0.0, float(found.min())))
         else:
-            axis.plot(values, effect, color=_BLUE)
-        axis.axhline(0.0, color=_GREY, linewidth=0.8)
-        axis.set_title(name)
-        axis.set_ylim(lowest - margin, highest + margin)
-    for axis in axes.ravel()[len(shapes) :]:
-        axis.set_visible(False)
-    figure.supylabel("contribution to the log-odds", fontsize=9.5)
+            axis.plot(at, foretold, **first)
+            axis.errorbar(at, found, yerr=error, **second)
+            axis.axhline(policy, **own)
+            axis.set_xticks(at, names, rotation=40, ha="right")
+            axis.set_ylabel(unit)
+            axis.set_ylim(bottom=min(0.0, float(found.min())))
+        figure.legend(loc="outside upper center", ncols=1 if narrow else 3)
+        return figure
+
     return _picture(
-        figure,
-        "shape_functions",
-        "What each value adds to the log-odds when every covariate is acquired.",
+        draw,
+        "cost_curve",
+        "Mean cost if every row stopped after the covariate named, and of the policy, which stops "
+        "row by row.",
     )
 
 
 @styled
-def calibration(bins: list[Bin], probability: Floats) -> Picture:
-    """Observed share against probability, and how often each probability occurs."""
-    figure, axes = new_figure(1, 2, 8.4, 3.8)
-    axis = axes[0, 0]
+def shape_functions(shapes: list[Shape], names: dict[str, str], units: dict[str, str]) -> Picture:
+    """Contribution of each covariate to the log-odds, on its own scale."""
+
+    def draw(narrow: bool) -> Any:
+        columns = 2 if narrow else 3
+        rows = -(-len(shapes) // columns)
+        figure, axes = new_figure(rows, columns, _NARROW if narrow else 8.4, 2.1 * rows + 0.2)
+        for axis, shape in zip(axes.ravel(), shapes, strict=False):
+            if shape.values.dtype.kind == "U":
+                at = np.arange(len(shape.values))
+                axis.bar(at, shape.effect, yerr=shape.half, color=_BLUE, capsize=2.5)
+                axis.set_xticks(at, shape.values, rotation=40, ha="right")
+            else:
+                low, high = shape.effect - shape.half, shape.effect + shape.half
+                axis.fill_between(shape.values, low, high, color=_BLUE, alpha=0.2, linewidth=0)
+                axis.plot(shape.values, shape.effect, color=_BLUE)
+                floor = np.full(len(shape.rug), 0.0)
+                across = axis.get_xaxis_transform()
+                axis.plot(shape.rug, floor, "|", color=_BLACK, alpha=0.5, transform=across)
+                axis.set_xlabel(units.get(shape.covariate, ""))
+            axis.axhline(0.0, color=_GREY, linewidth=0.8)
+            axis.set_title(names[shape.covariate], fontsize=9.5)
+        for axis in axes.ravel()[len(shapes) :]:
+            axis.set_visible(False)
+        figure.supylabel("contribution to the log-odds", fontsize=9.5)
+        return figure
+
+    return _picture(
+        draw,
+        "shape_functions",
+        "What each value adds to the log-odds, with a pointwise 95 % band; every covariate has its "
+        "own scale. Ticks at the foot are values of the evaluation rows.",
+    )
+
+
+@styled
+def calibration(
+    bins: list[Bin],
+    near: list[Bin],
+    window: tuple[float, float] | None,
+    threshold: float,
+    probability: Floats,
+) -> Picture:
+    """Observed share against probability, everywhere and near the threshold."""
+
+    def draw(narrow: bool) -> Any:
+        shape = (2, 1, _NARROW, 6.8) if narrow else (1, 2, 8.4, 4.1)
+        figure, axes = new_figure(*shape)
+        first, second = axes.ravel()
+        _calibration_panel(first, bins, (0.0, 1.0), "all probabilities")
+        if window is None:
+            second.hist(probability, bins=np.linspace(0, 1, 26), color=_BLUE)
+            second.set_xlabel("probability at the stop")
+            second.set_ylabel("rows")
+        else:
+            _calibration_panel(second, near, window, "near the threshold in use")
+            second.axvline(threshold, color=_GREY, linewidth=0.9)
+            inside = probability[(probability >= window[0]) & (probability <= window[1])]
+            across = second.get_xaxis_transform()
+            second.plot(
+                inside, np.zeros(len(inside)), "|", color=_BLACK, alpha=0.3, transform=across
+            )
+        # Outside the axes, where no interval can reach.
+        handles, labels = first.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=1 if narrow else 2)
+        return figure
+
+    return _picture(
+        draw,
+        "calibration",
+        "Rows grouped by the probability with which they were answered, and the share of positives "
+        "among them: over all probabilities, and near the threshold (grey line), where being right "
+        "decides the answer. Ticks at the foot are rows.",
+    )
+
+
+def _calibration_panel(axis: Any, bins: list[Bin], window: tuple[float, float], title: str) -> None:
     axis.plot([0, 1], [0, 1], color=_GREY, linestyle="--", linewidth=1, label="ideal")
-    x = [b.probability for b in bins]
-    y = [b.share for b in bins]
+    share = np.array([b.share for b in bins])
     spread = [[b.share - b.low for b in bins], [b.high - b.share for b in bins]]
     axis.errorbar(
-        x,
-        y,
+        [b.probability for b in bins],
+        share,
         yerr=np.maximum(spread, 0.0),
         fmt="o",
         color=_VERMILLION,
         capsize=2.5,
         label="share of positives, exact 95 % interval",
     )
+    axis.set_title(title)
     axis.set_xlabel("probability at the stop")
     axis.set_ylabel("share of positives")
-    axis.set_xlim(0, 1)
-    axis.set_ylim(0, 1)
-    # Above the axes, where no interval can reach.
-    axis.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.2)
-    axes[0, 1].hist(probability, bins=np.linspace(0, 1, 26), color=_BLUE)
-    axes[0, 1].set_xlim(0, 1)
-    axes[0, 1].set_xlabel("probability at the stop")
-    axes[0, 1].set_ylabel("rows")
-    return _picture(
-        figure,
-        "calibration",
-        "Left: rows grouped by the probability with which they were answered, and the share of "
-        "positives among them. Right: how many rows were answered with each probability.",
-    )
+    axis.set_xlim(*window)
+    top = max([window[1], *(b.high for b in bins)]) if window != (0.0, 1.0) else 1.0
+    axis.set_ylim(0, min(1.0, 1.03 * top))
 
 
 @styled
 def decision_curves(threshold: Floats, curves: list[Curve], own: float) -> Picture:
     """Net benefit against the threshold."""
-    figure, axes = new_figure(1, 1, 7.0, 3.8)
-    axis = axes[0, 0]
-    for curve in curves:
-        color, line = _LOOK[curve.name]
-        axis.plot(threshold, curve.benefit, color=color, linestyle=line, label=curve.name)
-    axis.axvline(own, color=_GREY, linewidth=0.9)
-    top = max(float(curve.benefit.max()) for curve in curves)
-    axis.annotate(
-        "threshold in use",
-        (own, top),
-        xytext=(4, 0),
-        textcoords="offset points",
-        fontsize=8.5,
-        color=_GREY,
-        va="top",
-    )
-    axis.set_ylim(-0.15 * top - 1e-3, 1.08 * top + 1e-3)
-    axis.set_xlim(0, 1)
-    axis.set_xlabel("threshold on the probability")
-    axis.set_ylabel("net benefit per row")
-    axis.legend(loc="upper right")
+
+    def draw(narrow: bool) -> Any:
+        figure, axes = new_figure(1, 1, *((_NARROW, 4.4) if narrow else (7.6, 4.1)))
+        axis = axes[0, 0]
+        for curve in curves:
+            color, line = _LOOK[curve.name]
+            axis.plot(threshold, curve.benefit, color=color, linestyle=line, label=curve.name)
+        axis.axvline(own, color=_GREY, linewidth=0.9)
+        top = max(float(curve.benefit.max()) for curve in curves)
+        axis.annotate(
+            "threshold in use",
+            (own, top),
+            xytext=(4, 0),
+            textcoords="offset points",
+            fontsize=8.5,
+            color=_GREY,
+            va="bottom",
+        )
+        axis.set_ylim(-0.25 * top - 1e-3, 1.12 * top + 1e-3)
+        axis.set_xlim(0, float(threshold[-1]))
+        axis.set_xlabel("threshold on the probability")
+        axis.set_ylabel("net benefit per row, less what was paid")
+        figure.legend(loc="outside upper center", ncols=2 if narrow else 3)
+        return figure
+
     return _picture(
-        figure,
+        draw,
         "decision_curves",
-        "Net benefit: positives found less false alarms weighed by the odds of the threshold.",
+        "Net benefit: positives found, less false alarms weighed by the odds of the threshold, "
+        "less what the covariates cost row by row. What is acquired is held as it is at the "
+        "threshold in use while the threshold sweeps.",
     )
 
 
 @styled
-def sensitivity(found: list[tuple[float, list[Method]]]) -> Picture:
+def sensitivity(found: list[tuple[float, list[Method]]], currency: str) -> Picture:
     """Total and covariate cost against the false-negative cost."""
-    figure, axes = new_figure(1, 2, 8.4, 3.4)
     factors = [factor for factor, _ in found]
-    for position, method in enumerate(found[0][1]):
-        color, line = _LOOK[method.name]
-        own = [methods[position] for _, methods in found]
-        axes[0, 0].errorbar(
-            factors,
-            [m.total.value for m in own],
-            yerr=[m.total.error for m in own],
-            color=color,
-            linestyle=line,
-            marker="o",
-            capsize=2.5,
-            label=method.name,
-        )
-        axes[0, 1].plot(
-            factors, [m.covariate.value for m in own], color=color, linestyle=line, marker="o"
-        )
-    for axis, text in zip(axes[0], ("mean total cost", "mean covariate cost"), strict=True):
-        axis.set_xscale("log", base=2)
-        axis.set_xticks(factors, [f"{factor:g}×" for factor in factors])
-        axis.set_xlabel("false-negative cost")
-        axis.set_ylabel(text)
-        axis.set_ylim(bottom=0)
-    axes[0, 0].legend()
+
+    def draw(narrow: bool) -> Any:
+        figure, axes = new_figure(*((2, 1, _NARROW, 5.8) if narrow else (1, 2, 8.4, 3.7)))
+        first, second = axes.ravel()
+        for position, method in enumerate(found[0][1]):
+            color, line = _LOOK[method.name]
+            own = [methods[position] for _, methods in found]
+            first.errorbar(
+                factors,
+                [m.total.value for m in own],
+                yerr=[m.total.error for m in own],
+                color=color,
+                linestyle=line,
+                marker="o",
+                capsize=2.5,
+                label=method.name,
+            )
+            second.plot(
+                factors, [m.covariate.value for m in own], color=color, linestyle=line, marker="o"
+            )
+        for axis, text in ((first, "mean total cost"), (second, "mean covariate cost")):
+            axis.set_xscale("log", base=2)
+            axis.set_xticks(factors, [f"{factor:g}×" for factor in factors])
+            axis.set_xlabel("false-negative cost")
+            axis.set_ylabel(text + currency)
+            axis.set_ylim(bottom=0)
+        figure.legend(loc="outside upper center", ncols=3)
+        return figure
+
     return _picture(
-        figure, "sensitivity", "The same model when a missed positive costs less or more."
+        draw, "sensitivity", "The same model when a missed positive costs less or more."
     )
 
 
-def _picture(figure: Any, name: str, caption: str) -> Picture:
+def _asked(level: Level, number: int, names: dict[str, str]) -> str:
+    """The question of a level in words: one covariate, or the most frequent ones."""
+    if number == 0:
+        return "start"
+    everyone = level.negative + level.positive + level.further
+    parts = [(names[name], share / everyone) for name, share in level.asked if share > 0]
+    if len(parts) == 1 or parts[0][1] >= 0.995:
+        return f"{number}. {parts[0][0]}"
+    told = ", ".join(f"{name} {share:.0%}" for name, share in parts[:2])
+    return f"{number}. {told}{', …' if len(parts) > 2 else ''}"
+
+
+def _picture(draw: Callable[[bool], Any], name: str, caption: str) -> Picture:
+    wide, narrow = (_svg(draw(small)) for small in (False, True))
+    return Picture(name, caption, wide, narrow)
+
+
+def _svg(figure: Any) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return Picture(name, caption, buffer.getvalue())
+    return buffer.getvalue()

@@ -1,50 +1,28 @@
-"""Everything a report shows, as numbers: functions of a policy and evaluation rows."""
+"""What a report shows of a policy on evaluation rows: who is asked what, and how right it is."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
-from adacos.costs import Costs
-from adacos.exceptions import InvalidInputError
+from adacos.card import deciding_matrix, panel_titles, threshold_of
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.binomial import interval
-from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
-from adacos.policies.base import AcquisitionResult
+from adacos.policies.base import BasePolicy
 from adacos.policies.sequence_policy import SequencePolicy
-from adacos.tables.encoder import validate_table
+from adacos.report.held import OWN, Held, relatives
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 _BINS = 10
-FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
-# The one name that the policy of the report has in its tables and figures.
-OWN = "this policy"
-
-
-class Mean(NamedTuple):
-    """A mean over rows and its standard error."""
-
-    value: float
-    error: float
-
-
-class Method(NamedTuple):
-    """What one way of answering costs on the rows, and how right it is.
-
-    `more` is what it costs more than the policy of the report, row by row.
-    """
-
-    name: str
-    total: Mean
-    more: Mean
-    covariate: Mean
-    recall: float
-    specificity: float
+# Fewer rows than this in a bin say nothing about its share.
+_ROWS_IN_A_BIN = 20
+# Fewer rows than this with one answer at one stop are not worth a line.
+_FEW = 5
 
 
 class Bin(NamedTuple):
@@ -55,6 +33,15 @@ class Bin(NamedTuple):
     low: float
     high: float
     rows: int
+
+
+class Scores(NamedTuple):
+    """How good the probabilities are; NaN where the rows do not say."""
+
+    brier: float
+    auc: float
+    slope: float
+    intercept: float
 
 
 class Stop(NamedTuple):
@@ -75,81 +62,68 @@ class Panel(NamedTuple):
     members: tuple[str, ...]
 
 
+class Level(NamedTuple):
+    """Rows after so many acquisitions, as shares of all rows.
+
+    `asked` are the covariates acquired last, the most frequent first; then those who stop with
+    each answer, and those who go on.
+    """
+
+    asked: tuple[tuple[str, float], ...]
+    negative: float
+    positive: float
+    further: float
+
+
 class Curve(NamedTuple):
-    """Net benefit of one way of answering at each threshold."""
+    """Net benefit of one way of answering at each threshold, and at the one in use."""
 
     name: str
     benefit: Floats
+    in_use: float
 
 
-@dataclass(frozen=True)
-class Held:
-    """Evaluation rows: the policy, the table, classes as 0 and 1, and the policy's answers."""
+class Misfit(NamedTuple):
+    """Wrong answers of one kind at one stop: expected share, found, exact interval, their cost."""
 
-    policy: SequencePolicy
-    table: Any
-    true: Ints
-    result: AcquisitionResult
+    stop: str
+    answer: int
+    rows: int
+    expected: float
+    found: int
+    low: float
+    high: float
+    price: float
 
     @property
-    def label(self) -> Ints:
-        """Answers as 0 and 1."""
-        return np.searchsorted(self.policy.classes_, self.result.label)
-
-    @property
-    def encoded(self) -> Floats:
-        """The rows as the model takes them, NaN where there is no value."""
-        policy = self.policy
-        table = validate_table(policy, self.table, reset=False)
-        return np.asarray(policy.encoder_.transform(table))
-
-
-def hold(policy: SequencePolicy, table: Any, y: NDArray[Any]) -> Held:
-    """Run the policy on evaluation rows."""
-    strange = np.setdiff1d(y, policy.classes_)
-    if len(strange):
-        raise InvalidInputError(
-            "target",
-            f"classes must be {policy.classes_.tolist()}",
-            strange.tolist()[:5],
-            "Use the column and --positive that the model was fitted with.",
-        )
-    return Held(policy, table, np.searchsorted(policy.classes_, y), policy.acquire(table))
-
-
-def methods(held: Held) -> list[Method]:
-    """The policy, its relatives on the same model, and answering all rows alike."""
-    policy, n = held.policy, len(held.true)
-    found = [_method(OWN, held.result.cost, held.label, held)]
-    for name, other in _relatives(policy, policy.cost_table_.matrix).items():
-        if name != OWN:
-            result = other.acquire(held.table)
-            label = np.searchsorted(policy.classes_, result.label)
-            found.append(_method(name, result.cost, label, held))
-    for name, answer in (("everyone positive", 1), ("everyone negative", 0)):
-        label = np.full(n, answer, dtype=np.intp)
-        found.append(_method(name, np.zeros(n), label, held))
-    return found
+    def agrees(self) -> bool:
+        """Whether the expected share lies inside the interval of the one found."""
+        return self.low <= self.expected <= self.high
 
 
 def stops(held: Held) -> list[Stop]:
-    """What the policy does with each covariate, in their order."""
+    """What the policy does with each covariate, in their order, or the most acquired first."""
     policy = held.policy
-    sequence = policy.model_.sequence
     share = held.result.acquired.mean(axis=0)
     first = np.searchsorted(policy.encoder_.source, np.arange(len(share)))
     missing = np.isnan(held.encoded[:, first]).mean(axis=0)
-    found = []
-    for rank, k in enumerate(sequence.order):
-        stage = rank + 1 - sequence.n_free
-        stopped = float(np.mean(held.result.stage == stage)) if stage >= 0 else 0.0
-        cost = float(policy.cost_table_.covariates[k])
-        name = policy.encoder_.names[k]
-        found.append(Stop(name, cost, float(share[k]), stopped, float(missing[k])))
-    return found
+    count = held.result.acquired.sum(axis=1)
+    if isinstance(policy, SequencePolicy):
+        sequence = policy.model_.sequence
+        order, last = sequence.order, held.result.stage + sequence.n_free - 1
+        stopped = [float(np.mean(last == rank)) for rank in range(len(order))]
+    else:
+        order = np.argsort(-share, kind="stable")
+        final = np.where(count > 0, held.result.order[np.arange(len(count)), count - 1], -1)
+        stopped = [float(np.mean(final == k)) for k in order]
+    costs, names = policy.cost_table_.covariates, policy.encoder_.names
+    return [
+        Stop(names[k], float(costs[k]), float(share[k]), stopped[rank], float(missing[k]))
+        for rank, k in enumerate(order)
+    ]
 
 
-def panels(policy: SequencePolicy) -> list[Panel]:
+def panels(policy: BasePolicy) -> list[Panel]:
     """The panels of the policy's costs."""
     costs = policy.cost_table_
     return [
@@ -158,68 +132,120 @@ def panels(policy: SequencePolicy) -> list[Panel]:
             float(costs.shared[number]),
             tuple(costs.names[k] for k in np.flatnonzero(costs.panel == number)),
         )
-        for number, title in enumerate(policy.costs.panels if policy.costs else ())
+        for number, title in enumerate(panel_titles(policy))
     ]
 
 
-def cost_by_set(held: Held) -> tuple[Floats, Floats, Floats]:
+def flow(held: Held) -> list[Level]:
+    """Who is asked what, and who stops where with which answer."""
+    order, label = held.result.order, held.label
+    count = held.result.acquired.sum(axis=1)
+    found = []
+    for step in range(int(count.max()) + 1):
+        asked: tuple[tuple[str, float], ...] = ()
+        if step > 0:
+            numbers, rows = np.unique(order[count >= step, step - 1], return_counts=True)
+            ranked = np.argsort(-rows, kind="stable")
+            asked = tuple(
+                (held.result.names[numbers[i]], float(rows[i] / len(count))) for i in ranked
+            )
+        here = count == step
+        found.append(
+            Level(
+                asked,
+                float(np.mean(here & (label == 0))),
+                float(np.mean(here & (label == 1))),
+                float(np.mean(count > step)),
+            )
+        )
+    return found
+
+
+def cost_by_set(held: Held, policy: SequencePolicy) -> tuple[Floats, Floats, Floats]:
     """Mean total cost if every row stopped at a set: foretold, on these rows, its error."""
-    policy = held.policy
-    label = label_of(policy.model_.log_odds_by_set(held.encoded), policy.cost_table_.matrix)
-    totals = policy.cost_table_.matrix[held.true[:, None], label] + policy.cost_table_.of(
-        policy.model_.sequence.masks()
-    )
+    label = label_of(policy.model_.log_odds_by_set(held.encoded), deciding_matrix(policy))
+    paid = policy.cost_table_.of(policy.model_.sequence.masks())
+    totals = held.charged[held.true[:, None], label] + paid
+    foretold = label_of(policy.model_.leave_out_log_odds, deciding_matrix(policy))
+    trained = policy.model_.y.astype(np.intp)
+    expected = held.charged[trained[:, None], foretold].mean(axis=0) + paid
     error = totals.std(axis=0, ddof=1) / np.sqrt(len(totals))
-    return policy.expected_cost_, totals.mean(axis=0), error
+    return expected, totals.mean(axis=0), error
 
 
-def calibration(held: Held) -> list[Bin]:
-    """Observed shares of the positive class by probability at the stop."""
-    p = held.result.probability
-    edges = np.unique(np.quantile(p, np.linspace(0, 1, _BINS + 1)))
+def calibration(held: Held, low: float = 0.0, high: float = 1.0) -> list[Bin]:
+    """Observed shares of the positive class by probability at the stop, between two of them."""
+    inside = (held.result.probability >= low) & (held.result.probability <= high)
+    p, true = held.result.probability[inside], held.true[inside]
+    if len(p) == 0:
+        return []
+    bins = int(np.clip(len(p) // _ROWS_IN_A_BIN, 1, _BINS))
+    edges = np.unique(np.quantile(p, np.linspace(0, 1, bins + 1)))
     number = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, max(len(edges) - 2, 0))
     found = []
     for i in np.unique(number):
         rows = number == i
-        hits, n = int(held.true[rows].sum()), int(rows.sum())
-        low, high = interval(hits, n, 0.95)
-        found.append(Bin(float(p[rows].mean()), hits / n, float(low), float(high), n))
+        hits, n = int(true[rows].sum()), int(rows.sum())
+        below, above = interval(hits, n, 0.95)
+        found.append(Bin(float(p[rows].mean()), hits / n, float(below), float(above), n))
     return found
+
+
+def scores(held: Held) -> Scores:
+    """Brier score, area under the curve, and slope and intercept of the calibration.
+
+    The slope is that of a logistic regression of the class on the log-odds at the stop; the
+    intercept is what must be added to all log-odds for their mean probability to be right.
+    """
+    p, true = held.result.probability, held.true
+    brier = float(np.mean((p - true) ** 2))
+    if len(np.unique(true)) < 2:
+        return Scores(brier, np.nan, np.nan, np.nan)
+    from sklearn.metrics import roc_auc_score
+
+    log_odds = logit(np.clip(p, 1e-12, 1 - 1e-12))
+    design = np.column_stack([np.ones(len(p)), log_odds])
+    intercept = _logistic(design[:, :1], true, log_odds)[0]
+    slope = np.nan if np.ptp(log_odds) == 0 else _logistic(design, true, np.zeros(len(p)))[1]
+    return Scores(brier, float(roc_auc_score(true, p)), float(slope), float(intercept))
+
+
+def threshold_window(held: Held) -> tuple[float, float] | None:
+    """Probabilities around the threshold in use, where being right matters."""
+    own = threshold_of(held.policy)
+    if not 0 < own < 1:
+        return None
+    half = max(0.05, 0.6 * min(own, 1 - own))
+    return max(0.0, own - half), min(1.0, own + half)
 
 
 def decision_curves(held: Held) -> tuple[Floats, list[Curve]]:
-    """Net benefit TP/n - FP/n · t/(1 - t) at thresholds t.
+    """Net benefit TP/n - FP/n · t/(1 - t) - paid/n / B at thresholds t, less what was paid.
 
-    Covariate costs do not enter: it says how useful the probabilities are, whatever they cost.
+    One unit is a positive found, worth B = (c01 - c00) · (1 - t0)/t0 at the threshold t0 in use:
+    what a row paid for covariates is taken off in that unit. At t0 the net benefit is what the
+    total cost is below that of answering everyone negative, over B. Acquisition is held while the
+    threshold sweeps.
     """
-    threshold = np.linspace(0.01, 0.99, 99)
-    positive = held.true.mean()
-    odds = threshold / (1 - threshold)
-    found = [Curve(OWN, _net_benefit(held.result.probability, held.true, threshold))]
-    full = _relatives(held.policy, held.policy.cost_table_.matrix).get("full model")
-    if full is not None:
-        probability = full.acquire(held.table).probability
-        found.append(Curve("full model", _net_benefit(probability, held.true, threshold)))
-    return threshold, [
-        *found,
-        Curve("everyone positive", positive - (1 - positive) * odds),
-        Curve("everyone negative", np.zeros_like(threshold)),
-    ]
-
-
-def sensitivity(held: Held) -> list[tuple[float, list[Method]]]:
-    """The methods again with the false-negative cost multiplied by each factor."""
-    found = []
-    for factor in FACTORS:
-        matrix = held.policy.cost_table_.matrix.copy()
-        matrix[1, 0] = matrix[1, 1] + factor * (matrix[1, 0] - matrix[1, 1])
-        own = []
-        for name, other in _relatives(held.policy, matrix).items():
+    own = threshold_of(held.policy)
+    grid = np.linspace(0.0, min(0.99, max(4 * own, 0.1)), 200)
+    threshold = np.append(grid, own)
+    (c00, c01), _ = held.policy.cost_table_.matrix.tolist()
+    # Where everyone is answered positive a positive found is worth more than any test.
+    worth = (c01 - c00) * (1 - own) / own if own > 0 else np.inf
+    found = [(OWN, held.result.probability, held.result.cost)]
+    for name, other in relatives(held, deciding_matrix(held.policy)).items():
+        if name != OWN:
             result = other.acquire(held.table)
-            label = np.searchsorted(held.policy.classes_, result.label)
-            own.append(_method(name, result.cost, label, held, matrix))
-        found.append((factor, own))
-    return found
+            found.append((name, result.probability, result.cost))
+    everyone = np.ones(len(held.true))
+    found.append(("everyone positive", everyone, np.zeros(len(everyone))))
+    found.append(("everyone negative", -everyone, np.zeros(len(everyone))))
+    curves = []
+    for name, score, paid in found:
+        benefit = _net_benefit(score, held.true, threshold) - paid.mean() / worth
+        curves.append(Curve(name, benefit[:-1], float(benefit[-1])))
+    return grid, curves
 
 
 def recall_of(held: Held) -> tuple[int, int, float, float]:
@@ -232,63 +258,54 @@ def recall_of(held: Held) -> tuple[int, int, float, float]:
     return found, positives, float(low), float(high)
 
 
-def shapes(policy: SequencePolicy) -> list[tuple[str, NDArray[Any], Floats]]:
-    """For each covariate: name, values over its range, contribution in the model of all."""
-    basis, encoder = policy.model_.basis, policy.encoder_
-    coefs = policy.model_.coefs[-1]
+def misfits(held: Held) -> list[Misfit]:
+    """Wrong answers expected and found at each stop with each answer."""
+    result, label = held.result, held.label
+    wrong_here = np.where(label == 1, 1 - result.probability, result.probability)
     found = []
-    for k in policy.model_.sequence.order:
-        own = np.flatnonzero(basis.source == k)
-        if not (basis.group == k).any():
-            continue
-        values: NDArray[Any]
-        if encoder.categories[k]:
-            values, encoded = np.array(encoder.categories[k]), np.eye(len(own))
-        else:
-            values = np.linspace(basis.low[own[0]], basis.high[own[0]], 120)
-            encoded = values[:, None]
-        effect = basis.block(encoded, int(k)) @ coefs[basis.group == k]
-        found.append((encoder.names[k], values, effect))
+    for stage in np.unique(result.stage):
+        for answer in (0, 1):
+            rows = (result.stage == stage) & (label == answer)
+            n = int(rows.sum())
+            if n < _FEW:
+                continue
+            wrong = int(np.sum(held.true[rows] != answer))
+            low, high = interval(wrong, n, 0.95)
+            price = held.charged[1 - answer, answer] - held.charged[answer, answer]
+            expected = float(wrong_here[rows].mean())
+            name = _stop_name(held, int(stage))
+            found.append(
+                Misfit(name, answer, n, expected, wrong, float(low), float(high), float(price))
+            )
     return found
 
 
-def _relatives(policy: SequencePolicy, matrix: Floats) -> dict[str, SequencePolicy]:
-    """This policy and the others of the paper on its model, with these error costs."""
-    costs = (policy.costs or Costs()).with_misclassification(matrix)
-    kinds = {"AdaCOS": AdaCOSClassifier, "COS": COSClassifier, "full model": FullModelClassifier}
-    return {
-        OWN if kind is type(policy) else name: kind(costs).from_model(policy)
-        for name, kind in kinds.items()
-    }
+def _stop_name(held: Held, stage: int) -> str:
+    policy = held.policy
+    if isinstance(policy, SequencePolicy):
+        names = policy.sets_[stage]
+        return f"after {held.said.label(names[-1])}" if names else "before anything"
+    return "before anything" if stage == 0 else f"after {stage} acquisitions"
 
 
-def _method(
-    name: str, cost: Floats, label: Ints, held: Held, matrix: Floats | None = None
-) -> Method:
-    matrix = held.policy.cost_table_.matrix if matrix is None else matrix
-    total = cost + matrix[held.true, label]
-    own = held.result.cost + matrix[held.true, held.label]
-    return Method(
-        name,
-        _mean(total),
-        _mean(total - own),
-        _mean(cost),
-        _share(label[held.true == 1] == 1),
-        _share(label[held.true == 0] == 0),
-    )
-
-
-def _mean(values: Floats) -> Mean:
-    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
-    return Mean(float(values.mean()), error)
-
-
-def _share(hits: NDArray[np.bool_]) -> float:
-    return float(hits.mean()) if len(hits) else float("nan")
-
-
-def _net_benefit(probability: Floats, true: Ints, threshold: Floats) -> Floats:
-    positive = probability[:, None] >= threshold
+def _net_benefit(score: Floats, true: Ints, threshold: Floats) -> Floats:
+    positive = score[:, None] >= threshold
     gained = np.mean(positive & (true == 1)[:, None], axis=0)
     lost = np.mean(positive & (true == 0)[:, None], axis=0)
     return np.asarray(gained - lost * threshold / (1 - threshold))
+
+
+def _logistic(design: Floats, y: Ints, offset: Floats) -> Floats:
+    """Coefficients of a logistic regression of few columns; NaN where the classes are separated."""
+    coef = np.zeros(design.shape[1])
+    for _ in range(100):
+        p = expit(design @ coef + offset)
+        curvature = design.T @ (design * (p * (1 - p))[:, None])
+        if np.linalg.cond(curvature) > 1e12:
+            return np.full_like(coef, np.nan)
+        step = np.linalg.solve(curvature, design.T @ (y - p))
+        # Halved where it is long: far from the optimum the curvature says little.
+        coef = coef + step / max(1.0, float(np.abs(step).max()))
+        if np.abs(step).max() < 1e-10:
+            break
+    return coef

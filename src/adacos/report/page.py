@@ -6,119 +6,139 @@ from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from adacos import __version__
+from adacos.card import headline, percent, threshold_of, threshold_reason
 from adacos.consultation import fingerprint
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html
-from adacos.kernels.bayes_risk import decision_threshold
+from adacos.policies.base import BasePolicy
 from adacos.policies.sequence_policy import SequencePolicy
-from adacos.report import figures, numbers
-from adacos.report.numbers import Held, Mean, Method
+from adacos.report import figures, numbers, words
+from adacos.report.held import OWN, Held, Mean, Method, hold, methods, sensitivity
+from adacos.report.importances import covariate_importances
+from adacos.report.shapes import shapes, usual_stage
 
 
 def write_report(
-    policy: SequencePolicy, table: Any, y: NDArray[Any], path: Path, title: str
+    policy: BasePolicy, table: Any, y: NDArray[Any], path: Path, title: str
 ) -> dict[str, Any]:
-    """Write the page about a policy on evaluation rows; returns its headline numbers."""
-    held = numbers.hold(policy, table, y)
-    methods = numbers.methods(held)
+    """Write the page about a policy on evaluation rows; returns its headline numbers.
+
+    Sections that need a set sequence are left out for a policy without one.
+    """
+    held = hold(policy, table, y)
+    compared = methods(held)
     blocks = [
-        *_summary(held, methods),
-        *_sequence(held),
-        *_cost_curve(held, methods[0]),
-        *_shapes(policy),
+        *_summary(held, compared),
+        *_policy(held),
+        *_importances(held),
+        *_cost_curve(held, compared[0]),
+        *_shapes(held),
         *_calibration(held),
+        *_misfit(held),
         *_recall(held),
         *_sensitivity(held),
         *_decision_curves(held),
+        Heading("Words"),
+        Items(words.explained([m.name for m in compared])),
     ]
     path.write_text(to_html(title, blocks), encoding="utf-8")
     return {
         "rows": len(held.true),
-        "total_cost": methods[0].total.value,
-        "covariate_cost": methods[0].covariate.value,
-        "recall": None if held.true.sum() == 0 else methods[0].recall,
+        "total_cost": compared[0].total.value,
+        "covariate_cost": compared[0].covariate.value,
+        "recall": None if held.true.sum() == 0 else compared[0].recall,
     }
 
 
-def _summary(held: Held, methods: list[Method]) -> list[Block]:
-    policy = held.policy
-    (c00, c01), (c10, c11) = policy.cost_table_.matrix.tolist()
-    negative, positive = policy.classes_.tolist()
-    own = methods[0]
-    best = min(methods[1:], key=lambda m: m.total.value)
-    apart = _with_error(Mean(abs(best.more.value), best.more.error))
-    apart += " more" if best.more.value >= 0 else " less"
+def _summary(held: Held, compared: list[Method]) -> list[Block]:
+    policy, said = held.policy, held.said
+    own, first = compared[0], headline(policy)
+    lines = [
+        f"{len(held.true):,} evaluation rows, {held.true.mean():.1%} "
+        f"{words.class_in_words(held, 1)}. They should have had no part in fitting.",
+        words.errors(held),
+        words.rule(threshold_of(policy), threshold_reason(policy)),
+        _compared(held, compared),
+        words.model(policy, fingerprint(policy), __version__),
+    ]
+    lines += [
+        f"{lead}: {text}"
+        for lead, text in (
+            ("Outcome", said.outcome),
+            ("Intended use", said.intended_use),
+            ("Source", said.citation),
+        )
+        if text
+    ]
+    what = "total cost" if held.missed_is_priced else "covariates and false alarms"
     return [
+        *([] if first is None else [Text(first)]),
         Text(
             "For research use. The policy acquires covariates one after the other and stops when "
             "what the next ones cost is more than the wrong answers they are expected to prevent."
         ),
-        Items(
-            (
-                f"{len(held.true):,} evaluation rows, {held.true.mean():.1%} of class {positive}. "
-                "They should have had no part in fitting.",
-                f"Answering {positive} for {negative} costs {c01:g}, "
-                f"{negative} for {positive} costs {c10:g}"
-                + (f"; right answers cost {c00:g} and {c11:g}." if c00 or c11 else "."),
-                f"The policy costs {_with_error(own.total)} per row, of which "
-                f"{own.covariate.value:.2f} for covariates. The best alternative below, "
-                f"{best.name}, costs {apart}, compared row by row.",
-                f"Model {fingerprint(policy)} ({type(policy).__name__}, adacos {__version__}), "
-                f"learned from {len(policy.model_.y):,} rows.",
-            )
-        ),
+        Items(tuple(lines)),
         Heading("What it costs"),
         Grid(
             # What is read most comes first: a narrow window shows the rest by scrolling.
-            (
-                "",
-                "total cost",
-                "recall",
-                "specificity",
-                "covariate cost",
-                f"more than {numbers.OWN}",
-            ),
+            ("", what, "recall", "specificity", "covariate cost", f"more than {OWN}"),
             tuple(
                 (
                     m.name,
-                    _with_error(m.total),
+                    _with_error(held, m.total),
                     _percent(m.recall),
                     _percent(m.specificity),
-                    f"{m.covariate.value:.2f}",
-                    "" if m is own else _with_error(m.more),
+                    said.money(m.covariate.value),
+                    "" if m is own else _with_error(held, m.more),
                 )
-                for m in methods
+                for m in compared
             ),
             caption="Means per row on the evaluation rows ± standard error.",
         ),
     ]
 
 
-def _sequence(held: Held) -> list[Block]:
-    free = held.policy.model_.sequence.n_free
+def _compared(held: Held, compared: list[Method]) -> str:
+    """The policy beside what one would do otherwise; beside everyone positive if it does that."""
+    own = compared[0]
+    silent = headline(held.policy) is not None
+    best = min(compared[1:], key=lambda m: m.total.value)
+    if silent:
+        best = next(m for m in compared if m.name == "everyone positive")
+    apart = _with_error(held, Mean(abs(best.more.value), best.more.error))
+    apart += " more" if best.more.value >= 0 else " less"
+    lead = "What it has to be compared with" if silent else "The best alternative below"
+    return (
+        f"The policy costs {_with_error(held, own.total)} per row, of which "
+        f"{held.said.money(own.covariate.value)} for covariates. {lead}, {best.name}, costs "
+        f"{apart}, compared row by row."
+    )
+
+
+def _policy(held: Held) -> list[Block]:
+    policy, said = held.policy, held.said
+    names = {name: said.label(name) for name in policy.encoder_.names}
+    negative, positive = (said.class_name(label) for label in policy.classes_.tolist())
+    picture = figures.policy_flow(numbers.flow(held), names, (negative, positive))
+    free = policy.model_.sequence.n_free if isinstance(policy, SequencePolicy) else 0
     stops = numbers.stops(held)
     incomplete = any(stop.missing > 0 for stop in stops)
     rows = tuple(
         (
-            f"{rank}. {stop.covariate}",
-            f"{stop.cost:.2f}",
+            f"{rank}. {said.label(stop.covariate)}",
+            said.money(stop.cost),
             f"{stop.acquired:.1%}",
             f"{stop.stopped:.1%}" if rank >= free else "",
             *([f"{stop.missing:.1%}"] if incomplete else []),
         )
         for rank, stop in enumerate(stops, start=1)
     )
-    at_once = float((held.result.stage == 0).mean())
-    first = "before anything is acquired" if free == 0 else "after the free covariates"
     header = ["covariate", "cost", "rows that acquire it", "rows that stop after it"]
     blocks: list[Block] = [
         Heading("What the policy does"),
-        Text(
-            f"Covariates are asked for in this order; {at_once:.1%} of the rows are answered "
-            f"{first}."
-        ),
+        picture,
+        Text(words.order(held)),
         Grid((*header, "rows without it") if incomplete else tuple(header), rows),
     ]
     if incomplete:
@@ -128,13 +148,14 @@ def _sequence(held: Held) -> list[Block]:
                 "is why fewer rows may acquire a covariate than one after it."
             )
         )
-    return blocks + _panels(held.policy)
+    return blocks + _panels(held)
 
 
-def _panels(policy: SequencePolicy) -> list[Block]:
-    found = numbers.panels(policy)
+def _panels(held: Held) -> list[Block]:
+    found = numbers.panels(held.policy)
     if not found:
         return []
+    said = held.said
     return [
         Text(
             "Some covariates share a cost, which is part of the cost of each: the first of them "
@@ -142,31 +163,113 @@ def _panels(policy: SequencePolicy) -> list[Block]:
         ),
         Grid(
             ("panel", "shared cost", "members"),
-            tuple((p.name, f"{p.shared:.2f}", ", ".join(p.members)) for p in found),
+            tuple(
+                (p.name, said.money(p.shared), ", ".join(said.label(name) for name in p.members))
+                for p in found
+            ),
+        ),
+    ]
+
+
+def _importances(held: Held) -> list[Block]:
+    found = covariate_importances(held.policy, held.table, held.result)
+    said = held.said
+    rows = tuple(
+        (said.label(i.covariate), f"{i.share:.1%}", said.money(i.cost), said.money(i.drop))
+        for i in found
+        if i.share > 0
+    )
+    if not rows:
+        return []
+    return [
+        Heading("What each covariate is worth"),
+        Grid(
+            ("covariate", "rows that acquire it", "costs", "lowers the Bayes risk by"),
+            rows,
+            caption="Means over all evaluation rows. The last column is how much higher the Bayes "
+            "risk at the stop would be if the covariate could not be had; where it is not above "
+            "0, nothing is lost without it.",
         ),
     ]
 
 
 def _cost_curve(held: Held, own: Method) -> list[Block]:
-    sequence = held.policy.model_.sequence
-    foretold, found, error = numbers.cost_by_set(held)
-    names = [
-        "nothing" if len(sequence.set(i)) == 0 else held.policy.sets_[i][-1]
-        for i in range(len(sequence))
-    ]
-    picture = figures.cost_curve(names, foretold, found, error, own.total.value)
+    policy = held.policy
+    if not isinstance(policy, SequencePolicy):
+        return []
+    foretold, found, error = numbers.cost_by_set(held, policy)
+    names = [held.said.label(names[-1]) if names else "nothing" for names in policy.sets_]
+    unit = "mean total cost" if held.missed_is_priced else "covariates and false alarms"
+    picture = figures.cost_curve(
+        names, foretold, found, error, own.total.value, unit + _in_currency(held)
+    )
     return [Heading("Expected cost along the sequence"), picture]
 
 
-def _shapes(policy: SequencePolicy) -> list[Block]:
-    found = numbers.shapes(policy)
-    return [Heading("Shape functions"), figures.shape_functions(found)] if found else []
+def _shapes(held: Held) -> list[Block]:
+    policy, said = held.policy, held.said
+    if not isinstance(policy, SequencePolicy):
+        return []
+    stage = usual_stage(held)
+    found = shapes(held, stage)
+    if not found:
+        return []
+    share = float((held.result.stage == stage).mean())
+    names = {name: said.label(name) for name in policy.encoder_.names}
+    units = {name: said.of(name).unit or "" for name in policy.encoder_.names}
+    return [
+        Heading("Shape functions"),
+        Text(
+            f"The model of {', '.join(said.label(name) for name in policy.sets_[stage])}, at which "
+            f"{share:.1%} of the rows stop."
+        ),
+        figures.shape_functions(found, names, units),
+    ]
 
 
 def _calibration(held: Held) -> list[Block]:
+    window, own = numbers.threshold_window(held), threshold_of(held.policy)
+    near = [] if window is None else numbers.calibration(held, *window)
+    found = numbers.scores(held)
     return [
         Heading("Calibration"),
-        figures.calibration(numbers.calibration(held), held.result.probability),
+        figures.calibration(numbers.calibration(held), near, window, own, held.result.probability),
+        Grid(
+            ("Brier score", "area under the curve", "slope", "intercept"),
+            (tuple(f"{value:.3f}" if value == value else "–" for value in found),),
+            caption="Of the probabilities at the stop. Ideal are slope 1 and intercept 0: a slope "
+            "below 1 means that probabilities are too extreme, an intercept above 0 that they are "
+            "too low.",
+        ),
+    ]
+
+
+def _misfit(held: Held) -> list[Block]:
+    found, said = numbers.misfits(held), held.said
+    if not found:
+        return []
+    rows = tuple(
+        (
+            f"{m.stop}, {said.class_name(held.policy.classes_[m.answer])}",
+            f"{m.rows:,}",
+            f"{m.expected:.1%}",
+            f"{m.found / m.rows:.1%}",
+            f"{m.low:.1%} to {m.high:.1%}",
+            said.money(m.expected * m.price) if m.price else "–",
+            said.money(m.found / m.rows * m.price) if m.price else "–",
+        )
+        for m in found
+    )
+    marks = tuple((number, 4, "bad") for number, m in enumerate(found) if not m.agrees)
+    header = ("stop and answer", "rows", "wrong, expected", "found", "95 % interval")
+    return [
+        Heading("Does it fit?"),
+        Text(
+            "What the model expected of its answers where it stopped, and what was found. An "
+            "interval that does not hold what was expected is marked; one in twenty does so by "
+            f"chance, and {len(marks)} of {len(found)} do here."
+        ),
+        Grid((*header, "its cost, expected", "found"), rows, marks=marks),
     ]
 
 
@@ -189,47 +292,54 @@ def _recall(held: Held) -> list[Block]:
             ),
             Items(tuple(str(certificate).splitlines())),
         ]
-    if held.policy.target_recall is not None:
-        lines.append(
-            f"Target recall {_percent(held.policy.target_recall)}; no certificate was asked for."
-        )
+    target = getattr(held.policy, "target_recall", None)
+    if target is not None:
+        lines.append(f"Target recall {_percent(target)}; no certificate was asked for.")
     else:
         lines.append("No recall was promised: the policy follows the costs of errors.")
     return [Heading("Recall"), Items(tuple(lines))]
 
 
 def _sensitivity(held: Held) -> list[Block]:
-    found = numbers.sensitivity(held)
+    if not held.missed_is_priced or not isinstance(held.policy, SequencePolicy):
+        return []
+    found = sensitivity(held)
     base = held.policy.cost_table_.matrix[1, 0]
-    amounts = [factor * base for factor, _ in found]
-    decimals = 0 if all(float(amount).is_integer() for amount in amounts) else 2
     rows = tuple(
-        (f"{amount:.{decimals}f}", *(f"{m.total.value:.2f}" for m in methods))
-        for amount, (_, methods) in zip(amounts, found, strict=True)
+        (held.said.money(factor * base), *(held.said.money(m.total.value) for m in compared))
+        for factor, compared in found
     )
     header = ("false-negative cost", *(m.name for m in found[0][1]))
     return [
         Heading("Cost sensitivity"),
-        figures.sensitivity(found),
+        figures.sensitivity(found, _in_currency(held)),
         Grid(header, rows, caption="Mean total cost per row."),
     ]
 
 
 def _decision_curves(held: Held) -> list[Block]:
     threshold, curves = numbers.decision_curves(held)
-    own = float(expit(decision_threshold(held.policy.cost_table_.matrix)))
-    at = int(abs(threshold - own).argmin())
-    rows = tuple((curve.name, f"{curve.benefit[at]:.4f}") for curve in curves)
+    own = threshold_of(held.policy)
+    rows = tuple((curve.name, f"{curve.in_use:.4f}") for curve in curves)
     return [
         Heading("Decision curve"),
         figures.decision_curves(threshold, curves, own),
-        Grid(("", "net benefit"), rows, caption=f"At the threshold in use, {own:.3f}."),
+        Grid(
+            ("", "net benefit"),
+            rows,
+            caption=f"At the threshold in use, {percent(own)}, in positives found per row.",
+        ),
     ]
 
 
-def _with_error(mean: Mean) -> str:
+def _with_error(held: Held, mean: Mean) -> str:
     # Spaces at which no line is broken.
-    return f"{mean.value:.2f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{mean.error:.2f}"
+    error = f"±\N{NO-BREAK SPACE}{mean.error:.2f}"
+    return f"{held.said.money(mean.value)}\N{NO-BREAK SPACE}{error}"
+
+
+def _in_currency(held: Held) -> str:
+    return f" ({held.said.currency})" if held.said.currency else ""
 
 
 def _percent(share: float) -> str:

@@ -5,18 +5,11 @@ Names are imported on first use, so that one rival does not load what another on
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
-_HOME = {
-    "AdaptGbrtClassifier": "adacos.rivals.adapt_gbrt",
-    "CEGBClassifier": "adacos.rivals.cegb",
-    "DWSMClassifier": "adacos.rivals.dwsm",
-    "GreedyMiserClassifier": "adacos.rivals.greedy_miser",
-    "OptimalPolicyClassifier": "adacos.rivals.optimal",
-    "POMDPClassifier": "adacos.rivals.pomdp",
-    "Shim2018Classifier": "adacos.rivals.shim2018",
-}
+from adacos.registry import POLICIES
+
+_HOME = {policy.class_name: policy for policy in POLICIES.values() if policy.rival}
 
 __all__ = list(_HOME)
 
@@ -32,7 +25,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
+        return _HOME[name].load()
     raise AttributeError(f"module 'adacos.rivals' has no attribute {name!r}")
 
 

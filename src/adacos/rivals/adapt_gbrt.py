@@ -13,23 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
-from adacos.costs import Costs, CostTable
-from adacos.exceptions import InvalidInputError
+from adacos.costs import Costs, CostTable, total_of
+from adacos.engine import STOP, Decision, Seen, front
 from adacos.kernels.bayes_risk import decision_threshold, label_of
+from adacos.kernels.folds import shuffled_folds
+from adacos.kernels.threads import one_blas_thread
 from adacos.models.gam import LogisticGAM
-from adacos.policies.base import AcquisitionResult, BasePolicy, TrainingTable
-from adacos.rivals.calibration import class_weights, deal_folds, fit_calibration
+from adacos.policies.base import BasePolicy, TrainingTable
+from adacos.rivals.calibration import class_weights, fit_calibration
 from adacos.rivals.greedy_miser import RIDGE, first_score, gradient_of, lambda_grid
-from adacos.rivals.trees import NEVER, Bins, Forest, Tree, cut, grow_tree, order_of, plant
-from adacos.rivals.walk import stop_at
+from adacos.rivals.trees import Bins, Forest, Tree, cut, grow_tree, plant
 from adacos.tables.imputer import GaussianImputer
-from adacos.validation import integer, real
+from adacos.validation import Constraints, each, finite, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -83,25 +84,76 @@ class AdaptGbrtClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    depth : most splits on a path of a tree.
-    n_trees : most pairs of trees.
-    n_lambdas : number of values of λ tried, 0 among them.
-    learning_rates : factors on each tree to try.
-    full_fractions : values of P_full to try, between 0 and 1.
-    max_bins : most bins a column is cut into.
-    cv : number of folds.
-    random_state : seed of the folds.
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    depth : int, default=4
+        Most splits on a path of a tree.
+    n_trees : int, default=40
+        Most pairs of trees.
+    n_lambdas : int, default=8
+        Number of values of λ tried, 0 among them.
+    learning_rates : sequence of float, default=(0.1, 0.3)
+        Factors on each tree to try.
+    full_fractions : sequence of float, default=(0.2, 0.4, 0.6, 0.8)
+        Values of P_full to try, between 0 and 1.
+    max_bins : int, default=64
+        Most bins a column is cut into.
+    cv : int, default=5
+        Number of folds.
+    random_state : int, default=0
+        Seed of the folds.
 
     Attributes
     ----------
-    full_, imputer_ : the full model, and what fills in unavailable values for it.
-    gate_, cheap_ : trees of the two scores, with `gate_constant_` and `cheap_constant_`.
-    slope_ : from the cheap score to log-odds.
-    lambda_, learning_rate_, full_fraction_, n_trees_ : what was chosen.
-    cv_cost_ : mean total cost in cross-validation, (candidates, numbers of trees).
+    full_ : LogisticGAM
+        The full model, and what fills in unavailable values for it.
+    imputer_ : GaussianImputer
+        Likewise.
+    gate_ : Forest
+        Trees of the two scores, with `gate_constant_` and `cheap_constant_`.
+    cheap_ : Forest
+        Likewise.
+    slope_ : float
+        From the cheap score to log-odds.
+    lambda_ : float
+        What was chosen.
+    learning_rate_ : float
+        Likewise.
+    full_fraction_ : float
+        Likewise.
+    n_trees_ : int
+        Likewise.
+    cv_cost_ : ndarray
+        Mean total cost in cross-validation, (candidates, numbers of trees).
+
+    References
+    ----------
+    F. Nan and V. Saligrama, "Adaptive classification for prediction under a budget", NIPS 2017.
+
+    Examples
+    --------
+    >>> from adacos import Costs, load_pima
+    >>> from adacos.rivals import AdaptGbrtClassifier
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = AdaptGbrtClassifier(costs, n_trees=5, n_lambdas=2, cv=2).fit(X[:300], y[:300])
+    >>> policy.acquire(X[300:]).acquired.shape
+    (468, 8)
     """
+
+    stores = (Forest,)
+
+    constraints: ClassVar[Constraints] = {
+        "depth": whole(1),
+        "n_trees": whole(1),
+        "n_lambdas": whole(1),
+        "max_bins": whole(2),
+        "cv": whole(2),
+        "random_state": whole(0),
+        "learning_rates": each(finite(above=0)),
+        "full_fractions": each(finite(above=0, below=1)),
+    }
 
     def __init__(
         self,
@@ -126,19 +178,9 @@ class AdaptGbrtClassifier(BasePolicy):
         self.cv = cv
         self.random_state = random_state
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the full model, choose the settings by cross-validated total cost, fit all rows."""
-        integer("depth", self.depth, at_least=1)
-        integer("n_trees", self.n_trees, at_least=1)
-        integer("n_lambdas", self.n_lambdas, at_least=1)
-        integer("max_bins", self.max_bins, at_least=2)
-        integer("cv", self.cv, at_least=2)
-        integer("random_state", self.random_state, at_least=0)
-        rates = [real("learning_rates", rate, above=0) for rate in self.learning_rates]
-        fractions = [real("full_fractions", f, above=0, below=1) for f in self.full_fractions]
-        for name, values in (("learning_rates", rates), ("full_fractions", fractions)):
-            if not values:
-                raise InvalidInputError(name, "needs at least one value", (), "Name one to try.")
         training = self._begin_fit(X, y)
         matrix = training.costs.matrix
         self.imputer_ = GaussianImputer().fit(training.encoded)
@@ -149,21 +191,21 @@ class AdaptGbrtClassifier(BasePolicy):
             Candidate(float(lam), rate, fraction)
             for lam, rate, fraction in product(
                 lambda_grid(bins, training.y, source, training.costs, "logistic", self.n_lambdas),
-                rates,
-                fractions,
+                self.learning_rates,
+                self.full_fractions,
             )
         ]
         rounds = np.arange(PAIRS_PER_ROUND, self.n_trees + PAIRS_PER_ROUND, PAIRS_PER_ROUND)
         checkpoints = np.minimum(rounds, self.n_trees)
-        fold = deal_folds(training.y, self.cv, self.random_state)
+        fold = shuffled_folds(training.y, self.cv, self.random_state)
         held_out = _held_out(
             training, complete, bins, source, fold, candidates, checkpoints, self.depth
         )
         label = np.where(
             held_out.to_full, label_of(held_out.full, matrix)[:, None, None], held_out.cheap >= 0
         )
-        truth = training.y.astype(np.intp)[:, None, None]
-        self.cv_cost_ = (held_out.paid + matrix[truth, label]).mean(axis=0)
+        truth = training.y[:, None, None]
+        self.cv_cost_ = total_of(held_out.paid, truth, label, matrix).mean(axis=0)
         at, number = np.unravel_index(self.cv_cost_.argmin(), self.cv_cost_.shape)
         chosen = candidates[at]
         self.lambda_, self.learning_rate_, self.full_fraction_ = chosen
@@ -187,23 +229,24 @@ class AdaptGbrtClassifier(BasePolicy):
         )
         return self
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        gate, first_use = self.gate_.walk(encoded)
+    def _decide(self, state: Seen) -> Decision:
+        gate, for_gate = self.gate_.ask(state)
+        cheap, for_cheap = self.cheap_.ask(state)
         to_full = self.gate_constant_ + gate.sum(axis=1) > 0
-        cheap, later_use = self.cheap_.walk(encoded)
         log_odds = self.slope_ * (self.cheap_constant_ + cheap.sum(axis=1))
-        log_odds += decision_threshold(self.cost_table_.matrix)
+        log_odds += decision_threshold(self.rule_.matrix)
         if to_full.any():
-            complete = self.imputer_.transform(encoded[to_full])
-            log_odds[to_full] = self.full_.decision_function(complete)
+            seen = np.where(state.acquired[:, self.encoder_.source], state.values, np.nan)
+            log_odds[to_full] = self.full_.decision_function(self.imputer_.transform(seen[to_full]))
         # The gate's covariates come first, then the rest of the full model's or the cheap one's.
-        column = np.searchsorted(self.encoder_.source, np.arange(first_use.shape[1]))
-        rest = np.where(np.isnan(encoded[:, column]), NEVER, np.arange(len(column)))
-        later_use = np.where(to_full[:, None], rest, later_use)
-        after_gate = self.gate_.depth * len(self.gate_.roots)
-        later_use = np.where(later_use < NEVER, later_use + after_gate, NEVER)
-        first_use = np.minimum(first_use, later_use)
-        return stop_at(log_odds, first_use < NEVER, order_of(first_use), None, self.cost_table_)
+        rest = state.available & ~state.acquired
+        wanted = np.full(rest.shape, STOP)
+        wanted[:, 0] = for_cheap
+        wanted[to_full] = front(np.where(rest[to_full], np.arange(rest.shape[1]), STOP))
+        by_gate = for_gate != STOP
+        wanted[by_gate] = STOP
+        wanted[by_gate, 0] = for_gate[by_gate]
+        return Decision(wanted, log_odds)
 
 
 def adapt(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from adacos.costs import total_of
 from adacos.kernels.bayes_risk import decision_threshold, label_of
 
 Floats = NDArray[np.float64]
@@ -21,18 +22,6 @@ _NEWTON_STEPS = 50
 # Longest step in standardised units, and the ridge that bounds a slope on separated classes.
 _LONGEST_STEP = 2.0
 _RIDGE = 1e-3
-
-
-def deal_folds(y: Floats, n_folds: int, seed: int) -> Ints:
-    """Fold number of each row: the shuffled rows of one class, then of the other, dealt in turn.
-
-    Copies of a row may fall into different folds: where covariates have few values, rows that
-    share them all are different cases.
-    """
-    order = np.lexsort((np.random.default_rng(seed).random(len(y)), y))
-    fold = np.empty(len(y), dtype=np.intp)
-    fold[order] = np.arange(len(y)) % n_folds
-    return fold
 
 
 def class_weights(y: Floats, matrix: Floats) -> Floats:
@@ -69,8 +58,8 @@ def held_out_log_odds(
 
 def mean_total_cost(log_odds: Floats, paid: Floats, y: Floats, matrix: Floats) -> Floats:
     """Mean over rows (the first axis) of covariate cost paid plus cost of the Bayes label."""
-    truth = y.astype(np.intp).reshape(-1, *[1] * (log_odds.ndim - 1))
-    total: Floats = (paid + matrix[truth, label_of(log_odds, matrix)]).mean(axis=0)
+    truth = y.reshape(-1, *[1] * (log_odds.ndim - 1))
+    total: Floats = total_of(paid, truth, label_of(log_odds, matrix), matrix).mean(axis=0)
     return total
 
 

@@ -8,19 +8,21 @@ each row that has not used it yet, or coupled, once for the ensemble. Its trees 
 from __future__ import annotations
 
 from itertools import product
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import Costs
+from adacos.engine import Decision, Seen
 from adacos.exceptions import MissingExtraError
-from adacos.policies.base import AcquisitionResult, BasePolicy
-from adacos.rivals.calibration import deal_folds, mean_total_cost
+from adacos.kernels.folds import shuffled_folds
+from adacos.kernels.threads import one_blas_thread
+from adacos.policies.base import BasePolicy
+from adacos.rivals.calibration import mean_total_cost
 from adacos.rivals.greedy_miser import lambda_grid, numbers_of_trees
-from adacos.rivals.trees import NEVER, Forest, cut, order_of
-from adacos.rivals.walk import stop_at
-from adacos.validation import integer, real
+from adacos.rivals.trees import Forest, cut
+from adacos.validation import Constraints, finite, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -43,22 +45,64 @@ class CEGBClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    depth : most splits on a path of a tree.
-    learning_rate : factor on each tree.
-    n_trees : most trees; ten numbers of trees up to this one are tried.
-    n_tradeoffs : number of trade-offs tried for each penalty, 0 among them.
-    min_rows : least number of rows in a leaf.
-    cv : number of folds.
-    random_state : seed of the folds and of LightGBM.
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    depth : int, default=4
+        Most splits on a path of a tree.
+    learning_rate : float, default=0.1
+        Factor on each tree.
+    n_trees : int, default=100
+        Most trees; ten numbers of trees up to this one are tried.
+    n_tradeoffs : int, default=16
+        Number of trade-offs tried for each penalty, 0 among them.
+    min_rows : int, default=5
+        Least number of rows in a leaf.
+    cv : int, default=5
+        Number of folds.
+    random_state : int, default=0
+        Seed of the folds and of LightGBM.
 
     Attributes
     ----------
-    forest_ : the trees; their values add up to the log-odds.
-    penalty_, tradeoff_, n_trees_ : what was chosen.
-    cv_cost_ : mean total cost in cross-validation, (penalties × trade-offs, numbers of trees).
+    forest_ : Forest
+        The trees; their values add up to the log-odds.
+    penalty_ : str
+        What was chosen.
+    tradeoff_ : float
+        Likewise.
+    n_trees_ : int
+        Likewise.
+    cv_cost_ : ndarray
+        Mean total cost in cross-validation, (penalties × trade-offs, numbers of trees).
+
+    References
+    ----------
+    S. Peter, F. Diego, F. A. Hamprecht and B. Nadler, "Cost efficient gradient boosting",
+    NIPS 2017.
+
+    Examples
+    --------
+    >>> from adacos import Costs, load_pima
+    >>> from adacos.rivals import CEGBClassifier
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = CEGBClassifier(costs).fit(X[:300], y[:300])  # doctest: +SKIP
+    >>> policy.acquire(X[300:]).acquired.shape  # doctest: +SKIP
+    (468, 8)
     """
+
+    stores = (Forest,)
+
+    constraints: ClassVar[Constraints] = {
+        "depth": whole(1),
+        "learning_rate": finite(above=0),
+        "n_trees": whole(1),
+        "n_tradeoffs": whole(1),
+        "min_rows": whole(1),
+        "cv": whole(2),
+        "random_state": whole(0),
+    }
 
     def __init__(
         self,
@@ -81,18 +125,13 @@ class CEGBClassifier(BasePolicy):
         self.cv = cv
         self.random_state = random_state
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the penalty by cross-validated total cost, then fit all rows."""
-        integer("depth", self.depth, at_least=1)
-        real("learning_rate", self.learning_rate, above=0)
-        checkpoints = numbers_of_trees(integer("n_trees", self.n_trees, at_least=1))
-        integer("n_tradeoffs", self.n_tradeoffs, at_least=1)
-        integer("min_rows", self.min_rows, at_least=1)
-        integer("cv", self.cv, at_least=2)
-        integer("random_state", self.random_state, at_least=0)
         training = self._begin_fit(X, y)
+        checkpoints = numbers_of_trees(self.n_trees)
         encoded, labels, costs = training.encoded, training.y, training.costs
-        fold = deal_folds(labels, self.cv, self.random_state)
+        fold = shuffled_folds(labels, self.cv, self.random_state)
         tradeoffs = _GAIN_SCALE * lambda_grid(
             cut(encoded), labels, self.encoder_.source, costs, "logistic", self.n_tradeoffs
         )
@@ -143,10 +182,9 @@ class CEGBClassifier(BasePolicy):
         }
         return forest_of(train_lightgbm(encoded, y, parameters, n_trees), source)
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        values, first_use = self.forest_.walk(encoded)
-        log_odds = values.sum(axis=1)
-        return stop_at(log_odds, first_use < NEVER, order_of(first_use), None, self.cost_table_)
+    def _decide(self, state: Seen) -> Decision:
+        values, covariate = self.forest_.ask(state)
+        return Decision(covariate, values.sum(axis=1))
 
 
 def train_lightgbm(encoded: Floats, y: Floats, parameters: dict[str, Any], n_trees: int) -> Any:

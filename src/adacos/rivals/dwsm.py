@@ -19,7 +19,7 @@ of best actions would never acquire.) The fit is mixed into the scores with a st
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,11 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from adacos.costs import Costs, CostTable
-from adacos.policies.base import AcquisitionResult, BasePolicy
-from adacos.rivals.walk import STOP, begin, stop_at, walk
-from adacos.validation import choice, integer, real
+from adacos.costs import Costs, CostTable, total_of
+from adacos.engine import STOP, Decision, Seen, acquired_in, walk
+from adacos.kernels.threads import one_blas_thread
+from adacos.policies.base import BasePolicy
+from adacos.validation import Constraints, finite, maybe, one_of, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -69,10 +70,10 @@ class LinearScores:
         seen = np.where(acquired[:, self.source], standardised, 0.0)
         return np.hstack([np.ones((len(encoded), 1)), acquired, seen])
 
-    def decide(self, encoded: Floats, acquired: Bools, available: Bools) -> Ints:
+    def next_covariate(self, seen: Seen) -> Ints:
         """Covariate of the best score, or `STOP` where an answer scores best."""
-        scores = self.features(encoded, acquired) @ self.coef
-        scores[:, 2:][acquired | ~available] = -np.inf
+        scores = self.features(seen.values, seen.acquired) @ self.coef
+        scores[:, 2:][seen.acquired | ~seen.available] = -np.inf
         best = np.argmax(scores, axis=1)
         return np.where(best < 2, STOP, best - 2)
 
@@ -96,24 +97,62 @@ class DWSMClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    variant : "cost_weighted" charges each covariate its cost; "unconstrained" charges every
-        covariate the same while learning, as in the original, whatever it costs.
-    charge : what "unconstrained" charges for a covariate; None is the mean covariate cost.
-    ridge : penalty on the scores, see the top of the module.
-    n_rounds : most rounds of policy iteration.
-    n_states : most states per round from which roll-outs start.
-    n_init : runs of policy iteration on different random sets; policy iteration can get stuck, so
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    variant : {"cost_weighted", "unconstrained"}, default="cost_weighted"
+        "cost_weighted" charges each covariate its cost; "unconstrained" charges every covariate
+        the same while learning, as in the original, whatever it costs.
+    charge : float or None, default=None
+        What "unconstrained" charges for a covariate; None is the mean covariate cost.
+    ridge : float, default=0.05
+        Penalty on the scores, see the top of the module.
+    n_rounds : int, default=15
+        Most rounds of policy iteration.
+    n_states : int, default=5000
+        Most states per round from which roll-outs start.
+    n_init : int, default=3
+        Runs of policy iteration on different random sets; policy iteration can get stuck, so
         the run with the best training reward is kept.
-    random_state : seed of the random sets.
+    random_state : int, default=0
+        Seed of the random sets.
 
     Attributes
     ----------
-    scores_ : the linear scores of the actions.
-    logistic_ : coefficients of the log-odds at the stop on φ.
-    rewards_ : mean training reward (minus the total cost charged) after each round.
+    scores_ : LinearScores
+        The linear scores of the actions.
+    logistic_ : ndarray
+        Coefficients of the log-odds at the stop on φ.
+    rewards_ : ndarray
+        Mean training reward (minus the total cost charged) after each round.
+
+    References
+    ----------
+    G. Dulac-Arnold, L. Denoyer, P. Preux and P. Gallinari, "Sequential approaches for learning
+    datum-wise sparse representations", Machine Learning 89, 2012.
+
+    Examples
+    --------
+    >>> from adacos import Costs, load_pima
+    >>> from adacos.rivals import DWSMClassifier
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = DWSMClassifier(costs, n_rounds=2, n_init=1).fit(X[:300], y[:300])
+    >>> policy.acquire(X[300:]).acquired.shape
+    (468, 8)
     """
+
+    stores = (LinearScores,)
+
+    constraints: ClassVar[Constraints] = {
+        "variant": one_of(*VARIANTS),
+        "charge": maybe(finite(at_least=0)),
+        "ridge": finite(above=0),
+        "n_rounds": whole(1),
+        "n_states": whole(1),
+        "n_init": whole(1),
+        "random_state": whole(0),
+    }
 
     def __init__(
         self,
@@ -136,17 +175,11 @@ class DWSMClassifier(BasePolicy):
         self.n_init = n_init
         self.random_state = random_state
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the scores by policy iteration, then the class probability where they stop."""
-        choice("variant", self.variant, VARIANTS)
-        if self.charge is not None:
-            real("charge", self.charge, at_least=0)
-        real("ridge", self.ridge, above=0)
-        integer("n_rounds", self.n_rounds, at_least=1)
-        integer("n_states", self.n_states, at_least=1)
-        integer("n_init", self.n_init, at_least=1)
-        rng = np.random.default_rng(integer("random_state", self.random_state, at_least=0))
         training = self._begin_fit(X, y)
+        rng = np.random.default_rng(self.random_state)
         charged = training.costs
         if self.variant == "unconstrained":
             charged = _same_for_all(charged, self.charge)
@@ -171,16 +204,9 @@ class DWSMClassifier(BasePolicy):
         self.logistic_ = _class_at_the_stop(game, self.scores_, rng)
         return self
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        nothing = np.zeros(len(self.encoder_.names), dtype=np.bool_)
-        return self._acquire_given(encoded, nothing)
-
-    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
-        available = _available(encoded, self.encoder_.source)
-        start = begin(len(encoded), known)
-        acquired, order = follow(self.scores_, encoded, available, start)
-        log_odds = self.scores_.features(encoded, acquired) @ self.logistic_
-        return stop_at(log_odds, acquired, order, known, self.cost_table_)
+    def _decide(self, state: Seen) -> Decision:
+        log_odds = self.scores_.features(state.values, state.acquired) @ self.logistic_
+        return Decision(self.scores_.next_covariate(state), log_odds)
 
 
 class Game(NamedTuple):
@@ -202,14 +228,22 @@ def follow(
     scores: LinearScores, encoded: Floats, available: Bools, start: Bools
 ) -> tuple[Bools, Ints]:
     """What each row has acquired when the policy stops, and in which order, from a given set."""
-    return walk(start, lambda rows, seen: scores.decide(encoded[rows], seen, available[rows]))
+    unused = np.zeros(len(encoded))
+
+    def decide(seen: Seen) -> Decision:
+        return Decision(scores.next_covariate(seen), unused[: len(seen.values)])
+
+    nothing = np.full(start.shape, STOP)
+    order = walk(Seen(encoded, available, start), decide, Seen.after, available, nothing).order
+    return start | acquired_in(order), order
 
 
 def costs_to_go(game: Game, scores: LinearScores, start: Bools, paid_for: Bools) -> Floats:
     """What each row costs if the policy takes over at `start`, beyond the set `paid_for`."""
     acquired, _ = follow(scores, game.encoded, game.available, start)
     label = scores.answer(game.encoded, acquired)
-    return game.costs.of(acquired, given=paid_for) + game.costs.matrix[game.y, label]
+    paid = game.costs.of(acquired, given=paid_for)
+    return total_of(paid, game.y, label, game.costs.matrix)
 
 
 def iterate_policy(

@@ -8,24 +8,25 @@ takes through all trees.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from adacos.costs import Costs, CostTable
-from adacos.policies.base import AcquisitionResult, BasePolicy, TrainingTable
+from adacos.engine import Decision, Seen
+from adacos.kernels.folds import shuffled_folds
+from adacos.kernels.threads import one_blas_thread
+from adacos.policies.base import BasePolicy, TrainingTable
 from adacos.rivals.calibration import (
     class_weights,
-    deal_folds,
     fit_calibration,
     held_out_log_odds,
     mean_total_cost,
 )
-from adacos.rivals.trees import NEVER, Bins, Forest, best_stumps, cut, grow_tree, order_of, plant
-from adacos.rivals.walk import stop_at
-from adacos.validation import choice, integer, real
+from adacos.rivals.trees import Bins, Forest, best_stumps, cut, grow_tree, plant
+from adacos.validation import Constraints, finite, one_of, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -67,24 +68,69 @@ class GreedyMiserClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    loss : "squared" or "logistic".
-    depth : most splits on a path of a tree.
-    learning_rate : factor on each tree.
-    n_trees : most trees; ten numbers of trees up to this one are tried.
-    n_lambdas : number of values of λ tried, 0 among them.
-    max_bins : most bins a column is cut into.
-    cv : number of folds.
-    random_state : seed of the folds.
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    loss : {"squared", "logistic"}, default="squared"
+        "squared" or "logistic".
+    depth : int, default=4
+        Most splits on a path of a tree.
+    learning_rate : float, default=0.1
+        Factor on each tree.
+    n_trees : int, default=100
+        Most trees; ten numbers of trees up to this one are tried.
+    n_lambdas : int, default=16
+        Number of values of λ tried, 0 among them.
+    max_bins : int, default=64
+        Most bins a column is cut into.
+    cv : int, default=5
+        Number of folds.
+    random_state : int, default=0
+        Seed of the folds.
 
     Attributes
     ----------
-    forest_ : the trees; their values add up to the score, with `constant_`.
-    calibration_ : slope and intercept from the score to log-odds.
-    decision_, lambda_, n_trees_ : what was chosen.
-    cv_cost_ : mean total cost in cross-validation, (decisions, λ, numbers of trees).
+    forest_ : Forest
+        The trees; their values add up to the score, with `constant_`.
+    calibration_ : tuple of (float, float)
+        Slope and intercept from the score to log-odds.
+    decision_ : str
+        What was chosen.
+    lambda_ : float
+        Likewise.
+    n_trees_ : int
+        Likewise.
+    cv_cost_ : ndarray
+        Mean total cost in cross-validation, (decisions, λ, numbers of trees).
+
+    References
+    ----------
+    Z. Xu, K. Q. Weinberger and O. Chapelle, "The greedy miser: learning under test-time
+    budgets", ICML 2012.
+
+    Examples
+    --------
+    >>> from adacos import Costs, load_pima
+    >>> from adacos.rivals import GreedyMiserClassifier
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = GreedyMiserClassifier(costs, n_trees=10, n_lambdas=3, cv=2).fit(X[:300], y[:300])
+    >>> policy.acquire(X[300:]).acquired.shape
+    (468, 8)
     """
+
+    stores = (Forest,)
+
+    constraints: ClassVar[Constraints] = {
+        "loss": one_of(*LOSSES),
+        "depth": whole(1),
+        "learning_rate": finite(above=0),
+        "n_trees": whole(1),
+        "n_lambdas": whole(1),
+        "max_bins": whole(2),
+        "cv": whole(2),
+        "random_state": whole(0),
+    }
 
     def __init__(
         self,
@@ -109,23 +155,16 @@ class GreedyMiserClassifier(BasePolicy):
         self.cv = cv
         self.random_state = random_state
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
         """Choose λ and the number of trees by cross-validated total cost, then fit all rows."""
-        settings = Boosting(
-            choice("loss", self.loss, LOSSES),
-            integer("depth", self.depth, at_least=1),
-            real("learning_rate", self.learning_rate, above=0),
-        )
-        checkpoints = numbers_of_trees(integer("n_trees", self.n_trees, at_least=1))
-        integer("n_lambdas", self.n_lambdas, at_least=1)
-        integer("max_bins", self.max_bins, at_least=2)
-        integer("cv", self.cv, at_least=2)
-        integer("random_state", self.random_state, at_least=0)
         training = self._begin_fit(X, y)
+        settings = Boosting(self.loss, self.depth, self.learning_rate)
+        checkpoints = numbers_of_trees(self.n_trees)
         source, labels, matrix = self.encoder_.source, training.y, training.costs.matrix
         bins = cut(training.encoded, self.max_bins)
         lambdas = lambda_grid(bins, labels, source, training.costs, self.loss, self.n_lambdas)
-        fold = deal_folds(labels, self.cv, self.random_state)
+        fold = shuffled_folds(labels, self.cv, self.random_state)
         weights = {"weights": class_weights(labels, matrix), "calibration": np.ones(len(labels))}
         scores: dict[str, Floats] = {}
         cost = []
@@ -159,11 +198,10 @@ class GreedyMiserClassifier(BasePolicy):
         )
         return self
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        values, first_use = self.forest_.walk(encoded)
+    def _decide(self, state: Seen) -> Decision:
+        values, covariate = self.forest_.ask(state)
         slope, intercept = self.calibration_
-        log_odds = slope * (self.constant_ + values.sum(axis=1)) + intercept
-        return stop_at(log_odds, first_use < NEVER, order_of(first_use), None, self.cost_table_)
+        return Decision(covariate, slope * (self.constant_ + values.sum(axis=1)) + intercept)
 
 
 def numbers_of_trees(most: int) -> Ints:

@@ -14,19 +14,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import Costs, CostTable
 from adacos.datasets import DiscreteProblem
+from adacos.engine import STOP, Decision, Rows, Seen
 from adacos.exceptions import InvalidInputError
-from adacos.policies.base import AcquisitionResult, BasePolicy
-from adacos.rivals.codes import UNKNOWN, fit_codes, integer_codes
-from adacos.rivals.walk import STOP, begin, next_costs, stop_at, walk
+from adacos.kernels.threads import one_blas_thread
+from adacos.policies.base import BasePolicy
+from adacos.rivals.codes import UNKNOWN, Codes, fit_codes, integer_codes
 from adacos.tables.kinds import CATEGORICAL
-from adacos.validation import choice, integer, real
+from adacos.validation import Constraints, choice, finite, maybe, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -88,26 +89,59 @@ class OptimalPolicyClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    joint : "counts", "naive_bayes", an array P(y, x) of shape (2, levels of the first covariate,
-        …), or a `DiscreteProblem`. With a given distribution the values of X must be the positions
-        along the axes of the array (0, 1, …), and the rows only give names and classes.
-    smoothing : pseudo-rows. Naive Bayes adds this many to each value of a covariate in each class.
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    joint : {"counts", "naive_bayes"}, ndarray or DiscreteProblem, default="counts"
+        "counts", "naive_bayes", an array P(y, x) of shape (2, levels of the first covariate,
+        …), or a `DiscreteProblem`. With a given distribution the values of X must be the
+        positions along the axes of the array (0, 1, …), and the rows only give names and
+        classes.
+    smoothing : float, default=1.0
+        Pseudo-rows. Naive Bayes adds this many to each value of a covariate in each class.
         "counts" adds them to each cell (y, x), on average over cells: they are spread as naive
         Bayes has it, so that a cell with few rows falls back on naive Bayes. It counts complete
         rows only.
-    n_codes : None refuses a numeric covariate with more than 12 distinct values; a number cuts it
-        into that many codes of about equal frequency. A number between two levels seen in training
-        counts as the nearer one.
-    max_memory : GiB that the tables may take.
+    n_codes : int or None, default=None
+        None refuses a numeric covariate with more than 12 distinct values; a number cuts it
+        into that many codes of about equal frequency. A number between two levels seen in
+        training counts as the nearer one.
+    max_memory : float, default=4.0
+        GiB that the tables may take.
 
     Attributes
     ----------
-    expected_cost_ : expected total cost of the policy, when everything is available.
-    joint_ : P(y, x) that was used.
-    table_ : optimal action and log-odds of every state.
+    expected_cost_ : float
+        Expected total cost of the policy, when everything is available.
+    joint_ : ndarray
+        P(y, x) that was used.
+    table_ : OptimalTable
+        Optimal action and log-odds of every state.
+
+    References
+    ----------
+    Theorem 1 in section 2.1 of D. Andrade and Y. Okajima, "Adaptive covariate acquisition for
+    minimizing total cost of classification".
+
+    Examples
+    --------
+    >>> from adacos import Costs
+    >>> from adacos.datasets import make_value_dependent_problem
+    >>> from adacos.rivals import OptimalPolicyClassifier
+    >>> problem = make_value_dependent_problem(noise=0.05)
+    >>> X, y = problem.sample(100, seed=0)
+    >>> costs = Costs(list(problem.prices.values()), false_positive=100, false_negative=100)
+    >>> round(OptimalPolicyClassifier(costs, joint=problem).fit(X, y).expected_cost_, 6)
+    11.0
     """
+
+    stores = (Codes, DiscreteProblem, OptimalTable)
+
+    constraints: ClassVar[Constraints] = {
+        "smoothing": finite(above=0),
+        "n_codes": maybe(whole(2)),
+        "max_memory": finite(above=0),
+    }
 
     def __init__(
         self,
@@ -124,11 +158,9 @@ class OptimalPolicyClassifier(BasePolicy):
         self.n_codes = n_codes
         self.max_memory = max_memory
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
         """Estimate or take over the joint distribution, and solve for the optimal policy."""
-        smoothing = real("smoothing", self.smoothing, above=0)
-        if self.n_codes is not None:
-            integer("n_codes", self.n_codes, at_least=2)
         training = self._begin_fit(X, y)
         if isinstance(self.joint, str):
             choice("joint", self.joint, ESTIMATORS)
@@ -138,9 +170,9 @@ class OptimalPolicyClassifier(BasePolicy):
             _check_memory(self.codes_.sizes, self.max_memory)
             codes = self.codes_.transform(training.encoded)
             labels = training.y.astype(np.intp)
-            self.joint_ = naive_bayes(codes, labels, self.codes_.sizes, smoothing)
+            self.joint_ = naive_bayes(codes, labels, self.codes_.sizes, self.smoothing)
             if self.joint == "counts":
-                self.joint_ = smoothed_counts(codes, labels, self.joint_, smoothing)
+                self.joint_ = smoothed_counts(codes, labels, self.joint_, self.smoothing)
         else:
             self.joint_ = _checked_joint(self.joint, len(self.encoder_.names))
             _check_memory(np.array(self.joint_.shape[1:]), self.max_memory)
@@ -166,27 +198,37 @@ class OptimalPolicyClassifier(BasePolicy):
                     "Code the column by position, or give joint with the axes of X.",
                 )
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        nothing = np.zeros(len(self.encoder_.names), dtype=np.bool_)
-        return self._acquire_given(encoded, nothing)
+    def _begin(self, rows: Rows) -> _Lacking:
+        """Rows that lack the same covariates share the optimal policy over the others."""
+        seen = super()._begin(rows)
+        patterns, number = np.unique(seen.available, axis=0, return_inverse=True)
+        tables = tuple(
+            self.table_ if usable.all() else self._without(~usable) for usable in patterns
+        )
+        return _Lacking(seen.values, seen.available, seen.acquired, number.ravel(), tables)
 
-    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
-        codes = self.codes_.transform(encoded)
-        available = codes != UNKNOWN
-        log_odds = np.empty(len(codes))
-        acquired = np.zeros(codes.shape, dtype=np.bool_)
-        order = np.full(codes.shape, -1, dtype=np.intp)
-        patterns, pattern = np.unique(available, axis=0, return_inverse=True)
-        for number, usable in enumerate(patterns):
-            rows = np.flatnonzero(pattern.ravel() == number)
-            columns = np.flatnonzero(usable)
-            table = self.table_ if usable.all() else self._without(~usable)
-            log_odds[rows], seen, listed = _follow(
-                table, codes[np.ix_(rows, columns)], known[columns]
+    def _read(self, encoded: Floats) -> Ints:
+        return self.codes_.transform(encoded)
+
+    def _decide(self, state: _Lacking) -> Decision:
+        covariate = np.empty(len(state.values), dtype=np.intp)
+        log_odds = np.empty(len(state.values))
+        for number, table in enumerate(state.tables):
+            rows = np.flatnonzero(state.number == number)
+            if len(rows) == 0:
+                continue
+            columns = np.flatnonzero(state.available[rows[0]])
+            place = table.states(
+                state.values[np.ix_(rows, columns)], state.acquired[np.ix_(rows, columns)]
             )
-            acquired[np.ix_(rows, columns)] = seen
-            order[rows, : len(columns)] = np.where(listed >= 0, np.append(columns, -1)[listed], -1)
-        return stop_at(log_odds, acquired, order, known, self.cost_table_)
+            covariate[rows] = np.append(columns, STOP)[table.action[place]]
+            log_odds[rows] = table.log_odds[place]
+        return Decision(covariate, log_odds)
+
+    def _advance(self, state: _Lacking, going: Bools, covariates: Ints) -> _Lacking:
+        seen = state.after(going, covariates)
+        number = state.number[going]
+        return _Lacking(seen.values, seen.available, seen.acquired, number, state.tables)
 
     def _without(self, unavailable: Bools) -> OptimalTable:
         """The optimal policy over the other covariates."""
@@ -204,13 +246,12 @@ class OptimalPolicyClassifier(BasePolicy):
         )
 
 
-def _follow(table: OptimalTable, codes: Ints, known: Bools) -> tuple[Floats, Bools, Ints]:
-    """Log-odds at the stop, acquired covariates and their order, for rows of codes."""
-    acquired, order = walk(
-        begin(len(codes), known),
-        lambda rows, seen: table.action[table.states(codes[rows], seen)].astype(np.intp),
-    )
-    return table.log_odds[table.states(codes, acquired)], acquired, order
+@dataclass(frozen=True)
+class _Lacking(Seen):
+    """Rows with the optimal policies for what they lack, and the number of each row's."""
+
+    number: Ints
+    tables: tuple[OptimalTable, ...]
 
 
 def solve(joint: Floats, costs: CostTable) -> Solution:
@@ -224,7 +265,7 @@ def solve(joint: Floats, costs: CostTable) -> Solution:
     for n_acquired in reversed(everything):
         for subset in combinations(everything, n_acquired):
             mask = np.isin(everything, subset)
-            cost = next_costs(costs, mask)
+            cost = costs.of_next(mask)
             # Where S is acquired and nothing else, as an index of the tables.
             place = [slice(n) if inside else n for n, inside in zip(sizes, mask, strict=True)]
             here = tuple(place)
@@ -303,13 +344,12 @@ def _refuse_measurements(encoded: Floats, source: Ints, names: tuple[str, ...]) 
 
 
 def _check_memory(sizes: Ints, max_memory: float) -> None:
-    limit = real("max_memory", max_memory, above=0)
     n_states = float(np.prod(sizes + 1.0))
     needed = n_states * _BYTES_PER_STATE / 2**30
-    if needed > limit:
+    if needed > max_memory:
         raise InvalidInputError(
             "X",
-            f"the tables of all states (sets with values) must fit into {limit:g} GiB",
+            f"the tables of all states (sets with values) must fit into {max_memory:g} GiB",
             f"{len(sizes)} covariates with {n_states:.2g} states, which take {needed:.2g} GiB",
             "Drop covariates, use fewer values per covariate, or raise max_memory.",
         )

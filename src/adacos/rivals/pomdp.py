@@ -15,7 +15,7 @@ is below the Bayes risk now; the sum over the codes v is exact.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,12 @@ from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 from adacos.costs import Costs, CostTable
+from adacos.engine import STOP, Decision, Seen
 from adacos.exceptions import InvalidInputError
-from adacos.policies.base import AcquisitionResult, BasePolicy
-from adacos.rivals.codes import UNKNOWN, fit_codes
-from adacos.rivals.walk import STOP, begin, next_costs, stop_at, walk
-from adacos.validation import integer, real
+from adacos.kernels.threads import one_blas_thread
+from adacos.policies.base import BasePolicy
+from adacos.rivals.codes import UNKNOWN, Codes, fit_codes
+from adacos.validation import Constraints, finite, maybe, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -78,6 +79,11 @@ class HiddenStates:
         return belief
 
 
+def _one_or_two(name: str, value: Any) -> None:
+    if value not in (1, 2):
+        raise InvalidInputError(name, "must be 1 or 2", value, "Choose one of these.")
+
+
 class POMDPClassifier(BasePolicy):
     """Acquisition by the belief over hidden states of a mixture model per class.
 
@@ -95,22 +101,61 @@ class POMDPClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    n_components : components of each mixture; None chooses 1, 2, 4 or 8 by held-out log-loss.
-    smoothing : pseudo-rows that draw a component towards its class; None chooses 3, 12 or 40 by
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    n_components : int or None, default=None
+        Components of each mixture; None chooses 1, 2, 4 or 8 by held-out log-loss.
+    smoothing : float or None, default=None
+        Pseudo-rows that draw a component towards its class; None chooses 3, 12 or 40 by
         held-out log-loss.
-    n_codes : most codes of a numeric covariate.
-    lookahead : 1 weighs each covariate as if it were the last, 2 as if one more might follow.
-    cv : number of folds for the held-out log-loss.
-    n_init : random starts, and mixtures that are averaged, in each class.
-    random_state : seed of folds and starts.
+    n_codes : int, default=10
+        Most codes of a numeric covariate.
+    lookahead : int, default=1
+        1 weighs each covariate as if it were the last, 2 as if one more might follow.
+    cv : int, default=5
+        Number of folds for the held-out log-loss.
+    n_init : int, default=5
+        Random starts, and mixtures that are averaged, in each class.
+    random_state : int, default=0
+        Seed of folds and starts.
 
     Attributes
     ----------
-    model_ : the hidden states.
-    n_components_, smoothing_ : what was chosen.
+    model_ : HiddenStates
+        The hidden states.
+    n_components_ : int
+        What was chosen.
+    smoothing_ : float
+        Likewise.
+
+    References
+    ----------
+    S. Ji and L. Carin, "Cost-sensitive feature acquisition and classification", Pattern
+    Recognition 40, 2007.
+
+    Examples
+    --------
+    >>> from adacos import Costs, load_pima
+    >>> from adacos.rivals import POMDPClassifier
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = POMDPClassifier(costs, n_components=2, smoothing=12.0).fit(X[:300], y[:300])
+    >>> policy.acquire(X[300:]).acquired.shape
+    (468, 8)
     """
+
+    stores = (Codes, HiddenStates)
+
+    constraints: ClassVar[Constraints] = {
+        "n_components": maybe(whole(1)),
+        "smoothing": maybe(finite(above=0)),
+        "n_codes": whole(2),
+        "lookahead": _one_or_two,
+        "cv": whole(2),
+        "n_init": whole(1),
+        "random_state": whole(0),
+    }
 
     def __init__(
         self,
@@ -133,23 +178,13 @@ class POMDPClassifier(BasePolicy):
         self.n_init = n_init
         self.random_state = random_state
 
+    @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
         """Fit a mixture to the rows of each class."""
-        numbers: tuple[int, ...] = N_COMPONENTS
-        amounts: tuple[float, ...] = SMOOTHING
-        if self.n_components is not None:
-            numbers = (integer("n_components", self.n_components, at_least=1),)
-        if self.smoothing is not None:
-            amounts = (real("smoothing", self.smoothing, above=0),)
-        integer("n_codes", self.n_codes, at_least=2)
-        if self.lookahead not in (1, 2):
-            raise InvalidInputError(
-                "lookahead", "must be 1 or 2", self.lookahead, "Choose one of these."
-            )
-        integer("cv", self.cv, at_least=2)
-        integer("n_init", self.n_init, at_least=1)
-        rng = np.random.default_rng(integer("random_state", self.random_state, at_least=0))
         training = self._begin_fit(X, y)
+        numbers = N_COMPONENTS if self.n_components is None else (self.n_components,)
+        amounts = SMOOTHING if self.smoothing is None else (self.smoothing,)
+        rng = np.random.default_rng(self.random_state)
         self.codes_ = fit_codes(training.encoded, self.encoder_, self.n_codes)
         codes, labels = self.codes_.transform(training.encoded), training.y.astype(np.intp)
         candidates = [(k, amount) for k in numbers for amount in (amounts if k > 1 else (1.0,))]
@@ -162,31 +197,23 @@ class POMDPClassifier(BasePolicy):
         self.model_ = fit_states(codes, labels, self.codes_.sizes, *settings, self.n_init, rng)
         return self
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        nothing = np.zeros(len(self.encoder_.names), dtype=np.bool_)
-        return self._acquire_given(encoded, nothing)
+    def _read(self, encoded: Floats) -> Ints:
+        return self.codes_.transform(encoded)
 
-    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
-        codes = self.codes_.transform(encoded)
-        available = codes != UNKNOWN
-
-        def decide(rows: Ints, seen: Bools) -> Ints:
-            return next_covariate(
-                self.model_,
-                self.model_.beliefs(codes[rows], seen),
-                seen,
-                available[rows],
-                self.cost_table_,
-                self.lookahead,
-            )
-
-        acquired, order = walk(begin(len(codes), known), decide)
-        belief = self.model_.beliefs(codes, acquired)
+    def _decide(self, state: Seen) -> Decision:
+        belief = self.model_.beliefs(state.values, state.acquired)
+        covariate = next_covariate(
+            self.model_,
+            belief,
+            state.acquired,
+            state.available,
+            self.cost_table_,
+            self.lookahead,
+        )
         positive = belief[:, self.model_.label == 1].sum(axis=1)
         negative = belief[:, self.model_.label == 0].sum(axis=1)
         with np.errstate(divide="ignore"):
-            log_odds = np.log(positive) - np.log(negative)
-        return stop_at(log_odds, acquired, order, known, self.cost_table_)
+            return Decision(covariate, np.log(positive) - np.log(negative))
 
 
 def next_covariate(
@@ -232,7 +259,7 @@ def future_costs(
             go_on = future_costs(model, belief_then, acquired_then, available, costs, lookahead - 1)
             stop = _risk(model, belief_then, costs)
             after[:, code] = mass * np.minimum(stop, go_on.min(axis=1))
-    future = next_costs(costs, acquired) + np.add.reduceat(after, model.first, axis=1)
+    future = costs.of_next(acquired) + np.add.reduceat(after, model.first, axis=1)
     future[acquired | ~available] = np.inf
     return future
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.costs import Costs, CostTable
+from adacos.costs import Costs, CostTable, total_of
+from adacos.engine import Decision, Seen
 from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.kernels.bayes_risk import label_of
-from adacos.kernels.strengths import stratified_folds
-from adacos.policies.base import AcquisitionResult, BasePolicy, finish, free_of_charge
-from adacos.validation import choice, integer, real
+from adacos.kernels.folds import stratified_folds
+from adacos.policies.base import BasePolicy
+from adacos.validation import Constraints, each, finite, maybe, one_of, whole
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -50,32 +51,84 @@ class Shim2018Classifier(BasePolicy):
 
     Parameters
     ----------
-    costs : covariate and misclassification costs; None makes every covariate free and both
-        errors cost 1.
-    reward : "log_likelihood" pays -λ c_i for acquiring i and log p(y | set) at the stop, as in the
+    costs : Costs or None, default=None
+        Covariate and misclassification costs; None makes every covariate free and both errors
+        cost 1.
+    reward : {"money", "log_likelihood", "auto"}, default="money"
+        "log_likelihood" pays -λ c_i for acquiring i and log p(y | set) at the stop, as in the
         original; "money" pays minus the costs themselves: -c_i, and minus the Bayes risk at the
         stop; "auto" takes log-likelihood only where it is clearly cheaper on the held-out rows.
-    lambdas : values of λ to choose from; None for 0 and ten values in equal ratios up to 0.1.
-    n_updates : most updates of the joint training.
-    n_pretraining : updates of the classifier on randomly masked rows before it.
-    n_environments : rows acted on in parallel by each candidate.
-    n_steps : length of the returns.
-    learning_rate : of Adam; falls to a tenth in the course of training.
-    validation_fraction : share of the rows held out.
-    patience : checks (every 50 updates) without a lower validation cost before training stops.
-    device : "cpu", "cuda", or "auto" for a GPU if there is one.
-    verbose : whether to show a progress bar.
-    random_state : seed of everything random; on a CPU it makes fits repeatable.
+    lambdas : sequence of float or None, default=None
+        Values of λ to choose from; None for 0 and ten values in equal ratios up to 0.1.
+    n_updates : int, default=1000
+        Most updates of the joint training.
+    n_pretraining : int, default=300
+        Updates of the classifier on randomly masked rows before it.
+    n_environments : int, default=64
+        Rows acted on in parallel by each candidate.
+    n_steps : int, default=4
+        Length of the returns.
+    learning_rate : float, default=0.001
+        Of Adam; falls to a tenth in the course of training.
+    validation_fraction : float, default=0.2
+        Share of the rows held out.
+    patience : int, default=10
+        Checks (every 50 updates) without a lower validation cost before training stops.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        "cpu", "cuda", or "auto" for a GPU if there is one.
+    verbose : bool, default=False
+        Whether to show a progress bar.
+    random_state : int, default=0
+        Seed of everything random; on a CPU it makes fits repeatable.
 
     Attributes
     ----------
-    weights_ : the network, arrays by layer.
-    reward_, lambda_ : the candidate chosen; λ is 1 for the reward in money.
-    candidates_ : pairs (reward, λ) that were trained.
-    validation_cost_ : mean total cost on the held-out rows, (checks, candidates).
-    n_updates_ : update at which the network was kept.
-    centre_, scale_ : of each encoded column.
+    weights_ : dict of str to ndarray
+        The network, arrays by layer.
+    reward_ : str
+        The candidate chosen; λ is 1 for the reward in money.
+    lambda_ : float
+        Likewise.
+    candidates_ : list of (str, float)
+        Pairs (reward, λ) that were trained.
+    validation_cost_ : ndarray
+        Mean total cost on the held-out rows, (checks, candidates).
+    n_updates_ : int
+        Update at which the network was kept.
+    centre_ : ndarray
+        Of each encoded column.
+    scale_ : ndarray
+        Likewise.
+
+    References
+    ----------
+    H. Shim, S. J. Hwang and E. Yang, "Joint active feature acquisition and classification with
+    variable-size set encoding", NeurIPS 2018.
+
+    Examples
+    --------
+    >>> from adacos import Costs, load_pima
+    >>> from adacos.rivals import Shim2018Classifier
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> policy = Shim2018Classifier(costs).fit(X[:300], y[:300])  # doctest: +SKIP
+    >>> policy.acquire(X[300:]).acquired.shape  # doctest: +SKIP
+    (468, 8)
     """
+
+    constraints: ClassVar[Constraints] = {
+        "reward": one_of(*REWARDS),
+        "lambdas": maybe(each(finite(at_least=0))),
+        "n_updates": whole(1),
+        "n_pretraining": whole(0),
+        "n_environments": whole(1),
+        "n_steps": whole(1),
+        "learning_rate": finite(above=0),
+        "validation_fraction": finite(above=0, below=1),
+        "patience": whole(1),
+        "device": one_of(*DEVICES),
+        "random_state": whole(0),
+    }
 
     def __init__(
         self,
@@ -111,21 +164,11 @@ class Shim2018Classifier(BasePolicy):
     def fit(self, X: Any, y: Any) -> Self:
         """Train every candidate on a part of the rows and keep the cheapest on the others."""
         network, learning = _modules()
-        choice("reward", self.reward, REWARDS)
-        lambdas = _checked_lambdas(self.lambdas)
-        integer("n_updates", self.n_updates, at_least=1)
-        integer("n_pretraining", self.n_pretraining, at_least=0)
-        integer("n_environments", self.n_environments, at_least=1)
-        integer("n_steps", self.n_steps, at_least=1)
-        real("learning_rate", self.learning_rate, above=0)
-        share = real("validation_fraction", self.validation_fraction, above=0, below=1)
-        integer("patience", self.patience, at_least=1)
-        integer("random_state", self.random_state, at_least=0)
-        device = _device(network.torch, self.device)
         training = self._begin_fit(X, y)
+        device = _device(network.torch, self.device)
         self.centre_, self.scale_ = _moments(training.encoded)
-        self.candidates_ = _candidates(self.reward, lambdas, training.costs)
-        n_folds = max(round(1 / share), 2)
+        self.candidates_ = _candidates(self.reward, self.lambdas or LAMBDAS, training.costs)
+        n_folds = max(round(1 / self.validation_fraction), 2)
         fold = stratified_folds(training.encoded, training.y, n_folds, self.random_state)
         learned, held_out = np.flatnonzero(fold > 0), np.flatnonzero(fold == 0)
         trainer = learning.Trainer(
@@ -180,11 +223,7 @@ class Shim2018Classifier(BasePolicy):
             torch.tensor(source, device=device),
         )
 
-    def _acquire(self, encoded: Floats) -> AcquisitionResult:
-        return self._acquire_given(encoded, np.zeros(len(self.encoder_.names), dtype=np.bool_))
-
-    def _acquire_given(self, encoded: Floats, known: Bools) -> AcquisitionResult:
-        """The known covariates are acquired when the walk begins."""
+    def _decide(self, state: Seen) -> Decision:
         network, _ = _modules()
         torch = network.torch
         device = _device(torch, self.device)
@@ -193,17 +232,16 @@ class Shim2018Classifier(BasePolicy):
             name: torch.tensor(array, dtype=torch.float64, device=device)
             for name, array in self.weights_.items()
         }
-        log_odds = np.empty(len(encoded))
-        order = np.empty((len(encoded), len(self.encoder_.names)), dtype=np.intp)
-        for first in range(0, len(encoded), _ROWS_AT_ONCE):
+        log_odds = np.empty(len(state.values))
+        covariate = np.empty(len(state.values), dtype=np.intp)
+        for first in range(0, len(log_odds), _ROWS_AT_ONCE):
             part = slice(first, first + _ROWS_AT_ONCE)
-            rows = self._rows(network, encoded[part], "float64", device)
-            stopped = network.walk(weights, rows, torch.tensor(known, device=device))
-            log_odds[part], order[part] = (tensor[0].cpu().numpy() for tensor in stopped)
-        acquired = _mask_of(order)
-        label = label_of(log_odds, self.cost_table_.matrix)
-        result = finish(log_odds, label, acquired, order, acquired.sum(axis=1), self.cost_table_)
-        return free_of_charge(result, known, self.cost_table_)
+            rows = self._rows(network, state.values[part], "float64", device)
+            rows = rows._replace(available=torch.tensor(state.available[part], device=device))
+            acquired = torch.tensor(state.acquired[part], device=device)
+            chosen = network.choose(weights, rows, acquired)
+            log_odds[part], covariate[part] = (tensor[0].cpu().numpy() for tensor in chosen)
+        return Decision(covariate, log_odds)
 
 
 class _Best:
@@ -247,7 +285,6 @@ def _modules() -> tuple[Any, Any]:
 
 
 def _device(torch: Any, name: str) -> Any:
-    choice("device", name, DEVICES)
     there = torch.cuda.is_available()
     if name == "cuda" and not there:
         raise InvalidInputError(
@@ -256,17 +293,7 @@ def _device(torch: Any, name: str) -> Any:
     return torch.device("cuda" if there and name != "cpu" else "cpu")
 
 
-def _checked_lambdas(lambdas: Any) -> list[float]:
-    if lambdas is None:
-        return list(LAMBDAS)
-    if isinstance(lambdas, str) or not np.iterable(lambdas) or len(list(lambdas)) == 0:
-        raise InvalidInputError(
-            "lambdas", "must be a sequence of numbers", lambdas, "For example lambdas=(0, 0.01)."
-        )
-    return [real(f"lambdas[{i}]", value, at_least=0) for i, value in enumerate(lambdas)]
-
-
-def _candidates(reward: str, lambdas: list[float], costs: CostTable) -> list[tuple[str, float]]:
+def _candidates(reward: str, lambdas: Sequence[float], costs: CostTable) -> list[tuple[str, float]]:
     """Pairs (reward, λ) to train; when nothing costs anything one λ is as good as another."""
     if not costs.covariates.any():
         lambdas = lambdas[:1]
@@ -304,4 +331,4 @@ def _mask_of(order: NDArray[np.intp]) -> Bools:
 def _total_costs(log_odds: Floats, order: Any, y: Floats, costs: CostTable) -> Floats:
     """Covariate cost paid plus misclassification cost of the Bayes label, for each row."""
     label = label_of(log_odds, costs.matrix)
-    return np.asarray(costs.of(_mask_of(order)) + costs.matrix[y.astype(np.intp), label])
+    return total_of(costs.of(_mask_of(order)), y, label, costs.matrix)

@@ -137,17 +137,29 @@ def acquire_chosen(acquired: Any, action: Any, going_on: Any) -> Any:
 
 
 @torch.no_grad()
-def walk(weights: Weights, rows: Rows, known: Any = None) -> tuple[Any, Any]:
+def choose(weights: Weights, rows: Rows, acquired: Any) -> tuple[Any, Any]:
+    """Log-odds of rows that have acquired these covariates, and the best action, -1 to stop."""
+    stack = (len(weights["value"]), -1, -1)
+    values, available = rows.values.expand(stack), rows.available.expand(stack)
+    acquired = acquired.expand(stack)
+    embedded = embed(weights, values, rows.source)
+    allowed = allowed_actions(available, acquired)
+    log_odds, q = assess(weights, embedded, acquired, allowed)
+    action = q.argmax(dim=-1)
+    return log_odds, torch.where(action == available.shape[-1], -1, action)
+
+
+@torch.no_grad()
+def walk(weights: Weights, rows: Rows) -> tuple[Any, Any]:
     """Log-odds at the stop of the greedy policy, and the order of acquisition, filled with -1.
 
-    Every model of the stack takes all the rows. `known` is a mask of covariates that every row
-    has to begin with.
+    Every model of the stack takes all the rows.
     """
     stack = (len(weights["value"]), -1, -1)
     values, available = rows.values.expand(stack), rows.available.expand(stack)
     embedded = embed(weights, values, rows.source)
     n_covariates = available.shape[-1]
-    acquired = torch.zeros_like(available) if known is None else known.expand_as(available)
+    acquired = torch.zeros_like(available)
     going_on = torch.ones_like(available[..., 0])
     at_stop = torch.zeros_like(values[..., 0])
     order = torch.full_like(available, -1, dtype=torch.long)

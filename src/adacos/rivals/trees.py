@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import CostTable
+from adacos.engine import STOP, Seen
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -98,7 +99,7 @@ class Tree(NamedTuple):
 
 
 def not_yet_paid(costs: CostTable, used: Bools) -> Floats:
-    """What each covariate costs beyond those in `used`."""
+    """What each covariate costs beyond those in `used`; nothing for these."""
     return costs.of(np.eye(len(used), dtype=np.bool_), given=used)
 
 
@@ -296,7 +297,30 @@ class Forest:
             values[part] = self._walk(np.ascontiguousarray(encoded[part]), first_use[part])
         return values, first_use
 
-    def _walk(self, encoded: Floats, first_use: Ints) -> Floats:
+    def ask(self, seen: Seen) -> tuple[Floats, Ints]:
+        """Value of each row in each tree with what was acquired, and the covariate needed next.
+
+        The first split, tree after tree, that needs an available covariate not yet acquired asks
+        for it; `STOP` where none does. Values take the default child of what was not acquired.
+        """
+        visible = np.where(seen.acquired[:, self.source], seen.values, np.nan)
+        wanted = np.where(seen.acquired, False, seen.available)
+        values, covariate = [], []
+        rows = max(_WALKED_AT_ONCE // max(len(self.roots), 1), 1)
+        for start in range(0, len(visible), rows):
+            part = slice(start, start + rows)
+            use = np.full(wanted[part].shape, NEVER)
+            values.append(self._walk(np.ascontiguousarray(visible[part]), use, wanted[part]))
+            first = use.argmin(axis=1)
+            there = use[np.arange(len(use)), first] < NEVER
+            covariate.append(np.where(there, first, STOP))
+        return np.concatenate(values), np.concatenate(covariate)
+
+    def _walk(self, encoded: Floats, first_use: Ints, wanted: Bools | None = None) -> Floats:
+        """Values of the rows; fills in when each first uses a covariate that is there.
+
+        With a mask `wanted`, when it first needs one of these, which are not there.
+        """
         row = np.arange(len(encoded))[:, None]
         time = np.arange(len(self.roots)) * self.depth
         node = np.broadcast_to(self.roots, (len(encoded), len(self.roots)))
@@ -305,7 +329,8 @@ class Forest:
             column = self.column[node]
             x = encoded[row, column]
             missing = np.isnan(x)
-            asked = (column >= 0) & ~missing
+            asked = column >= 0
+            asked &= ~missing if wanted is None else wanted[row, self.source[column]]
             place = (row * first_use.shape[1] + self.source[column])[asked]
             np.minimum.at(times, place, np.broadcast_to(time + level, node.shape)[asked])
             left = np.where(missing, self.missing_left[node], x <= self.threshold[node])

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from adacos.card import panel_titles
 from adacos.consultation import Consultation, check_value
 from adacos.consultation.steps import Acquire, Value
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
-from adacos.service.card import panel_titles
 from adacos.service.encoding import as_json
 from adacos.service.schemas import Course, Lowered, ScoreRequest, StepRequest
 from adacos.tables.columns import ColumnTable

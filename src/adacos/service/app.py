@@ -11,11 +11,11 @@ from fastapi.responses import Response
 from fastapi.security import HTTPBearer
 
 from adacos import __version__
+from adacos.card import NOTICE, model_card
 from adacos.consultation import fingerprint
 from adacos.policies.base import BasePolicy
 from adacos.service.access import Threads
 from adacos.service.answers import Answers
-from adacos.service.card import NOTICE, model_card
 from adacos.service.case_log import CaseLog
 from adacos.service.case_routes import Desk, add_case_routes
 from adacos.service.encoding import as_json
@@ -37,7 +37,10 @@ from adacos.service.settings import Settings
 
 _PAGE = {
     "/": ("index.html", "text/html; charset=utf-8"),
-    "/app.js": ("app.js", "text/javascript; charset=utf-8"),
+    **{
+        f"/{name}": (name, "text/javascript; charset=utf-8")
+        for name in ("app.js", "fields.js", "show.js", "state.js")
+    },
     "/style.css": ("style.css", "text/css; charset=utf-8"),
 }
 # Rows are scored in few threads: they share the processor, and each holds a body and its answer.
@@ -111,7 +114,7 @@ def _static(content: bytes, kind: str) -> Callable[[], Any]:
 def _add_policy_routes(app: FastAPI, policy: BasePolicy, settings: Settings) -> None:
     requests, answers = requests_for(policy, settings), Answers(policy)
     threads = Threads(_SCORERS, _SCORING_SECONDS, _SCORES_WAITING)
-    card = model_card(policy, settings.descriptions)
+    card = model_card(policy)
     card["case_log"] = settings.case_log is not None
 
     async def step(body: StepRequest) -> Response:

@@ -43,6 +43,9 @@ _BY_PATH = {
     "/openapi.json": "openapi",
     "/": "page",
     "/app.js": "page",
+    "/fields.js": "page",
+    "/show.js": "page",
+    "/state.js": "page",
     "/style.css": "page",
 }
 

@@ -20,6 +20,7 @@ from typing_extensions import TypedDict
 from adacos.consultation.steps import Acquire, Classify, ValueWarning
 from adacos.policies.base import BasePolicy
 from adacos.service.settings import Settings
+from adacos.tables.description import description_of
 from adacos.tables.kinds import BINARY
 
 # Far beyond any measurement, and far from overflow.
@@ -81,7 +82,7 @@ class Requests:
 def requests_for(policy: BasePolicy, settings: Settings) -> Requests:
     """Request types that know the covariates and the classes of a policy."""
     encoder = policy.encoder_
-    types = {name: _value_type(policy, k, settings) for k, name in enumerate(encoder.names)}
+    types = {name: _value_type(policy, k) for k, name in enumerate(encoder.names)}
     values = _values("Values", types, "Values by covariate.")
     row = _values(
         "Row",
@@ -121,10 +122,10 @@ def _values(title: str, types: dict[str, Any], text: str) -> Any:
     return made
 
 
-def _value_type(policy: BasePolicy, k: int, settings: Settings) -> Any:
+def _value_type(policy: BasePolicy, k: int) -> Any:
     encoder = policy.encoder_
-    shown = settings.descriptions.get(encoder.names[k])
-    unit = f" in {shown.unit}" if shown and shown.unit else ""
+    shown = description_of(policy).of(encoder.names[k])
+    unit = f" in {shown.unit}" if shown.unit else ""
     if encoder.categories[k]:
         text = f"One of {', '.join(encoder.categories[k][:20])}; others are flagged."
         # Printable, and more than blanks.

@@ -75,7 +75,7 @@ def summary(policy: BasePolicy, tallies: list[Tally], of_other_models: int) -> S
     stopped = [tally for tally in tallies if tally.course == "stopped"]
     certificate = getattr(policy, "certificate_", None)
     followed = [tally for tally in _closed(ended) if tally.course == "followed"]
-    matrix = policy.cost_table_.matrix.tolist()
+    matrix = policy.rule_.matrix.tolist()
     return Summary(
         model=fingerprint(policy),
         confidence=CONFIDENCE,

@@ -8,7 +8,10 @@ categories: it was acquired, but says no more than an average row.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -25,10 +28,16 @@ from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
 
 MAX_CATEGORIES = 100
 # A number farther outside the training range than this many of its widths is not plausible.
 PLAUSIBLE_WIDTHS = 1.0
+# Numbers to learn from: their squares and products must not leave the range of floats.
+LARGEST = 1e100
+SMALLEST_RANGE = 1e-100
+# Objects that are no value of a covariate, though they could be written as text.
+_NO_VALUES = (date, timedelta, complex, bytes, Collection)
 
 
 def is_frame(X: Any) -> bool:
@@ -39,13 +48,83 @@ def is_frame(X: Any) -> bool:
 def validate_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """X as a frame or a float array, checked against what `estimator` was fitted on.
 
-    Sets or checks `n_features_in_` and `feature_names_in_` as scikit-learn does. NaN is allowed,
-    infinity is not.
+    Sets or checks `n_features_in_` and `feature_names_in_` as scikit-learn does, except that the
+    columns of a frame go by their names: in another order they are put in that of the fit. NaN is
+    allowed, infinity is not.
     """
+    _refuse_one_row(X)
     if not is_frame(X):
-        return validate_data(
+        return _validate_array(estimator, X, reset)
+    frame = _as_frame(X)
+    names = frame.columns
+    if not reset:
+        fitted = list(getattr(estimator, "feature_names_in_", names))
+        if set(fitted) != set(names) or len(fitted) != len(names):
+            raise InvalidInputError(
+                "X",
+                f"columns must be {fitted}",
+                list(names),
+                "Select the fitted columns.",
+            )
+        if list(names) != fitted:
+            frame = frame.select(fitted)
+    if not isinstance(frame, ColumnTable):
+        validate_data(estimator, frame.to_native(), reset=reset, skip_check_array=True)
+    elif reset:
+        estimator.n_features_in_ = len(names)
+    if reset and all(isinstance(name, str) for name in names):
+        # scikit-learn does not recognise every frame; names must travel whatever the frame is.
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    if len(frame) == 0:
+        raise InvalidInputError("X", "needs at least one row", "0 rows", "Check the selection.")
+    return frame
+
+
+def in_fitted_order(estimator: BaseEstimator, X: Any, mask: Any) -> Any:
+    """A mask with the columns of X as `validate_table` puts them; None stays None."""
+    fitted = list(getattr(estimator, "feature_names_in_", []))
+    if mask is None or not fitted or not is_frame(X):
+        return mask
+    names = list(_as_frame(X).columns)
+    return np.asarray(mask)[..., [names.index(name) for name in fitted]]
+
+
+def _refuse_one_row(X: Any) -> None:
+    """A single row that lost its table on the way."""
+    if nw.dependencies.is_into_series(X):
+        kind = "a series"
+    elif isinstance(X, Mapping) and not hasattr(X, "shape"):  # as some sparse matrices are
+        kind = "a mapping"
+    else:
+        return
+    raise InvalidInputError(
+        "X",
+        "must be a table of rows and columns",
+        kind,
+        "Pass one row as a table of one row: X.loc[[5]] in place of X.loc[5], or DataFrame([row]).",
+    )
+
+
+def _validate_array(estimator: BaseEstimator, X: Any, reset: bool) -> Floats:
+    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
+        raise InvalidInputError(
+            "X", "must hold numbers", str(X.dtype), "Convert dates to numbers of days."
+        )
+    try:
+        values: Floats = validate_data(
             estimator, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
         )
+    except OverflowError:
+        raise InvalidInputError(
+            "X",
+            "must hold finite numbers",
+            "a whole number beyond the range of floats",
+            "Correct the value, or put NaN if it is unknown.",
+        ) from None
+    return values
+
+
+def _as_frame(X: Any) -> Any:
     different = "column names must be different from each other"
     try:
         frame = X if isinstance(X, ColumnTable) else nw.from_native(X, eager_only=True)
@@ -59,22 +138,6 @@ def validate_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         raise InvalidInputError(
             "X", "needs at least one column", "0 columns", "Check the selection."
         )
-    if not isinstance(frame, ColumnTable):
-        validate_data(estimator, frame.to_native(), reset=reset, skip_check_array=True)
-    elif reset:
-        estimator.n_features_in_ = len(names)
-    if reset and all(isinstance(name, str) for name in names):
-        # scikit-learn does not recognise every frame; names must travel whatever the frame is.
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    elif not reset and list(getattr(estimator, "feature_names_in_", names)) != list(names):
-        raise InvalidInputError(
-            "X",
-            f"columns must be {list(estimator.feature_names_in_)}",
-            list(names),
-            "Select the fitted columns in this order.",
-        )
-    if len(frame) == 0:
-        raise InvalidInputError("X", "needs at least one row", "0 rows", "Check the selection.")
     return frame
 
 
@@ -112,7 +175,7 @@ class TableEncoder:
         """Learn kinds and categories from a validated table."""
         kinds, categories, frequencies, ranges = [], [], [], []
         for position, name in enumerate(names):
-            values = _column(table, position, name)
+            values = column_values(table, position, name)
             if values.dtype.kind == "U":
                 known = values[values != ""]
                 refuse_empty(known, name)
@@ -131,6 +194,7 @@ class TableEncoder:
             else:
                 known = values[~np.isnan(values)]
                 refuse_empty(known, name)
+                _refuse_extremes(known, name)
                 distinct = np.unique(known[:1000])
                 if len(distinct) <= 2:
                     distinct = np.unique(known)
@@ -149,10 +213,32 @@ class TableEncoder:
             source=np.repeat(np.arange(len(names)), width),
         )
 
+    @property
+    def first(self) -> Ints:
+        """First encoded column of each covariate."""
+        return np.searchsorted(self.source, np.arange(len(self.names)))
+
+    def check(self) -> None:
+        """Refuse an encoder whose parts do not fit each other, as a foreign file may hold it."""
+        p = len(self.names)
+        width = [max(len(levels), 1) for levels in self.categories]
+        if not (
+            p == len(self.kinds) == len(self.categories) == len(self.frequencies)
+            and self.low.shape == self.high.shape == (p,)
+            and set(self.kinds) <= {NUMERIC, BINARY, CONSTANT, CATEGORICAL}
+            and max(width) <= MAX_CATEGORIES
+            and np.array_equal(self.source, np.repeat(np.arange(p), width))
+            and all(
+                len(levels) == len(shares)
+                for levels, shares in zip(self.categories, self.frequencies, strict=True)
+            )
+        ):
+            raise ValueError("the parts of the encoder do not fit each other")
+
     def transform(self, table: Any) -> Floats:
         """Encoded values of a validated table, NaN where unknown."""
         columns = [
-            self.encode(position, _column(table, position, name))
+            self.encode(position, column_values(table, position, name))
             for position, name in enumerate(self.names)
         ]
         return np.hstack(columns)
@@ -197,8 +283,22 @@ def refuse_empty(known: NDArray[Any], name: str) -> None:
         )
 
 
-def _column(table: Any, position: int, name: str) -> NDArray[Any]:
-    """One column as floats (NaN = unknown) or as text ("" = unknown)."""
+def _refuse_extremes(known: Floats, name: str) -> None:
+    """Numbers whose squares, or the squares of whose differences, leave the range of floats."""
+    low, high = float(known.min()), float(known.max())
+    size = max(abs(low), abs(high))
+    if size > LARGEST or 0 < high - low < SMALLEST_RANGE:
+        raise InvalidInputError(
+            f"column {name!r}",
+            f"numbers must lie within {LARGEST:g} of zero, and differ by {SMALLEST_RANGE:g} at "
+            "least where they differ",
+            f"{size:g}" if size > LARGEST else f"{low:g} to {high:g}",
+            "Correct the value, or use another unit.",
+        )
+
+
+def column_values(table: Any, position: int, name: str) -> NDArray[Any]:
+    """One column of a validated table as floats (NaN = unknown) or as text ("" = unknown)."""
     if isinstance(table, np.ndarray):
         return table[:, position]
     if isinstance(table, ColumnTable):
@@ -211,10 +311,7 @@ def _column(table: Any, position: int, name: str) -> NDArray[Any]:
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         values = series.cast(nw.Float64).to_numpy().astype(np.float64)
     elif series.dtype == nw.Object:
-        # pandas keeps numbers and truth values with gaps among them as objects.
-        objects = np.where(unknown, np.nan, np.array(series.to_list(), dtype=object))
-        if all(isinstance(value, (Real, np.bool_)) for value in objects):
-            values = objects.astype(np.float64)
+        values = _numbers_among_objects(series.to_list(), unknown, name)
     if values is not None:
         values = np.where(unknown, np.nan, values)
         if np.isinf(values).any():
@@ -228,10 +325,36 @@ def _column(table: Any, position: int, name: str) -> NDArray[Any]:
     if series.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object):
         text = np.where(unknown, "", np.array(series.to_list(), dtype=object).astype(np.str_))
         return text.astype(np.str_)
-    raise InvalidInputError(
+    raise _wrong_kind(name, str(series.dtype))
+
+
+def _numbers_among_objects(objects: list[Any], unknown: Bools, name: str) -> Floats | None:
+    """Objects as numbers, or None for text: pandas keeps numbers and truth values with gaps among
+    them as objects, and whatever else was put into a column."""
+    known = [value for value, gone in zip(objects, unknown, strict=True) if not gone]
+    for value in known:
+        if isinstance(value, _NO_VALUES) and not isinstance(value, str):
+            raise _wrong_kind(name, type(value).__name__)
+    if not all(isinstance(value, Real | Decimal | np.bool_) for value in known):
+        return None
+    values = np.full(len(objects), np.nan)
+    try:
+        values[~unknown] = [float(value) for value in known]
+    except OverflowError:
+        raise InvalidInputError(
+            f"column {name!r}",
+            "must hold finite numbers",
+            "a whole number beyond the range of floats",
+            "Correct the value, or put NaN if it is unknown.",
+        ) from None
+    return values
+
+
+def _wrong_kind(name: str, kind: str) -> InvalidInputError:
+    return InvalidInputError(
         f"column {name!r}",
         "must be numeric, boolean, text or categorical",
-        str(series.dtype),
+        kind,
         "Convert it, for example a date to a number of days.",
     )
 

@@ -2,24 +2,40 @@
 
 CSV is read without a data-frame library: a malformed row is known by its line, and memory holds one
 piece at a time. A cell without text, or with one of the texts in `MISSING`, is unknown. The word
-none is not among them: it often is a category of its own, as in "chest pain: none".
+none is not among them: it often is a category of its own, as in "chest pain: none". Whatever the
+bytes of a file are, the error is an `InvalidInputError` that names the file.
 """
 
 from __future__ import annotations
 
-import csv
 import gzip
-from collections.abc import Collection, Iterable, Iterator
+import os
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from io import BytesIO, TextIOWrapper
 from itertools import islice
-from math import isinf, nan
+from math import nan
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.exceptions import InvalidInputError, MalformedRowsError, MissingExtraError
+from adacos.exceptions import InvalidInputError, MalformedRowsError
+from adacos.tables import parquet
+from adacos.tables.cells import (
+    UNKNOWN,
+    Row,
+    check_names,
+    csv_rows,
+    delimiter_of,
+    is_number,
+    is_truth,
+    number,
+    truth,
+)
 from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import TableEncoder
 
@@ -27,14 +43,11 @@ Ints = NDArray[np.intp]
 
 CHUNK_ROWS = 50_000
 _SAMPLE_ROWS = 10_000
-# Texts of a CSV cell that mean unknown, in any case.
-MISSING = ("NA", "N/A", "NaN", "null", "?")
-_UNKNOWN = frozenset({"", *(text.lower() for text in MISSING)})
-_TRUTH = {"true": 1.0, "false": 0.0}
 _SPREADSHEETS = (".xlsx", ".xls", ".ods")
 # A column is text if fewer of its known cells than this share are numbers.
 _NUMERIC_SHARE = 0.9
-_MOST_CELL_CHARACTERS = 1_000_000
+_MOST_LINE_CHARACTERS = 10_000_000
+_MOST_LISTED = 50
 
 
 class Malformed(NamedTuple):
@@ -83,39 +96,40 @@ class TableFile:
     Attributes
     ----------
     columns : names of the columns.
+    share_read : how much of the file has been read, 0 to 1.
     """
 
     def __init__(self, path: str | Path, *, encoding: str = "utf-8-sig") -> None:
-        self.path, self._encoding = Path(path), encoding
-        if not self.path.is_file():
-            raise InvalidInputError("file", "must exist", str(path), "Check the path.")
-        if self.path.suffix.lower() in _SPREADSHEETS:
-            raise InvalidInputError(
-                "file", "must be CSV or Parquet", str(path), "Save the sheet as CSV."
-            )
+        self.path, self._encoding, self.share_read = Path(path), encoding, 0.0
+        _check_file(self.path)
         self.is_parquet = self.path.suffix.lower() in (".parquet", ".pq")
         if self.is_parquet:
-            self.columns = [str(name) for name in _parquet().ParquetFile(self.path).schema.names]
-        else:
-            with self._open() as file:
-                self._delimiter, self.columns = self._header(file)
+            self.columns = parquet.column_names(self.path)
+            return
+        _check_encoding(encoding)
+        with self._open() as file:
+            first = next(self._lines(file), "")
+        self._delimiter = delimiter_of(first)
+        with self._open() as file:
+            header = next(self._rows(file), Row([], 1))
+        self.columns = [name.strip() for name in header.cells]
+        check_names(self.columns, self.path.name)
 
     def kinds(self) -> Kinds:
         """What the columns hold, judged by the first rows."""
         if self.is_parquet:
-            schema = _parquet().read_schema(self.path)
-            return Kinds(frozenset(field.name for field in schema if not _is_number(field.type)))
+            return Kinds(parquet.text_columns(self.path))
         with self._open() as file:
-            sample = islice(self._rows(file), _SAMPLE_ROWS)
-            rows = [row for row, _ in sample if len(row) == len(self.columns)]
-        text, truth = set(), set()
+            sample = islice(self._rows(file), 1, _SAMPLE_ROWS + 1)
+            rows = [row.cells for row in sample if len(row.cells) == len(self.columns)]
+        text, true_or_false = set(), set()
         for name, cells in zip(self.columns, zip(*rows, strict=True), strict=False):
-            known = [cell for cell in cells if cell.strip().lower() not in _UNKNOWN]
-            if known and all(cell.strip().lower() in _TRUTH for cell in known):
-                truth.add(name)
-            elif sum(_is_float(cell) for cell in known) < _NUMERIC_SHARE * len(known):
+            known = [cell for cell in cells if cell.strip().lower() not in UNKNOWN]
+            if known and all(is_truth(cell) for cell in known):
+                true_or_false.add(name)
+            elif sum(is_number(cell) for cell in known) < _NUMERIC_SHARE * len(known):
                 text.add(name)
-        return Kinds(frozenset(text), frozenset(truth))
+        return Kinds(frozenset(text), frozenset(true_or_false))
 
     def pieces(
         self, only: Collection[str], kinds: Kinds, chunk_rows: int = CHUNK_ROWS
@@ -134,14 +148,26 @@ class TableFile:
             yield from self._parquet_pieces(wanted, kinds, chunk_rows)
             return
         with self._open() as file:
-            numbered = self._rows(file)
-            while taken := list(islice(numbered, chunk_rows)):
-                rows, lines = [row for row, _ in taken], [line for _, line in taken]
-                yield _parse(rows, lines, self.columns, wanted, kinds)
+            rows = islice(self._rows(file), 1, None)
+            while taken := list(islice(rows, chunk_rows)):
+                yield _parse(taken, self.columns, wanted, kinds)
 
-    def read(self, only: Collection[str], kinds: Kinds, *, skip_malformed: bool = False) -> Piece:
-        """All rows at once; malformed ones are an error unless they may be left out."""
-        pieces = list(self.pieces(only, kinds))
+    def read(
+        self,
+        only: Collection[str],
+        kinds: Kinds,
+        *,
+        skip_malformed: bool = False,
+        progress: Callable[[int, float], None] = lambda rows, share: None,
+    ) -> Piece:
+        """All rows at once; malformed ones are an error unless they may be left out.
+
+        `progress` is called with the number of rows and the share of the file read so far.
+        """
+        pieces: list[Piece] = []
+        for piece in self.pieces(only, kinds):
+            pieces.append(piece)
+            progress(sum(len(part.lines) for part in pieces), self.share_read)
         malformed = [bad for piece in pieces for bad in piece.malformed]
         if malformed and not skip_malformed:
             raise MalformedRowsError(self.path.name, [str(bad) for bad in malformed])
@@ -155,101 +181,115 @@ class TableFile:
         )
         return Piece(table, np.concatenate([piece.lines for piece in pieces]), malformed)
 
-    def _open(self) -> IO[str]:
-        if self.path.suffix.lower() == ".gz":
-            return gzip.open(self.path, "rt", encoding=self._encoding, newline="")
-        return open(self.path, encoding=self._encoding, newline="")
-
-    def _header(self, file: IO[str]) -> tuple[str, list[str]]:
+    @contextmanager
+    def _open(self) -> Iterator[IO[str]]:
+        compressed = self.path.suffix.lower() == ".gz"
         try:
-            line = file.readline()
-        except UnicodeDecodeError as error:
-            raise self._unreadable(error, 1) from error
-        delimiter = max(",;\t|", key=line.count)
-        columns = [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
-        if not columns or len(set(columns)) < len(columns) or "" in columns:
+            with open(self.path, "rb") as raw:
+                self._raw, self._size = raw, max(os.fstat(raw.fileno()).st_size, 1)
+                data: Any = gzip.GzipFile(fileobj=raw) if compressed else raw
+                with TextIOWrapper(data, encoding=self._encoding, newline="") as file:
+                    yield file
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InvalidInputError(
                 self.path.name,
-                "line 1 must hold one different name for each column",
-                line.strip(),
-                "Add or correct the header.",
-            )
-        return delimiter, columns
+                "must be a whole gzip file",
+                str(error),
+                "It is cut short or damaged: fetch it again.",
+            ) from error
 
-    def _rows(self, file: IO[str]) -> Iterator[tuple[list[str], int]]:
-        """Cells and line of each row below the header."""
-        csv.field_size_limit(_MOST_CELL_CHARACTERS)
-        reader = csv.reader(file, delimiter=self._delimiter)
+    def _lines(self, file: IO[str]) -> Iterator[str]:
+        """Lines of bounded length, so that memory is, whatever the file holds."""
+        count = 0
         try:
-            next(reader)
-            for row in reader:
-                yield row, reader.line_num
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise self._unreadable(error, reader.line_num + 1) from error
-
-    def _unreadable(self, error: Exception, line: int) -> InvalidInputError:
-        if isinstance(error, UnicodeDecodeError):
-            return InvalidInputError(
+            while line := file.readline(_MOST_LINE_CHARACTERS):
+                count += 1
+                if len(line) == _MOST_LINE_CHARACTERS:
+                    raise InvalidInputError(
+                        self.path.name,
+                        f"no line may hold {_MOST_LINE_CHARACTERS:,} characters or more",
+                        f"line {count}",
+                        "Check that it is a CSV file.",
+                    )
+                yield line
+        except UnicodeError as error:
+            raise InvalidInputError(
                 self.path.name,
                 f"must be {self._encoding} text",
-                f"other bytes after line {line - 1}",
+                f"other bytes after line {count}",
                 "It is often worth trying --encoding latin-1.",
-            )
-        return InvalidInputError(
-            self.path.name,
-            "must be well-formed CSV",
-            f"line {line}: {error}",
-            "A quotation mark without its partner is the usual cause.",
-        )
+            ) from error
+
+    def _rows(self, file: IO[str]) -> Iterator[Row]:
+        for count, row in enumerate(csv_rows(self._lines(file), self.path.name, self._delimiter)):
+            if count % 1000 == 0:
+                self.share_read = self._raw.tell() / self._size
+            yield row
 
     def _parquet_pieces(self, wanted: list[str], kinds: Kinds, chunk_rows: int) -> Iterator[Piece]:
         start = 1
-        file = _parquet().ParquetFile(self.path)
-        for batch in file.iter_batches(batch_size=chunk_rows, columns=wanted):
+        for batch, share in parquet.batches(self.path, wanted, chunk_rows):
+            self.share_read = share
             columns: dict[str, NDArray[Any]] = {}
-            lines = np.arange(start, start + len(batch))
-            start += len(batch)
+            lines = np.arange(start, start + len(batch[wanted[0]]))
+            start += len(lines)
             faults: dict[int, str] = {}
             for name in wanted:
-                cells = batch.column(name).to_pylist()
+                cells = batch[name]
                 if name in kinds.text:
                     columns[name] = np.array(["" if c is None else str(c) for c in cells])
                     continue
-                # Numbers that stand as text are read as they are in a CSV file.
-                if not _is_number(batch.column(name).type):
-                    cells = ["" if c is None else str(c) for c in cells]
-                parse = _truth if name in kinds.truth else _number
+                parse = truth if name in kinds.truth else number
                 values = [nan if c is None else parse(c) for c in cells]
                 columns[name] = _numbers(values, cells, name, faults)
             yield _without(faults, columns, lines, [])
 
 
-def _parse(
-    rows: list[list[str]], lines: list[int], columns: list[str], wanted: list[str], kinds: Kinds
-) -> Piece:
+def _check_file(path: Path) -> None:
+    if not path.exists():
+        raise InvalidInputError("file", "must exist", str(path), "Check the path.")
+    if not path.is_file():
+        raise InvalidInputError(
+            "file", "must be a plain file", str(path), "Write a pipe into a file first."
+        )
+    if path.suffix.lower() in _SPREADSHEETS:
+        raise InvalidInputError(
+            "file", "must be CSV or Parquet", str(path), "Save the sheet as CSV."
+        )
+
+
+def _check_encoding(encoding: str) -> None:
+    try:
+        TextIOWrapper(BytesIO(), encoding=encoding)
+    except (LookupError, ValueError):
+        raise InvalidInputError(
+            "encoding", "must be a text encoding", encoding, "For example utf-8 or latin-1."
+        ) from None
+
+
+def _parse(rows: list[Row], columns: list[str], wanted: list[str], kinds: Kinds) -> Piece:
     """Rows of cells as columns; a row with a wrong cell is left out and told."""
     width = len(columns)
-    malformed: list[Malformed] = []
-    if any(len(row) != width for row in rows):
-        malformed = [
-            Malformed(line, f"cells: {len(row)} instead of {width}")
-            for row, line in zip(rows, lines, strict=True)
-            if row and len(row) != width
-        ]
-        kept = [(row, line) for row, line in zip(rows, lines, strict=True) if len(row) == width]
-        rows, lines = [row for row, _ in kept], [line for _, line in kept]
-    by_column = dict(zip(columns, zip(*rows, strict=True) if rows else [()] * width, strict=True))
+    malformed = [
+        Malformed(row.line, row.fault or f"cells: {len(row.cells)} instead of {width}")
+        for row in rows
+        if row.fault or (row.cells and len(row.cells) != width)
+    ]
+    kept = [row for row in rows if len(row.cells) == width]
+    lines = np.array([row.line for row in kept], dtype=np.intp)
+    cells_of = zip(*(row.cells for row in kept), strict=True) if kept else [()] * width
+    by_column = dict(zip(columns, cells_of, strict=True))
     faults: dict[int, str] = {}
     result: dict[str, NDArray[Any]] = {}
     for name in wanted:
         cells = by_column[name]
         if name in kinds.text:
-            known = ["" if c.strip().lower() in _UNKNOWN else c.strip() for c in cells]
+            known = ["" if c.strip().lower() in UNKNOWN else c.strip() for c in cells]
             result[name] = np.array(known, dtype=np.str_)
         else:
-            parse = _truth if name in kinds.truth else _number
+            parse = truth if name in kinds.truth else number
             result[name] = _numbers([parse(cell) for cell in cells], cells, name, faults)
-    return _without(faults, result, np.array(lines, dtype=np.intp), malformed)
+    return _without(faults, result, lines, malformed)
 
 
 def _numbers(
@@ -276,48 +316,6 @@ def _without(
     return Piece(table[good], lines[good], sorted(more + malformed))
 
 
-def _number(cell: Any) -> float | None:
-    """A number, NaN for an unknown value, None for anything else."""
-    try:
-        value = float(cell)
-    except ValueError:
-        return nan if str(cell).strip().lower() in _UNKNOWN else None
-    return None if isinf(value) else value
-
-
-def _truth(cell: Any) -> float | None:
-    """True as 1 and false as 0; otherwise like `_number`."""
-    value = _TRUTH.get(str(cell).strip().lower())
-    return _number(cell) if value is None else value
-
-
-def _is_float(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _parquet() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "parquet") from error
-    return pyarrow.parquet
-
-
-def _is_number(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_decimal(kind)
-    )
-
-
 def listed(items: Iterable[Any]) -> str:
     """Items in a row; one that holds a comma itself is quoted."""
     return ", ".join(f'"{item}"' if "," in str(item) else str(item) for item in items)
@@ -334,5 +332,6 @@ def did_you_mean(given: Iterable[str], names: Iterable[str]) -> str:
 
 
 def choices(given: Iterable[str], names: Collection[str], lead: str) -> str:
-    """What could have been meant instead of `given`, then all names after the words `lead`."""
-    return f"{did_you_mean(given, names)}{lead} {listed(names)}."
+    """What could have been meant instead of `given`, then the names after the words `lead`."""
+    more = f", … ({len(names):,} in all)" if len(names) > _MOST_LISTED else ""
+    return f"{did_you_mean(given, names)}{lead} {listed(islice(names, _MOST_LISTED))}{more}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +21,10 @@ def whole_or_absent(path: str | os.PathLike[str]) -> Iterator[Path]:
     if not path.parent.is_dir():
         raise InvalidInputError(
             "output", "its folder must exist", str(path), "Create the folder first."
+        )
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InvalidInputError(
+            "output", "must be a plain file", str(path), "A pipe or device cannot be replaced."
         )
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(handle)
@@ -42,3 +46,17 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file, wholly or not at all."""
     with whole_or_absent(path) as temporary:
         temporary.write_bytes(content)
+
+
+def refuse_same_file(
+    output: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]
+) -> None:
+    """An output must not be one of the files that are read, by whatever path or link."""
+    for path in inputs:
+        same = os.path.realpath(output) == os.path.realpath(path)
+        if same or (
+            os.path.exists(output) and os.path.exists(path) and os.path.samefile(output, path)
+        ):
+            raise InvalidInputError(
+                "output", "must not be a file that is read", str(output), "Choose another name."
+            )

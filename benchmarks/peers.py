@@ -20,9 +20,9 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from adacos.bench.registry import REGISTRY, register_method
 from adacos.costs import Costs
 from adacos.models.gam import LogisticGAM
+from adacos.registry import METHODS, register_method
 from adacos.tables.imputer import GaussianImputer
 
 Floats = NDArray[np.float64]
@@ -133,7 +133,7 @@ class TunedForest(BaseEstimator):
 
 def register_peers() -> None:
     """Register `LogisticGAM` and its peers, once."""
-    if GAM in REGISTRY.methods:
+    if GAM in METHODS:
         return
     models = {
         GAM: (LogisticGAM, None),

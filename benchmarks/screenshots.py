@@ -1,4 +1,4 @@
-"""Take the pictures of the docs: python -m tests.browser.screenshots docs/images [part ...]
+"""Take the pictures of the docs: python -m benchmarks.screenshots docs/images [part ...]
 
 The parts are page (the web page), report and ask (the commands of the tutorials).
 """
@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, sync_playwright
 from rich.console import Console
 from rich.text import Text
 
-from tests.browser.conftest import CHROMIUM, WIDTHS, fitted, served
+from tests.browser.conftest import CHROMIUM, DESCRIPTIONS, WIDTHS, fitted, served
 from tests.browser.test_page import answer, finish, start
 
 # As in the tutorial for the data scientist.
@@ -28,7 +28,7 @@ shuffled() { tail -n +2 pima.csv | shuf --random-source=pima.csv; }
 (head -1 pima.csv; shuffled | head -500) > train.csv
 (head -1 pima.csv; shuffled | tail -268) > held_out.csv
 adacos fit train.csv --target y --prices pima.toml --false-positive 200 --false-negative 1000 \
-    --out model.adacos
+    --describe "$WORDS" --out model.adacos
 adacos report model.adacos --data held_out.csv --target y --out report.html
 """
 ANSWERS = ("why", "25.4", "0.3", "")
@@ -54,12 +54,13 @@ def page(browser: Browser, folder: Path, temporary: Path) -> None:
 
 
 def report(browser: Browser, folder: Path, temporary: Path) -> None:
-    view = browser.new_page(viewport={"width": 1000, "height": 900})
-    view.goto((temporary / "report.html").as_uri())
-    down = view.locator("#cost_curve").bounding_box()
-    assert down is not None
-    clip = {"x": 0, "y": 0, "width": 1000, "height": down["y"] + down["height"] + 20}
-    view.screenshot(path=folder / "report.png", full_page=True, clip=clip)
+    for name, across in (("report", 1000), ("report-phone", WIDTHS["phone"][0])):
+        view = browser.new_page(viewport={"width": across, "height": 900})
+        view.goto((temporary / "report.html").as_uri())
+        down = view.locator("#policy").bounding_box()
+        assert down is not None
+        clip = {"x": 0, "y": 0, "width": across, "height": down["y"] + down["height"] + 20}
+        view.screenshot(path=folder / f"{name}.png", full_page=True, clip=clip)
 
 
 def ask(browser: Browser, folder: Path, temporary: Path) -> None:
@@ -107,7 +108,7 @@ def main(folder: Path, *parts: str) -> None:
     with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
         temporary = Path(name)
         if not parts or {"report", "ask"} & set(parts):
-            environment = {**os.environ, "PYTHON": sys.executable}
+            environment = {**os.environ, "PYTHON": sys.executable, "WORDS": str(DESCRIPTIONS)}
             subprocess.run(["bash", "-ec", TUTORIAL], cwd=name, env=environment, check=True)
         browser = driver.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]

@@ -1,0 +1,51 @@
+"""How a registered method is built for one setting, and what identifies it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from adacos.bench.settings import Setting
+from adacos.bench.sources import code_digest
+from adacos.costs import Costs
+from adacos.registry import Method
+
+
+def supports(method: Method, setting: Setting) -> bool:
+    """Whether the method can be run in a setting: a target recall needs the parameter."""
+    if setting.target_recall is None:
+        return True
+    if method.recall is None:
+        return "target_recall" in _parameters(method.make(Costs()))
+    return method.recall
+
+
+def shares_fit(method: Method) -> bool:
+    """Whether one fit serves several settings and the other methods of the family."""
+    return hasattr(method.make(Costs()), "from_model")
+
+
+def parameters(method: Method) -> dict[str, Any]:
+    """The parameters it is run with, but for costs, seed and target recall."""
+    own = _parameters(method.make(Costs()))
+    return {k: v for k, v in own.items() if k not in ("costs", "random_state", "target_recall")}
+
+
+def signature(method: Method) -> str:
+    """Name, parameters and code from elsewhere as text, the same in every process."""
+    told = re.sub(r" at 0x[0-9a-f]+", "", repr(parameters(method)))
+    return method.name + told + code_digest(method)
+
+
+def build(method: Method, costs: Costs, setting: Setting, seed: int) -> Any:
+    """An unfitted object for one setting and seed."""
+    policy = method.make(costs)
+    chosen: dict[str, Any] = {"random_state": seed}
+    if setting.target_recall is not None:
+        chosen["target_recall"] = setting.target_recall
+    known = {name: value for name, value in chosen.items() if name in _parameters(policy)}
+    return policy.set_params(**known) if known else policy
+
+
+def _parameters(policy: Any) -> dict[str, Any]:
+    return dict(policy.get_params(deep=False)) if hasattr(policy, "get_params") else {}

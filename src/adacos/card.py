@@ -1,0 +1,269 @@
+"""The model card: what a policy may ask for, what it costs, what is promised, in plain values.
+
+One card serves the command line, the service with its page, and the report.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from adacos import __version__
+from adacos.consultation import fingerprint
+from adacos.kernels.bayes_risk import decision_threshold
+from adacos.policies.base import BasePolicy
+from adacos.policies.leave_out import leave_out_cost
+from adacos.policies.sequence_policy import SequencePolicy
+from adacos.tables.description import Description, coded_values, description_of
+
+Floats = NDArray[np.float64]
+
+NOTICE = "Research use only: not a medical device, and no substitute for clinical judgement."
+_NUMBERS = [
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
+
+
+class LeaveOut(NamedTuple):
+    """Mean cost of one way of answering the training rows, each by models that did not see it."""
+
+    name: str
+    cost: float
+    error: float
+
+
+def model_card(policy: BasePolicy) -> dict[str, Any]:
+    """The card as plain JSON values; what a policy does not have is None."""
+    said = description_of(policy)
+    sequence = isinstance(policy, SequencePolicy)
+    model = policy.model_ if isinstance(policy, SequencePolicy) else None
+    order = list(policy.sets_[-1]) if sequence else None
+    return {
+        "model": fingerprint(policy),
+        "policy": type(policy).__name__,
+        "version": __version__,
+        "title": said.title,
+        "outcome": said.outcome,
+        "intended_use": said.intended_use,
+        "citation": said.citation,
+        "currency": said.currency,
+        "headline": headline(policy),
+        "classes": policy.classes_.tolist(),
+        "class_names": [said.classes.get(str(label)) for label in policy.classes_.tolist()],
+        "positive_class": policy.classes_.tolist()[1],
+        "misclassification_costs": policy.rule_.matrix.tolist(),
+        # With a target recall nobody stated the false-negative cost: it follows from the recall.
+        "false_negative_implied": hasattr(policy, "false_negative_cost_"),
+        "threshold": threshold_of(policy),
+        "threshold_reason": threshold_reason(policy),
+        "covariates": [_covariate(policy, k, said) for k in range(len(policy.encoder_.names))],
+        "panels": _panels(policy),
+        "training_rows": None if model is None else len(model.y),
+        "training_positives": None if model is None else int(model.y.sum()),
+        "order": order,
+        "sets": [list(names) for names in policy.sets_] if sequence else None,
+        "expected_total_cost": policy.expected_cost_.tolist() if sequence else None,
+        "leave_out": [item._asdict() for item in leave_out_costs(policy)],
+        "target_recall": getattr(policy, "target_recall", None),
+        "recall_estimate": getattr(policy, "recall_estimate_", None),
+        "certificate": _certificate(policy),
+        "notice": NOTICE,
+    }
+
+
+def headline(policy: BasePolicy) -> str | None:
+    """What must be said before anything else: that nobody is told apart."""
+    certificate = getattr(policy, "certificate_", None)
+    if certificate is None:
+        return None
+    if getattr(policy, "always_positive_", False):
+        return (
+            "Everyone is answered positive, and nothing is acquired: a recall of "
+            f"{certificate.recall:.1%} with {certificate.confidence:.1%} confidence could not be "
+            "certified. This model tells nobody apart."
+        )
+    if "every calibration row is answered positive" in certificate.method:
+        return (
+            "The certificate says nothing: at these costs everyone is answered positive, which "
+            "finds every case without any model."
+        )
+    return None
+
+
+def deciding_matrix(policy: BasePolicy) -> Floats:
+    """The misclassification costs by which labels are decided."""
+    return np.asarray(policy.rule_.matrix)
+
+
+def threshold_of(policy: BasePolicy) -> float:
+    """The probability from which on the answer is positive."""
+    if getattr(policy, "always_positive_", False):
+        return 0.0
+    given = getattr(policy, "threshold_", None)
+    return float(expit(decision_threshold(deciding_matrix(policy))) if given is None else given)
+
+
+def threshold_reason(policy: BasePolicy) -> str:
+    """Why the answer is positive from that probability on, in words."""
+    if getattr(policy, "always_positive_", False):
+        return "every row is answered positive"
+    recall = getattr(policy, "target_recall", None)
+    if recall is not None:
+        return f"so that at least {recall:.1%} of the cases are found"
+    (c00, c01), (c10, c11) = deciding_matrix(policy).tolist()
+    ratio = (c10 - c11) / (c01 - c00)
+    if math.isclose(ratio, 1.0):
+        return "because a missed case and a false alarm cost the same"
+    if ratio > 1:
+        return f"because a missed case costs {_times(ratio)} false alarms"
+    return f"because a false alarm costs {_times(1 / ratio)} missed cases"
+
+
+def percent(share: float) -> str:
+    """A share in per cent, small ones with two digits."""
+    return (
+        f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
+        if share >= 0.01 or share == 0
+        else (f"{100 * share:.2g}\N{NO-BREAK SPACE}%")
+    )
+
+
+def panel_titles(policy: BasePolicy) -> list[str]:
+    """Names of the panels in the order of their numbers in the cost table."""
+    return [] if policy.costs is None else list(policy.costs.panels)
+
+
+def leave_out_costs(policy: BasePolicy) -> list[LeaveOut]:
+    """Cost of the policy beside its alternatives, on training rows left out of the models.
+
+    As `estimate_leave_out` found it; before that, the alternatives alone, for a policy that keeps
+    its leave-out log-odds.
+    """
+    if hasattr(policy, "leave_out_"):
+        return [LeaveOut(*item) for item in policy.leave_out_]
+    if not isinstance(policy, SequencePolicy):
+        return []
+    return _of_sets(policy) + _of_all_alike(policy, policy.model_.y.astype(np.intp))
+
+
+def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = False) -> None:
+    """Set `leave_out_`: name, mean cost and standard error of the policy and its alternatives.
+
+    It is the total cost; with a target recall, where nobody states what a missed case costs, that
+    of covariates and false alarms.
+
+    Parameters
+    ----------
+    policy : a fitted policy.
+    X, y : the rows that it was fitted on.
+    nested : fit the policy anew without each of five folds, with everything that it chooses. Else
+        where a row stops is decided by the model of all rows, and only its answer there by models
+        that did not see it, which is a little optimistic; a policy without leave-out log-odds is
+        then left out.
+    """
+    true = np.searchsorted(policy.classes_, np.asarray(y))
+    found = []
+    if nested:
+        own = leave_out_cost(policy, X, y)
+        found.append(LeaveOut("this policy, fitted anew in each fold", own.mean, own.error))
+    elif isinstance(policy, SequencePolicy):
+        result = policy.acquire(X)
+        at_stop = policy.model_.leave_out_log_odds[np.arange(len(true)), result.stage]
+        label = policy.rule_.label(at_stop)
+        found.append(_mean("this policy", result.cost + _charged(policy)[true, label]))
+    found += _of_sets(policy) if isinstance(policy, SequencePolicy) else []
+    policy.leave_out_ = tuple(tuple(item) for item in found + _of_all_alike(policy, true))
+
+
+def _of_sets(policy: SequencePolicy) -> list[LeaveOut]:
+    """What one set for all rows would have cost: the best of the sequence, and all covariates."""
+    model = policy.model_
+    label = policy.rule_.label(model.leave_out_log_odds)
+    wrong = _charged(policy)[model.y.astype(np.intp)[:, None], label]
+    by_set = wrong + policy.cost_table_.of(model.sequence.masks())
+    best = int(np.argmin(by_set.mean(axis=0)))
+    return [
+        _mean("one set for all (COS)", by_set[:, best]),
+        _mean("full model", by_set[:, -1]),
+    ]
+
+
+def _of_all_alike(policy: BasePolicy, true: NDArray[np.intp]) -> list[LeaveOut]:
+    """What answering everyone alike would have cost; negative is no answer to a target recall."""
+    charged = _charged(policy)
+    found = [_mean("everyone positive", charged[true, 1])]
+    if not hasattr(policy, "false_negative_cost_"):
+        found.append(_mean("everyone negative", charged[true, 0]))
+    return found
+
+
+def _charged(policy: BasePolicy) -> Floats:
+    """Misclassification costs that somebody stated."""
+    matrix: Floats = policy.cost_table_.matrix
+    return matrix * [[1, 1], [0, 0]] if hasattr(policy, "false_negative_cost_") else matrix
+
+
+def _mean(name: str, values: Floats) -> LeaveOut:
+    return LeaveOut(name, float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))))
+
+
+def _times(ratio: float) -> str:
+    whole = round(ratio)
+    if math.isclose(ratio, whole, rel_tol=1e-6) and 2 <= whole < 2 + len(_NUMBERS):
+        return _NUMBERS[whole - 2]
+    return f"{ratio:,.0f}" if ratio >= 20 else f"{ratio:.3g}"
+
+
+def _certificate(policy: BasePolicy) -> dict[str, Any] | None:
+    certificate = getattr(policy, "certificate_", None)
+    return None if certificate is None else {**asdict(certificate), "text": str(certificate)}
+
+
+def _panels(policy: BasePolicy) -> list[dict[str, Any]]:
+    costs = policy.cost_table_
+    return [
+        {
+            "name": title,
+            "shared": float(costs.shared[number]),
+            "members": [costs.names[k] for k in np.flatnonzero(costs.panel == number)],
+        }
+        for number, title in enumerate(panel_titles(policy))
+    ]
+
+
+def _covariate(policy: BasePolicy, k: int, said: Description) -> dict[str, Any]:
+    encoder, costs = policy.encoder_, policy.cost_table_
+    name, numeric = encoder.names[k], not encoder.categories[k]
+    own = said.of(name)
+    return {
+        "name": name,
+        "label": said.label(name),
+        "unit": own.unit,
+        "help": own.help,
+        "kind": encoder.kinds[k],
+        "low": float(encoder.low[k]) if numeric else None,
+        "high": float(encoder.high[k]) if numeric else None,
+        "plausible": None if own.range is None else list(own.range),
+        "categories": list(encoder.categories[k]),
+        "choices": [
+            {"value": value, "label": said.shown(name, value)}
+            for value in coded_values(encoder, k, said)
+        ],
+        "cost": float(costs.covariates[k]),
+        "panel": panel_titles(policy)[costs.panel[k]] if costs.panel[k] >= 0 else None,
+    }

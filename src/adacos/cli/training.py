@@ -1,0 +1,154 @@
+"""Training rows from a file: which columns, which classes, how many rows, how long it will take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.cli.common import say
+from adacos.exceptions import InvalidInputError
+from adacos.tables.columns import ColumnTable
+from adacos.tables.reading import Kinds, Malformed, TableFile, choices, listed
+
+
+class TrainingRows(NamedTuple):
+    """Rows to learn from.
+
+    Attributes
+    ----------
+    table : the covariates.
+    y : the class of each row.
+    n_read : rows in the file, with those that were left out.
+    malformed : rows left out because they could not be read.
+    missing : share of missing values of the covariates that have any.
+    """
+
+    table: ColumnTable
+    y: NDArray[Any]
+    n_read: int
+    malformed: list[Malformed]
+    missing: dict[str, float]
+
+    def drawn(self, most: int, seed: int) -> TrainingRows:
+        """At most so many rows, drawn at random; 0 for all."""
+        if not 0 < most < len(self.y):
+            return self
+        rows = np.sort(np.random.default_rng(seed).choice(len(self.y), most, replace=False))
+        say(
+            f"learning from {most:,} of {len(self.y):,} rows, drawn at random (--max-rows)",
+            err=True,
+        )
+        return self._replace(table=self.table[rows], y=self.y[rows])
+
+
+def choose_covariates(
+    file: TableFile, target: str, drop: list[str], categorical: list[str]
+) -> list[str]:
+    """All columns but the target and those left out."""
+    named = (("--target", [target]), ("--drop", drop), ("--categorical", categorical))
+    for parameter, given in named:
+        unknown = [name for name in given if name not in file.columns]
+        if unknown:
+            raise InvalidInputError(
+                parameter,
+                "must name columns",
+                listed(unknown),
+                choices(unknown, file.columns, "They are"),
+            )
+    if target in drop:
+        raise InvalidInputError("--drop", "must leave the target", target, "Remove it.")
+    found = [name for name in file.columns if name not in (*drop, target)]
+    if not found:
+        raise InvalidInputError("data", "needs a covariate beside the target", target, "Add one.")
+    return found
+
+
+def read_training_rows(
+    file: TableFile,
+    covariates: list[str],
+    target: str,
+    categorical: list[str],
+    positive: str | None,
+    skip_malformed: bool,
+    progress: Callable[[int, float], None],
+) -> TrainingRows:
+    """The rows with a class, which must be one of two."""
+    kinds = file.kinds()
+    as_text = {target, *categorical}
+    kinds = Kinds(kinds.text | as_text, kinds.truth - as_text)
+    names = [*covariates, target]
+    piece = file.read(names, kinds, skip_malformed=skip_malformed, progress=progress)
+    y = piece.table.column(target)
+    labelled = y != ""
+    if not skip_malformed and not labelled.all():
+        _refuse_unlabelled(piece.lines[~labelled], target)
+    y = y[labelled]
+    labels = classes(y) if positive is None else against(y, positive)
+    found = np.unique(labels)
+    if len(found) != 2:
+        raise InvalidInputError(
+            f"column {target!r}",
+            "must hold two classes",
+            f"{len(found)}: {listed(found[:5])}",
+            "Name one with --positive to set it against the others.",
+        )
+    table = piece.table.select(covariates)[labelled]
+    n_read = len(piece.lines) + len(piece.malformed)
+    return TrainingRows(table, labels, n_read, piece.malformed, missing_shares(table))
+
+
+def _refuse_unlabelled(lines: NDArray[np.intp], target: str) -> None:
+    raise InvalidInputError(
+        f"column {target!r}",
+        "must hold a class in every row",
+        f"nothing on line {lines[0]} (and {len(lines) - 1} more)",
+        "Fill it in, or leave such rows out with --skip-malformed.",
+    )
+
+
+def missing_shares(table: ColumnTable) -> dict[str, float]:
+    """Share of missing values of the columns that have any."""
+    found = {}
+    for name in table.columns:
+        values = table.column(name)
+        share = float(np.mean(values == "" if values.dtype.kind == "U" else np.isnan(values)))
+        if share > 0:
+            found[name] = share
+    return found
+
+
+def classes(y: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers where all classes are, else as they stand."""
+    try:
+        numbers = y.astype(np.float64)
+    except ValueError:
+        return y
+    whole = np.all(numbers == np.round(numbers))
+    return numbers.astype(np.int64) if whole else numbers
+
+
+def against(y: NDArray[Any], positive: str) -> NDArray[Any]:
+    """1 for the positive class, 0 for any other."""
+    found = np.unique(y).tolist()
+    if positive not in found:
+        raise InvalidInputError(
+            "--positive",
+            "must be a value of the target",
+            positive,
+            choices([positive], found[:20], "It has"),
+        )
+    return np.asarray(y == positive, dtype=np.int64)
+
+
+def expected_seconds(table: ColumnTable) -> float:
+    """About how long a fit takes, by what was measured on one core.
+
+    A factor of two either way is usual. The models of p sets with 9 columns for each number cost
+    p (9 p)^3 operations; what is done for each row grows with p^2.
+    """
+    columns = (table.column(name) for name in table.columns)
+    p = sum(len(np.unique(c)) / 9 if c.dtype.kind == "U" else 1.0 for c in columns)
+    return 7e-6 * p**4 + 1.4e-6 * len(table) * p**2

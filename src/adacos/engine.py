@@ -1,0 +1,386 @@
+"""The engine: how rows walk through a policy, to the end or by one step.
+
+A policy is a few pure functions over many rows at once: `_begin` gives the state of rows that have
+some covariates, `_decide` says for each row which covariates come next or that it stops, and with
+which log-odds; `_advance` gives the state of the rows that go on. `run` takes all rows to their
+stop; `step` asks about one row what comes next. Both call the same functions, so a decision stands
+in the code once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from adacos.costs import CostTable
+from adacos.kernels.bayes_risk import bayes_risk, label_of
+from adacos.tables.encoder import TableEncoder
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+# In place of a covariate: stop and classify.
+STOP = -1
+# Rows walked together: enough for long vectors, few enough to stay in the cache.
+ROWS_AT_ONCE = 8192
+
+
+@dataclass(frozen=True)
+class DecisionRule:
+    """How log-odds become a label, and the costs by which acquisitions are weighed.
+
+    Attributes
+    ----------
+    matrix : misclassification costs C[y, label] in force: the user's, or those that a target
+        recall stands for.
+    threshold : probability from which on the label is the second class; None for Bayes' rule of
+        the matrix.
+    """
+
+    matrix: Floats
+    threshold: float | None = None
+
+    @property
+    def always_positive(self) -> bool:
+        """Whether every row is given the second class."""
+        return self.threshold == 0
+
+    def label(self, log_odds: Floats) -> Ints:
+        """Label of each row, 0 or 1."""
+        if self.threshold is None:
+            return label_of(log_odds, self.matrix)
+        return np.asarray(expit(log_odds) >= self.threshold, dtype=np.intp)
+
+    def risk(self, log_odds: Floats) -> Floats:
+        """Expected misclassification cost of the label of each row."""
+        if self.threshold is None:
+            return bayes_risk(log_odds, self.matrix)
+        p, label = expit(log_odds), self.label(log_odds)
+        return np.asarray((1 - p) * self.matrix[0, label] + p * self.matrix[1, label])
+
+
+class Rows(NamedTuple):
+    """Rows that have the same covariates.
+
+    Attributes
+    ----------
+    encoded : encoded values (rows, encoded columns), NaN where there is none.
+    available : mask (rows, covariates) of what can be had or is there.
+    have : mask (covariates) of what every row has, as far as it is available.
+    known : mask (covariates) of what was known from the start, at no cost; part of `have`.
+    """
+
+    encoded: Floats
+    available: Bools
+    have: Bools
+    known: Bools
+
+
+class Decision(NamedTuple):
+    """What comes next for each row.
+
+    Attributes
+    ----------
+    covariates : (rows,) or (rows, k): covariates to acquire, in this order, or `STOP`. A row that
+        stops has `STOP` first. Of several, a consultation asks for the first that is to be had. A
+        covariate that is not available for the row is passed over, at no cost.
+    log_odds : of the second class, if the row stopped now.
+    stage : number of the set at which all these rows stand; None for the number of acquisitions.
+    weighed : what the decision was taken by, for the reasons.
+    """
+
+    covariates: Ints
+    log_odds: Floats
+    stage: int | None = None
+    weighed: Any = None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The state of a policy that looks at what was acquired and nothing else.
+
+    Attributes
+    ----------
+    values : what is read of the rows; the policy must not look at what was not acquired.
+    available : mask (rows, covariates) of what can be had.
+    acquired : mask (rows, covariates) of what there is, known values included.
+    """
+
+    values: NDArray[Any]
+    available: Bools
+    acquired: Bools
+
+    def after(self, going: Bools, covariates: Ints) -> Seen:
+        """The rows in `going` with what is available of these covariates (rows, k) besides."""
+        acquired, available = self.acquired[going], self.available[going]
+        for column in covariates.T:
+            rows = np.flatnonzero((column != STOP) & available[np.arange(len(column)), column])
+            acquired[rows, column[rows]] = True
+        return replace(self, values=self.values[going], available=available, acquired=acquired)
+
+
+class Policy(Protocol):
+    """What the engine and a consultation ask of a fitted policy."""
+
+    classes_: NDArray[Any]
+    encoder_: TableEncoder
+    cost_table_: CostTable
+    rule_: DecisionRule
+
+    def _opening(self) -> Ints:
+        """Covariates that every row acquires together, before the first decision."""
+
+    def _begin(self, rows: Rows) -> Any:
+        """State of rows that have some covariates."""
+
+    def _decide(self, state: Any) -> Decision:
+        """What comes next for each row of a state."""
+
+    def _advance(self, state: Any, going: Bools, covariates: Ints) -> Any:
+        """State of the rows in `going` after acquiring what is available of `covariates`."""
+
+
+class Trail(NamedTuple):
+    """Where rows stopped: log-odds and set there, and what they acquired, in order, then -1."""
+
+    log_odds: Floats
+    stage: Ints
+    order: Ints
+
+
+@dataclass(frozen=True, repr=False)
+class AcquisitionResult:
+    """What a policy did with each row.
+
+    Attributes
+    ----------
+    label : ndarray of shape (n_rows,)
+        Class given to the row.
+    probability : ndarray of shape (n_rows,)
+        P(second class) when the row was classified.
+    acquired : ndarray of bool of shape (n_rows, n_covariates)
+        Mask of what was acquired.
+    order : ndarray of int of shape (n_rows, n_covariates)
+        Acquired covariates by position in order of acquisition, then -1.
+    cost : ndarray of shape (n_rows,)
+        Covariate cost paid.
+    stage : ndarray of int of shape (n_rows,)
+        Number of the set at which the row stopped (counted from 0), or the number of acquisitions
+        for a policy without a set sequence.
+    expected_cost : ndarray of shape (n_rows,)
+        Covariate cost paid plus the expected misclassification cost at the stop.
+    names : tuple of str
+        Covariate names.
+    """
+
+    label: NDArray[Any]
+    probability: Floats
+    acquired: Bools
+    order: Ints
+    cost: Floats
+    stage: Ints
+    expected_cost: Floats
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "AcquisitionResult(0 rows)"
+        return (
+            f"AcquisitionResult({len(self)} rows, {self.acquired.sum(axis=1).mean():.2f} of "
+            f"{len(self.names)} covariates and {self.cost.mean():.2f} paid per row)"
+        )
+
+    def covariates(self, row: int) -> tuple[str, ...]:
+        """Names acquired for one row, in order.
+
+        Parameters
+        ----------
+        row : int
+            Position of the row.
+
+        Returns
+        -------
+        tuple of str
+            The names.
+        """
+        return tuple(self.names[i] for i in self.order[row] if i >= 0)
+
+    def rows(self, selection: Any) -> AcquisitionResult:
+        """The same result for some of the rows.
+
+        Parameters
+        ----------
+        selection : slice, mask or array of int
+            The rows.
+
+        Returns
+        -------
+        AcquisitionResult
+            Their result.
+        """
+        return AcquisitionResult(
+            **{f.name: getattr(self, f.name)[selection] for f in fields(self) if f.name != "names"},
+            names=self.names,
+        )
+
+    def to_frame(self) -> Any:
+        """One row per row as a pandas data frame, with what was acquired as text.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns label, probability, cost, expected_cost, stage and acquired.
+        """
+        from adacos.exceptions import MissingExtraError
+
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingExtraError("pandas", "dev") from error
+        return pandas.DataFrame(
+            {
+                "label": self.label,
+                "probability": self.probability,
+                "cost": self.cost,
+                "expected_cost": self.expected_cost,
+                "stage": self.stage,
+                "acquired": [", ".join(self.covariates(row)) for row in range(len(self))],
+            }
+        )
+
+
+def run(policy: Policy, encoded: Floats, known: Bools) -> AcquisitionResult:
+    """Every row walked to its stop; labels are 0 and 1.
+
+    `known` is a mask of what is known from the start, for each row or for all of them alike.
+    """
+    n_rows, n_covariates = len(encoded), len(policy.encoder_.names)
+    available = ~np.isnan(encoded[:, policy.encoder_.first])
+    trail = Trail(
+        np.empty(n_rows), np.empty(n_rows, dtype=np.intp), np.full((n_rows, n_covariates), STOP)
+    )
+    patterns, number = np.unique(np.atleast_2d(known), axis=0, return_inverse=True)
+    number = np.broadcast_to(number.ravel(), n_rows)
+    opening = np.zeros(n_covariates, dtype=np.bool_)
+    opening[policy._opening()] = True
+    # Rows that lack nothing have a quicker way than the others: they walk apart.
+    complete = available.all(axis=1)
+    for kind, pattern in enumerate(patterns):
+        for lacking in (False, True):
+            rows = np.flatnonzero((number == kind) & (complete != lacking))
+            for first in range(0, len(rows), ROWS_AT_ONCE):
+                part = rows[first : first + ROWS_AT_ONCE]
+                begin = Rows(encoded[part], available[part], pattern | opening, pattern)
+                for whole, own in zip(trail, _walk_from(policy, begin), strict=True):
+                    whole[part] = own
+    return _result(policy, trail, np.atleast_2d(known))
+
+
+def _walk_from(policy: Policy, begin: Rows) -> Trail:
+    """Rows that begin with what they have walked to their stop."""
+    first = np.flatnonzero(begin.have & ~begin.known)
+    order = np.full(begin.available.shape, STOP)
+    order[:, : len(first)] = np.where(begin.available[:, first], first, STOP)
+    order[:, : len(first)] = front(order[:, : len(first)])
+    state = policy._begin(begin)
+    return walk(state, policy._decide, policy._advance, begin.available, order)
+
+
+def walk(
+    state: Any,
+    decide: Callable[[Any], Decision],
+    advance: Callable[[Any, Bools, Ints], Any],
+    available: Bools,
+    order: Ints,
+) -> Trail:
+    """Let the rows of a state acquire until each has stopped.
+
+    `order` holds what they acquired so far and is filled in place.
+    """
+    log_odds = np.empty(len(order))
+    stage = np.empty(len(order), dtype=np.intp)
+    count = (order >= 0).sum(axis=1)
+    live = np.arange(len(order))
+    while len(live):
+        decision = decide(state)
+        covariates = decision.covariates.reshape(len(live), -1)
+        going = covariates[:, 0] != STOP
+        stopped = live[~going]
+        log_odds[stopped] = decision.log_odds[~going]
+        stage[stopped] = count[stopped] if decision.stage is None else decision.stage
+        live, covariates = live[going], covariates[going]
+        for column in covariates.T:
+            had = (column != STOP) & available[live, column]
+            rows = live[had]
+            order[rows, count[rows]] = column[had]
+            count[rows] += 1
+        if len(live):
+            state = advance(state, going, covariates)
+    return Trail(log_odds, stage, order)
+
+
+def front(order: Ints) -> Ints:
+    """Each row's covariates moved to the front, then -1."""
+    listed = np.argsort(order < 0, axis=1, kind="stable")
+    return np.take_along_axis(order, listed, axis=1)
+
+
+def acquired_in(order: Ints) -> Bools:
+    """Mask (rows, covariates) of what is listed in each row of an order."""
+    acquired = np.zeros(order.shape, dtype=np.bool_)
+    row, place = np.nonzero(order != STOP)
+    acquired[row, order[row, place]] = True
+    return acquired
+
+
+def _result(policy: Policy, trail: Trail, known: Bools) -> AcquisitionResult:
+    """What rows that stopped so are told, and what they paid."""
+    costs, rule = policy.cost_table_, policy.rule_
+    acquired = acquired_in(trail.order)
+    paid = costs.of(acquired, given=known) if known.any() else costs.of(acquired)
+    return AcquisitionResult(
+        label=rule.label(trail.log_odds),
+        probability=expit(trail.log_odds),
+        acquired=acquired,
+        order=trail.order,
+        cost=paid,
+        stage=trail.stage,
+        expected_cost=paid + rule.risk(trail.log_odds),
+        names=costs.names,
+    )
+
+
+class Step(NamedTuple):
+    """One row's next step: what to acquire (nothing to classify), and what was decided by."""
+
+    covariates: tuple[int, ...]
+    state: Any
+    decision: Decision
+
+
+def step(policy: Policy, encoded: Floats, have: Bools, known: Bools, unavailable: Bools) -> Step:
+    """What the policy does next with one encoded row of which the covariates in `have` are there.
+
+    What is neither there nor unavailable can be acquired. A covariate that the policy asks for and
+    that is unavailable is passed over.
+    """
+    pending = tuple(int(k) for k in policy._opening() if not (have[k] or unavailable[k]))
+    state = policy._begin(Rows(encoded, ~unavailable[None, :], have, known))
+    while True:
+        decision = policy._decide(state)
+        if pending:
+            return Step(pending, state, decision)
+        planned = decision.covariates.reshape(-1)
+        wanted = [int(k) for k in planned if k != STOP]
+        if not wanted or not unavailable[wanted[0]]:
+            return Step(tuple(wanted[:1]), state, decision)
+        state = policy._advance(state, np.ones(1, dtype=np.bool_), planned[None, :1])

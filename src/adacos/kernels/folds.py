@@ -1,0 +1,45 @@
+"""Which fold each row is held out in, for choices made on training rows.
+
+Classes are dealt one after the other, so that every fold has its share of each. The paper's five
+folds are another matter: they are scikit-learn's, see `adacos.datasets.paper_folds`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+
+def stratified_folds(X: Floats, y: Floats, n_folds: int, seed: int) -> Ints:
+    """Fold number of each row: within each class a shuffled deal, continued from class to class.
+
+    The folds do not depend on the order of the rows. Copies of a row are different cases and are
+    dealt like others: where covariates have few values, holding all copies out together would
+    take whole cells (x, y) from the training part and turn the held-out answers around. A class
+    with fewer rows than folds limits their number, which is at least two.
+    """
+    rng = np.random.default_rng(seed)
+    # One random projection sorts the rows; NaN (unknown) takes part as a value of its own.
+    key = (np.where(np.isnan(X), 0.5772, X) * rng.standard_normal(X.shape[1])).sum(axis=1)
+    positive = int(np.sum(y == 1.0))
+    order = []
+    for label in (0.0, 1.0):
+        rows = np.flatnonzero(y == label)
+        rows = rows[np.argsort(key[rows], kind="stable")]
+        order.append(rows[np.argsort(rng.permutation(len(rows)))])
+    return _deal(np.concatenate(order), max(min(n_folds, positive, len(y) - positive), 2))
+
+
+def shuffled_folds(y: Floats, n_folds: int, seed: int) -> Ints:
+    """The same where the order of the rows may matter: as many folds as asked for, by y alone."""
+    return _deal(np.lexsort((np.random.default_rng(seed).random(len(y)), y)), n_folds)
+
+
+def _deal(order: Ints, n_folds: int) -> Ints:
+    """Rows dealt in turn, in this order."""
+    fold = np.empty(len(order), dtype=np.intp)
+    fold[order] = np.arange(len(order)) % n_folds
+    return fold

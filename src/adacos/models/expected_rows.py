@@ -1,0 +1,143 @@
+"""Training rows with holes in expectation: what the models and the densities learn from them.
+
+See `adacos.models.missing` for the distribution of what is missing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.kernels.gaussian import HolePattern
+from adacos.models.basis import AdditiveBasis
+from adacos.models.missing import (
+    Holes,
+    JointModel,
+    between_covariates,
+    moments_of,
+    rows_without,
+)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+# Rows whose loadings are held in memory at once.
+_ROWS_AT_ONCE = 1024
+
+
+class HoleMoments(NamedTuple):
+    """Conditional covariance of the basis columns of missing covariates.
+
+    Attributes
+    ----------
+    rows : for each covariate, the rows in which it is missing.
+    covariance : for each covariate, (rows, columns, columns).
+    loading : for each covariate, (rows, encoded columns, columns), see `Moments`.
+    between : for each pattern, the correlation of its encoded columns.
+    patterns : rows with the same values missing.
+    """
+
+    rows: dict[int, Ints]
+    covariance: dict[int, Floats]
+    loading: dict[int, Floats]
+    between: list[Floats]
+    patterns: list[HolePattern]
+
+    def variance(self, basis: AdditiveBasis, coef: Floats, n: int) -> Floats:
+        """Variance of what is missing of each of the first n rows contributes to the log-odds."""
+        total, moved = np.zeros(n), np.zeros((n, len(basis.source)))
+        for k, rows in self.rows.items():
+            beta = coef[basis.group == k]
+            if not beta.any():
+                continue
+            here = rows < n
+            total[rows[here]] += (self.covariance[k][here] @ beta) @ beta
+            own = np.flatnonzero(basis.source == k)
+            moved[np.ix_(rows[here], own)] = self.loading[k][here] @ beta
+        for pattern, between in zip(self.patterns, self.between, strict=True):
+            rows = pattern.rows[pattern.rows < n]
+            if len(between) > 1 and len(rows):
+                loading = moved[np.ix_(rows, pattern.missing)]
+                total[rows] += np.einsum("re,re->r", loading @ between, loading)
+        return np.maximum(total, 0.0)
+
+
+class ExpectedRows(NamedTuple):
+    """Rows with holes in expectation.
+
+    Attributes
+    ----------
+    columns : basis columns, those of missing covariates at their conditional mean.
+    covariance : conditional covariance of [1, standardised values, columns], summed over the rows:
+        what the Gram matrix of the expectations lacks.
+    moments : conditional covariance of the columns of each row.
+    """
+
+    columns: Floats
+    covariance: Floats
+    moments: HoleMoments
+
+
+def expected_rows(joint: JointModel, basis: AdditiveBasis, holes: Holes) -> ExpectedRows:
+    """Expectation of the values and basis columns of training rows, and what it leaves out."""
+    n_encoded, n_columns = len(basis.source), len(basis.group)
+    total = np.zeros((1 + n_encoded + n_columns,) * 2)
+    columns = basis.transform(holes.values)
+    missing = rows_without(joint, holes)
+    position, loadings, covariances, own_loadings = {}, {}, {}, {}
+    for k, rows in missing.items():
+        encoded, own = np.flatnonzero(basis.source == k), np.flatnonzero(basis.group == k)
+        position[k] = np.append(1 + encoded, 1 + n_encoded + own)
+        moments = moments_of(
+            joint,
+            holes,
+            rows,
+            k,
+            partial(_values_and_columns, basis, k),
+        )
+        columns[np.ix_(rows, own)] = moments.mean[:, len(encoded) :]
+        centred = moments.centred.reshape(-1, len(position[k]))
+        total[np.ix_(position[k], position[k])] = centred.T @ centred
+        loadings[k] = moments.loading
+        of_columns = moments.centred[:, :, len(encoded) :]
+        covariances[k] = of_columns.transpose(0, 2, 1) @ of_columns
+        own_loadings[k] = moments.loading[:, :, len(encoded) :]
+    between = [between_covariates(joint, pattern) for pattern in holes.patterns]
+    for pattern, correlation in zip(holes.patterns, between, strict=True):
+        covariates = np.unique(joint.source[pattern.missing]).tolist()
+        if len(covariates) > 1:
+            where = np.concatenate([position[k] for k in covariates])
+            total[np.ix_(where, where)] += _cross_covariance(
+                correlation,
+                [loadings[k][np.searchsorted(missing[k], pattern.rows)] for k in covariates],
+            )
+    kept = HoleMoments(missing, covariances, own_loadings, between, holes.patterns)
+    return ExpectedRows(columns, total, kept)
+
+
+def _values_and_columns(basis: AdditiveBasis, covariate: int, values: Floats) -> Floats:
+    own = basis.source == covariate
+    standard = (values - basis.mean[own]) / basis.scale[own]
+    return np.hstack([standard, basis.block(values, covariate)])
+
+
+def _cross_covariance(between: Floats, loadings: list[Floats]) -> Floats:
+    """Σ over rows of L' R L, with L the loadings of several covariates side by side."""
+    n_encoded = [loading.shape[1] for loading in loadings]
+    n_functions = [loading.shape[2] for loading in loadings]
+    row, column = np.cumsum([0, *n_encoded]), np.cumsum([0, *n_functions])
+    total = np.zeros((column[-1], column[-1]))
+    for first in range(0, len(loadings[0]), _ROWS_AT_ONCE):
+        rows = slice(first, first + _ROWS_AT_ONCE)
+        together = np.zeros((len(loadings[0][rows]), row[-1], column[-1]))
+        for number, loading in enumerate(loadings):
+            together[:, row[number] : row[number + 1], column[number] : column[number + 1]] = (
+                loading[rows]
+            )
+        moved = np.einsum("ef,rfj->rej", between, together, optimize=True)
+        flat = (-1, int(column[-1]))
+        total += together.reshape(flat).T @ moved.reshape(flat)
+    return total

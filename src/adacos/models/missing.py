@@ -1,0 +1,345 @@
+"""Values that are missing: their distribution given the observed ones, and functions of it.
+
+Each numeric covariate has a normal score, the normal quantile of its rank among the observed
+values; scores and indicators are jointly normal as far as conditional means and covariances go
+(see `adacos.kernels.gaussian`). Given the observed values
+- a numeric covariate has a normal score, and so a value within its range and with its skewness;
+- a two-valued or categorical covariate has probabilities by the linear discriminant that the same
+  moments make, so that they never leave the simplex.
+
+Each is a distribution on a few points, under which any function of the covariate has a mean, a
+variance and a correlation with the others: functions of two missing covariates are correlated as
+far as each is linear in its score. With them the E-step of EM is made for basis columns:
+E[vv' | observed] = mean mean' + conditional covariance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, softmax
+
+from adacos.kernels.gaussian import HolePattern, conditional_normal, covariance_with_missing
+from adacos.models.basis import AdditiveBasis
+from adacos.tables.kinds import BINARY, CATEGORICAL, NUMERIC
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+# Points at which a numeric covariate is evaluated: normal quantiles with mean square 1.
+N_POINTS = 16
+_POINTS = ndtri((np.arange(N_POINTS) + 0.5) / N_POINTS)
+_POINTS /= np.sqrt(np.mean(_POINTS**2))
+# Quantiles that describe a numeric column.
+_GRID = 65
+# Squared canonical correlation of a category with the observed values that is believed at most.
+_LARGEST_R2 = 0.99
+
+
+@dataclass(frozen=True, eq=False)
+class JointModel:
+    """Joint model of the encoded values of a row.
+
+    Attributes
+    ----------
+    mean, covariance : of the encoded columns, numeric ones as normal scores.
+    low, high : range of the observed values of each column.
+    scores : grid of normal scores.
+    quantiles : (encoded columns, grid) value of each column at these scores.
+    source : covariate of each encoded column.
+    kinds : kind of each covariate.
+    """
+
+    mean: Floats
+    covariance: Floats
+    low: Floats
+    high: Floats
+    scores: Floats
+    quantiles: Floats
+    source: Ints
+    kinds: tuple[str, ...]
+
+    def to_scores(self, encoded: Floats) -> Floats:
+        """Encoded rows with numeric columns as normal scores; equal values share the middle one."""
+        result = encoded.copy()
+        for j, covariate in enumerate(self.source):
+            if self.kinds[covariate] == NUMERIC:
+                values, inverse = np.unique(self.quantiles[j], return_inverse=True)
+                middle = np.bincount(inverse, self.scores) / np.bincount(inverse)
+                result[:, j] = np.interp(encoded[:, j], values, middle)
+        return result
+
+
+def fit_joint(encoded: Floats, source: Ints, kinds: tuple[str, ...]) -> JointModel:
+    """Joint model of encoded rows, NaN where a value is missing."""
+    end = 0.5 / len(encoded)
+    level = np.clip(np.linspace(0, 1, _GRID), end, 1 - end)
+    joint = JointModel(
+        mean=np.empty(0),
+        covariance=np.empty((0, 0)),
+        low=np.nanmin(encoded, axis=0),
+        high=np.nanmax(encoded, axis=0),
+        scores=ndtri(level),
+        quantiles=np.nanquantile(encoded, np.linspace(0, 1, _GRID), axis=0).T,
+        source=source,
+        kinds=kinds,
+    )
+    mean, covariance = covariance_with_missing(joint.to_scores(encoded))
+    return replace(joint, mean=mean, covariance=covariance)
+
+
+class Holes(NamedTuple):
+    """What is known about the missing values of some rows.
+
+    Attributes
+    ----------
+    values : encoded rows with missing values at their conditional mean.
+    spread : conditional standard deviation of each encoded value, zero where observed.
+    center, deviation : conditional mean and standard deviation of the missing scores.
+    patterns : rows with the same values missing, with the covariance of their scores.
+    """
+
+    values: Floats
+    spread: Floats
+    center: Floats
+    deviation: Floats
+    patterns: list[HolePattern]
+
+
+class Points(NamedTuple):
+    """Distribution of one missing covariate for each row, on a few points.
+
+    Attributes
+    ----------
+    values : (rows, points, encoded columns of the covariate).
+    weight : (rows, points), sums to one.
+    score : (rows, points, encoded columns) standardised deviation of each encoded column.
+    """
+
+    values: Floats
+    weight: Floats
+    score: Floats
+
+
+def fill_holes(joint: JointModel, encoded: Floats, inside: Bools) -> Holes:
+    """Conditional moments of what is missing among the encoded columns `inside` of some rows.
+
+    Columns outside are neither read nor filled: they come back as NaN.
+    """
+    columns = np.flatnonzero(inside)
+    own = joint.to_scores(encoded)[:, columns]
+    filled, found = conditional_normal(
+        own, ~np.isnan(own), joint.mean[columns], joint.covariance[np.ix_(columns, columns)]
+    )
+    center = np.full_like(encoded, np.nan)
+    center[:, columns] = filled
+    values = np.where(inside, encoded, np.nan)
+    deviation, spread = np.zeros_like(encoded), np.zeros_like(encoded)
+    patterns = []
+    for rows, missing, covariance in found:
+        here = columns[missing]
+        patterns.append(HolePattern(rows, here, covariance))
+        deviation[np.ix_(rows, here)] = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        for covariate in np.unique(joint.source[here]):
+            if joint.kinds[covariate] in (BINARY, CATEGORICAL):
+                local = np.flatnonzero(joint.source[here] == covariate)
+                target = np.ix_(rows, here[local])
+                block = covariance[np.ix_(local, local)]
+                values[target], deviation[target] = _discriminate(
+                    joint, covariate, center[target], block
+                )
+                spread[target] = deviation[target]
+    for j in columns.tolist():
+        lacking = np.flatnonzero(np.isnan(values[:, j]))
+        if joint.kinds[joint.source[j]] == NUMERIC:
+            points = _at_scores(joint, j, center[lacking, j], deviation[lacking, j])
+            values[lacking, j], spread[lacking, j] = points.mean(axis=1), points.std(axis=1)
+        else:
+            values[lacking, j] = center[lacking, j]
+    return Holes(values, spread, center, deviation, patterns)
+
+
+def _at_scores(joint: JointModel, column: int, center: Floats, deviation: Floats) -> Floats:
+    """Values of a numeric column at the points of its score's distribution, (rows, points)."""
+    scores = center[:, None] + deviation[:, None] * _POINTS
+    return np.asarray(np.interp(scores, joint.scores, joint.quantiles[column]))
+
+
+def _discriminate(
+    joint: JointModel, covariate: int, linear: Floats, left: Floats
+) -> tuple[Floats, Floats]:
+    """Probabilities of the categories of one covariate as encoded values, and their deviations.
+
+    `linear` holds the conditional means by linear regression and `left` the covariance that
+    regression leaves. Class means and the covariance within classes follow from the joint moments:
+    with π the shares, S = Π^-½ (explained covariance) Π^-½ and a = Π^-1 (linear - π), the log
+    of the probabilities is log π + Π^-½ (I - S)^-1 Π^½ a - ½ diag(Π^-½ S (I - S)^-1 Π^-½), up to
+    a constant.
+    """
+    own = np.flatnonzero(joint.source == covariate)
+    low, width = 0.0, 1.0
+    if joint.kinds[covariate] == BINARY:
+        low, width = float(joint.low[own[0]]), float(joint.high[own[0]] - joint.low[own[0]])
+        share = np.clip((joint.mean[own] - low) / width, 1e-9, 1 - 1e-9)
+        share = np.append(1 - share, share)
+        deviation = (linear - joint.mean[own]) / width
+        deviation = np.hstack([-deviation, deviation])
+        sign = np.array([-1.0, 1.0]) / width
+        explained = np.outer(sign, sign) * (joint.covariance[np.ix_(own, own)] - left)
+    else:
+        share = np.clip(joint.mean[own], 1e-9, None)
+        share = share / share.sum()
+        deviation = linear - joint.mean[own]
+        explained = joint.covariance[np.ix_(own, own)] - left
+    root = np.sqrt(share)
+    eigenvalues, vectors = np.linalg.eigh(explained / np.outer(root, root))
+    eigenvalues = np.clip(eigenvalues, 0.0, _LARGEST_R2)
+    sharpened = (vectors / (1 - eigenvalues)) @ vectors.T
+    quadratic = np.sum(vectors**2 * (eigenvalues / (1 - eigenvalues)), axis=1) / share
+    score = np.log(share) + (deviation / root) @ sharpened / root - 0.5 * quadratic
+    probability = softmax(score, axis=1)
+    if joint.kinds[covariate] == BINARY:
+        probability = probability[:, 1:]
+    spread = np.sqrt(probability * (1 - probability)) * width
+    return low + width * probability, spread
+
+
+def points_of(joint: JointModel, holes: Holes, rows: Ints, covariate: int) -> Points:
+    """Distribution of one covariate in rows where it is missing."""
+    own = np.flatnonzero(joint.source == covariate)
+    mean, deviation = holes.values[np.ix_(rows, own)], holes.deviation[np.ix_(rows, own)]
+    kind = joint.kinds[covariate]
+    if kind == NUMERIC:
+        j = own[0]
+        values = _at_scores(joint, j, holes.center[rows, j], holes.deviation[rows, j])
+        score = np.broadcast_to(_POINTS, values.shape)
+        weight = np.full(values.shape, 1.0 / N_POINTS)
+        return Points(values[:, :, None], weight, score[:, :, None])
+    if kind == CATEGORICAL:
+        corners = np.eye(len(own))
+        weight = mean
+    else:
+        low, high = joint.low[own[0]], joint.high[own[0]]
+        corners = np.array([[low], [high]])
+        share = (mean[:, 0] - low) / (high - low) if high > low else np.zeros(len(rows))
+        weight = np.column_stack([1 - share, share])
+    values = np.broadcast_to(corners, (len(rows), *corners.shape))
+    score = (values - mean[:, None, :]) / np.maximum(deviation, 1e-12)[:, None, :]
+    return Points(values, weight, score)
+
+
+class Moments(NamedTuple):
+    """Moments of several functions of one missing covariate.
+
+    Attributes
+    ----------
+    mean : (rows, functions).
+    centred : (rows, points, functions) deviations from it times the root of the weight.
+    loading : (rows, encoded columns, functions) how far each function moves with one standard
+        deviation of an encoded column.
+    """
+
+    mean: Floats
+    centred: Floats
+    loading: Floats
+
+
+def moments_of(
+    joint: JointModel,
+    holes: Holes,
+    rows: Ints,
+    covariate: int,
+    functions: Callable[[Floats], Floats],
+) -> Moments:
+    """Moments of functions of one covariate's encoded columns in rows where it is missing."""
+    points = points_of(joint, holes, rows, covariate)
+    n, n_points, width = points.values.shape
+    values = functions(points.values.reshape(n * n_points, width)).reshape(n, n_points, -1)
+    mean = np.einsum("rp,rpf->rf", points.weight, values)
+    root = np.sqrt(points.weight)[:, :, None]
+    centred = (values - mean[:, None, :]) * root
+    if joint.kinds[covariate] == CATEGORICAL:
+        # Functions are linear in the indicators: a value at a corner is a coefficient.
+        own = np.flatnonzero(joint.source == covariate)
+        loading = (values - mean[:, None, :]) * holes.deviation[np.ix_(rows, own)][:, :, None]
+    else:
+        loading = np.einsum("rpe,rpf->ref", points.score * root, centred)
+    return Moments(mean, centred, loading)
+
+
+class Contribution(NamedTuple):
+    """What missing covariates contribute.
+
+    Attributes
+    ----------
+    mean, variance : (rows, models) of the sum over the missing covariates.
+    means : (rows, models) mean by covariate, zero where it is not missing.
+    """
+
+    mean: Floats
+    variance: Floats
+    means: dict[int, Floats]
+
+
+def missing_contribution(
+    joint: JointModel, basis: AdditiveBasis, coefs: Floats, holes: Holes
+) -> Contribution:
+    """Moments of what the missing covariates of each row contribute to the log-odds.
+
+    `coefs` (models, basis columns) holds the additive models.
+    """
+    size = (len(holes.values), len(coefs))
+    mean, variance = np.zeros(size), np.zeros(size)
+    missing, loadings, means = rows_without(joint, holes), {}, {}
+    for covariate, rows in missing.items():
+        own = coefs[:, basis.group == covariate].T
+        moments = moments_of(
+            joint,
+            holes,
+            rows,
+            covariate,
+            partial(weighted_block, basis, covariate, own),
+        )
+        means[covariate] = np.zeros(size)
+        means[covariate][rows] = moments.mean
+        mean += means[covariate]
+        variance[rows] += np.einsum("rpf,rpf->rf", moments.centred, moments.centred)
+        loadings[covariate] = moments.loading
+    for pattern in holes.patterns:
+        loading = [
+            loadings[k][np.searchsorted(missing[k], pattern.rows)]
+            for k in np.unique(joint.source[pattern.missing])
+        ]
+        if len(loading) > 1:
+            together = np.concatenate(loading, axis=1)
+            moved = np.einsum("ef,rfj->rej", between_covariates(joint, pattern), together)
+            variance[pattern.rows] += np.einsum("rej,rej->rj", together, moved)
+    return Contribution(mean, np.maximum(variance, 0.0), means)
+
+
+def weighted_block(basis: AdditiveBasis, covariate: int, coefs: Floats, values: Floats) -> Floats:
+    """Combinations `coefs` (columns, functions) of the basis columns of one covariate."""
+    return basis.block(values, covariate) @ coefs
+
+
+def rows_without(joint: JointModel, holes: Holes) -> dict[int, Ints]:
+    """Rows in which each covariate is missing, in order."""
+    rows: dict[int, list[Ints]] = {}
+    for pattern in holes.patterns:
+        for covariate in np.unique(joint.source[pattern.missing]).tolist():
+            rows.setdefault(covariate, []).append(pattern.rows)
+    return {k: np.sort(np.concatenate(found)) for k, found in rows.items()}
+
+
+def between_covariates(joint: JointModel, pattern: HolePattern) -> Floats:
+    """Correlation of the missing encoded columns of a pattern, zero within a covariate."""
+    deviation = np.sqrt(np.maximum(np.diag(pattern.covariance), 0.0))
+    inverse = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+    of = joint.source[pattern.missing]
+    return np.asarray(pattern.covariance * np.outer(inverse, inverse) * (of[:, None] != of))

@@ -1,0 +1,229 @@
+"""What a policy costs on rows it has not seen: nested leave-out cost, and where beliefs misfit.
+
+`expected_cost_` of a sequence policy judges each set by models without the row, but the order of
+the sets was found with every label, and the least of several noisy costs is below its true value.
+`leave_out_cost` repeats everything in each fold: order, models, densities, threshold, stopping.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_consistent_length
+
+from adacos.costs import Costs
+from adacos.engine import AcquisitionResult
+from adacos.kernels.folds import stratified_folds
+from adacos.metrics import operation_costs, total_costs
+from adacos.policies.base import BasePolicy
+from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table
+from adacos.validation import integer, real
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class LeaveOutCost:
+    """What a policy costs on rows that its fold's fit has not seen.
+
+    Attributes
+    ----------
+    mean : float
+        Mean realised cost of a row: what was paid plus what the answer cost. With a target recall
+        the cost of a miss is not known and left out.
+    error : float
+        Standard error of the mean over the rows.
+    realised : ndarray of shape (n_rows,)
+        Realised cost of each row.
+    expected : ndarray of shape (n_rows,)
+        What the policy itself expected when it stopped.
+    result : AcquisitionResult
+        What it did with each row.
+    fold : ndarray of int of shape (n_rows,)
+        Fold in which each row was left out.
+    """
+
+    mean: float
+    error: float
+    realised: Floats
+    expected: Floats
+    result: AcquisitionResult
+    fold: Ints
+
+    def __str__(self) -> str:
+        return (
+            f"Leave-out cost {self.mean:.4g} per row, standard error {self.error:.2g} "
+            f"({len(self.realised)} rows in {len(np.unique(self.fold))} folds; everything is "
+            "chosen anew without the fold)."
+        )
+
+
+def leave_out_cost(
+    policy: BasePolicy, X: Any, y: ArrayLike, *, folds: int = 5, random_state: int = 0
+) -> LeaveOutCost:
+    """Nested estimate of what a policy costs on new rows.
+
+    The policy is fitted anew without each fold, with everything that it chooses, and runs on the
+    fold's rows: this takes `folds` times as long as `fit`. Models of fewer rows are a little worse,
+    so that the estimate is slightly pessimistic.
+
+    Parameters
+    ----------
+    policy : policy
+        Any policy, fitted or not; it is not changed.
+    X, y : table and array
+        Rows and their classes, as for `fit`.
+    folds : int, default=5
+        Number of folds, dealt within each class.
+    random_state : int, default=0
+        Seed of the folds.
+
+    Returns
+    -------
+    LeaveOutCost
+        Mean, standard error, and the rows behind them.
+
+    Examples
+    --------
+    >>> from adacos import AdaCOSClassifier, Costs, load_pima
+    >>> from adacos.policies.leave_out import leave_out_cost
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> print(leave_out_cost(AdaCOSClassifier(costs), X, y))
+    Leave-out cost ...
+    """
+    integer("folds", folds, at_least=2)
+    integer("random_state", random_state, at_least=0)
+    reader = clone(policy)
+    table = validate_table(reader, X, reset=True)
+    _, labels = check_labels(y)
+    check_consistent_length(X, labels)
+    encoded = TableEncoder.fit(table, covariate_names(reader)).transform(table)
+    fold = stratified_folds(encoded, labels, folds, random_state)
+    classes = np.asarray(y).ravel()
+    costs = policy.costs or Costs()
+    counted = total_costs if getattr(policy, "target_recall", None) is None else operation_costs
+    realised, parts, members = [], [], []
+    for number in range(int(fold.max()) + 1):
+        inside, outside = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+        fitted = clone(policy).fit(_rows(table, outside), classes[outside])
+        result = fitted.acquire(_rows(table, inside))
+        realised.append(counted(result, classes[inside], costs))
+        parts.append(result)
+        members.append(inside)
+    back = np.argsort(np.concatenate(members), kind="stable")
+    total = np.concatenate(realised)[back]
+    result = _joined(parts).rows(back)
+    error = float(total.std(ddof=1) / np.sqrt(len(total)))
+    return LeaveOutCost(float(total.mean()), error, total, result.expected_cost, result, fold)
+
+
+@dataclass(frozen=True)
+class StateMisfit:
+    """Expected against realised cost of the rows that stopped in one state.
+
+    Attributes
+    ----------
+    acquired : tuple of str
+        Covariates that these rows had acquired.
+    label : object
+        Answer that they were given.
+    rows : int
+        How many they are.
+    expected, realised : float
+        Mean cost by the policy's own belief at the stop, and as it turned out.
+    low, high : float
+        Interval of the mean difference realised - expected.
+    """
+
+    acquired: tuple[str, ...]
+    label: Any
+    rows: int
+    expected: float
+    realised: float
+    low: float
+    high: float
+
+    @property
+    def misfits(self) -> bool:
+        """Whether the interval excludes zero."""
+        return self.low > 0 or self.high < 0
+
+
+def misfit_by_state(
+    left_out: LeaveOutCost, *, least_rows: int = 20, confidence: float = 0.95
+) -> list[StateMisfit]:
+    """Where what a policy expects and what happens differ, by where rows stop and what they hear.
+
+    Parameters
+    ----------
+    left_out : LeaveOutCost
+        From `leave_out_cost`, with misclassification costs on both sides.
+    least_rows : int, default=20
+        States of fewer rows are left out: nothing can be said of them.
+    confidence : float, default=0.95
+        Of each interval. It allows for an error not yet seen: one further row is counted that cost
+        the largest and one that cost the least difference possible among the rows of the state.
+
+    Returns
+    -------
+    list of StateMisfit
+        States with most rows first.
+    """
+    real("confidence", confidence, above=0, below=1)
+    result = left_out.result
+    difference = left_out.realised - left_out.expected
+    keys = np.column_stack([result.acquired, result.label == np.unique(result.label)[-1]])
+    states, number = np.unique(keys, axis=0, return_inverse=True)
+    found = []
+    for i in range(len(states)):
+        rows = np.flatnonzero(number.ravel() == i)
+        if len(rows) < least_rows:
+            continue
+        low, high = _interval(difference[rows], difference, confidence)
+        names = np.array(result.names, dtype=object)[result.acquired[rows[0]]]
+        found.append(
+            StateMisfit(
+                acquired=tuple(str(name) for name in names),
+                label=result.label[rows[0]],
+                rows=len(rows),
+                expected=float(left_out.expected[rows].mean()),
+                realised=float(left_out.realised[rows].mean()),
+                low=low,
+                high=high,
+            )
+        )
+    return sorted(found, key=lambda state: -state.rows)
+
+
+def _interval(own: Floats, every: Floats, confidence: float) -> tuple[float, float]:
+    """Normal interval of a mean, with one more row at either end of what any row showed.
+
+    Errors are rare and dear: a state in which none happened would have a spread near zero.
+    """
+    from scipy.special import ndtri
+
+    z = float(ndtri((1 + confidence) / 2))
+    ends = []
+    for sign, extreme in ((-1.0, every.min()), (1.0, every.max())):
+        extended = np.append(own, extreme)
+        error = extended.std(ddof=1) / np.sqrt(len(extended))
+        ends.append(float(extended.mean() + sign * z * error))
+    return ends[0], ends[1]
+
+
+def _rows(table: Any, rows: Ints) -> Any:
+    return table[rows] if isinstance(table, np.ndarray) else table[rows].to_native()
+
+
+def _joined(parts: list[AcquisitionResult]) -> AcquisitionResult:
+    names = [name for name in vars(parts[0]) if name != "names"]
+    return AcquisitionResult(
+        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names},
+        names=parts[0].names,
+    )

@@ -1,0 +1,127 @@
+"""What the library brings along: one call for each policy, rival and data set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adacos.registry.tables import Variant, register_dataset, register_policy
+
+# The first of a group-lasso family is fitted, the others are derived from it. Forward selection
+# needs the cost of a false negative, which a target recall replaces.
+_LASSO: dict[str, Any] = {"family": "group lasso", "recall": True}
+_FORWARD: dict[str, Any] = {"family": "forward", "effort": 10.0}
+register_policy(
+    "adacos",
+    "adacos.policies.adacos:AdaCOSClassifier",
+    variants=(
+        Variant("AdaCOS (group lasso)", **_LASSO, look=("vermillion", "o", "-")),
+        Variant(
+            "AdaCOS (forward)", {"sequence": "forward"}, **_FORWARD, look=("vermillion", "D", "--")
+        ),
+        Variant("AdaCOS (both)", {"sequence": "both"}, **_FORWARD, look=("vermillion", "*", ":")),
+        Variant(
+            "AdaCOS as published (group lasso)",
+            {"outlook": "paper"},
+            **_LASSO,
+            look=("grey", "o", "-"),
+        ),
+        Variant(
+            "AdaCOS as published (forward)",
+            {"outlook": "paper", "sequence": "forward"},
+            **_FORWARD,
+            look=("grey", "D", "--"),
+        ),
+    ),
+)
+register_policy(
+    "cos",
+    "adacos.policies.cos:COSClassifier",
+    variants=(
+        Variant("COS (group lasso)", **_LASSO, look=("blue", "s", "-")),
+        Variant("COS (forward)", {"sequence": "forward"}, **_FORWARD, look=("blue", "P", "--")),
+        Variant("COS (both)", {"sequence": "both"}, **_FORWARD, look=("blue", "X", ":")),
+    ),
+)
+register_policy(
+    "full",
+    "adacos.policies.full_model:FullModelClassifier",
+    variants=(Variant("Full Model", **_LASSO, look=("green", "^", "-")),),
+)
+register_policy(
+    "shim2018",
+    "adacos.rivals.shim2018:Shim2018Classifier",
+    title="Shim2018",
+    rival=True,
+    effort=50.0,
+    requires=("torch", "rivals"),
+    look=("purple", "v", "-"),
+)
+register_policy(
+    "adapt-gbrt",
+    "adacos.rivals.adapt_gbrt:AdaptGbrtClassifier",
+    title="AdaptGbrt",
+    rival=True,
+    effort=50.0,
+    look=("orange", "<", "-"),
+)
+register_policy(
+    "greedy-miser",
+    "adacos.rivals.greedy_miser:GreedyMiserClassifier",
+    title="GreedyMiser",
+    rival=True,
+    effort=10.0,
+    look=("sky", ">", "-"),
+)
+register_policy(
+    "dwsm",
+    "adacos.rivals.dwsm:DWSMClassifier",
+    title="DWSM",
+    rival=True,
+    effort=10.0,
+    look=("black", "X", "-"),
+)
+register_policy(
+    "pomdp",
+    "adacos.rivals.pomdp:POMDPClassifier",
+    title="POMDP",
+    rival=True,
+    effort=10.0,
+    look=("grey", "p", "-"),
+)
+register_policy(
+    "cegb",
+    "adacos.rivals.cegb:CEGBClassifier",
+    title="CEGB",
+    rival=True,
+    effort=10.0,
+    requires=("lightgbm", "rivals"),
+    look=("orange", "h", ":"),
+)
+# The exact optimum needs discrete covariates: numbers are cut into three codes.
+register_policy(
+    "optimal",
+    "adacos.rivals.optimal:OptimalPolicyClassifier",
+    rival=True,
+    variants=(Variant("Optimal (3 codes)", {"n_codes": 3}, effort=10.0, look=("black", "*", ":")),),
+)
+
+register_dataset("pima", "adacos.datasets:load_pima", title="Pima diabetes", bundled=True)
+# The paper's experiments contain the sample identifier.
+register_dataset(
+    "wisconsin",
+    "adacos.datasets:load_wisconsin",
+    title="Wisconsin breast cancer",
+    bundled=True,
+    paper={"sample_code": True},
+)
+register_dataset("heart", "adacos.datasets:load_heart", title="Heart disease", bundled=True)
+register_dataset(
+    "physionet",
+    "adacos.datasets:load_physionet2012",
+    title="PhysioNet 2012",
+    obtain=(
+        "Download set-a, set-b, set-c and their Outcomes files from "
+        "https://physionet.org/content/challenge-2012/1.0.0/, unpack them into one folder and pass "
+        "--data physionet=FOLDER (a ready CSV table also serves)."
+    ),
+)

@@ -1,0 +1,167 @@
+"""Evaluation rows: a policy run on them, and what it costs beside its alternatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.card import deciding_matrix
+from adacos.costs import Costs
+from adacos.engine import AcquisitionResult
+from adacos.exceptions import InvalidInputError
+from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
+from adacos.policies.base import BasePolicy
+from adacos.policies.sequence_policy import SequencePolicy
+from adacos.tables.description import Description, description_of
+from adacos.tables.encoder import validate_table
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+# The one name that the policy of the report has in its tables and figures.
+OWN = "this policy"
+
+
+class Mean(NamedTuple):
+    """A mean over rows and its standard error."""
+
+    value: float
+    error: float
+
+
+class Method(NamedTuple):
+    """What one way of answering costs on the rows, and how right it is.
+
+    `more` is what it costs more than the policy of the report, row by row.
+    """
+
+    name: str
+    total: Mean
+    more: Mean
+    covariate: Mean
+    recall: float
+    specificity: float
+
+
+@dataclass(frozen=True)
+class Held:
+    """Evaluation rows: the policy, the table, classes as 0 and 1, and the policy's answers."""
+
+    policy: BasePolicy
+    table: Any
+    true: Ints
+    result: AcquisitionResult
+
+    @property
+    def label(self) -> Ints:
+        """Answers as 0 and 1."""
+        return np.searchsorted(self.policy.classes_, self.result.label)
+
+    @property
+    def said(self) -> Description:
+        """The words of the model."""
+        return description_of(self.policy)
+
+    @property
+    def encoded(self) -> Floats:
+        """The rows as the model takes them, NaN where there is no value."""
+        policy = self.policy
+        table = validate_table(policy, self.table, reset=False)
+        return np.asarray(policy.encoder_.transform(table))
+
+    @property
+    def missed_is_priced(self) -> bool:
+        """Whether somebody stated what a missed positive costs; a target recall replaces it."""
+        return not hasattr(self.policy, "false_negative_cost_")
+
+    @property
+    def charged(self) -> Floats:
+        """Misclassification costs that are counted: without a missed positive if it has none."""
+        matrix: Floats = self.policy.cost_table_.matrix
+        return matrix if self.missed_is_priced else matrix * [[1.0, 1.0], [0.0, 0.0]]
+
+
+def hold(policy: BasePolicy, table: Any, y: NDArray[Any]) -> Held:
+    """Run the policy on evaluation rows."""
+    strange = np.setdiff1d(y, policy.classes_)
+    if len(strange):
+        raise InvalidInputError(
+            "target",
+            f"classes must be {policy.classes_.tolist()}",
+            strange.tolist()[:5],
+            "Use the column and --positive that the model was fitted with.",
+        )
+    return Held(policy, table, np.searchsorted(policy.classes_, y), policy.acquire(table))
+
+
+def methods(held: Held) -> list[Method]:
+    """The policy, its relatives on the same model, and answering all rows alike."""
+    n = len(held.true)
+    found = [_method(OWN, held.result.cost, held.label, held, held.charged)]
+    for name, other in relatives(held, deciding_matrix(held.policy)).items():
+        if name != OWN:
+            result = other.acquire(held.table)
+            label = np.searchsorted(held.policy.classes_, result.label)
+            found.append(_method(name, result.cost, label, held, held.charged))
+    alike = [("everyone positive", 1)] + [("everyone negative", 0)] * held.missed_is_priced
+    for name, answer in alike:
+        label = np.full(n, answer, dtype=np.intp)
+        found.append(_method(name, np.zeros(n), label, held, held.charged))
+    return found
+
+
+def sensitivity(held: Held) -> list[tuple[float, list[Method]]]:
+    """The methods again with the false-negative cost multiplied by each factor."""
+    found = []
+    for factor in FACTORS:
+        matrix = held.policy.cost_table_.matrix.copy()
+        matrix[1, 0] = matrix[1, 1] + factor * (matrix[1, 0] - matrix[1, 1])
+        own = []
+        for name, other in relatives(held, matrix).items():
+            result = other.acquire(held.table)
+            label = np.searchsorted(held.policy.classes_, result.label)
+            own.append(_method(name, result.cost, label, held, matrix))
+        found.append((factor, own))
+    return found
+
+
+def relatives(held: Held, matrix: Floats) -> dict[str, SequencePolicy]:
+    """This policy and the others of the paper on its model, with these error costs.
+
+    None for a policy without a set sequence, nor for one that answers everyone positive.
+    """
+    policy = held.policy
+    if not isinstance(policy, SequencePolicy) or policy.always_positive_:
+        return {}
+    costs = (policy.costs or Costs()).with_misclassification(matrix)
+    kinds = {"AdaCOS": AdaCOSClassifier, "COS": COSClassifier, "full model": FullModelClassifier}
+    return {
+        OWN if kind is type(policy) else name: kind(costs).from_model(policy)
+        for name, kind in kinds.items()
+    }
+
+
+def _method(name: str, cost: Floats, label: Ints, held: Held, matrix: Floats) -> Method:
+    total = cost + matrix[held.true, label]
+    own = held.result.cost + matrix[held.true, held.label]
+    return Method(
+        name,
+        _mean(total),
+        _mean(total - own),
+        _mean(cost),
+        _share(label[held.true == 1] == 1),
+        _share(label[held.true == 0] == 0),
+    )
+
+
+def _mean(values: Floats) -> Mean:
+    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+    return Mean(float(values.mean()), error)
+
+
+def _share(hits: NDArray[np.bool_]) -> float:
+    return float(hits.mean()) if len(hits) else float("nan")

@@ -1,0 +1,108 @@
+"""Shape functions of the model that most rows stop at, with a pointwise band."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from adacos.models.missing import fill_holes
+from adacos.policies.sequence_policy import SequencePolicy
+from adacos.report.held import Held
+
+Floats = NDArray[np.float64]
+
+_POINTS = 120
+_RUG = 300
+_QUANTILE = 1.959963984540054
+# A term whose coefficients vanish has no strength that explains them; this one keeps it there.
+_STRONGEST = 1e8
+
+
+class Shape(NamedTuple):
+    """What each value of a covariate adds to the log-odds, half the width of its 95 % band.
+
+    `rug` are values of evaluation rows, empty for categories.
+    """
+
+    covariate: str
+    values: NDArray[Any]
+    effect: Floats
+    half: Floats
+    rug: Floats
+
+
+def usual_stage(held: Held) -> int:
+    """The set at which most rows stop, of those that hold a covariate."""
+    policy = held.policy
+    assert isinstance(policy, SequencePolicy)
+    counts = np.bincount(held.result.stage, minlength=len(policy.sets_))
+    counts[[i for i, names in enumerate(policy.sets_) if not names]] = 0
+    return int(np.argmax(counts)) if counts.any() else len(policy.sets_) - 1
+
+
+def shapes(held: Held, stage: int) -> list[Shape]:
+    """The shape functions of one set."""
+    policy = held.policy
+    assert isinstance(policy, SequencePolicy)
+    basis, encoder, encoded = policy.model_.basis, policy.encoder_, held.encoded
+    coefs = policy.model_.coefs[stage]
+    inside, covariance = coefficient_covariance(held, stage)
+    found = []
+    for k in policy.model_.sequence.set(stage):
+        own = np.flatnonzero(basis.source == k)
+        if not (basis.group == k).any():
+            continue
+        rug = np.empty(0)
+        values: NDArray[Any]
+        if encoder.categories[k]:
+            names = encoder.categories[k]
+            values = np.array([held.said.shown(encoder.names[k], name) for name in names])
+            grid = np.eye(len(own))
+        else:
+            values = np.linspace(basis.low[own[0]], basis.high[own[0]], _POINTS)
+            grid = values[:, None]
+            rug = np.unique(encoded[~np.isnan(encoded[:, own[0]]), own[0]])
+            rug = rug[:: max(1, len(rug) // _RUG)]
+        block = basis.block(grid, int(k))
+        part = np.flatnonzero(basis.group[inside] == k) + 1
+        variance = np.einsum("ij,jk,ik->i", block, covariance[np.ix_(part, part)], block)
+        half = _QUANTILE * np.sqrt(np.maximum(variance, 0.0))
+        effect = block @ coefs[basis.group == k]
+        found.append(Shape(encoder.names[k], values, effect, half, rug))
+    return found
+
+
+def coefficient_covariance(held: Held, stage: int) -> tuple[NDArray[np.intp], Floats]:
+    """Basis columns of a set, and the covariance of [intercept, their coefficients].
+
+    It is the inverse of the curvature of the penalised likelihood. The curvature of the likelihood
+    is that on the evaluation rows, scaled to the number of training rows. The strength of a term is
+    the one that its coefficients explain, lambda = effective degrees of freedom / |coef|^2 (Fellner
+    and Schall): the fit blends several strengths and keeps none.
+    """
+    policy = held.policy
+    assert isinstance(policy, SequencePolicy)
+    model, basis = policy.model_, policy.model_.basis
+    members = model.sequence.set(stage)
+    inside = np.flatnonzero(np.isin(basis.group, members))
+    filled = fill_holes(model.joint, held.encoded, np.isin(basis.source, members)).values
+    # What lies outside the set is not read, but a basis wants a number.
+    columns = basis.transform(np.where(np.isnan(filled), basis.mean, filled))[:, inside]
+    design = np.column_stack([np.ones(len(columns)), columns])
+    p = expit(design @ np.append(model.intercepts[stage], model.coefs[stage][inside]))
+    scale = len(model.y) / len(design)
+    curvature = scale * design.T @ (design * (p * (1 - p))[:, None])
+    _, term = np.unique(basis.term[inside], return_inverse=True)
+    squares = np.bincount(term, weights=model.coefs[stage][inside] ** 2)
+    strengths = np.ones(len(squares))
+    covariance = np.empty_like(curvature)
+    for _ in range(30):
+        penalty = np.append(1e-9, strengths[term])
+        covariance = np.linalg.inv(curvature + np.diag(penalty))
+        spent = np.bincount(term, weights=1 - penalty[1:] * np.diag(covariance)[1:])
+        with np.errstate(divide="ignore"):
+            strengths = np.minimum(np.maximum(spent, 1e-6) / squares, _STRONGEST)
+    return inside, covariance

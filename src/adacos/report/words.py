@@ -1,0 +1,90 @@
+"""Sentences of a report, and its words explained."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from adacos.card import percent
+from adacos.policies.base import BasePolicy
+from adacos.policies.sequence_policy import SequencePolicy
+from adacos.report.held import OWN, Held
+
+_EXPLAINED = {
+    OWN: "the policy that this page is about.",
+    "AdaCOS": "decides row by row, along one order of covariates, whether what comes next is worth "
+    "its cost.",
+    "COS": "acquires one set of covariates for every row: the one with the lowest expected total "
+    "cost.",
+    "full model": "acquires every covariate of every row.",
+    "everyone positive": "acquires nothing and answers positive for every row.",
+    "everyone negative": "acquires nothing and answers negative for every row.",
+}
+_COMMON = (
+    "total cost: what was paid for covariates, plus what the answer costs if it is wrong.",
+    "Bayes risk: the cost of a wrong answer that is to be expected with what is known.",
+    "recall: share of the positive rows that are answered positive; specificity: share of the "
+    "negative rows that are answered negative.",
+    "log-odds: logarithm of the odds; 0 is a probability of one half, and what covariates add to "
+    "it adds up.",
+    "net benefit: positives found per row, less false alarms and costs, each in the worth of a "
+    "positive found.",
+    "standard error: how much a mean over other rows of the kind would typically differ.",
+)
+
+
+def explained(names: Collection[str]) -> tuple[str, ...]:
+    """What the words of the page mean; of the methods only those that occur."""
+    own = tuple(f"{name}: {text}" for name, text in _EXPLAINED.items() if name in names)
+    return own + _COMMON
+
+
+def class_in_words(held: Held, number: int) -> str:
+    """Of which class, in words."""
+    label = held.policy.classes_.tolist()[number]
+    return f"with {held.said.class_name(label)}" if held.said.classes else f"of class {label}"
+
+
+def errors(held: Held) -> str:
+    """What wrong answers cost."""
+    (c00, c01), (c10, c11) = held.policy.cost_table_.matrix.tolist()
+    said = held.said
+    negative, positive = (said.class_name(label) for label in held.policy.classes_.tolist())
+    text = f"Answering {positive} for {negative} costs {said.money(c01)}"
+    if not held.missed_is_priced:
+        return f"{text}; nobody stated what {negative} for {positive} costs."
+    text += f", {negative} for {positive} costs {said.money(c10)}"
+    right = f"; right answers cost {said.money(c00)} and {said.money(c11)}"
+    return text + (right if c00 or c11 else "") + "."
+
+
+def rule(threshold: float, reason: str) -> str:
+    """From which probability on the answer is positive, and why."""
+    if threshold == 0:
+        return f"{reason.capitalize()}."
+    return f"The answer is positive from a probability of {percent(threshold)} on, {reason}."
+
+
+def model(policy: BasePolicy, digest: str, version: str) -> str:
+    """Which model it is."""
+    learned = (
+        f", learned from {len(policy.model_.y):,} rows"
+        if isinstance(policy, SequencePolicy)
+        else ""
+    )
+    return f"Model {digest} ({type(policy).__name__}, adacos {version}){learned}."
+
+
+def order(held: Held) -> str:
+    """In which order covariates are asked for, and who is answered at once."""
+    at_once = float((held.result.acquired.sum(axis=1) == 0).mean())
+    if not isinstance(held.policy, SequencePolicy):
+        return (
+            f"The order differs from row to row; {at_once:.1%} of the rows are answered before "
+            "anything is acquired."
+        )
+    free = held.policy.model_.sequence.n_free
+    first = "before anything is acquired" if free == 0 else "after the free covariates"
+    at_once = float((held.result.stage == 0).mean())
+    return (
+        f"Covariates are asked for in this order; {at_once:.1%} of the rows are answered {first}."
+    )

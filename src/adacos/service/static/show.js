@@ -1,0 +1,264 @@
+// What is shown of a step: question or decision, expected costs, where the probability comes from.
+
+import { field } from "./fields.js";
+import {
+  at, both, described, labelled, listed, make, money, outcome, percent, short, shown, signed, state, tell,
+  threshold, title,
+} from "./state.js";
+
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
+
+export function showModel() {
+  const { card } = state;
+  if (card.title) at("title").textContent = document.title = card.title;
+  at("headline").hidden = !card.headline;
+  at("headline").textContent = card.headline || "";
+  at("about").textContent = sentence((card.outcome ? `${card.outcome}: ` : "") + threshold());
+  at("intended").hidden = !card.intended_use;
+  at("intended").textContent = `Intended use: ${card.intended_use}`;
+  at("model").textContent = `Model ${card.model} · ${card.covariates.length} covariates · adacos ${card.version}`
+    + (card.citation ? ` · ${card.citation}` : "");
+  at("notice").textContent = card.notice;
+}
+
+export function show() {
+  const step = state.steps.at(-1);
+  const asking = step.action === "acquire";
+  at("start").hidden = true;
+  at("consultation").hidden = false;
+  at("question").hidden = !asking;
+  at("decision").hidden = asking;
+  if (asking) showQuestion(step);
+  else showDecision(step);
+  showCosts(step);
+  showNow(step, asking);
+  showSoFar(step);
+  const odd = step.warnings.length ? ` Note: ${step.warnings.map((w) => w.message).join(" ")}` : "";
+  tell((asking
+    ? `Next question: ${listed(step.covariates)}, cost ${money(step.cost)}.`
+    : `Decision${step.stopped_early ? ", taken early" : ""}: ${labelled(step.label)}, `
+      + `probability ${percent(step.probability)}.`) + odd);
+}
+
+function why(step) {
+  const { best_plan: plan, expected_saving: saving, stop_now: now } = step.explanation;
+  if (step.cost < 0.005) {
+    return step.covariates.length > 1 ? "They cost nothing, so they are asked first." : "It costs nothing, so it is asked first.";
+  }
+  // A policy that does not weigh costs may go on where it does not pay.
+  if (!plan || saving <= 0) return "It comes next in the order of the model.";
+  const more = plan.covariates.filter((name) => !step.covariates.includes(name));
+  return `Deciding now is expected to cost ${money(now)} in all. Asking for this`
+    + (more.length ? `, and then for ${listed(more)} where still worth it,` : "")
+    + ` is expected to bring that down to ${money(plan.expected_total_cost)}.`;
+}
+
+function showQuestion(step) {
+  at("question-title").textContent = `${listed(step.covariates)} – costs ${money(step.cost)}`;
+  at("reason").textContent = why(step);
+  at("lowered").hidden = !step.lowered.length;
+  at("lowered").textContent = step.lowered.map(({ panel, covariates, had, amount }) =>
+    `${listed(covariates)}: ${money(amount)} less than alone, the shared cost of panel ${panel}, `
+    + (had.length ? `because ${both(had.map(title))} ${had.length > 1 ? "are" : "is"} there already.`
+      : "which is paid once.")).join(" ");
+  at("answers").replaceChildren(...step.covariates.map((name) => field(name, "answer")));
+  at("sharing").hidden = !step.sharing.length;
+  at("sharing").textContent = "Shares part of its cost with others, which then cost less: "
+    + step.sharing.map(([name, amount]) => `${title(name)} ${money(amount)}`).join(", ") + ".";
+  offer("other", step.covariates);
+}
+
+// The covariates without a value, to choose from: in place of the question, or after the decision.
+function offer(id, asked) {
+  const { known, acquired } = described();
+  const names = [...state.covariates.keys()].filter((name) =>
+    !Object.hasOwn(known, name) && !Object.hasOwn(acquired, name) && !asked.includes(name));
+  at(id).hidden = !names.length;
+  at(id).open = false;
+  at(`${id}-name`).replaceChildren(...names.map((name) => make("option", { value: name }, title(name))));
+  showOffered(id);
+}
+
+export function showOffered(id) {
+  const name = at(`${id}-name`).value;
+  at(`${id}-field`).replaceChildren(
+    ...(name ? [field(name, `${id}-value`, { label: `Value of ${title(name)}` })] : []));
+}
+
+function facts(list, pairs) {
+  list.replaceChildren(...pairs.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
+}
+
+function showDecision(step) {
+  const positive = step.label === state.card.classes[1];
+  at("decision").classList.toggle("positive", positive);
+  at("decision-kicker").textContent = step.stopped_early ? "Decided early" : "Decision";
+  at("decision-title").textContent = labelled(step.label);
+  facts(at("decision-facts"), [
+    [`Probability of ${outcome()}`, percent(step.probability)],
+    ["Paid for values", money(step.cost)],
+    ["Expected cost of a wrong decision", money(step.explanation.bayes_risk)],
+    ["Expected total cost", money(step.expected_cost)],
+  ]);
+  at("rule").textContent = sentence(threshold());
+  at("decision-why").textContent = step.stopped_early ? whyEarly(step) : whyNow(step);
+  const { certificate, headline } = state.card;
+  at("certificate").hidden = !certificate;
+  if (certificate) {
+    const reasons = departures(step);
+    const caveat = `This does not extend to the present consultation: ${both(reasons)}.\n`;
+    at("certificate").replaceChildren(
+      ...(headline ? [make("strong", {}, `${headline}\n`)] : []),
+      ...(reasons.length ? [make("strong", {}, caveat)] : []),
+      certificate.text);
+    at("certificate").classList.toggle("void", reasons.length > 0 || Boolean(headline));
+  }
+  at("record").hidden = !state.card.case_log;
+  at("recorded").hidden = true;
+  at("printed").textContent = `${state.card.notice} Model ${state.card.model}, adacos `
+    + `${state.card.version}, ${new Date().toLocaleString()}.`;
+  offer("more", []);
+}
+
+function whyNow(step) {
+  const { best_plan: plan, expected_saving: saving } = step.explanation;
+  if (saving > 0) return `The policy stops here, though ${listed(plan.covariates)} would be expected to pay.`;
+  return plan
+    ? `No further question is expected to pay for itself: the best would be ${listed(plan.covariates)}, `
+      + `with an expected total cost of ${money(plan.expected_total_cost)}.`
+    : "There is nothing left to ask for.";
+}
+
+function whyEarly(step) {
+  const { best_plan: plan, expected_saving: saving } = step.explanation;
+  return `Decided early, before the questions ended: ${listed(state.steps.at(-2).covariates)} would have come next`
+    + (plan && saving > 0 ? `, and going on was expected to save ${money(saving)}.` : ".");
+}
+
+// What a promise about consultations that follow the questions, on rows like those of training, does not cover.
+function departures(step) {
+  const asked = (number) => new Set(state.steps[number].covariates);
+  const other = state.events.some((event, number) =>
+    Object.keys(event.observe || {}).some((name) => !asked(number).has(name)));
+  return [
+    [Object.keys(state.known).length, "values were known from the start"],
+    [state.events.some((event) => event.unavailable), "a question was skipped"],
+    [other, "a value was entered that was not asked for"],
+    [step.warnings.length, "a value lies outside what the certificate was earned on"],
+    [step.stopped_early, "it was decided early"],
+  ].filter(([holds]) => holds).map(([, reason]) => reason);
+}
+
+function showCosts(step) {
+  const { stop_now: now, acquire_next: next, best_plan: plan, expected_saving: saving } = step.explanation;
+  const bars = [["Deciding now", now, "bar-now"]];
+  // What several free ones alone would bring is not known.
+  if (next !== null && !(step.action === "acquire" && step.covariates.length > 1)) {
+    const names = step.action === "acquire" ? step.covariates : plan.covariates.slice(0, 1);
+    bars.push([`After ${listed(names)}${plan.covariates.length > 1 ? " alone" : ""}`, next, "bar-next"]);
+  }
+  if (plan && plan.covariates.length > 1) {
+    const names = plan.covariates;
+    const text = names.length > 3 ? `${listed(names.slice(0, 2))} and ${names.length - 2} more` : listed(names);
+    bars.push([`Best plan: ${text}`, plan.expected_total_cost, "bar-plan"]);
+  }
+  const most = Math.max(...bars.map(([, amount]) => amount), 1e-9);
+  at("bars").replaceChildren(...bars.flatMap(([name, amount, kind]) => {
+    const bar = make("span", { className: kind });
+    bar.style.width = `${Math.max(0, (100 * amount) / most)}%`;
+    return [
+      make("dt", {}, make("span", {}, name), make("b", {}, money(amount))),
+      make("dd", { "aria-hidden": "true" }, bar),
+    ];
+  }));
+  at("saving").textContent = saving > 0
+    ? `Expected saving by going on: ${money(saving)}.`
+    : "Going on is not expected to save anything.";
+}
+
+function rangeInWords([low, high]) {
+  if (low === null && high === null) return "at any value";
+  if (low === null) return `below ${short(high)}`;
+  if (high === null) return `above ${short(low)}`;
+  return `between ${short(low)} and ${short(high)}`;
+}
+
+function whyWithoutFlip(step) {
+  const { best_plan: plan, expected_saving: saving } = step.explanation;
+  const told = `No value of ${listed(step.covariates)} alone would turn it`;
+  if (!plan || saving <= 0) return `${told}.`;
+  const later = plan.covariates.slice(step.covariates.length);
+  return later.length
+    ? `${told}: the saving comes with the questions that may follow (${listed(later)}).`
+    : `${told}: the saving is that the model which includes it expects this answer to be wrong less often.`;
+}
+
+function flipsOf(step) {
+  const asked = step.explanation.flips.filter((flip) => step.covariates.includes(flip.covariate));
+  const found = asked.map((flip) => {
+    const { choices, categories } = state.covariates.get(flip.covariate);
+    const inside = (value) => flip.values.includes(value)
+      || (!categories.length && flip.ranges.some(([low, high]) => (low ?? -Infinity) <= value && value <= (high ?? Infinity)));
+    const words = choices.length
+      ? [`= ${choices.filter((one) => inside(one.value)).map((one) => one.label).join(" or ")}`]
+      : flip.ranges.map(rangeInWords).concat(flip.values.map((value) => `= ${shown(flip.covariate, value)}`));
+    return `${title(flip.covariate)} ${words.join(" or ")} would turn it to ${labelled(flip.label)}.`;
+  });
+  // Where several are asked for at once, nothing is known of one alone.
+  return found.length || step.covariates.length > 1 ? found : [whyWithoutFlip(step)];
+}
+
+function showNow(step, asking) {
+  const { label, probability, bayes_risk: risk } = step.explanation;
+  at("now-title").textContent = asking ? "If one had to decide now" : "Where the probability comes from";
+  at("now").hidden = !asking;
+  at("now").textContent = `${labelled(label)}, with a probability of ${percent(probability)} for ${outcome()} `
+    + `(${threshold()}) and an expected cost of a wrong decision of ${money(risk)}.`;
+  at("flips").replaceChildren(...(asking ? flipsOf(step) : []).map((text) => make("li", {}, text)));
+  showContributions(step, asking);
+}
+
+function showContributions(step, asking) {
+  const { contributions, intercept, probability } = step.explanation;
+  at("contributions").hidden = intercept === null;
+  if (intercept === null) return;
+  const sum = Math.log(probability / (1 - probability));
+  const rest = sum - contributions.reduce((total, part) => total + part.log_odds, intercept);
+  const unknown = (name) => (asking && step.covariates.includes(name) ? "asked for, estimated" : "not available, estimated");
+  const rows = [
+    ["Start: an average case", "", intercept],
+    ...contributions.map(({ covariate, value, log_odds: part }) =>
+      [title(covariate), value === null ? unknown(covariate) : shown(covariate, value), part]),
+  ];
+  if (Math.abs(rest) >= 0.005) rows.push(["Allowance for what is not known", "", rest]);
+  const row = ([name, value, part]) => make("tr", {},
+    make("th", { scope: "row" }, name),
+    make("td", {}, value),
+    make("td", { className: "number" }, signed(part)));
+  at("contributions").tBodies[0].replaceChildren(...rows.map(row));
+  at("contributions").tFoot.replaceChildren(row(["Sum", `probability ${percent(probability)}`, sum]));
+}
+
+function showSoFar(step) {
+  const rows = Object.entries(state.known).map(([name, value]) => [title(name), shown(name, value), "known"]);
+  state.events.forEach((event, number) => {
+    const cost = state.steps[number + 1].explanation.paid - state.steps[number].explanation.paid;
+    const names = Object.keys(event.observe || {});
+    const alone = names.reduce((sum, name) => sum + state.covariates.get(name).cost, 0);
+    const less = alone - cost > 0.005 ? ` (alone ${money(alone)})` : "";
+    names.forEach((name, position) =>
+      rows.push([title(name), shown(name, event.observe[name]), position ? "" : money(cost) + less]));
+    for (const name of event.unavailable || []) rows.push([title(name), "not available", "–"]);
+    if (event.stop) rows.push(["Decided early", "", "–"]);
+  });
+  at("nothing-yet").hidden = rows.length > 0;
+  at("events").hidden = !rows.length;
+  at("events").tBodies[0].replaceChildren(...rows.map(([name, value, cost]) =>
+    make("tr", {},
+      make("th", { scope: "row" }, name),
+      make("td", {}, value),
+      make("td", { className: "number" }, cost))));
+  at("paid").textContent = money(step.explanation.paid);
+  at("warnings").hidden = !step.warnings.length;
+  at("warnings").querySelector("ul").replaceChildren(...step.warnings.map((warning) => make("li", {}, warning.message)));
+}

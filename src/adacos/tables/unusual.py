@@ -1,0 +1,46 @@
+"""Values unlike those of the training rows: implausible, outside the range, or never seen.
+
+A value is answered all the same; whoever reads the answer should know. The kinds are those of the
+warnings of a consultation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.tables.columns import ColumnTable
+from adacos.tables.encoder import PLAUSIBLE_WIDTHS, TableEncoder
+from adacos.tables.kinds import BINARY, CONSTANT
+
+# By number; 0 is a value like those of the training rows, or none at all.
+KINDS = ("", "outside_range", "implausible", "unknown_category", "unknown_value")
+_OUTSIDE, _IMPLAUSIBLE, _CATEGORY, _VALUE = range(1, 5)
+
+
+def unusual(encoder: TableEncoder, table: ColumnTable) -> NDArray[np.int8]:
+    """Number in `KINDS` of each value, shape (rows, covariates)."""
+    columns = [
+        _unusual_of(encoder, position, table.column(name))
+        for position, name in enumerate(encoder.names)
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _unusual_of(encoder: TableEncoder, position: int, values: NDArray[Any]) -> NDArray[np.int8]:
+    levels = encoder.categories[position]
+    if levels:
+        strange = ~np.isin(values, (*levels, ""))
+        return np.where(strange, _CATEGORY, 0).astype(np.int8)
+    low, high = encoder.low[position], encoder.high[position]
+    outside = (values < low) | (values > high)
+    if encoder.kinds[position] in (BINARY, CONSTANT):
+        strange = ~np.isnan(values) & (values != low) & (values != high)
+        return np.where(strange, _VALUE, 0).astype(np.int8)
+    beyond = PLAUSIBLE_WIDTHS * (high - low)
+    # What was never negative in training, an age or a count, cannot be.
+    implausible = (values < low - beyond) | (values > high + beyond) | ((low >= 0) & (values < 0))
+    kind = np.where(implausible, _IMPLAUSIBLE, np.where(outside, _OUTSIDE, 0))
+    return kind.astype(np.int8)

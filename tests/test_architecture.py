@@ -1,0 +1,79 @@
+"""The architecture page and the README say what is true of the source tree."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "adacos"
+MODULE_LIMIT, FUNCTION_LIMIT = 400, 60
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def docstring_lines(tree: ast.Module) -> set[int]:
+    lines: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, *FUNCTIONS)) and ast.get_docstring(node):
+            first = node.body[0]
+            lines |= set(range(first.lineno, first.end_lineno + 1))
+    return lines
+
+
+def too_long(source: str, module: str) -> Iterator[tuple[str, int]]:
+    """Modules and functions over the limit, written as in the page, with their lines."""
+    tree = ast.parse(source)
+    documented = docstring_lines(tree)
+    length = len(source.splitlines()) - len(documented)
+    if length > MODULE_LIMIT:
+        yield f"`{module}`", length
+    for node in ast.walk(tree):
+        if isinstance(node, FUNCTIONS):
+            lines = set(range(node.lineno, node.end_lineno + 1)) - documented
+            if len(lines) > FUNCTION_LIMIT:
+                yield f"`{module}` `{node.name}`", len(lines)
+
+
+def test_the_measure_counts_code_and_not_docstrings() -> None:
+    code = "\n".join(["    x = 0"] * 60)
+    function = f'def f():\n    """One.\n\n    Two.\n    """\n{code}\n'
+    assert dict(too_long(function, "m.py")) == {"`m.py` `f`": 61}
+    assert not dict(too_long(function.replace("    x = 0\n", "", 1), "m.py"))
+
+
+def test_only_the_exceptions_of_the_page_exceed_the_limits() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    stated = re.findall(r"^\| (`[\w/]+\.py`(?: `\w+`)?) \| \w.+ \|$", page, re.MULTILINE)
+    measured = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.relative_to(PACKAGE).as_posix()
+        measured |= dict(too_long(path.read_text(encoding="utf-8"), module))
+    assert sorted(stated) == sorted(measured), "see docs/architecture.md, How much fits"
+
+
+def test_every_room_says_what_may_live_there() -> None:
+    for path in PACKAGE.rglob("*.py"):
+        docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        assert docstring, f"{path.relative_to(PACKAGE)} opens without a docstring"
+
+
+@pytest.mark.parametrize("drawing", ["draw_layers.py", "draw_walks.py"])
+def test_the_drawings_are_up_to_date(drawing: str) -> None:
+    """Layers come from what lint-imports enforces, walks from the calls as they are recorded."""
+    if drawing == "draw_walks.py":
+        pytest.importorskip("fastapi")
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / drawing, "--check"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

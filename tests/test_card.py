@@ -1,0 +1,184 @@
+"""The model card of every policy: plain values, one set of keys, and the figures behind it."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adacos
+from adacos import (
+    AdaCOSClassifier,
+    COSClassifier,
+    Costs,
+    TargetRecallClassifier,
+)
+from adacos.card import (
+    estimate_leave_out,
+    headline,
+    leave_out_costs,
+    model_card,
+    percent,
+    threshold_of,
+    threshold_reason,
+)
+from adacos.consultation import fingerprint
+from adacos.policies.leave_out import leave_out_cost
+from adacos.policies.sequence_policy import SequencePolicy
+from adacos.registry import POLICIES
+from adacos.rivals import OptimalPolicyClassifier
+
+QUICK: dict[str, dict[str, Any]] = {
+    "AdaptGbrtClassifier": {
+        "n_trees": 3,
+        "n_lambdas": 2,
+        "cv": 2,
+        "learning_rates": (0.3,),
+        "full_fractions": (0.5,),
+    },
+    "CEGBClassifier": {"n_trees": 5},
+    "GreedyMiserClassifier": {"n_trees": 5, "n_lambdas": 2, "cv": 2},
+    "POMDPClassifier": {"n_components": 2, "smoothing": 1.0, "n_init": 1},
+    "DWSMClassifier": {"n_rounds": 2, "n_init": 1},
+}
+
+
+def table(n: int = 200):
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 2, size=(n, 3)).astype(float)
+    y = (rng.random(n) < 0.15 + 0.3 * X[:, 0] + 0.3 * X[:, 1]).astype(int)
+    return X, y
+
+
+COSTS = Costs([1.0, 2.0, 3.0], false_positive=20, false_negative=60)
+
+
+def registered() -> list[type]:
+    """Every policy of the registry that can be fitted here in seconds."""
+    entries = [
+        entry
+        for entry in POLICIES.values()
+        if entry.requires is None or find_spec(entry.requires[0]) is not None
+    ]
+    kinds = [entry.load() for entry in entries]
+    quick = [kind for kind in kinds if kind.__name__ != "Shim2018Classifier"]
+    return [*quick, TargetRecallClassifier]
+
+
+def build(kind: type):
+    if kind is TargetRecallClassifier:
+        return TargetRecallClassifier(build(COSClassifier), target_recall=0.8)
+    parameters = {"strengths": "common", "cv": 2} if issubclass(kind, SequencePolicy) else {}
+    known = kind(COSTS).get_params()
+    given = {**parameters, **QUICK.get(kind.__name__, {})}
+    return kind(COSTS, **{name: value for name, value in given.items() if name in known})
+
+
+@pytest.mark.parametrize("kind", registered(), ids=lambda kind: kind.__name__)
+def test_every_policy_has_a_card_and_a_service(kind, tmp_path):
+    X, y = table()
+    policy = build(kind).fit(X, y)
+    card = model_card(policy)
+    assert json.loads(json.dumps(card, allow_nan=False)) == card
+    assert set(card) == set(model_card(AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)))
+    assert [c["cost"] for c in card["covariates"]] == [1.0, 2.0, 3.0]
+    pytest.importorskip("fastapi")
+    from starlette.testclient import TestClient
+
+    from adacos.service.app import create_app
+
+    client = TestClient(create_app(policy))
+    shown = client.get("/v1/model").json()
+    assert {name: shown[name] for name in card} == card
+    assert client.post("/v1/step", json={"acquired": {}}).status_code == 200
+
+
+def test_the_leave_out_costs_by_hand():
+    X, y = table()
+    adaptive = AdaCOSClassifier(COSTS, cv=5, strengths="common").fit(X, y)
+    assert next(item.name for item in leave_out_costs(adaptive)) != "this policy"
+    estimate_leave_out(adaptive, X, y)
+    found = {item.name: item for item in leave_out_costs(adaptive)}
+    positive = y.mean()
+    assert found["everyone positive"].cost == pytest.approx(20 * (1 - positive))
+    assert found["everyone negative"].cost == pytest.approx(60 * positive)
+    error = 60 * np.sqrt(positive * (1 - positive) / (len(y) - 1))
+    assert found["everyone negative"].error == pytest.approx(error)
+    log_odds = adaptive.model_.leave_out_log_odds
+    label = log_odds[:, -1] >= np.log(20 / 60)
+    wrong = np.where(y == 1, 60 * ~label, 20 * label)
+    assert found["full model"].cost == pytest.approx(6 + wrong.mean())
+    result = adaptive.acquire(X)
+    label = log_odds[np.arange(len(y)), result.stage] >= np.log(20 / 60)
+    own = result.cost + np.where(y == 1, 60 * ~label, 20 * label)
+    assert found["this policy"].cost == pytest.approx(own.mean())
+    assert found["this policy"].error == pytest.approx(own.std(ddof=1) / np.sqrt(len(y)))
+
+
+@pytest.mark.parametrize("kind", [AdaCOSClassifier, OptimalPolicyClassifier])
+def test_a_nested_estimate_takes_its_place(kind):
+    X, y = table()
+    policy = build(kind).fit(X, y)
+    before = fingerprint(policy)
+    estimate_leave_out(policy, X, y, nested=True)
+    assert fingerprint(policy) == before
+    own = leave_out_costs(policy)[0]
+    expected = leave_out_cost(build(kind), X, y)
+    assert own[1:] == pytest.approx((expected.mean, expected.error))
+    assert {"everyone positive", "everyone negative"} <= {i.name for i in leave_out_costs(policy)}
+
+
+def test_the_threshold_is_told_with_its_reason():
+    X, y = table(80)
+    policy = AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)
+
+    def told(false_positive: float, false_negative: float) -> tuple[str, str]:
+        costs = Costs([1.0, 2.0, 3.0], false_positive=false_positive, false_negative=false_negative)
+        other = AdaCOSClassifier(costs).from_model(policy)
+        return percent(threshold_of(other)), threshold_reason(other)
+
+    assert told(100, 1000) == (
+        "9.1\N{NO-BREAK SPACE}%",
+        "because a missed case costs ten false alarms",
+    )
+    assert told(5, 5)[1] == "because a missed case and a false alarm cost the same"
+    assert told(40, 10)[1] == "because a false alarm costs four missed cases"
+    assert told(10, 25)[1] == "because a missed case costs 2.5 false alarms"
+    assert told(1, 999)[0] == "0.1\N{NO-BREAK SPACE}%"
+    recall = AdaCOSClassifier(
+        Costs([1.0, 2.0, 3.0], false_positive=5), target_recall=0.9
+    ).from_model(policy)
+    assert threshold_of(recall) == recall.threshold_
+    assert threshold_reason(recall) == "so that at least 90.0% of the cases are found"
+
+
+def test_a_certificate_that_says_nothing_says_so_first():
+    X, y = table()
+    costs = Costs([1.0, 2.0, 3.0], false_positive=20)
+    silent = AdaCOSClassifier(
+        costs,
+        target_recall=0.99,
+        recall_confidence=0.99,
+        on_uncertifiable="always_positive",
+        cv=2,
+        strengths="common",
+    ).fit(X, y)
+    assert silent.always_positive_
+    assert headline(silent).startswith("Everyone is answered positive")
+    assert model_card(silent)["threshold"] == 0
+    names = [item["name"] for item in model_card(silent)["leave_out"]]
+    assert "everyone positive" in names
+    assert "everyone negative" not in names
+    assert headline(AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)) is None
+    data = adacos.load_pima()
+    useful = AdaCOSClassifier(
+        Costs(data.prices, false_positive=400),
+        target_recall=0.85,
+        recall_confidence=0.9,
+        cv=5,
+        strengths="common",
+    ).fit(data.X, data.y)
+    assert headline(useful) is None

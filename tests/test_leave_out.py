@@ -1,0 +1,122 @@
+"""Nested leave-out cost: repeated by hand, honest where the plain estimate is not, and misfits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from adacos import AdaCOSClassifier, COSClassifier, Costs
+from adacos.exceptions import InvalidInputError
+from adacos.metrics import operation_costs, total_costs
+from adacos.policies.leave_out import LeaveOutCost, leave_out_cost, misfit_by_state
+
+QUICK = {"strengths": "common", "cv": 3}
+
+
+def noisy_rows(rng, n, p=12):
+    """Two useful covariates and noise; one of the useful ones is weak."""
+    X = rng.normal(size=(n, p))
+    y = rng.random(n) < expit(1.2 * X[:, 0] + 0.6 * X[:, 1] - 0.5)
+    return X, y.astype(int)
+
+
+COSTS = Costs([0.3] * 12, false_positive=10, false_negative=20)
+
+
+def test_is_what_refitting_without_each_fold_gives():
+    X, y = noisy_rows(np.random.default_rng(0), 150)
+    policy = AdaCOSClassifier(COSTS, **QUICK)
+    left_out = leave_out_cost(policy, X, y, folds=3)
+    assert sorted(np.bincount(left_out.fold)) == [50, 50, 50]
+    for fold in range(3):
+        inside = left_out.fold == fold
+        fitted = AdaCOSClassifier(COSTS, **QUICK).fit(X[~inside], y[~inside])
+        result = fitted.acquire(X[inside])
+        np.testing.assert_array_equal(
+            left_out.realised[inside], total_costs(result, y[inside], COSTS)
+        )
+        np.testing.assert_array_equal(left_out.expected[inside], result.expected_cost)
+        np.testing.assert_array_equal(left_out.result.acquired[inside], result.acquired)
+    assert left_out.mean == pytest.approx(left_out.realised.mean())
+    assert left_out.error == pytest.approx(left_out.realised.std(ddof=1) / np.sqrt(150))
+    assert not hasattr(policy, "model_")
+    assert "150 rows in 3 folds" in str(left_out)
+
+
+def test_frames_and_classes_of_any_kind():
+    pandas = pytest.importorskip("pandas")
+    X, y = noisy_rows(np.random.default_rng(1), 120)
+    names = [f"x{i}" for i in range(12)]
+    words = np.where(y == 1, "yes", "no")
+    one = leave_out_cost(COSClassifier(COSTS, **QUICK), X, y, folds=2)
+    other = leave_out_cost(
+        COSClassifier(COSTS, **QUICK), pandas.DataFrame(X, columns=names), words, folds=2
+    )
+    np.testing.assert_array_equal(one.realised, other.realised)
+
+
+def test_with_a_target_recall_misses_are_not_counted():
+    X, y = noisy_rows(np.random.default_rng(2), 150)
+    costs = Costs([0.3] * 12, false_positive=10)
+    policy = AdaCOSClassifier(costs, target_recall=0.9, **QUICK)
+    left_out = leave_out_cost(policy, X, y, folds=2)
+    np.testing.assert_array_equal(left_out.realised, operation_costs(left_out.result, y, costs))
+
+
+def test_one_fold_is_refused():
+    X, y = noisy_rows(np.random.default_rng(3), 40)
+    with pytest.raises(InvalidInputError, match="folds"):
+        leave_out_cost(AdaCOSClassifier(COSTS), X, y, folds=1)
+
+
+def test_misfits_are_found_where_they_are():
+    """Rows that stop early are promised too little, the others what they get."""
+    X, y = noisy_rows(np.random.default_rng(4), 400)
+    left_out = leave_out_cost(COSClassifier(COSTS, **QUICK), X, y, folds=2)
+    assert len(left_out.result.names) == 12
+    n = len(y)
+    rng = np.random.default_rng(5)
+    acquired = np.zeros((n, 12), dtype=bool)
+    acquired[: n // 2, 0] = True
+    wrong = rng.random(n) < 0.2
+    expected = np.where(np.arange(n) < n // 2, 0.8, 2.0)
+    told = LeaveOutCost(
+        mean=0.0,
+        error=0.0,
+        realised=10.0 * wrong,
+        expected=expected,
+        result=type(left_out.result)(
+            **{**vars(left_out.result), "acquired": acquired, "label": np.zeros(n, dtype=int)}
+        ),
+        fold=left_out.fold,
+    )
+    early, late = sorted(misfit_by_state(told), key=lambda state: state.acquired, reverse=True)
+    assert early.acquired == ("x0",)
+    assert late.acquired == ()
+    assert early.rows == late.rows == 200
+    assert early.misfits
+    assert early.low > 0
+    assert not late.misfits
+
+
+def test_a_state_without_an_error_yet_is_not_called_better_than_promised():
+    """Thirty rows, an error of 1,000 promised in one of 300: none seen proves nothing."""
+    X, y = noisy_rows(np.random.default_rng(6), 60)
+    left_out = leave_out_cost(COSClassifier(COSTS, **QUICK), X, y, folds=2)
+    n = len(y)
+    realised = np.zeros(n)
+    realised[-1] = 1000.0
+    acquired = np.zeros((n, 12), dtype=bool)
+    acquired[30:, 0] = True
+    told = LeaveOutCost(
+        mean=0.0,
+        error=0.0,
+        realised=realised,
+        expected=np.full(n, 1000 / 300),
+        result=type(left_out.result)(
+            **{**vars(left_out.result), "acquired": acquired, "label": np.zeros(n, dtype=int)}
+        ),
+        fold=left_out.fold,
+    )
+    assert not any(state.misfits for state in misfit_by_state(told))

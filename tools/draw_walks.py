@@ -1,0 +1,133 @@
+"""Draw how `acquire`, `next()` and `POST /v1/step` reach the kernels, into docs/architecture.md.
+
+    python tools/draw_walks.py           # rewrite the drawing
+    python tools/draw_walks.py --check   # only say whether it is up to date
+
+The calls are recorded while they run on the Pima data, so the page shows what happens and not what
+somebody remembers. Shown is every way from the public call down to a function of `kernels`.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import adacos
+from adacos import AdaCOSClassifier, Costs, load_pima
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "architecture.md"
+PACKAGE = str(Path(adacos.__file__).resolve().parent)
+BEGIN, END = "<!-- walks: python tools/draw_walks.py -->", "<!-- end of walks -->"
+
+Call = tuple[str, str]
+
+
+class Recorder:
+    """The ways by which functions of the package reached a kernel while it was listening."""
+
+    def __init__(self) -> None:
+        self.stacks: dict[int, list[Call]] = {}
+        self.ways: dict[tuple[Call, ...], None] = {}
+
+    def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
+        """Keep a stack of our own functions in each thread."""
+        if not frame.f_code.co_filename.startswith(PACKAGE) or event not in ("call", "return"):
+            return
+        stack = self.stacks.setdefault(threading.get_ident(), [])
+        if event == "return":
+            if stack:
+                stack.pop()
+            return
+        file = Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix()
+        inside = stack and stack[-1][0].startswith("kernels/")
+        name = frame.f_code.co_qualname.rpartition("<locals>.")[2]
+        stack.append((file, name))
+        if file.startswith("kernels/") and not inside and "<" not in name:
+            self.ways[tuple(stack)] = None
+
+
+def recorded(call: Callable[[], Any], first: str) -> list[tuple[Call, ...]]:
+    """The ways from the function named `first` to a kernel, in the order they were gone."""
+    recorder = Recorder()
+    threading.setprofile(recorder)
+    sys.setprofile(recorder)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+    ways = []
+    for way in recorder.ways:
+        names = [name for _, name in way]
+        if first in names:
+            ways.append(way[names.index(first) :])
+    return ways
+
+
+def tree(title: str, ways: list[tuple[Call, ...]]) -> str:
+    """The ways as an indented list, a shared beginning written once; each line with its hops."""
+    most = max(len(way) - 1 for way in ways)
+    lines = [f"{title}   (at most {most} hops)"]
+    seen: set[tuple[Call, ...]] = set()
+    for way in ways:
+        for hops in range(len(way)):
+            if way[: hops + 1] not in seen:
+                seen.add(way[: hops + 1])
+                file, name = way[hops]
+                lines.append(f"{hops:3}  {'  ' * hops}{name}  [{file}]")
+    return "\n".join(lines)
+
+
+def drawing() -> str:
+    """All three walks."""
+    from fastapi.testclient import TestClient
+
+    from adacos.service.app import create_app
+    from adacos.service.settings import Settings
+
+    X, y, prices, *_ = load_pima()
+    costs = Costs(prices, false_positive=200, false_negative=600)
+    policy = AdaCOSClassifier(costs, strengths="common").fit(X, y)
+    consultation = policy.consultation(known={"Age": 33})
+
+    def ask() -> None:
+        with TestClient(create_app(policy, Settings(rate_limit=0))) as client:
+            answer = client.post("/v1/step", json={"known": {"Age": 33}})
+            assert answer.status_code == 200, answer.text
+
+    acquire = recorded(lambda: policy.acquire(X), "BasePolicy.acquire")
+    asked = recorded(consultation.next, "Consultation.next")
+    over_http = [
+        way[: [name for _, name in way].index("Consultation.next") + 1]
+        for way in recorded(ask, "step")
+    ]
+    return "\n\n".join(
+        [
+            tree("AdaCOSClassifier.acquire(X)", acquire),
+            tree("Consultation.next()", asked),
+            tree("POST /v1/step, which then goes the way of next()", over_http),
+        ]
+    )
+
+
+def redrawn(text: str) -> str:
+    """The page with the drawing between its markers."""
+    head, begin, rest = text.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not (begin and end):
+        raise SystemExit(f"the page has no {BEGIN} … {END}")
+    return f"{head}{BEGIN}\n```text\n{drawing()}\n```\n{END}{tail}"
+
+
+if __name__ == "__main__":
+    before = PAGE.read_text(encoding="utf-8")
+    after = redrawn(before)
+    if "--check" not in sys.argv:
+        PAGE.write_text(after, encoding="utf-8")
+    elif after != before:
+        raise SystemExit("docs/architecture.md: run python tools/draw_walks.py")
