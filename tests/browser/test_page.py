@@ -343,7 +343,7 @@ def test_the_certificate_is_shown(models, open_page):
 
 
 def test_the_key_is_asked_for(models, open_page):
-    with served(models["costs"], "--api-key", "secret") as url:
+    with served(models["costs"], "--api-key", "secret-of-16-chars") as url:
         page = open_page(url)
         field = page.get_by_label("This service asks for a key")
         field.wait_for()
@@ -357,7 +357,7 @@ def test_the_key_is_asked_for(models, open_page):
         field.fill("schlüssel")
         field.press("Enter")
         expect(page.locator("#problem")).to_contain_text("did not accept this key")
-        field.fill("secret")
+        field.fill("secret-of-16-chars")
         with page.expect_response("**/v1/model"):
             field.press("Enter")
         page.locator("#start-form").wait_for()
