@@ -280,19 +280,24 @@ def run(policy: Policy, encoded: Floats, known: Bools) -> AcquisitionResult:
             for first in range(0, len(rows), ROWS_AT_ONCE):
                 part = rows[first : first + ROWS_AT_ONCE]
                 begin = Rows(encoded[part], available[part], pattern | opening, pattern)
-                for whole, own in zip(trail, _walk_from(policy, begin), strict=True):
+                found = walk(
+                    policy._begin(begin),
+                    policy._decide,
+                    policy._advance,
+                    begin.available,
+                    _opened(begin),
+                )
+                for whole, own in zip(trail, found, strict=True):
                     whole[part] = own
     return _result(policy, trail, np.atleast_2d(known))
 
 
-def _walk_from(policy: Policy, begin: Rows) -> Trail:
-    """Rows that begin with what they have walked to their stop."""
-    first = np.flatnonzero(begin.have & ~begin.known)
+def _opened(begin: Rows) -> Ints:
+    """The order of rows that have acquired the opening and nothing else."""
     order = np.full(begin.available.shape, STOP)
-    order[:, : len(first)] = np.where(begin.available[:, first], first, STOP)
-    order[:, : len(first)] = front(order[:, : len(first)])
-    state = policy._begin(begin)
-    return walk(state, policy._decide, policy._advance, begin.available, order)
+    first = np.flatnonzero(begin.have & ~begin.known)
+    order[:, : len(first)] = front(np.where(begin.available[:, first], first, STOP))
+    return order
 
 
 def walk(

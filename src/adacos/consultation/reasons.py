@@ -6,7 +6,7 @@ the label, and what each covariate adds to the log-odds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from adacos.consultation.steps import Contribution, Flip, Plan, Reasons, Value
 from adacos.costs import CostTable
 from adacos.engine import DecisionRule
 from adacos.kernels.bayes_risk import decision_threshold, expected_bayes_risk
-from adacos.models.outlook import Outlook, WalkState, contribution, lacking_part, log_odds_now
+from adacos.models.outlook import Outlook, WalkState, lacking_part, log_odds_with
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL, CONSTANT, NUMERIC
 
@@ -137,51 +137,40 @@ def _flips(
     own = np.flatnonzero(basis.source == covariate)
     threshold = decision_threshold(rule.matrix)
     sign = 1.0 if label == 0 else -1.0
-
-    def beyond(values: Floats) -> Floats:
-        """How far the log-odds lie on the other label's side, for each value (rows)."""
-        n = len(values)
-        encoded = np.repeat(state.encoded, n, axis=0)
-        encoded[:, own] = values
-        available = None
-        if state.available is not None:
-            available = np.repeat(state.available, n, axis=0)
-            available[:, covariate] = True
-        part = np.repeat(state.part, n, axis=0)
-        part += contribution(state.model, encoded, available, covariate)
-        found = state._replace(stage=stage, encoded=encoded, available=available, part=part)
-        return np.asarray(sign * (log_odds_now(found) - threshold))
-
     kind, name = basis.kinds[covariate], encoder.names[covariate]
     if kind == CONSTANT:
         return ()
     if kind == NUMERIC:
-        ranges = _ranges(float(basis.low[own[0]]), float(basis.high[own[0]]), beyond)
+        grid = np.linspace(basis.low[own[0]], basis.high[own[0]], _COARSE)
+        beyond = sign * (log_odds_with(state, covariate, grid[:, None], stage) - threshold)
+        changes = np.flatnonzero((beyond[1:] > 0) != (beyond[:-1] > 0))
+        # Each change is looked at closely.
+        close = np.linspace(grid[changes], grid[changes + 1], _FINE, axis=1)
+        found = log_odds_with(state, covariate, close.reshape(-1, 1), stage)
+        height = sign * (found.reshape(close.shape) - threshold)
+        ranges = _ranges(beyond > 0, close, height)
         return (Flip(name, other, ranges, ()),) if ranges else ()
-    values: tuple[Value, ...]
-    if kind == CATEGORICAL:
-        turning = np.flatnonzero(beyond(np.eye(len(own))) > 0)
-        values = tuple(encoder.categories[covariate][i] for i in turning)
-    else:
-        both = np.array([basis.low[own], basis.high[own]])
-        values = tuple(float(value) for value in both[beyond(both) > 0, 0])
+    candidates = np.eye(len(own)) if kind == CATEGORICAL else np.stack([basis.low, basis.high])
+    if kind != CATEGORICAL:
+        candidates = candidates[:, own]
+    turning = sign * (log_odds_with(state, covariate, candidates, stage) - threshold) > 0
+    names = encoder.categories[covariate] if kind == CATEGORICAL else candidates[:, 0].tolist()
+    values: tuple[Value, ...] = tuple(names[i] for i in np.flatnonzero(turning))
     return (Flip(name, other, (), values),) if values else ()
 
 
 def _ranges(
-    low: float, high: float, beyond: Callable[[Floats], Floats]
+    positive: Bools, close: Floats, height: Floats
 ) -> tuple[tuple[float | None, float | None], ...]:
-    """Intervals of [low, high] in which `beyond` is positive."""
-    grid = np.linspace(low, high, _COARSE)
-    positive = beyond(grid[:, None]) > 0
-    changes = np.flatnonzero(positive[1:] != positive[:-1])
-    if len(changes) == 0:
+    """Intervals in which a function is positive, from its sign on a grid.
+
+    `close` and `height` hold points and values around each change of sign, in which the last step
+    is linear. None stands for the end of the grid.
+    """
+    if len(close) == 0:
         return ((None, None),) if positive[0] else ()
-    # Each change is looked at closely; the last step is linear.
-    close = np.linspace(grid[changes], grid[changes + 1], _FINE, axis=1)
-    height = beyond(close.reshape(-1, 1)).reshape(close.shape)
     step = np.argmax((height[:, 1:] > 0) != (height[:, :1] > 0), axis=1)
-    row = np.arange(len(changes))
+    row = np.arange(len(close))
     before, after = height[row, step], height[row, step + 1]
     share = before / (before - after)
     left, right = close[row, step], close[row, step + 1]

@@ -47,3 +47,17 @@ def wiggly_directions(n_splines: int) -> Floats:
     directions: Floats = difference.T @ np.linalg.inv(difference @ difference.T)
     directions.setflags(write=False)
     return directions
+
+
+def numeric_columns(
+    x: Floats,
+    low: float | Floats,
+    high: float | Floats,
+    mean: float | Floats,
+    scale: float | Floats,
+    n_splines: int,
+) -> Floats:
+    """Linear and wiggly part of values; each may have a range and moments of its own."""
+    straight = ((x - mean) / scale)[:, None]
+    wiggly = bspline_basis(x, low, high, n_splines) @ wiggly_directions(n_splines)
+    return np.hstack([straight, wiggly])

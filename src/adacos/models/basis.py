@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.kernels.splines import bspline_basis, wiggly_directions
+from adacos.kernels.splines import bspline_basis, numeric_columns
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 
 Floats = NDArray[np.float64]
@@ -56,13 +56,29 @@ class AdditiveBasis:
 
     def transform(self, encoded: Floats) -> Floats:
         """Centred basis columns of every covariate, shape (rows, len(group))."""
-        columns = _raw_columns(self, encoded)
-        columns -= self.center
+        columns = np.empty((len(encoded), len(self.group)))
+        for covariate in np.unique(self.group):
+            own = encoded[:, self.source == covariate]
+            first, end = np.searchsorted(self.group, [covariate, covariate + 1])
+            columns[:, first:end] = self.block(own, covariate)
         return columns
 
     def block(self, encoded: Floats, covariate: int) -> Floats:
-        """Centred basis columns of one covariate from its own encoded columns."""
-        raw = _raw_block(self, encoded, covariate)
+        """Centred basis columns of one covariate from its own encoded columns.
+
+        A linear part, and for a numeric covariate a wiggly part after it.
+        """
+        kind = self.kinds[covariate]
+        j = int(np.searchsorted(self.source, covariate))
+        if kind == CONSTANT:
+            return np.empty((len(encoded), 0))
+        if kind == CATEGORICAL:
+            raw = encoded
+        elif kind == BINARY:
+            raw = (encoded - self.mean[j]) / self.scale[j]
+        else:
+            moments = self.low[j], self.high[j], self.mean[j], self.scale[j]
+            raw = numeric_columns(encoded[:, 0], *moments, self.n_splines)
         return np.asarray(raw - self.center[self.group == covariate])
 
     def contributions(self, encoded: Floats, covariates: Ints, coefs: Floats) -> Floats:
@@ -79,7 +95,7 @@ class AdditiveBasis:
         if numeric.any():
             j = np.searchsorted(self.source, covariates[numeric])
             moments = self.low[j], self.high[j], self.mean[j], self.scale[j]
-            raw = _raw_numeric(encoded[0, j], *moments, self.n_splines)
+            raw = numeric_columns(encoded[0, j], *moments, self.n_splines)
             first = np.searchsorted(self.group, covariates[numeric])
             columns = first[:, None] + np.arange(self.n_splines - 1)
             centred = raw - self.center[columns]
@@ -145,46 +161,7 @@ def fit_basis(
         term_group=np.array(term_group, dtype=np.intp),
         center=np.zeros(len(group)),
     )
-    columns = _raw_columns(basis, encoded)
+    columns = basis.transform(encoded)  # not yet centred: the center is still zero
     center = weight @ columns / weight.sum()
     columns -= center
     return replace(basis, center=center), columns
-
-
-def _raw_columns(basis: AdditiveBasis, encoded: Floats) -> Floats:
-    columns = np.empty((len(encoded), len(basis.group)))
-    for covariate in np.unique(basis.group):
-        own = encoded[:, basis.source == covariate]
-        first, end = np.searchsorted(basis.group, [covariate, covariate + 1])
-        columns[:, first:end] = _raw_block(basis, own, covariate)
-    return columns
-
-
-def _raw_block(basis: AdditiveBasis, own: Floats, covariate: int) -> Floats:
-    """Uncentred columns of one covariate: [linear part | wiggly part]."""
-    kind = basis.kinds[covariate]
-    columns = np.flatnonzero(basis.source == covariate)
-    if kind == CONSTANT:
-        return np.empty((len(own), 0))
-    if kind == CATEGORICAL:
-        return own
-    j = columns[0]
-    if kind == BINARY:
-        return np.asarray((own - basis.mean[j]) / basis.scale[j])
-    return _raw_numeric(
-        own[:, 0], basis.low[j], basis.high[j], basis.mean[j], basis.scale[j], basis.n_splines
-    )
-
-
-def _raw_numeric(
-    x: Floats,
-    low: float | Floats,
-    high: float | Floats,
-    mean: float | Floats,
-    scale: float | Floats,
-    n_splines: int,
-) -> Floats:
-    """Uncentred columns of values, each with a range and moments of its own."""
-    straight = ((x - mean) / scale)[:, None]
-    wiggly = bspline_basis(x, low, high, n_splines) @ wiggly_directions(n_splines)
-    return np.hstack([straight, wiggly])

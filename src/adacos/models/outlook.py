@@ -54,6 +54,11 @@ class WalkState(NamedTuple):
         sequence = self.model.sequence
         return sequence.order[sequence.sizes[self.stage] :]
 
+    @property
+    def original_stage(self) -> int:
+        """Number of the original sequence's largest set that the rows have."""
+        return int(self.origin[self.stage])
+
 
 class Outlook(NamedTuple):
     """Log-odds now; per later set, what the regression says of those after it, and its cost.
@@ -154,6 +159,22 @@ def log_odds_now(state: WalkState) -> Floats:
     if lacking is None:
         return np.asarray(log_odds)
     return integrated_log_odds(log_odds + lacking.mean[:, i], np.sqrt(lacking.variance[:, i]))
+
+
+def log_odds_with(state: WalkState, covariate: int, values: Floats, stage: int) -> Floats:
+    """Log-odds of one row at a set for several values of a covariate that it does not have yet."""
+    n = len(values)
+    encoded = np.repeat(state.encoded, n, axis=0)
+    encoded[:, state.model.basis.source == covariate] = values
+    available = None
+    if state.available is not None:
+        available = np.repeat(state.available, n, axis=0)
+        available[:, covariate] = True
+    part = np.repeat(state.part, n, axis=0)
+    part += contribution(state.model, encoded, available, covariate)
+    return log_odds_now(
+        state._replace(stage=stage, encoded=encoded, available=available, part=part)
+    )
 
 
 def look_ahead(

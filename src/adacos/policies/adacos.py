@@ -18,7 +18,7 @@ from adacos.engine import STOP, Decision
 from adacos.kernels.bayes_risk import bayes_risk
 from adacos.models.forecasts import FORECASTS
 from adacos.models.outlook import Outlook, WalkState, look_ahead
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.policies.sequence_policy import SequencePolicy, go_on_to
 from adacos.validation import Constraints, one_of
 
 Floats = NDArray[np.float64]
@@ -158,11 +158,15 @@ class AdaCOSClassifier(SequencePolicy):
         )
         self.outlook = outlook
 
-    def _next(self, state: WalkState) -> Decision:
+    def _decide(self, state: WalkState) -> Decision:
+        if self.rule_.always_positive:
+            return go_on_to(state, 0)
         outlook = look_ahead(state, self.cost_table_, FORECASTS[self.outlook])
         go_on = expects_gain(outlook, self.rule_.matrix)
         upcoming = state.upcoming[0] if len(state.upcoming) else STOP
-        return Decision(np.where(go_on, upcoming, STOP), outlook.log_odds, weighed=outlook)
+        return Decision(
+            np.where(go_on, upcoming, STOP), outlook.log_odds, state.original_stage, outlook
+        )
 
 
 def expects_gain(outlook: Outlook, matrix: Floats) -> Bools:

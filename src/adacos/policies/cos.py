@@ -106,5 +106,6 @@ class COSClassifier(SequencePolicy):
         self.stage_ = int(np.argmin(self.expected_cost_))
         return self
 
-    def _next(self, state: WalkState) -> Decision:
-        return go_on_to(state, int(np.searchsorted(state.origin, self.stage_)))
+    def _decide(self, state: WalkState) -> Decision:
+        last = 0 if self.rule_.always_positive else self.stage_
+        return go_on_to(state, int(np.searchsorted(state.origin, last)))

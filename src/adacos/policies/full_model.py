@@ -100,5 +100,6 @@ class FullModelClassifier(SequencePolicy):
     def _may_stop_at(self) -> NDArray[np.intp]:
         return np.array([len(self.model_.sequence) - 1])
 
-    def _next(self, state: WalkState) -> Decision:
-        return go_on_to(state, len(state.model.sequence) - 1)
+    def _decide(self, state: WalkState) -> Decision:
+        last = 0 if self.rule_.always_positive else len(state.model.sequence) - 1
+        return go_on_to(state, last)

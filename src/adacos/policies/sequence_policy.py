@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from abc import abstractmethod
 from dataclasses import replace
 from inspect import signature
 from typing import Any, ClassVar, Self
@@ -56,7 +55,7 @@ _ROWS_LOOKED_AT = 2048
 class SequencePolicy(BasePolicy):
     """Base of the policies over S_1 ⊂ … ⊂ S_q with one logistic GAM per set.
 
-    A subclass implements `_next`. For parameters and attributes see `AdaCOSClassifier`.
+    A subclass implements `_decide`. For parameters and attributes see `AdaCOSClassifier`.
     """
 
     constraints: ClassVar[Constraints] = {
@@ -426,17 +425,6 @@ class SequencePolicy(BasePolicy):
     def _begin(self, rows: Rows) -> WalkState:
         return begin(self.model_, rows.encoded, rows.available, rows.have, rows.known)
 
-    def _decide(self, state: WalkState) -> Decision:
-        stage = int(state.origin[state.stage])
-        if self.rule_.always_positive:
-            stop = np.full(len(state.part), STOP)
-            return Decision(stop, log_odds_now(state), stage)
-        return self._next(state)._replace(stage=stage)
-
-    @abstractmethod
-    def _next(self, state: WalkState) -> Decision:
-        """What comes next for rows that stand at one set."""
-
     def _advance(self, state: WalkState, going: Bools, covariates: Ints) -> WalkState:
         return advance(state, going, covariates.shape[1])
 
@@ -454,8 +442,8 @@ class SequencePolicy(BasePolicy):
 
 
 def go_on_to(state: WalkState, stage: int) -> Decision:
-    """Acquire up to one set, then stop."""
+    """Acquire up to one set, then stop; at once where the rows are beyond it."""
     log_odds = log_odds_now(state)
     upcoming = state.upcoming[: max(stage - state.stage, 0)]
     planned = upcoming if len(upcoming) else np.array([STOP])
-    return Decision(np.tile(planned, (len(log_odds), 1)), log_odds)
+    return Decision(np.tile(planned, (len(log_odds), 1)), log_odds, state.original_stage)

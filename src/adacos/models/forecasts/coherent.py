@@ -26,7 +26,7 @@ class CoherentForecast:
 
     def expected_risk(self, now: Floats, mean: Floats, sd: Floats, matrix: Floats) -> Floats:
         """Expected Bayes risk under them, at most the Bayes risk now."""
-        expected = expected_bayes_risk(*self.moments(now, mean, sd), matrix)
+        expected = expected_bayes_risk(coherent_mean(now, sd), sd, matrix)
         # Jensen holds to the accuracy of the two kernels; where nothing is to be learned they
         # would otherwise make a difference of 1e-6 of the costs.
         return np.asarray(np.minimum(expected, bayes_risk(now, matrix)))

@@ -22,4 +22,4 @@ class PaperForecast:
 
     def expected_risk(self, now: Floats, mean: Floats, sd: Floats, matrix: Floats) -> Floats:
         """Expected Bayes risk under them."""
-        return expected_bayes_risk(*self.moments(now, mean, sd), matrix)
+        return expected_bayes_risk(mean, sd, matrix)
