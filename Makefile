@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # This release is built for CPUs; the open range of the extra may bring gigabytes for GPUs.
 TORCH := torch==2.13.0
 
-.PHONY: demo test test-all test-browser test-lowest lint docs wheel study bench clean
+.PHONY: demo test test-all test-browser test-lowest lint docs wheel study attack bench clean
 
 demo: $(VENV)/.core
 	$(BIN)/python -m adacos.demo
@@ -51,6 +51,11 @@ test-lowest: $(VENV)-lowest/.done
 study: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.study
 	$(BIN)/python -m pytest -m study tests
+
+# Hostile files and models, then attacks over raw sockets with their counts and mixed traffic.
+attack: $(VENV)/.dev
+	$(BIN)/python -m pytest -n $(JOBS) tests/attack/test_files.py tests/attack/test_models.py
+	$(BIN)/python -m tests.attack
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed

@@ -162,13 +162,15 @@ def test_an_implausible_value_needs_a_second_press(service, open_page):
 def test_an_implausible_known_value_needs_a_second_press(service, open_page):
     page = open_page(service[0])
     page.locator("#start-form").wait_for()
-    page.get_by_label("Pregnancies").fill("170")
+    page.get_by_label("Skin thickness (mm)").fill("990")
     button = page.get_by_role("button", name="Start", exact=True)
     button.click()
     expect(page.locator("#known")).to_contain_text("press Start again")
     assert page.locator("#consultation").is_hidden()
     button.click()
     page.locator("#warnings").wait_for()
+    page.get_by_role("button", name="New consultation").click()
+    start(page)
     page.get_by_text("I have another value instead").click()
     page.get_by_label("Covariate").select_option("BMI")
     page.get_by_label("Value of Body mass index").fill("3180")
@@ -341,7 +343,7 @@ def test_the_certificate_is_shown(models, open_page):
 
 
 def test_the_key_is_asked_for(models, open_page):
-    with served(models["costs"], "--api-key", "secret") as url:
+    with served(models["costs"], "--api-key", "secret-of-16-chars") as url:
         page = open_page(url)
         field = page.get_by_label("This service asks for a key")
         field.wait_for()
@@ -355,7 +357,7 @@ def test_the_key_is_asked_for(models, open_page):
         field.fill("schlüssel")
         field.press("Enter")
         expect(page.locator("#problem")).to_contain_text("did not accept this key")
-        field.fill("secret")
+        field.fill("secret-of-16-chars")
         with page.expect_response("**/v1/model"):
             field.press("Enter")
         page.locator("#start-form").wait_for()

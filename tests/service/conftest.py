@@ -9,13 +9,25 @@ from scipy.special import expit
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 
-from fastapi.testclient import TestClient
+from fastapi.testclient import TestClient as AnyClient
 
 import adacos
 from adacos import AdaCOSClassifier, Costs
 from adacos.service.app import create_app
 from adacos.service.settings import Settings
 from adacos.tables.columns import ColumnTable
+from tests.service.databases import log_url, postgres
+
+__all__ = ["log_url", "postgres"]
+
+
+class TestClient(AnyClient):
+    """A client on this machine that reports what fails inside as a client would see it."""
+
+    __test__ = False
+
+    def __init__(self, app) -> None:
+        super().__init__(app, base_url="http://localhost", raise_server_exceptions=False)
 
 
 @pytest.fixture(scope="session")
@@ -46,14 +58,14 @@ def mixed():
 @pytest.fixture
 def client(pima):
     """A client of a service without a case log."""
-    return TestClient(create_app(pima[1], Settings(rate_limit=0)), raise_server_exceptions=False)
+    return TestClient(create_app(pima[1], Settings(rate_limit=0)))
 
 
 @pytest.fixture
 def logged(pima, tmp_path):
     """A client of a service with a case log."""
     settings = Settings(case_log=f"sqlite:///{tmp_path}/cases.db", rate_limit=0)
-    return TestClient(create_app(pima[1], settings), raise_server_exceptions=False)
+    return TestClient(create_app(pima[1], settings))
 
 
 def finish(client: TestClient, row: dict, known: tuple[str, ...] = ()) -> tuple[dict, dict]:
@@ -62,3 +74,11 @@ def finish(client: TestClient, row: dict, known: tuple[str, ...] = ()) -> tuple[
     while (step := client.post("/v1/step", json=body).json())["action"] == "acquire":
         body["acquired"] |= {name: row[name] for name in step["covariates"]}
     return body, step
+
+
+@pytest.fixture(scope="session")
+def model(pima, tmp_path_factory):
+    """The file of the Pima policy."""
+    path = tmp_path_factory.mktemp("model") / "pima.adacos"
+    adacos.save(pima[1], path)
+    return path

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import signal
+import re
 import sqlite3
 import stat
-import subprocess
-import sys
-import threading
-import time
+from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
-from fastapi.testclient import TestClient
+import sqlalchemy as sa
 
 import adacos
-from adacos.kernels.binomial import interval
+from adacos.consultation import fingerprint
+from adacos.kernels.anytime import confidence_sequence
 from adacos.service.app import create_app
 from adacos.service.case_log import CaseLog
+from adacos.service.case_tables import VERSION
 from adacos.service.settings import Settings
-from tests.service.conftest import finish
+from tests.service.conftest import TestClient, finish
 
 
 def test_a_case_is_recorded_once(pima, logged, tmp_path):
@@ -157,22 +155,22 @@ def test_summary_is_that_of_the_rows(pima, logged):
     from adacos.metrics import false_discovery_rate, recall, recall_interval, total_costs
 
     each = total_costs(closed, y, costs)
-    half = 1.959963984540054 * each.std(ddof=1) / np.sqrt(30)
     assert (found["cases"], found["with_outcome"]) == (40, 30)
     assert found["covariate_cost"] == pytest.approx(result.cost.mean())
     assert found["total_cost"]["observed"] == pytest.approx(each.mean())
-    assert found["total_cost"]["low"] == pytest.approx(each.mean() - half)
+    assert found["total_cost"]["low"] < each.mean() < found["total_cost"]["high"]
     assert found["total_cost"]["promised"] == pytest.approx(closed.expected_cost.mean())
     assert found["recall"]["observed"] == pytest.approx(recall(closed, y))
-    assert (found["recall"]["low"], found["recall"]["high"]) == pytest.approx(
-        recall_interval(closed, y)
-    )
+    low, high = recall_interval(closed, y)
+    assert found["recall"]["low"] < low
+    assert high <= found["recall"]["high"]
     assert found["false_discovery_rate"]["observed"] == pytest.approx(
         false_discovery_rate(closed, y)
     )
     assert found["certified_recall"] is None
-    assert each.mean() + half < closed.expected_cost.mean()
-    assert found["total_cost"]["promise"] == "kept"
+    # Thirty cases with hardly an error say nothing about errors that cost a thousand.
+    assert each.mean() < closed.expected_cost.mean()
+    assert found["total_cost"]["promise"] == "undecided"
 
 
 def test_a_broken_promise_shows(mixed, tmp_path):
@@ -192,7 +190,7 @@ def test_a_broken_promise_shows(mixed, tmp_path):
     certified = found["certified_recall"]
     assert certified["cases"] == 20
     assert certified["promised"] == policy.certificate_.bound
-    assert certified["high"] == pytest.approx(float(interval(0, 20, 0.95)[1]))
+    assert certified["high"] == pytest.approx(float(confidence_sequence(0, 20, 0.95)[1]))
     assert certified["promise"] == "broken"
 
 
@@ -211,27 +209,36 @@ def test_cases_of_other_models_are_kept_apart(pima, mixed, logged, tmp_path):
 )
 def test_wrong_urls(url):
     with pytest.raises(ValueError, match="case_log") as refused:
-        CaseLog(url)
+        CaseLog(url).prepare({})
     assert url in str(refused.value) or "in memory" in str(refused.value)
 
 
 def test_a_file_name_in_place_of_a_url():
     with pytest.raises(ValueError, match=r"received cases\.db\. .*write sqlite:///cases\.db"):
-        CaseLog("cases.db")
+        CaseLog("cases.db").prepare({})
 
 
-@pytest.mark.parametrize("url", ["nosuch://me:hush@host/x", "me:hush@host"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "nosuch://me:hush@host/x",
+        "me:hush@host",
+        "nosuch://host/x?user=me&password=hush",
+        "host?password=hush",
+        "nosuch://me:hu@hush@host/x",
+    ],
+)
 def test_no_password_in_errors(url):
     with pytest.raises(ValueError, match="host") as refused:
-        CaseLog(url)
+        CaseLog(url).prepare({})
     assert "hush" not in str(refused.value)
 
 
 def test_a_log_with_other_columns_is_refused(tmp_path):
     with sqlite3.connect(tmp_path / "cases.db") as connection:
         connection.execute("create table adacos_cases (id text primary key, label integer)")
-    with pytest.raises(ValueError, match="must be of this version"):
-        CaseLog(f"sqlite:///{tmp_path}/cases.db")
+    with pytest.raises(ValueError, match="must be of version"):
+        CaseLog(f"sqlite:///{tmp_path}/cases.db").prepare({})
 
 
 def test_a_log_that_fails_is_told_without_values(pima, logged, tmp_path, caplog):
@@ -249,75 +256,170 @@ def test_the_log_is_in_wal_mode(logged, tmp_path):
         assert connection.execute("pragma journal_mode").fetchone() == ("wal",)
 
 
-@pytest.mark.parametrize(
-    "cases", [60, pytest.param(1000, marks=pytest.mark.study)], ids=["some", "many"]
-)
-def test_acknowledged_cases_survive_a_kill(pima, tmp_path, cases):
-    """Two writers, a kill -9 half way, and every case sent again to a new process."""
-    data, policy = pima
-    model, database = tmp_path / "m.adacos", tmp_path / "cases.db"
-    adacos.save(policy, model)
-    with TestClient(create_app(policy, Settings(rate_limit=0))) as client:
-        body, _ = finish(client, data.X.to_dict("records")[0])
-    acknowledged: list[str] = []
-    failed = threading.Event()
+@pytest.fixture
+def recorded(pima, log_url):
+    """A client of a service with a log, and the body of a case recorded as "c"."""
+    client = TestClient(create_app(pima[1], Settings(case_log=log_url, rate_limit=0)))
+    body = {"acquired": {"Age": 24.0}, "stop": True}
+    assert client.post("/v1/cases", json={**body, "id": "c"}).status_code == 201
+    return client, body
 
-    def write(numbers, url):
-        with httpx.Client(base_url=url, timeout=30) as client:
-            for number in numbers:
-                try:
-                    answer = client.post("/v1/cases", json={**body, "id": f"c{number}"})
-                except httpx.HTTPError:
-                    failed.set()
-                    return
-                assert answer.status_code in (200, 201)
-                acknowledged.append(f"c{number}")
 
-    def write_all(url, process=None):
-        writers = [
-            threading.Thread(target=write, args=(range(first, cases, 2), url)) for first in range(2)
-        ]
-        for writer in writers:
-            writer.start()
-        while process is not None and any(writer.is_alive() for writer in writers):
-            if len(acknowledged) >= cases // 2:
-                os.kill(process.pid, signal.SIGKILL)
-                process = None
-            time.sleep(0.001)
-        for writer in writers:
-            writer.join()
-
-    process, url = start(model, database)
-    write_all(url, process)
-    process.wait()
-    assert failed.is_set()
-    survivors = stored(database)
-    assert len(set(survivors)) == len(survivors)
-    assert set(acknowledged) <= set(survivors)
-    assert len(survivors) < cases
-    process, url = start(model, database)
+def rows_of(url: str, statement: str) -> list[tuple]:
+    engine = sa.create_engine(url)
     try:
-        write_all(url)
+        with engine.begin() as connection:
+            found = connection.execute(sa.text(statement))
+            return [tuple(row) for row in found] if found.returns_rows else []
     finally:
-        process.terminate()
-        process.wait()
-    assert sorted(stored(database)) == sorted(f"c{number}" for number in range(cases))
+        engine.dispose()
 
 
-def start(model, database):
-    """The service in a process of its own, and its address."""
-    code = (
-        "import sys; from adacos import load; from adacos.service.server import serve;"
-        "from adacos.service.settings import Settings;"
-        "serve(load(sys.argv[1]), Settings(case_log='sqlite:///' + sys.argv[2], rate_limit=0),"
-        "port=0, ready=lambda url: print(url, flush=True))"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, str(model), str(database)], stdout=subprocess.PIPE, text=True
-    )
-    return process, process.stdout.readline().strip()
+def test_outcomes_are_accepted_after_a_model_change_and_kept(pima, recorded, log_url):
+    data, policy = pima
+    client, _ = recorded
+    client.post("/v1/cases/c/outcome", json={"outcome": 0})
+    new = adacos.AdaCOSClassifier(policy.costs, strengths="common").fit(data.X[:400], data.y[:400])
+    key = "0123456789abcdef"
+    later = TestClient(create_app(new, Settings(case_log=log_url, rate_limit=0, api_key=key)))
+    sent = {"Authorization": f"Bearer {key}", "X-Request-Id": "visit-7"}
+    answer = later.post("/v1/cases/c/outcome", json={"outcome": 1}, headers=sent)
+    assert (answer.status_code, answer.json()["outcome"]) == (200, 1)
+    assert answer.json()["model"] == fingerprint(policy)
+    found = rows_of(log_url, "select outcome, who from adacos_outcomes order by number")
+    assert found == [(0, "anyone"), (1, "api-key")]
+    noted = rows_of(log_url, "select action, who, request, case_id from adacos_audit")
+    assert ("outcome", "api-key", "visit-7", "c") in noted
+    assert {action for action, *_ in noted} == {"case", "outcome"}
 
 
-def stored(database) -> list[str]:
-    with sqlite3.connect(database) as connection:
-        return [case_id for (case_id,) in connection.execute("select id from adacos_cases")]
+def test_a_summary_that_was_read_is_noted(recorded, log_url):
+    recorded[0].get("/v1/cases/summary")
+    recorded[0].get("/metrics")
+    noted = rows_of(log_url, "select who from adacos_audit where action = 'summary'")
+    assert noted == [("anyone",)]
+
+
+def test_a_log_of_the_first_version_is_migrated(pima, log_url):
+    """The tables as the first version made them, with one outcome."""
+    for statement in (
+        "create table adacos_cases (id varchar(64) primary key, recorded varchar(32) not null, "
+        "model varchar(16) not null, consultation text not null, course varchar(16) not null, "
+        "label integer not null, probability double precision not null, "
+        "cost double precision not null, expected_cost double precision not null, "
+        "outcome integer, outcome_recorded varchar(32))",
+        "create index ix_adacos_cases_model on adacos_cases (model)",
+        "insert into adacos_cases values ('old', '2026-01-01', '"
+        + fingerprint(pima[1])
+        + "', '{}', 'followed', 0, 0.1, 1.0, 2.0, 1, '2026-02-02')",
+    ):
+        rows_of(log_url, statement)
+    for _ in range(2):
+        client = TestClient(create_app(pima[1], Settings(case_log=log_url)))
+        assert client.get("/v1/cases/summary").json()["recall"]["cases"] == 1
+        assert rows_of(log_url, "select version from adacos_schema") == [(VERSION,)]
+        found = rows_of(log_url, "select case_id, outcome, recorded from adacos_outcomes")
+        assert found == [("old", 1, "2026-02-02")]
+
+
+def test_a_log_of_a_later_version_is_left_alone(pima, recorded, log_url):
+    rows_of(log_url, "update adacos_schema set version = 99")
+    with pytest.raises(ValueError, match="version 99"):
+        create_app(pima[1], Settings(case_log=log_url))
+
+
+def damage(path, kind: str) -> None:
+    content = bytearray(path.read_bytes())
+    page = 4096
+    if kind == "page":
+        content[2 * page : 3 * page] = bytes(page)
+    elif kind == "cut":
+        del content[len(content) // 2 :]
+    elif kind == "bits":
+        for position in range(page + 100, len(content), 997):
+            content[position] ^= 0x55
+    elif kind == "header":
+        content[:16] = bytes(16)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("kind", ["page", "cut", "bits", "header"])
+def test_a_damaged_file_is_refused(pima, tmp_path, kind):
+    path = tmp_path / "cases.db"
+    settings = Settings(case_log=f"sqlite:///{path}", rate_limit=0)
+    client = TestClient(create_app(pima[1], settings))
+    for number in range(60):
+        client.post("/v1/cases", json={"stop": True, "id": f"c{number}"})
+    with sqlite3.connect(path) as connection:
+        connection.execute("pragma wal_checkpoint(truncate)")
+    del client
+    damage(path, kind)
+    for name in ("cases.db-wal", "cases.db-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    with pytest.raises(ValueError, match="case_log"):
+        create_app(pima[1], settings)
+
+
+@pytest.mark.parametrize("what", ["deleted", "replaced", "journal"])
+def test_a_log_that_was_taken_away_acknowledges_nothing(pima, logged, tmp_path, what):
+    path = tmp_path / "cases.db"
+    assert logged.post("/v1/cases", json={"stop": True, "id": "a"}).status_code == 201
+    assert logged.get("/v1/ready").json()["case_log"] == "ready"
+    if what == "journal":
+        (tmp_path / "cases.db-wal").unlink()
+    else:
+        path.unlink()
+    if what == "replaced":
+        path.touch()
+    answer = logged.post("/v1/cases", json={"stop": True, "id": "b"})
+    assert answer.status_code == 503
+    assert "Send the same request again" in answer.json()["detail"]
+    assert logged.post("/v1/cases/a/outcome", json={"outcome": 1}).status_code == 503
+    assert logged.post("/v1/step", json={}).status_code == 200
+
+
+def documented(kind: str, heading: str) -> str:
+    """The first block of a kind below a heading of the operator's tutorial."""
+    text = Path("docs/tutorial-operator.md").read_text(encoding="utf-8")
+    return re.search(rf"^```{kind}\n(.*?)^```", text[text.index(heading) :], re.M | re.S)[1]
+
+
+def test_retention_as_documented(recorded, log_url):
+    client, body = recorded
+    client.post("/v1/cases", json={**body, "id": "old"})
+    client.post("/v1/cases/old/outcome", json={"outcome": 1})
+    rows_of(log_url, "update adacos_cases set recorded = '2020-01-01' where id = 'old'")
+    for statement in documented("sql", "### Retention").split(";"):
+        if statement.strip():
+            rows_of(log_url, statement)
+    assert rows_of(log_url, "select id from adacos_cases") == [("c",)]
+    assert rows_of(log_url, "select * from adacos_outcomes") == []
+    assert len(rows_of(log_url, "select * from adacos_audit")) == 3
+
+
+def test_backup_and_restore_of_a_file_in_use(pima, logged, tmp_path):
+    body = {"stop": True}
+    for number in range(20):
+        logged.post("/v1/cases", json={**body, "id": f"c{number}"})
+    source, copy = sqlite3.connect(tmp_path / "cases.db"), sqlite3.connect(tmp_path / "copy.db")
+    with source, copy:
+        source.backup(copy)
+        assert copy.execute("pragma integrity_check").fetchone() == ("ok",)
+    source.close()
+    copy.close()
+    logged.post("/v1/cases", json={**body, "id": "after"})
+    restored = Settings(case_log=f"sqlite:///{tmp_path}/copy.db", rate_limit=0)
+    client = TestClient(create_app(pima[1], restored))
+    assert client.get("/v1/cases/summary").json()["stopped_early"]["cases"] == 20
+    assert client.post("/v1/cases", json={**body, "id": "c3"}).status_code == 200
+
+
+def test_backup_and_restore_of_a_server(pima, postgres):
+    url = postgres.database("to_be_saved")
+    client = TestClient(create_app(pima[1], Settings(case_log=url, rate_limit=0)))
+    client.post("/v1/cases", json={"stop": True, "id": "c"})
+    saved = postgres.client("pg_dump", "to_be_saved").stdout
+    other = postgres.database("restored")
+    postgres.client("psql", "-q", "-v", "ON_ERROR_STOP=1", "restored", input=saved)
+    again = TestClient(create_app(pima[1], Settings(case_log=other, rate_limit=0)))
+    assert again.post("/v1/cases", json={"stop": True, "id": "c"}).status_code == 200

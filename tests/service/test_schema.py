@@ -27,6 +27,8 @@ CHECKS = [
     response_schema_conformance,
     negative_data_rejection,
 ]
+KEY = "0123456789abcdef0123456789abcdef"
+SENT = {"Authorization": f"Bearer {KEY}"}
 
 
 @pytest.mark.parametrize(
@@ -37,8 +39,16 @@ def test_generated_requests(model, examples, request, tmp_path):
     policy = request.getfixturevalue(model)[-1]
     log = f"sqlite:///{tmp_path}/cases.db"
     # Bodies may be long, so that it is the schema that refuses too many rows.
-    allowed = Settings(case_log=log, rate_limit=0, max_body_bytes=1 << 26)
-    schema = schemathesis.openapi.from_asgi("/openapi.json", create_app(policy, allowed))
+    allowed = Settings(
+        case_log=log,
+        rate_limit=0,
+        max_body_bytes=1 << 26,
+        api_key=KEY,
+        hosts=("testserver",),
+        proxies=("127.0.0.1",),
+    )
+    app = create_app(policy, allowed)
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers=SENT)
     answered = 0
     for operation in (found.ok() for found in schema.get_all_operations()):
         modes = [schemathesis.GenerationMode.POSITIVE]
@@ -55,7 +65,7 @@ def test_generated_requests(model, examples, request, tmp_path):
             def answers(case):
                 nonlocal answered
                 answered += 1
-                case.call_and_validate(checks=CHECKS)
+                case.call_and_validate(checks=CHECKS, headers=SENT)
 
             answers()
     # Four routes take a body, right and wrong ones.

@@ -1,4 +1,4 @@
-"""The command `serve`: one or more processes, signals, and refusals to start."""
+"""The command `serve` and its processes: one socket, deaths, signals, reload, refusals to start."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,24 +17,26 @@ import httpx
 import pytest
 
 import adacos
+from adacos import AdaCOSClassifier
 from adacos.cli import app as cli
+from adacos.consultation import fingerprint
 from adacos.service.server import is_loopback, serve
 from adacos.service.settings import Settings
+from tests.service.running import running, until
 
 
-@pytest.fixture(scope="module")
-def model(pima, tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("model") / "pima.adacos"
-    adacos.save(pima[1], path)
-    return path
-
-
-def start(model: Path, *options: str):
+def start(model: Path, *options: str, **environment: str):
     command = [sys.executable, "-m", "adacos.cli.app", "serve", str(model), "--port", "0", "--json"]
     process = subprocess.Popen(
-        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **environment},
     )
-    return process, json.loads(process.stdout.readline())
+    line = process.stdout.readline()
+    return process, json.loads(line) if line else {}
 
 
 def test_workers_share_port_metrics_and_case_log(model, tmp_path):
@@ -58,23 +61,133 @@ def test_workers_share_port_metrics_and_case_log(model, tmp_path):
         assert not Path(f"/proc/{child}").exists()
 
 
-def test_a_worker_that_dies_is_replaced(model):
-    process, told = start(model, "--workers", "2")
+def test_no_second_service_on_the_port(model):
+    with running(model, workers=2) as first, socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        with pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", first.port))
+
+
+def test_connections_are_shared_out(model):
+    """Kept connections that come at once go to both workers."""
+    with running(model, workers=2) as service:
+
+        def held() -> list[int]:
+            return [len(os.listdir(f"/proc/{worker}/fd")) for worker in service.workers()]
+
+        before = held()
+        connections = [service.connect() for _ in range(16)]
+        try:
+            assert until(lambda: sum(held()) - sum(before) == 16)
+            taken = [now - then for now, then in zip(held(), before, strict=True)]
+            assert min(taken) >= 4
+        finally:
+            for connection in connections:
+                connection.close()
+
+
+def test_workers_end_with_their_supervisor(model):
+    with running(model, workers=2) as service:
+        workers = service.workers()
+        os.kill(service.process.pid, signal.SIGKILL)
+        service.process.wait()
+        assert until(lambda: not any(alive(worker) for worker in workers), 5)
+        with running(model, port=service.port):
+            pass
+
+
+def test_dead_workers_are_replaced_and_told(model):
+    """Two deaths within seconds of the start: the service goes on, and its log names them."""
+    with running(model, workers=2) as service:
+        first = service.workers()
+        for worker in first:
+            os.kill(worker, signal.SIGKILL)
+        assert until(lambda: len(set(service.workers()) - set(first)) == 2)
+        service.wait_ready()
+        died = [event for event in service.events() if event["event"].startswith("worker died")]
+        assert {event["worker"] for event in died} == set(first)
+        assert {event["how"] for event in died} == {"SIGKILL"}
+
+
+def test_requests_in_hand_are_finished(model, pima):
+    """24 clients wait for their scores when the service is told to end: all of them get them."""
+    rows = pima[0].X.to_dict("records")[:200]
+    body = json.dumps({"rows": rows}).encode()
+    sent = (
+        b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n" % len(body) + body
+    )
+    answers: list[bytes] = []
+    asked = threading.Semaphore(0)
+    with running(model, workers=2) as service:
+
+        def ask() -> None:
+            with service.connect(30) as connection:
+                connection.sendall(sent)
+                asked.release()
+                answers.append(connection.recv(12))
+
+        clients = [threading.Thread(target=ask) for _ in range(24)]
+        for client in clients:
+            client.start()
+        for _ in clients:
+            assert asked.acquire(timeout=30)
+        began = time.monotonic()
+        assert service.stop() == 0
+        assert time.monotonic() - began < 12
+        for client in clients:
+            client.join(30)
+    assert answers == [b"HTTP/1.1 200"] * 24
+
+
+def test_a_reload_changes_the_model_but_not_under_a_consultation(model, pima, tmp_path):
+    data, old = pima
+    served = tmp_path / "served.adacos"
+    served.write_bytes(model.read_bytes())
+    new = AdaCOSClassifier(old.costs, strengths="common").fit(data.X[:500], data.y[:500])
+    failed: list[object] = []
+    ended = threading.Event()
+    with running(served, workers=2) as service:
+
+        def keep_asking() -> None:
+            while not ended.is_set():
+                answer = httpx.post(f"{service.url}/v1/step", json={}, timeout=10)
+                if answer.status_code != 200:
+                    failed.append(answer.status_code)
+
+        asking = threading.Thread(target=keep_asking)
+        asking.start()
+        body = {"known": {"Age": 50}}
+        before = httpx.post(f"{service.url}/v1/step", json=body).json()
+        adacos.save(new, served)
+        service.process.send_signal(signal.SIGHUP)
+        assert until(lambda: model_of(service.url) == fingerprint(new))
+        ended.set()
+        asking.join()
+        assert failed == []
+        after = httpx.post(f"{service.url}/v1/step", json=body).json()
+        named = {"Adacos-Model": fingerprint(old)}
+        continued = httpx.post(f"{service.url}/v1/step", json=body, headers=named).json()
+        assert continued == before != after
+        gone = httpx.post(f"{service.url}/v1/step", json=body, headers={"Adacos-Model": "0" * 16})
+        assert gone.status_code == 410
+        # A file that is no model leaves things as they are.
+        served.write_bytes(b"no model")
+        service.process.send_signal(signal.SIGHUP)
+        assert until(lambda: "reload failed" in service.log())
+        assert model_of(service.url) == fingerprint(new)
+
+
+def model_of(url: str) -> str:
+    return httpx.get(f"{url}/v1/health", timeout=10).json()["model"]
+
+
+def alive(process: int) -> bool:
     try:
-        # One that dies at once would be taken for one that cannot start.
-        time.sleep(6)
-        listing = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        first = listing.read_text().split()
-        os.kill(int(first[0]), signal.SIGKILL)
-        until = time.monotonic() + 20
-        while len(now := listing.read_text().split()) < 2 or first[0] in now:
-            assert time.monotonic() < until
-            time.sleep(0.1)
-        for _ in range(10):
-            assert httpx.get(f"{told['url']}v1/health", timeout=30).status_code == 200
-    finally:
-        process.terminate()
-        assert process.wait(30) == 0
+        return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return False
 
 
 def test_nothing_of_requests_is_logged(model):
@@ -85,6 +198,15 @@ def test_nothing_of_requests_is_logged(model):
     process.send_signal(signal.SIGINT)
     process.wait(30)
     assert "61.25" not in process.stderr.read() + process.stdout.read()
+
+
+def test_interrupted_twice(model):
+    process, _ = start(model)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(15) == 0
+    assert "Traceback" not in process.stderr.read()
 
 
 def test_other_machines_need_a_key(model, monkeypatch, capsys):
@@ -98,6 +220,25 @@ def test_other_machines_need_a_key(model, monkeypatch, capsys):
     assert is_loopback("::1")
     assert is_loopback("localhost")
     assert not is_loopback("0.0.0.0")
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "told"),
+    [
+        ([], {"ADACOS_API_KEY": ""}, "empty or blank"),
+        ([], {"ADACOS_API_KEY": "  \n"}, "empty or blank"),
+        ([], {"ADACOS_API_KEY": "short"}, "at least 16"),
+        (["--case-log", "postgresql+psycopg://me:hush@127.0.0.1/x"], {}, "ADACOS_CASE_LOG"),
+        (["--case-log", "nosuch://127.0.0.1/x?password=hush"], {}, "ADACOS_CASE_LOG"),
+        ([], {"ADACOS_CASE_LOG": "nosuch://me:hush@127.0.0.1/x"}, "nosuch://me:***@127.0.0.1/x"),
+    ],
+)
+def test_refusals_to_start(model, options, environment, told):
+    process, _ = start(model, *options, **environment)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert told in " ".join(error.split())
+    assert "hush" not in error
 
 
 def test_a_port_that_is_taken(pima):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,8 +14,13 @@ from adacos.cli.common import ExpectSha256, Json, Model, load_policy
 from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.tables.description import describe
 
+if TYPE_CHECKING:
+    from adacos.policies.base import BasePolicy
+    from adacos.service.settings import Settings
+
 
 def serve(
+    context: typer.Context,
     model: Model,
     host: Annotated[
         str, typer.Option(help="Address to listen on; by default this machine only.")
@@ -23,7 +30,10 @@ def serve(
     case_log: Annotated[
         str | None,
         typer.Option(
-            help="Record finished consultations in this database, such as sqlite:///cases.db."
+            envvar="ADACOS_CASE_LOG",
+            help="Record finished consultations in this database, such as sqlite:///cases.db. "
+            "A URL with a password belongs in the environment.",
+            show_envvar=True,
         ),
     ] = None,
     api_key: Annotated[
@@ -34,12 +44,24 @@ def serve(
             show_envvar=True,
         ),
     ] = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option(help="TOML file of named keys with roles; read again on SIGHUP."),
+    ] = None,
     without_key: Annotated[
         bool,
         typer.Option(
             "--without-key", help="Serve other machines without a key (a proxy checks access)."
         ),
     ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="Name under which clients reach the service; may be repeated."),
+    ] = None,
+    trust_proxy: Annotated[
+        list[str] | None,
+        typer.Option(help="Address of a proxy whose X-Forwarded-For is believed; may be repeated."),
+    ] = None,
     description: Annotated[
         Path | None,
         typer.Option("--describe", help="Description in place of the model's own (TOML)."),
@@ -56,32 +78,36 @@ def serve(
 
     Example: adacos serve model.adacos --case-log sqlite:///cases.db
     """
-    try:
-        import fastapi  # noqa: F401
-        import sqlalchemy  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(error.name or "fastapi", "service") from error
+    _need_service()
+    from adacos.service.keys import read_keys
     from adacos.service.server import is_loopback, serve
     from adacos.service.settings import Settings
 
-    if not is_loopback(host) and api_key is None and not without_key:
+    _check_secrets(context, case_log)
+    if not is_loopback(host) and api_key is None and keys is None and not without_key:
         raise InvalidInputError(
             "host",
             "a key is needed where other machines can reach the service",
             host,
-            "Set ADACOS_API_KEY, or pass --without-key if a proxy in front checks access.",
+            "Set ADACOS_API_KEY or give --keys, or pass --without-key if a proxy in front checks "
+            "access.",
         )
-    policy = load_policy(model, expect_sha256)
-    if description is not None:
-        describe(policy, description)
-    settings = Settings(
-        case_log=case_log,
-        api_key=api_key,
-        max_body_bytes=max_body,
-        max_rows=max_rows,
-        rate_limit=rate_limit,
-    )
+
+    def chosen() -> tuple[BasePolicy, Settings]:
+        policy = load_policy(model, expect_sha256)
+        if description is not None:
+            describe(policy, description)
+        settings = Settings(
+            case_log=case_log,
+            api_key=api_key,
+            keys=() if keys is None else read_keys(keys),
+            hosts=(host, *(allow_host or ())),
+            proxies=tuple(trust_proxy or ()),
+            max_body_bytes=max_body,
+            max_rows=max_rows,
+            rate_limit=rate_limit,
+        )
+        return policy, settings
 
     def ready(url: str) -> None:
         if as_json:
@@ -89,6 +115,42 @@ def serve(
         else:
             typer.echo(f"adacos answers at {url} (Ctrl-C ends it)")
 
-    code = serve(policy, settings, host=host, port=port, workers=workers, ready=ready)
+    # Where a terminal is attached, SIGHUP says that it was closed, and ends the service.
+    reload = None if sys.stdin is not None and sys.stdin.isatty() else chosen
+    policy, settings = chosen()
+    code = serve(
+        policy, settings, host=host, port=port, workers=workers, ready=ready, reload=reload
+    )
     if code:
         raise typer.Exit(code)
+
+
+def _need_service() -> None:
+    try:
+        import fastapi  # noqa: F401
+        import sqlalchemy  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(error.name or "fastapi", "service") from error
+
+
+def _check_secrets(context: typer.Context, case_log: str | None) -> None:
+    """Refuse an empty key, and a password where every user of the machine can read it."""
+    from adacos.service.database import has_secret
+
+    if os.environ.get("ADACOS_API_KEY", "set").strip() == "":
+        raise InvalidInputError(
+            "ADACOS_API_KEY",
+            "must hold a key if it is set",
+            "an empty or blank one",
+            'Set it with export ADACOS_API_KEY="$(openssl rand -hex 32)", or unset it.',
+        )
+    source = context.get_parameter_source("case_log")
+    typed = source is not None and source.name == "COMMANDLINE"
+    if case_log is not None and typed and has_secret(case_log):
+        raise InvalidInputError(
+            "case_log",
+            "must not hold a password on the command line, where other users can read it",
+            "a URL with a password",
+            "Set ADACOS_CASE_LOG in the environment instead.",
+        )

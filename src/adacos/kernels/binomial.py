@@ -17,7 +17,7 @@ def lower_bound(
     successes: npt.ArrayLike, trials: npt.ArrayLike, confidence: float
 ) -> npt.NDArray[np.float64]:
     """Bound that the proportion exceeds with at least the given confidence."""
-    k, n = _check_counts(successes, trials)
+    k, n = check_counts(successes, trials)
     _check_open_unit("confidence", confidence)
     # The solution for k = 0 is 0, where the beta distribution degenerates.
     bound = betaincinv(np.maximum(k, 1), n - k + 1, 1 - confidence)
@@ -28,7 +28,7 @@ def upper_bound(
     successes: npt.ArrayLike, trials: npt.ArrayLike, confidence: float
 ) -> npt.NDArray[np.float64]:
     """Bound that the proportion stays below with at least the given confidence."""
-    k, n = _check_counts(successes, trials)
+    k, n = check_counts(successes, trials)
     return 1 - lower_bound(n - k, n, confidence)
 
 
@@ -67,9 +67,10 @@ def trials_needed(proportion: float, confidence: float, failures: int = 0) -> in
     return enough
 
 
-def _check_counts(
+def check_counts(
     successes: npt.ArrayLike, trials: npt.ArrayLike
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Successes and trials as arrays of one shape, refused if they are no counts."""
     k, n = np.asarray(successes, dtype=float), np.asarray(trials, dtype=float)
     if not np.all((k >= 0) & (k <= n) & (k == np.floor(k)) & (n == np.floor(n)) & (n < np.inf)):
         raise InvalidInputError(
@@ -78,6 +79,7 @@ def _check_counts(
             (successes, trials),
             "Pass the number of successes first, then the number of trials.",
         )
+    k, n = np.broadcast_arrays(k, n)
     return k, n
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from adacos.consultation.reasons import sequence_reasons
+from adacos.consultation.reasons import opening_reasons, sequence_reasons
 from adacos.consultation.steps import Reasons
 from adacos.costs import Costs
 from adacos.engine import STOP, Decision, DecisionRule, Rows
@@ -442,14 +442,14 @@ class SequencePolicy(BasePolicy):
 
     def _reasons(self, state: WalkState, decision: Decision) -> Reasons:
         outlook: Outlook = decision.weighed or look_ahead(state, self.cost_table_)
-        upcoming = int(decision.covariates.flat[0])
+        asked = [int(k) for k in decision.covariates.flat if k != STOP]
+        classes = self.classes_.tolist()
+        if np.isin(asked, state.model.sequence.set(state.stage)).any():
+            return opening_reasons(
+                state, outlook, self.rule_, self.encoder_, classes, asked, self.cost_table_
+            )
         return sequence_reasons(
-            state,
-            outlook,
-            self.rule_,
-            self.encoder_,
-            self.classes_.tolist(),
-            None if upcoming == STOP else upcoming,
+            state, outlook, self.rule_, self.encoder_, classes, asked[0] if asked else None
         )
 
 

@@ -6,7 +6,8 @@ alone, and those asked for most recently are kept ready.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Collection
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +18,8 @@ from adacos.consultation import Consultation, check_value
 from adacos.consultation.steps import Acquire, Value
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
-from adacos.service.schemas import Course, ScoreRequest, StepRequest
+from adacos.service.encoding import as_json
+from adacos.service.schemas import Course, Lowered, ScoreRequest, StepRequest
 from adacos.tables.columns import ColumnTable
 
 STEPS_KEPT = 2048
@@ -101,13 +103,17 @@ class Answers:
         consultation = self._replay(dict(known), dict(acquired), list(unavailable), stop)
         step = consultation.next()
         more: dict[str, Any] = (
-            {"lowered": self._lowered(step.covariates, set(consultation.values))}
+            {
+                "lowered": [
+                    asdict(item) for item in self._lowered(step.covariates, consultation.values)
+                ]
+            }
             if isinstance(step, Acquire)
             else {"stopped_early": consultation.stopped}
         )
         return as_json({**step.to_dict(), **more})
 
-    def _lowered(self, covariates: tuple[str, ...], had: set[str]) -> list[dict[str, Any]]:
+    def _lowered(self, covariates: tuple[str, ...], had: Collection[str]) -> list[Lowered]:
         """What each panel takes off the cost of these covariates."""
         costs = self.policy.cost_table_
         found = []
@@ -118,7 +124,7 @@ class Answers:
             # The first member of all pays the shared cost, every other one is spared it.
             amount = float(costs.shared[number]) * (len(asked) - (not there))
             if asked and amount > 0:
-                found.append({"panel": title, "covariates": asked, "had": there, "amount": amount})
+                found.append(Lowered(title, tuple(asked), tuple(there), amount))
         return found
 
     def _replay(
@@ -147,8 +153,3 @@ class Answers:
         if stop and isinstance(consultation.next(), Acquire):
             consultation.stop()
         return consultation
-
-
-def as_json(content: Any) -> bytes:
-    """Compact JSON, in ASCII so that any text survives."""
-    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")

@@ -1,42 +1,25 @@
 """The case log: finished consultations and their later outcomes, in any SQLAlchemy database.
 
 A case is acknowledged after its transaction is on disk, and its identifier is the primary key: one
-that was acknowledged is there after a crash, and none is there twice. The log holds the values of
-patients; a SQLite file is therefore made readable to its owner only.
+that was acknowledged is there after a crash, and none is there twice. Outcomes are only added, the
+last one stands. The log holds the values of patients; a SQLite file is therefore made readable to
+its owner only.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from adacos.exceptions import InvalidInputError
+from adacos.service.case_tables import AUDIT, CASES, MODELS, OUTCOMES, bring_up_to_date
+from adacos.service.database import check_integrity, open_engine, without_secrets
 from adacos.service.schemas import Course
-
-_METADATA = sa.MetaData()
-_CASES = sa.Table(
-    "adacos_cases",
-    _METADATA,
-    sa.Column("id", sa.String(64), primary_key=True),
-    sa.Column("recorded", sa.String(32), nullable=False),
-    sa.Column("model", sa.String(16), nullable=False, index=True),
-    sa.Column("consultation", sa.Text, nullable=False),
-    # "followed", "departed" or "stopped".
-    sa.Column("course", sa.String(16), nullable=False),
-    # Label and outcome are 0 or 1: positions among the classes of the model.
-    sa.Column("label", sa.Integer, nullable=False),
-    sa.Column("probability", sa.Double, nullable=False),
-    sa.Column("cost", sa.Double, nullable=False),
-    sa.Column("expected_cost", sa.Double, nullable=False),
-    sa.Column("outcome", sa.Integer),
-    sa.Column("outcome_recorded", sa.String(32)),
-)
 
 
 @dataclass(frozen=True)
@@ -64,44 +47,57 @@ class Tally:
     course: Course
     cases: int
     cost: float
-    squared_cost: float
     expected_cost: float
 
 
+@dataclass(frozen=True)
+class Author:
+    """Who acts: the name of the key, and the identifier of the request."""
+
+    who: str
+    request: str
+
+
 class CaseLog:
-    """The log behind a SQLAlchemy URL; creates its table if there is none."""
+    """The log behind a SQLAlchemy URL; made or brought up to date by `prepare`."""
 
     def __init__(self, url: str) -> None:
+        self._url = url
         try:
-            self._engine = sa.create_engine(url, hide_parameters=True)
-            if self._engine.dialect.name == "sqlite":
-                _prepare_sqlite(self._engine)
-            _METADATA.create_all(self._engine)
-            found = {column["name"] for column in sa.inspect(self._engine).get_columns(_CASES.name)}
+            self._engine, self._file = open_engine(url)
         except (sa.exc.SQLAlchemyError, ImportError, OSError) as error:
-            given = f"{_without_password(url)} ({type(error).__name__})"
-            remedy = "For example sqlite:///cases.db; other databases need their driver installed."
-            if "://" not in url and "@" not in url:
-                given, remedy = url, f"For a SQLite file write sqlite:///{url}."
-            raise InvalidInputError(
-                "case_log",
-                "must be the SQLAlchemy URL of a database that can be written",
-                given,
-                remedy,
-            ) from error
-        if found != set(_CASES.columns.keys()):
-            raise InvalidInputError(
-                "case_log",
-                f"its table {_CASES.name} must be of this version",
-                _without_password(url),
-                "Name another database; the old one stays as it is.",
-            )
+            raise self._refused(error) from error
+
+    def prepare(self, models: Mapping[str, Sequence[Any]]) -> None:
+        """Check the log, bring its tables up to date, and note the classes of these models.
+
+        Leaves no connection open, so that processes may be forked afterwards.
+        """
+        try:
+            check_integrity(self._engine)
+            with self._engine.begin() as connection:
+                bring_up_to_date(connection, without_secrets(self._url))
+                known = set(connection.execute(sa.select(MODELS.c.model)).scalars())
+                for model, classes in models.items():
+                    if model not in known:
+                        row = {"model": model, "classes": json.dumps(classes), "recorded": _now()}
+                        connection.execute(sa.insert(MODELS), row)
+        except (sa.exc.SQLAlchemyError, OSError) as error:
+            raise self._refused(error) from error
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Give up all connections."""
         self._engine.dispose()
 
-    def record(self, case: Case) -> tuple[Case, bool]:
+    def check(self) -> None:
+        """Raise if the log cannot be reached or is not the one that was opened."""
+        with self._engine.connect() as connection:
+            connection.execute(sa.select(CASES.c.id).limit(1)).all()
+            self._check_file()
+
+    def record(self, case: Case, author: Author) -> tuple[Case, bool]:
         """Record a case unless its id is there; the recorded one, and whether it is new."""
         row = {
             "id": case.id,
@@ -116,69 +112,91 @@ class CaseLog:
         }
         try:
             with self._engine.begin() as connection:
-                connection.execute(sa.insert(_CASES), row)
+                connection.execute(sa.insert(CASES), row)
+                _note(connection, author, "case", case.id)
         except sa.exc.IntegrityError:
             found = self.find(case.id)
             if found is None:
                 raise
+            self._check_file()
             return found, False
+        self._check_file()
         return _case({**row, "outcome": None}), True
 
     def find(self, case_id: str) -> Case | None:
         """The case with this id."""
         with self._engine.connect() as connection:
-            row = connection.execute(sa.select(_CASES).where(_CASES.c.id == case_id)).one_or_none()
+            row = connection.execute(sa.select(CASES).where(CASES.c.id == case_id)).one_or_none()
         return None if row is None else _case(row._mapping)
 
-    def set_outcome(self, case_id: str, outcome: int) -> None:
-        """Record what the class turned out to be, or correct it."""
-        with self._engine.begin() as connection:
-            connection.execute(
-                sa.update(_CASES)
-                .where(_CASES.c.id == case_id)
-                .values(outcome=outcome, outcome_recorded=_now())
-            )
+    def classes_of(self, model: str) -> list[Any] | None:
+        """The classes of a model that was served on this log."""
+        with self._engine.connect() as connection:
+            found = connection.execute(
+                sa.select(MODELS.c.classes).where(MODELS.c.model == model)
+            ).scalar_one_or_none()
+        return None if found is None else list(json.loads(found))
 
-    def tallies(self, model: str) -> tuple[list[Tally], int]:
-        """Cases of one model counted by label and outcome, and the number of other cases."""
-        kinds = _CASES.c.label, _CASES.c.outcome, _CASES.c.course
+    def set_outcome(self, case_id: str, outcome: int, author: Author) -> None:
+        """Record what the class turned out to be, or correct it; what was there stays on record."""
+        now = _now()
+        row = {"case_id": case_id, "outcome": outcome, "recorded": now, "who": author.who}
+        with self._engine.begin() as connection:
+            connection.execute(sa.insert(OUTCOMES), row)
+            connection.execute(
+                sa.update(CASES)
+                .where(CASES.c.id == case_id)
+                .values(outcome=outcome, outcome_recorded=now)
+            )
+            _note(connection, author, "outcome", case_id)
+        self._check_file()
+
+    def tallies(self, model: str, author: Author | None = None) -> tuple[list[Tally], int]:
+        """Cases of one model counted by label and outcome, and the number of other cases.
+
+        An author's look at them is noted; the service's own is not.
+        """
+        kinds = CASES.c.label, CASES.c.outcome, CASES.c.course
         of_model = (
             sa.select(
                 *kinds,
                 sa.func.count(),
-                sa.func.sum(_CASES.c.cost),
-                sa.func.sum(_CASES.c.cost * _CASES.c.cost),
-                sa.func.sum(_CASES.c.expected_cost),
+                sa.func.sum(CASES.c.cost),
+                sa.func.sum(CASES.c.expected_cost),
             )
-            .where(_CASES.c.model == model)
+            .where(CASES.c.model == model)
             .group_by(*kinds)
         )
-        others = sa.select(sa.func.count()).select_from(_CASES).where(_CASES.c.model != model)
-        with self._engine.connect() as connection:
+        others = sa.select(sa.func.count()).select_from(CASES).where(CASES.c.model != model)
+        with self._engine.begin() as connection:
             tallies = [_tally(row) for row in connection.execute(of_model)]
-            return tallies, int(connection.execute(others).scalar_one())
+            of_others = int(connection.execute(others).scalar_one())
+            if author is not None:
+                _note(connection, author, "summary", None)
+        return tallies, of_others
+
+    def _check_file(self) -> None:
+        if self._file is not None:
+            self._file.check()
+
+    def _refused(self, error: Exception) -> InvalidInputError:
+        shown = without_secrets(self._url)
+        given = f"{shown} ({type(error).__name__})"
+        remedy = "For example sqlite:///cases.db; other databases need their driver installed."
+        if "://" not in self._url and "@" not in self._url:
+            given, remedy = shown, f"For a SQLite file write sqlite:///{shown}."
+        rule = "must be the SQLAlchemy URL of a database that can be written"
+        return InvalidInputError("case_log", rule, given, remedy)
 
 
-def _without_password(url: str) -> str:
-    try:
-        return sa.make_url(url).render_as_string(hide_password=True)
-    except sa.exc.ArgumentError:
-        _, sign, after = url.rpartition("@")
-        return f"…@{after}" if sign else url
-
-
-def _prepare_sqlite(engine: sa.Engine) -> None:
-    path = engine.url.database
-    if not path or path == ":memory:":
-        raise InvalidInputError(
-            "case_log", "must be a file", "a database in memory", "Write sqlite:///cases.db."
-        )
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-
-    @sa.event.listens_for(engine, "connect")
-    def _configure(connection: Any, _: Any) -> None:
-        for setting in ("busy_timeout=10000", "journal_mode=WAL", "synchronous=FULL"):
-            connection.execute(f"PRAGMA {setting}").close()
+def _note(
+    connection: sa.Connection,
+    author: Author,
+    action: Literal["case", "outcome", "summary"],
+    case_id: str | None,
+) -> None:
+    row = {"recorded": _now(), "who": author.who, "request": author.request}
+    connection.execute(sa.insert(AUDIT), {**row, "action": action, "case_id": case_id})
 
 
 def _case(row: Mapping[Any, Any]) -> Case:
@@ -197,8 +215,8 @@ def _case(row: Mapping[Any, Any]) -> Case:
 
 
 def _tally(row: Sequence[Any]) -> Tally:
-    label, outcome, course, cases, cost, squared, expected = row
-    return Tally(label, outcome, course, int(cases), float(cost), float(squared), float(expected))
+    label, outcome, course, cases, cost, expected = row
+    return Tally(label, outcome, course, int(cases), float(cost), float(expected))
 
 
 def _now() -> str:

@@ -1,4 +1,4 @@
-"""The gate in front of every route: key, rate, size; headers, counts, and errors told sparingly.
+"""The gate in front of every route: admission, size, number at a time; headers, counts, ids.
 
 What goes wrong inside is logged by its type and place only: messages and stack traces may hold
 values of a patient.
@@ -6,17 +6,18 @@ values of a patient.
 
 from __future__ import annotations
 
-import hmac
-import logging
+import re
 import time
-import traceback
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, MutableMapping
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
-from adacos.service.answers import as_json
+from adacos.service.admission import Admission, Refusal, too_long
+from adacos.service.encoding import as_json
+from adacos.service.logs import LOG, REQUEST_ID, error_kind
 from adacos.service.metrics import Metrics, route_of
 from adacos.service.settings import Settings
 
@@ -24,8 +25,6 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
-
-LOG = logging.getLogger("adacos.service")
 
 HEADERS = [
     (
@@ -36,21 +35,36 @@ HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 ]
-_CLIENTS_REMEMBERED = 10_000
+_GONE = "This model is not served any more: begin the consultation anew."
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+# What the status is of a request whose client went away; as nginx counts it.
+_CLIENT_GONE = 499
 
 
 class Guard:
-    """ASGI middleware; see the module."""
+    """ASGI middleware; see the module.
 
-    def __init__(self, app: App, settings: Settings, metrics: Metrics) -> None:
+    `model` is the fingerprint of the model that the wrapped application answers with; `earlier`
+    holds the applications of models that were served before it. A request that names its model in
+    the header Adacos-Model is answered by that one.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        settings: Settings,
+        metrics: Metrics,
+        model: str,
+        earlier: Mapping[str, App],
+    ) -> None:
         self._app, self._metrics = app, metrics
-        self._most = settings.max_body_bytes
-        self._expected = None
-        if settings.api_key is not None:
-            self._expected = b"Bearer " + settings.api_key.encode("ascii")
-        self._buckets = Buckets(settings.rate_limit) if settings.rate_limit > 0 else None
+        self._admission = Admission(settings)
+        self._most_bytes, self._most_requests = settings.max_body_bytes, settings.max_requests
+        self._in_hand = 0
+        self._apps = {**earlier, model: app}
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Let a request in, or refuse it."""
@@ -58,45 +72,53 @@ class Guard:
             await self._app(scope, receive, send)
             return
         began, route, status = time.perf_counter(), route_of(scope["path"]), 0
+        request_id = _request_id(scope["headers"])
+        REQUEST_ID.set(request_id.decode("ascii"))
+        own = [*HEADERS, (b"x-request-id", request_id)]
+        head = scope["method"] == "HEAD"
 
         async def told(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *HEADERS]
+                message["headers"] = [*message["headers"], *own]
+            elif head:
+                message = {**message, "body": b""}
             await send(message)
 
-        refused = self._refuse(scope)
+        self._in_hand += 1
         try:
-            if refused is not None:
-                await _answer(told, *refused)
-            else:
-                await self._app(scope, self._limited(receive), told)
+            await self._let_in(scope, route, receive, told)
+        except ClientDisconnect:
+            status = status or _CLIENT_GONE
         except Exception as error:
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            LOG.error(
-                "%s failed: %s at %s:%s", route, type(error).__name__, place.name, place.lineno
-            )
+            LOG.error("request failed", extra={"route": route, **error_kind(error)})
             if status == 0:
-                await _answer(told, 500, "The service failed; its log names the place.")
+                await _answer(told, Refusal(500, "The service failed; its log names the place."))
         finally:
+            self._in_hand -= 1
             self._metrics.count(route, status or 500, time.perf_counter() - began)
 
-    def _refuse(self, scope: Message) -> tuple[int, str] | None:
-        """Status and reason if the request is not let in."""
-        headers = dict(scope["headers"])
-        path = scope["path"]
-        if self._buckets is not None and not self._buckets.take(_address(scope)):
-            return 429, "Too many requests: slow down."
-        behind_key = path == "/metrics" or (path.startswith("/v1/") and path != "/v1/health")
-        if self._expected is not None and behind_key:
-            given = headers.get(b"authorization", b"")
-            if not hmac.compare_digest(given, self._expected):
-                return 401, "Send the API key as header 'Authorization: Bearer KEY'."
-        length = headers.get(b"content-length", b"0")
-        if length.isdigit() and int(length[:20]) > self._most:
-            return 413, self._too_long()
-        return None
+    async def _let_in(self, scope: Message, route: str, receive: Receive, send: Send) -> None:
+        client = scope.get("client")
+        judged = self._admission.judge(
+            scope["method"], route, scope["headers"], client[0] if client else ""
+        )
+        if not isinstance(judged, Refusal) and self._in_hand > self._most_requests:
+            judged = Refusal(503, "Too many requests at a time; try again.")
+        app: App | None = self._app
+        for name, value in scope["headers"]:
+            if name == b"adacos-model":
+                app = self._apps.get(value.decode("latin-1"))
+        if isinstance(judged, Refusal):
+            await _answer(send, judged)
+        elif app is None:
+            await _answer(send, Refusal(410, _GONE))
+        else:
+            inner = {**scope, "adacos.key": "" if judged is None else judged.name}
+            if scope["method"] == "HEAD":
+                inner["method"] = "GET"
+            await app(inner, self._limited(receive), send)
 
     def _limited(self, receive: Receive) -> Receive:
         """`receive`, but no more than the longest body."""
@@ -106,47 +128,27 @@ class Guard:
             nonlocal total
             message = await receive()
             total += len(message.get("body", b""))
-            if total > self._most:
-                raise HTTPException(413, self._too_long())
+            if total > self._most_bytes:
+                raise HTTPException(413, too_long(self._most_bytes))
             return message
 
         return counted
 
-    def _too_long(self) -> str:
-        return f"The body is longer than {self._most} bytes."
+
+def _request_id(headers: list[tuple[bytes, bytes]]) -> bytes:
+    """The identifier that a proxy gave the request, or a new one."""
+    for name, value in headers:
+        if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+            return value
+    return uuid.uuid4().hex.encode("ascii")
 
 
-class Buckets:
-    """One token bucket per client address: `rate` tokens a second, at most a second's worth."""
-
-    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._clock = rate, clock
-        self._most = max(rate, 1.0)
-        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def take(self, client: str) -> bool:
-        """Take a token if there is one."""
-        now = self._clock()
-        level, then = self._levels.pop(client, (self._most, now))
-        level = min(level + (now - then) * self._rate, self._most)
-        allowed = level >= 1.0
-        self._levels[client] = (level - 1.0 if allowed else level), now
-        if len(self._levels) > _CLIENTS_REMEMBERED:
-            self._levels.popitem(last=False)
-        return allowed
-
-
-def _address(scope: Message) -> str:
-    client = scope.get("client")
-    return client[0] if client else ""
-
-
-async def _answer(send: Send, status: int, detail: str) -> None:
-    body = as_json({"detail": detail, "fields": []})
+async def _answer(send: Send, refusal: Refusal) -> None:
+    body = as_json({"detail": refusal.detail, "fields": []})
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    if status == 429:
+    if refusal.status in (429, 503):
         headers.append((b"retry-after", b"1"))
-    if status == 401:
+    if refusal.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -2,7 +2,8 @@
 
 Requests are strict: a covariate that the model does not have, a text for a number, NaN or infinity
 is refused with the name of the field. The types are built from the model, so that its OpenAPI
-document lists its covariates.
+document lists its covariates. Answers that are steps are those of a consultation, with what the
+service adds.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pydantic.json_schema import WithJsonSchema
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
+from adacos.consultation.steps import Acquire, Classify, ValueWarning
 from adacos.policies.base import BasePolicy
 from adacos.service.settings import Settings
 from adacos.tables.description import description_of
@@ -162,66 +164,18 @@ class Problem(BaseModel):
     fields: list[FieldProblem] = []
 
 
-class ValueWarningAnswer(BaseModel):
-    """Something odd about a value that was nevertheless used."""
-
-    covariate: str
-    value: Scalar
-    kind: str
-    message: str
-
-
-class FlipAnswer(BaseModel):
-    """Values of the next covariate that would change the label."""
-
-    covariate: str
-    label: Scalar
-    ranges: list[tuple[float | None, float | None]]
-    values: list[Scalar]
-
-
-class PlanAnswer(BaseModel):
-    """Covariates to acquire before deciding."""
-
-    covariates: list[str]
-    cost: float
-    expected_total_cost: float
-
-
-class ContributionAnswer(BaseModel):
-    """What one covariate adds to the log-odds."""
-
-    covariate: str
-    value: Scalar | None
-    log_odds: float
-
-
-class ExplanationAnswer(BaseModel):
-    """Why a step is what it is."""
-
-    label: Scalar
-    probability: float
-    bayes_risk: float
-    paid: float
-    stop_now: float
-    acquire_next: float | None
-    best_plan: PlanAnswer | None
-    expected_saving: float
-    flips: list[FlipAnswer]
-    intercept: float | None
-    contributions: list[ContributionAnswer]
-
-
-class LoweredAnswer(BaseModel):
+@dataclass(frozen=True)
+class Lowered:
     """What a panel takes off the cost: `had` are members that are there already."""
 
     panel: str
-    covariates: list[str]
-    had: list[str]
+    covariates: tuple[str, ...]
+    had: tuple[str, ...]
     amount: float
 
 
-class AcquireAnswer(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class AcquireAnswer(Acquire):
     """Acquire these covariates next.
 
     `lowered` tells why they cost less than each alone; `sharing` lists further members of their
@@ -229,31 +183,22 @@ class AcquireAnswer(BaseModel):
     """
 
     action: Literal["acquire"]
-    covariates: list[str]
-    cost: float
-    lowered: list[LoweredAnswer]
-    sharing: list[tuple[str, float]]
-    explanation: ExplanationAnswer
-    warnings: list[ValueWarningAnswer]
+    lowered: tuple[Lowered, ...]
 
 
-class ClassifyAnswer(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class ClassifyAnswer(Classify):
     """Stop and give this label; `stopped_early` if more would have been asked for."""
 
     action: Literal["classify"]
     stopped_early: bool
-    label: Scalar
-    probability: float
-    cost: float
-    expected_cost: float
-    explanation: ExplanationAnswer
-    warnings: list[ValueWarningAnswer]
 
 
 StepAnswer = Annotated[AcquireAnswer | ClassifyAnswer, Field(discriminator="action")]
 
 
-class RowWarning(ValueWarningAnswer):
+@dataclass(frozen=True, kw_only=True)
+class RowWarning(ValueWarning):
     """Something odd about a value of a row (counted from 0)."""
 
     row: int
@@ -294,48 +239,17 @@ class CaseAnswer(BaseModel):
     outcome: Scalar | None
 
 
-class IntervalAnswer(BaseModel):
-    """An observed value between bounds, beside what was promised.
-
-    The promise is kept or broken where the bounds lie wholly on one side of it.
-    """
-
-    observed: float | None
-    low: float | None
-    high: float | None
-    promised: float | None
-    promise: Literal["kept", "broken", "undecided"] | None
-    cases: int
-
-
-class GroupAnswer(BaseModel):
-    """What was observed on some cases."""
-
-    cases: int
-    with_outcome: int
-    covariate_cost: float | None
-    total_cost: IntervalAnswer
-    recall: IntervalAnswer
-    false_discovery_rate: IntervalAnswer
-
-
-class SummaryAnswer(GroupAnswer):
-    """What was observed on the recorded cases of the present model, beside what was promised.
-
-    Cases that were stopped early are counted in `stopped_early` and nowhere else: what is promised
-    is promised of consultations that the policy ends.
-    """
-
-    model: str
-    confidence: float
-    of_other_models: int
-    certified_recall: IntervalAnswer | None
-    stopped_early: GroupAnswer
-
-
 class HealthAnswer(BaseModel):
     """The service is up, with this model."""
 
     status: Literal["ok"]
     model: str
     version: str
+
+
+class ReadyAnswer(BaseModel):
+    """Whether requests can be answered: "absent" where no case log is kept."""
+
+    status: Literal["ready", "not ready"]
+    model: str
+    case_log: Literal["ready", "failing", "absent"]

@@ -1,30 +1,39 @@
-"""Run the service: one process, or several that share a port and their metrics."""
+"""Run the service: worker processes that share one listening socket, a model and their metrics."""
 
 from __future__ import annotations
 
 import ipaddress
-import logging
 import os
-import signal
 import socket
-import time
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence
+from dataclasses import replace
+from functools import partial
+from multiprocessing.sharedctypes import RawArray
 
 import uvicorn
 from threadpoolctl import threadpool_limits
 
+from adacos.consultation import fingerprint
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.service.app import create_app
-from adacos.service.case_log import CaseLog
-from adacos.service.guard import LOG
+from adacos.service.limits import Limits
+from adacos.service.logs import set_up
 from adacos.service.metrics import Metrics
+from adacos.service.protocol import LimitedProtocol, LimitedServer
 from adacos.service.settings import Settings
+from adacos.service.supervisor import Supervisor, Work
 from adacos.validation import integer
 
-# A worker that ends sooner than this (seconds) would only end again.
-_SHORT_LIFE = 5.0
 _BACKLOG = 2048
+# Requests in hand are finished within this time (seconds) when the service ends.
+_GRACEFUL = 8
+# Earlier models that are kept for consultations begun with them.
+_MODELS_KEPT = 3
+# Descriptors that connections may not take: files, the database, standard streams.
+_RESERVED = 100
+
+Reload = Callable[[], tuple[BasePolicy, Settings]]
 
 
 def serve(
@@ -35,35 +44,80 @@ def serve(
     port: int = 8000,
     workers: int = 1,
     ready: Callable[[str], None] = lambda url: None,
+    reload: Reload | None = None,
 ) -> int:
     """Answer requests until interrupted; the exit code.
 
-    `ready` is called with the address once the port is bound.
+    `ready` is called with the address once the port is bound. `reload` gives the policy and the
+    settings to go on with when SIGHUP asks for it; earlier policies are kept for those who name
+    them.
     """
     integer("workers", workers, at_least=1)
-    if workers > 1 and not hasattr(os, "fork"):
+    forks = hasattr(os, "fork")
+    if workers > 1 and not forks:
         raise InvalidInputError("workers", "must be 1 on this system", workers, "Leave it out.")
-    if settings.case_log is not None:
-        # The table is created once, and a wrong URL is told before the service is up.
-        CaseLog(settings.case_log).close()
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    metrics = Metrics(workers)
-    sockets = _bind(host, port, workers)
-    ready(_url(host, sockets[0].getsockname()[1]))
+    set_up()
+    metrics, counts = Metrics(workers), RawArray("i", workers)
+    served = [policy]
+    # Built before the port is bound: what is wrong with the case log is told at once.
+    work = _work(served, settings, metrics)
+    listening = _bind(host, port)
+    url = _url(host, listening.getsockname()[1])
+    if not forks:
+        ready(url)
+        work(listening, counts, lambda: False, 0)
+        return 0
+    parent = os.getpid()
 
-    def work(number: int) -> None:
+    def in_worker(work: _OnSocket) -> Work:
+        return partial(work, listening, counts, lambda: os.getppid() != parent)
+
+    def renew() -> Work:
+        assert reload is not None
+        new, chosen = reload()
+        known = {fingerprint(new)}
+        earlier = [one for one in served if fingerprint(one) not in known][:_MODELS_KEPT]
+        made = _work([new, *earlier], chosen, metrics)
+        served[:] = [new, *earlier]
+        return in_worker(made)
+
+    return Supervisor(
+        in_worker(work), workers, renew=None if reload is None else renew, patience=_GRACEFUL + 2
+    ).run(lambda: ready(url))
+
+
+_OnSocket = Callable[[socket.socket, MutableSequence[int], Callable[[], bool], int], None]
+
+
+def _work(served: list[BasePolicy], settings: Settings, metrics: Metrics) -> _OnSocket:
+    """What a worker does with the socket, the counts of all, `is it orphaned` and its number."""
+    app = create_app(served[0], settings, metrics, earlier=served[1:])
+    limits = replace(settings.limits, connections=_most_connections(settings.limits))
+    config = uvicorn.Config(
+        app,
+        http=partial(LimitedProtocol, limits=limits),  # type: ignore[arg-type]
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        # Nobody's X-Forwarded-For is believed but that of the operator's own proxies.
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=list(settings.proxies),
+        timeout_graceful_shutdown=_GRACEFUL,
+    )
+
+    def work(
+        listening: socket.socket,
+        counts: MutableSequence[int],
+        orphaned: Callable[[], bool],
+        number: int,
+    ) -> None:
         metrics.worker = number
         with threadpool_limits(1):
-            app = create_app(policy, settings, metrics)
-            config = uvicorn.Config(
-                app, log_config=None, access_log=False, server_header=False, lifespan="off"
-            )
-            uvicorn.Server(config).run(sockets=[sockets[number]])
+            LimitedServer(config, orphaned, counts, number).run(sockets=[listening])
 
-    if workers == 1:
-        work(0)
-        return 0
-    return _supervise(work, workers)
+    return work
 
 
 def is_loopback(host: str) -> bool:
@@ -74,75 +128,34 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _bind(host: str, port: int, workers: int) -> list[socket.socket]:
-    """One listening socket per worker on the same port; the kernel spreads connections."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sockets: list[socket.socket] = []
+def _most_connections(limits: Limits) -> int:
     try:
-        for _ in range(workers):
-            one = socket.socket(family, socket.SOCK_STREAM)
-            sockets.append(one)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if workers > 1:
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            one.bind((host, port))
-            one.listen(_BACKLOG)
-            port = one.getsockname()[1]
+        import resource
+    except ImportError:
+        return limits.connections
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(min(limits.connections, descriptors - _RESERVED), 1)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    """The one listening socket; a port that another process listens on is refused."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        # Lets a service be restarted while connections of the last one linger; nobody else can
+        # listen on the port meanwhile.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(_BACKLOG)
     except OSError as error:
-        for one in sockets:
-            one.close()
+        listening.close()
         raise InvalidInputError(
             "host, port",
             "must be a free address of this machine",
             f"{host}:{port} ({error.strerror or error})",
             "Choose another with --port.",
         ) from error
-    return sockets
+    return listening
 
 
 def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
-
-
-def _supervise(work: Callable[[int], None], workers: int) -> int:
-    """Keep that many worker processes running until a signal ends them; the exit code."""
-    running: dict[int, tuple[int, float]] = {}
-    stopping = False
-
-    def stop(*_: object) -> None:
-        nonlocal stopping
-        stopping = True
-        for process in running:
-            os.kill(process, signal.SIGTERM)
-
-    def start(number: int) -> None:
-        process = os.fork()
-        if process == 0:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            code = 0
-            try:
-                work(number)
-            except Exception as error:
-                LOG.error("worker failed: %s", type(error).__name__)
-                code = 1
-            finally:
-                os._exit(code)
-        running[process] = number, time.monotonic()
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
-    for number in range(workers):
-        start(number)
-    code = 0
-    while running:
-        process, _ = os.wait()
-        number, began = running.pop(process)
-        if stopping:
-            continue
-        if time.monotonic() - began < _SHORT_LIFE:
-            code = 1
-            stop()
-        else:
-            start(number)
-    return code

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from adacos.exceptions import InvalidInputError
+from adacos.service.keys import Key, sole_key
+from adacos.service.limits import Limits
 from adacos.validation import integer, real
 
 
@@ -15,27 +16,37 @@ class Settings:
     Attributes
     ----------
     case_log : SQLAlchemy URL of the log of finished consultations; None keeps none.
-    api_key : what clients must send as bearer token; None lets everyone in.
+    api_key : what clients must send as bearer token, good for everything.
+    keys : further keys, with their roles. Without any key everyone is let in.
+    hosts : names under which clients reach the service, beside its addresses and localhost.
+    proxies : addresses of proxies whose X-Forwarded-For is believed.
     max_body_bytes : longest request body that is read.
     max_rows : most rows in one call of score.
-    rate_limit : requests per second and client address, in each worker; 0 for no limit.
+    max_requests : most requests that one worker has in hand at a time.
+    rate_limit : requests per second and client, in each worker; 0 for no limit.
+    limits : what a connection may take; see there.
     """
 
     case_log: str | None = None
     api_key: str | None = None
+    keys: tuple[Key, ...] = ()
+    hosts: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
     max_body_bytes: int = 1 << 20
     max_rows: int = 10_000
+    max_requests: int = 128
     rate_limit: float = 2000.0
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         integer("max_body_bytes", self.max_body_bytes, at_least=1)
         integer("max_rows", self.max_rows, at_least=1)
+        integer("max_requests", self.max_requests, at_least=1)
         real("rate_limit", self.rate_limit, at_least=0)
-        if self.api_key is not None and not (self.api_key.strip() and self.api_key.isascii()):
-            # The key itself is told to nobody.
-            raise InvalidInputError(
-                "api_key",
-                "must be ASCII text that is not blank",
-                "other characters" if self.api_key.strip() else "an empty or blank one",
-                "Choose a long one, for example with openssl rand -hex 32, or leave it out.",
-            )
+        if self.api_key is not None:
+            sole_key(self.api_key)
+
+    @property
+    def all_keys(self) -> tuple[Key, ...]:
+        """The keys that are let in."""
+        return self.keys if self.api_key is None else (sole_key(self.api_key), *self.keys)

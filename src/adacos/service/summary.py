@@ -1,73 +1,106 @@
 """What was observed on recorded cases, with intervals, beside what the model promised.
 
-Shares have exact binomial intervals, the mean total cost one by the normal approximation.
+All intervals may be looked at as often as one likes: with the stated confidence the truth is in all
+of them, today's and every later one. Errors that have not been seen yet are allowed for: a label's
+share of errors has an upper bound above 0 even if there was none so far.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Literal
 
 from adacos.consultation import fingerprint
-from adacos.kernels.binomial import interval
+from adacos.kernels.anytime import confidence_sequence
 from adacos.policies.base import BasePolicy
 from adacos.service.case_log import Tally
 
 CONFIDENCE = 0.95
-# Two-sided normal quantile of this confidence.
-_QUANTILE = 1.959963984540054
-# Cases from which on the normal approximation is trusted with a verdict.
-_ENOUGH = 30
+
+Verdict = Literal["kept", "broken", "undecided"]
 
 
-def summary(policy: BasePolicy, tallies: list[Tally], of_other_models: int) -> dict[str, Any]:
-    """The summary as plain JSON values.
+@dataclass(frozen=True)
+class Interval:
+    """An observed value between bounds, beside what was promised.
 
-    The promised total cost is the mean of what was expected when each case was classified, the
-    promised recall the target. A certificate speaks of consultations that begin with nothing known
-    and follow the questions, so those are judged on their own. Nothing is promised of cases that
-    the user stopped early, who may know more than the model: they are kept apart.
+    The promise is kept or broken where the bounds lie wholly on one side of it.
+    """
+
+    observed: float | None
+    low: float | None
+    high: float | None
+    promised: float | None
+    promise: Verdict | None
+    cases: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """What was observed on some cases."""
+
+    cases: int
+    with_outcome: int
+    covariate_cost: float | None
+    total_cost: Interval
+    recall: Interval
+    false_discovery_rate: Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary(Group):
+    """What was observed on the recorded cases of the present model, beside what was promised.
+
+    Cases that were stopped early are counted in `stopped_early` and nowhere else: what is promised
+    is promised of consultations that the policy ends.
+    """
+
+    model: str
+    confidence: float
+    of_other_models: int
+    certified_recall: Interval | None
+    stopped_early: Group
+
+
+def summary(policy: BasePolicy, tallies: list[Tally], of_other_models: int) -> Summary:
+    """The summary of the cases of a policy.
+
+    The promised total cost is the mean of what was expected when each case was classified. A recall
+    is promised by a certificate only; it speaks of consultations that begin with nothing known and
+    follow the questions, so those are judged on their own. Nothing is promised of cases that the
+    user stopped early, who may know more than the model: they are kept apart.
     """
     ended = [tally for tally in tallies if tally.course != "stopped"]
     stopped = [tally for tally in tallies if tally.course == "stopped"]
     certificate = getattr(policy, "certificate_", None)
+    followed = [tally for tally in _closed(ended) if tally.course == "followed"]
     matrix = policy.rule_.matrix.tolist()
-    return {
-        "model": fingerprint(policy),
-        "confidence": CONFIDENCE,
-        "of_other_models": of_other_models,
-        **_observed(ended, matrix, promising=True, target=getattr(policy, "target_recall", None)),
-        "certified_recall": None
+    return Summary(
+        model=fingerprint(policy),
+        confidence=CONFIDENCE,
+        of_other_models=of_other_models,
+        **vars(_observed(ended, matrix, promising=True)),
+        certified_recall=None
         if certificate is None
-        else _share(
-            [tally for tally in _closed(ended) if tally.course == "followed"],
-            _positive,
-            _answered_positive,
-            certificate.bound,
-        ),
-        "stopped_early": _observed(stopped, matrix, promising=False, target=None),
-    }
+        else _share(followed, _positive, _answered_positive, float(certificate.bound)),
+        stopped_early=_observed(stopped, matrix, promising=False),
+    )
 
 
-def _observed(
-    tallies: list[Tally], matrix: list[list[float]], *, promising: bool, target: float | None
-) -> dict[str, Any]:
+def _observed(tallies: list[Tally], matrix: list[list[float]], *, promising: bool) -> Group:
     """Costs and shares of some cases, beside what was expected of them if that is a promise."""
     closed, cases = _closed(tallies), _cases(tallies)
-    total_cost = _total_cost(closed, matrix)
-    return {
-        "cases": cases,
-        "with_outcome": _cases(closed),
-        "covariate_cost": sum(tally.cost for tally in tallies) / cases if cases else None,
-        "total_cost": total_cost
-        if promising
-        else {**total_cost, "promised": None, "promise": None},
-        "recall": _share(closed, _positive, _answered_positive, target),
-        "false_discovery_rate": _share(
+    return Group(
+        cases=cases,
+        with_outcome=_cases(closed),
+        covariate_cost=sum(tally.cost for tally in tallies) / cases if cases else None,
+        total_cost=_total_cost(closed, matrix, promising=promising),
+        recall=_share(closed, _positive, _answered_positive, None),
+        false_discovery_rate=_share(
             closed, _answered_positive, lambda tally: tally.outcome == 0, None
         ),
-    }
+    )
 
 
 def _closed(tallies: list[Tally]) -> list[Tally]:
@@ -86,7 +119,7 @@ def _cases(tallies: Iterable[Tally]) -> int:
     return sum(tally.cases for tally in tallies)
 
 
-def _verdict(*, kept: bool, broken: bool) -> str:
+def _verdict(*, kept: bool, broken: bool) -> Verdict:
     """What the interval says about a promise."""
     return "kept" if kept else "broken" if broken else "undecided"
 
@@ -96,48 +129,39 @@ def _share(
     among: Callable[[Tally], bool],
     counted: Callable[[Tally], bool],
     promised: float | None,
-) -> dict[str, Any]:
-    """Share of `counted` cases among some, with exact bounds; a promise is a lower limit."""
+) -> Interval:
+    """Share of `counted` cases among some, with its bounds; a promise is a lower limit."""
     relevant = [tally for tally in tallies if among(tally)]
     total, successes = _cases(relevant), _cases(tally for tally in relevant if counted(tally))
-    low, high = (float(bound) for bound in interval(successes, total, CONFIDENCE))
+    low, high = (float(end) for end in confidence_sequence(successes, total, CONFIDENCE))
     promise = None
     if promised is not None and total:
         promise = _verdict(kept=low >= promised, broken=high < promised)
-    return {
-        "observed": successes / total if total else None,
-        "low": low,
-        "high": high,
-        "promised": promised,
-        "promise": promise,
-        "cases": total,
-    }
+    return Interval(successes / total if total else None, low, high, promised, promise, total)
 
 
-def _total_cost(closed: list[Tally], matrix: list[list[float]]) -> dict[str, Any]:
+def _total_cost(closed: list[Tally], matrix: list[list[float]], *, promising: bool) -> Interval:
+    """The mean total cost, between what it would be at the bounds of both shares of errors.
+
+    What was paid is known; what is uncertain is how often each label is wrong. The bounds on the
+    two shares hold together with the stated confidence, because each is given half of the rest.
+    """
     n = _cases(closed)
-    empty = {"observed": None, "low": None, "high": None, "promised": None, "promise": None}
     if n == 0:
-        return {**empty, "cases": 0}
-    # Each case costs what it paid plus C[outcome, label].
-    total = squares = 0.0
-    for tally in closed:
-        wrong = matrix[int(tally.outcome or 0)][tally.label]
-        total += tally.cost + tally.cases * wrong
-        squares += tally.squared_cost + 2 * wrong * tally.cost + tally.cases * wrong**2
-    mean, promised = total / n, sum(tally.expected_cost for tally in closed) / n
-    if n == 1:
-        return {**empty, "observed": mean, "promised": promised, "cases": 1}
-    variance = max(squares - n * mean**2, 0.0) / (n - 1)
-    half = _QUANTILE * math.sqrt(variance / n)
-    enough = n >= _ENOUGH
-    return {
-        "observed": mean,
-        "low": mean - half,
-        "high": mean + half,
-        "promised": promised,
-        "promise": _verdict(
-            kept=enough and mean + half <= promised, broken=enough and mean - half > promised
-        ),
-        "cases": n,
-    }
+        return Interval(None, None, None, None, None, 0)
+    paid = sum(tally.cost for tally in closed)
+    observed = low = high = paid
+    for label in (0, 1):
+        own = [tally for tally in closed if tally.label == label]
+        cases, wrong = _cases(own), _cases(tally for tally in own if tally.outcome != label)
+        right, more = matrix[label][label], matrix[1 - label][label] - matrix[label][label]
+        ends = confidence_sequence(wrong, cases, (1 + CONFIDENCE) / 2)
+        observed += cases * right + wrong * more
+        low += cases * (right + float(ends[0]) * more)
+        high += cases * (right + float(ends[1]) * more)
+    observed, low, high = observed / n, low / n, high / n
+    if not promising:
+        return Interval(observed, low, high, None, None, n)
+    promised = sum(tally.expected_cost for tally in closed) / n
+    promise = _verdict(kept=high <= promised, broken=low > promised)
+    return Interval(observed, low, high, promised, promise, n)

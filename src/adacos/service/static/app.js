@@ -224,7 +224,8 @@ at("undo").addEventListener("click", quietly(async () => {
 }));
 at("again").addEventListener("click", quietly(async () => {
   begin();
-  focusNext();
+  // The service may have a new model, which the next consultation begins with.
+  await load();
 }));
 at("print").addEventListener("click", () => window.print());
 at("record").addEventListener("click", quietly(async () => {

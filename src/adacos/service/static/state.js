@@ -18,6 +18,8 @@ export async function call(path, body) {
   const headers = {};
   if (state.key) headers.Authorization = `Bearer ${state.key}`;
   if (body) headers["Content-Type"] = "application/json";
+  // A consultation ends with the model it began with, even if the service has a new one.
+  if (body && state.card) headers["Adacos-Model"] = state.card.model;
   let answer;
   try {
     answer = await fetch(path, {

@@ -1,4 +1,6 @@
-"""Load on the step route from a second process: python -m tests.service.load [seconds [workers]]
+"""Load on the step route from a second process.
+
+Run: python -m benchmarks.service_load [seconds [workers]]
 
 Many consultations at once over kept connections, each with the values of a random row of the Pima
 table, slightly moved so that requests repeat only where consultations begin alike. Prints steps per
@@ -41,7 +43,9 @@ class Load:
         row = self._row(chance)
         while time.monotonic() < self.end:
             body = json.dumps({"acquired": acquired}).encode()
-            head = b"POST /v1/step HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            head = (
+                b"POST /v1/step HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            )
             began = time.perf_counter()
             writer.write(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
             answer = await reader.readuntil(b"\r\n\r\n")

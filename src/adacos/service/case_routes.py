@@ -1,0 +1,166 @@
+"""The routes of the case log: record a case, record its outcome, read the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Path, Request
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from adacos.consultation import fingerprint
+from adacos.consultation.steps import Acquire
+from adacos.policies.base import BasePolicy
+from adacos.service.access import Threads
+from adacos.service.answers import Answers
+from adacos.service.case_log import Author, Case, CaseLog
+from adacos.service.database import CONNECTIONS
+from adacos.service.encoding import as_json
+from adacos.service.errors import REFUSALS, Refusals
+from adacos.service.logs import REQUEST_ID
+from adacos.service.routing import json_answer, takes
+from adacos.service.schemas import (
+    CASE_ID,
+    CaseAnswer,
+    CaseRequest,
+    OutcomeRequest,
+    Problem,
+    requests_for,
+)
+from adacos.service.settings import Settings
+from adacos.service.summary import Summary, summary
+
+# Longer than any timeout of the database, which tells more than ours.
+_PATIENCE = 4.0
+_MISSING: Refusals = {404: {"model": Problem, "description": "No such case"}}
+_CONFLICT: Refusals = {409: {"model": Problem, "description": "Not finished, or in conflict"}}
+CaseId = Annotated[str, Path(pattern=CASE_ID)]
+
+
+class Desk:
+    """One policy and the log of its cases; all methods but `threads` wait for the database."""
+
+    def __init__(self, policy: BasePolicy, log: CaseLog) -> None:
+        self.log = log
+        self.threads = Threads(CONNECTIONS, _PATIENCE, waiting=2 * CONNECTIONS)
+        self._policy, self._answers = policy, Answers(policy)
+        self._classes, self._model = policy.classes_.tolist(), fingerprint(policy)
+
+    def record(self, body: CaseRequest, author: Author) -> tuple[dict[str, Any], bool]:
+        """Record a case; how it is shown, and whether it is new."""
+        consultation = self._answers.consultation(body)
+        step = consultation.next()
+        if isinstance(step, Acquire):
+            raise HTTPException(
+                409,
+                f"The consultation is not finished: {', '.join(step.covariates)} comes next. "
+                'If it was decided early, send "stop": true.',
+            )
+        stopped = {"stop": True} if consultation.stopped else {}
+        case = Case(
+            id=body.id,
+            model=self._model,
+            course=self._answers.course(body, consultation),
+            consultation={
+                "known": body.known,
+                "acquired": body.acquired,
+                "unavailable": sorted(body.unavailable),
+                **stopped,
+            },
+            label=self._classes.index(step.label),
+            probability=step.probability,
+            cost=step.cost,
+            expected_cost=step.expected_cost,
+        )
+        found, new = self.log.record(case, author)
+        if (found.model, found.consultation) != (case.model, case.consultation):
+            raise HTTPException(409, "Another consultation has this id.")
+        return self._shown(found), new
+
+    def record_outcome(self, case_id: str, outcome: Any, author: Author) -> dict[str, Any]:
+        """Record an outcome; how its case is shown."""
+        case = self.log.find(case_id)
+        if case is None:
+            raise HTTPException(404, "There is no case with this id.")
+        if case.model != self._model and self.log.classes_of(case.model) != self._classes:
+            raise HTTPException(409, "The case is of another model, with other classes.")
+        self.log.set_outcome(case_id, self._classes.index(outcome), author)
+        return {**self._shown(case), "outcome": outcome}
+
+    def summary(self, author: Author | None = None) -> Summary:
+        """What was observed beside what was promised."""
+        return summary(self._policy, *self.log.tallies(self._model, author))
+
+    def _shown(self, case: Case) -> dict[str, Any]:
+        return {
+            "id": case.id,
+            "recorded": case.recorded,
+            "model": case.model,
+            "course": case.course,
+            "label": self._classes[case.label],
+            "probability": case.probability,
+            "cost": case.cost,
+            "expected_cost": case.expected_cost,
+            "outcome": None if case.outcome is None else self._classes[case.outcome],
+        }
+
+
+def add_case_routes(app: FastAPI, desk: Desk, settings: Settings) -> None:
+    """Let cases and outcomes be recorded, and the summary be read."""
+    requests = requests_for(desk._policy, settings)
+    app.post(
+        "/v1/cases",
+        status_code=201,
+        response_model=CaseAnswer,
+        responses={
+            200: {"model": CaseAnswer, "description": "Recorded before"},
+            **_CONFLICT,
+            **REFUSALS,
+        },
+    )(takes(requests.case)(_record(desk)))
+    app.post(
+        "/v1/cases/{case_id}/outcome",
+        response_model=CaseAnswer,
+        responses={**_MISSING, **_CONFLICT, **REFUSALS},
+    )(takes(requests.outcome)(_outcome(desk)))
+    app.get("/v1/cases/summary", response_model=Summary, responses=REFUSALS)(_summary(desk))
+
+
+def _record(desk: Desk) -> Callable[..., Any]:
+    async def record(body: CaseRequest, request: Request) -> Response:
+        """Record a finished consultation, or with `stop` one that was decided early.
+
+        A repeated request with the same id changes nothing.
+        """
+        shown, new = await desk.threads.run(desk.record, body, _author(request))
+        return json_answer(as_json(shown), 201 if new else 200)
+
+    return record
+
+
+def _outcome(desk: Desk) -> Callable[..., Any]:
+    async def outcome(body: OutcomeRequest, case_id: CaseId, request: Request) -> Response:
+        """Record what the class of a case turned out to be; a later call corrects it.
+
+        What was recorded before stays in the log, with who recorded it and when.
+        """
+        given, author = body.outcome, _author(request)
+        shown = await desk.threads.run(desk.record_outcome, case_id, given, author)
+        return json_answer(as_json(shown))
+
+    return outcome
+
+
+def _summary(desk: Desk) -> Callable[..., Any]:
+    async def observed(request: Request) -> Response:
+        """Total cost and recall observed on the recorded cases, beside what was promised."""
+        found = await desk.threads.run(desk.summary, _author(request))
+        return json_answer(as_json(asdict(found)))
+
+    return observed
+
+
+def _author(request: Request) -> Author:
+    return Author(request.scope.get("adacos.key") or "anyone", REQUEST_ID.get())

@@ -1,0 +1,24 @@
+"""How much of the service one client may take before its request is understood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one worker grants its clients.
+
+    Attributes
+    ----------
+    head_bytes : most bytes of a request that are not body: request line, headers, chunk sizes.
+    head_seconds, body_seconds : time for the headers to arrive, and then for the body.
+    write_seconds : time for an answer to be taken; also the longest pause between requests.
+    connections : most connections; the one that has waited longest makes room for a new one.
+    """
+
+    head_bytes: int = 32 << 10
+    head_seconds: float = 10.0
+    body_seconds: float = 30.0
+    write_seconds: float = 30.0
+    connections: int = 1000

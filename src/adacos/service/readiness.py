@@ -1,0 +1,91 @@
+"""Whether the case log answers, and what it says about promises, for probes and for Prometheus.
+
+Probes need no key, so what they learn is kept for a moment: many of them cost no more than one.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from adacos.service.access import BusyError
+from adacos.service.case_routes import Desk
+from adacos.service.database import LogLostError
+from adacos.service.logs import LOG, error_kind
+from adacos.service.summary import Summary
+
+# How long (seconds) an answer of the log is good for.
+_KEPT = 1.0
+_ERRORS = (SQLAlchemyError, LogLostError, BusyError)
+
+State = Literal["ready", "failing", "absent"]
+
+
+class Readiness:
+    """The state of one policy's case log."""
+
+    def __init__(self, desk: Desk | None) -> None:
+        self._desk = desk
+        self._state: State = "absent" if desk is None else "failing"
+        self._until = 0.0
+
+    async def of_case_log(self) -> State:
+        """Whether the log is there and is the one that was opened."""
+        if self._desk is not None and time.monotonic() > self._until:
+            # Others that ask meanwhile are given what was known before.
+            self._until = time.monotonic() + _KEPT
+            try:
+                await self._desk.threads.run(self._desk.log.check)
+                self._state = "ready"
+            except _ERRORS as error:
+                if self._state == "ready":
+                    LOG.error("case log failed", extra=error_kind(error))
+                self._state = "failing"
+        return self._state
+
+    async def metrics(self) -> str:
+        """The state of the log and of the promises, in the text format of Prometheus."""
+        if self._desk is None:
+            return ""
+        try:
+            found = await self._desk.threads.run(self._desk.summary)
+        except _ERRORS:
+            return _gauge("adacos_case_log_up", "Whether the case log answers.", {"": 0.0})
+        return _gauge("adacos_case_log_up", "Whether the case log answers.", {"": 1.0}) + _promises(
+            found
+        )
+
+
+def _promises(found: Summary) -> str:
+    shown = {"total_cost": found.total_cost, "recall": found.recall}
+    if found.certified_recall is not None:
+        shown["certified_recall"] = found.certified_recall
+    values = {
+        f'{{what="{what}",value="{name}"}}': float(getattr(interval, name))
+        for what, interval in shown.items()
+        for name in ("observed", "low", "high", "promised")
+        if getattr(interval, name) is not None
+    }
+    verdicts = {
+        f'{{what="{what}",promise="{verdict}"}}': float(interval.promise == verdict)
+        for what, interval in shown.items()
+        if interval.promise is not None
+        for verdict in ("kept", "broken", "undecided")
+    }
+    counts = {
+        '{kind="all"}': float(found.cases),
+        '{kind="with_outcome"}': float(found.with_outcome),
+    }
+    return (
+        _gauge("adacos_cases", "Cases of this model that ran to their end.", counts)
+        + _gauge("adacos_observed", "What was observed, with bounds that always hold.", values)
+        + _gauge("adacos_promise", "1 at what the bounds say about a promise.", verdicts)
+    )
+
+
+def _gauge(name: str, text: str, values: dict[str, float]) -> str:
+    lines = [f"# HELP {name} {text}", f"# TYPE {name} gauge"]
+    lines += [f"{name}{labels} {value!r}" for labels, value in values.items()]
+    return "\n".join(lines) + "\n"

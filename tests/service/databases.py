@@ -1,0 +1,119 @@
+"""A PostgreSQL server for tests: Debian's, in a folder of its own, on loopback, not as root."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+
+def _programs() -> Path | None:
+    """The folder of the newest server that is installed."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if found:
+        return found[-1].parent
+    initdb = shutil.which("initdb")
+    return None if initdb is None else Path(initdb).resolve().parent
+
+
+class Postgres:
+    """A server that can be frozen and thawed."""
+
+    def __init__(self, programs: Path) -> None:
+        self.programs = programs
+        self._folder = Path(tempfile.mkdtemp(prefix="adacos-postgres-", dir="/tmp"))
+        # The server refuses to run as root.
+        self._user = "nobody" if os.geteuid() == 0 else None
+        if self._user is not None:
+            entry = pwd.getpwnam(self._user)
+            os.chown(self._folder, entry.pw_uid, entry.pw_gid)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        data = self._folder / "data"
+        self._run("initdb", "-D", data, "-U", "adacos", "-A", "trust", "-E", "UTF8", "--no-sync")
+        self._server = subprocess.Popen(
+            [
+                *(programs / "postgres", "-D", data, "-p", str(self.port), "-k", self._folder),
+                *("-c", "listen_addresses=127.0.0.1"),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            user=self._user,
+            start_new_session=True,
+        )
+        until = time.monotonic() + 30
+        while self._run("pg_isready", "-h", "127.0.0.1", "-p", self.port, check=False):
+            assert time.monotonic() < until
+            time.sleep(0.1)
+
+    def database(self, name: str) -> str:
+        """URL of a new, empty database."""
+        self._run("createdb", "-h", "127.0.0.1", "-p", self.port, "-U", "adacos", name)
+        return f"postgresql+psycopg://adacos@127.0.0.1:{self.port}/{name}"
+
+    def freeze(self, *, thaw: bool = False) -> None:
+        """Stop all processes of the server where they are, or let them go on."""
+        for process in self._processes():
+            os.kill(process, signal.SIGCONT if thaw else signal.SIGSTOP)
+
+    def client(self, program: str, *arguments: object, **options: object):
+        """Run one of the server's clients against it."""
+        connection = ["-h", "127.0.0.1", "-p", str(self.port), "-U", "adacos"]
+        command = [str(self.programs / program), *connection, *map(str, arguments)]
+        return subprocess.run(command, check=True, capture_output=True, text=True, **options)
+
+    def stop(self) -> None:
+        self.freeze(thaw=True)
+        self._server.send_signal(signal.SIGINT)
+        try:
+            self._server.wait(20)
+        except subprocess.TimeoutExpired:
+            self._server.kill()
+            self._server.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _processes(self) -> list[int]:
+        listing = Path(f"/proc/{self._server.pid}/task/{self._server.pid}/children")
+        return [self._server.pid, *map(int, listing.read_text().split())]
+
+    def _run(self, program: str, *arguments: object, check: bool = True) -> int:
+        command = [str(self.programs / program), *map(str, arguments)]
+        return subprocess.run(
+            command,
+            check=check,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            user=self._user,
+        ).returncode
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """The server, or a skip that says why there is none."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    programs = _programs()
+    if programs is None:
+        pytest.skip("no PostgreSQL server is installed (apt-get install postgresql)")
+    server = Postgres(programs)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def log_url(request, tmp_path) -> str:
+    """An empty case log, once in a file and once on a server."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/cases.db"
+    server = request.getfixturevalue("postgres")
+    return server.database(f"cases_{time.monotonic_ns()}")
