@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -121,6 +122,8 @@ def serve(
     code = serve(
         policy, settings, host=host, port=port, workers=workers, ready=ready, reload=reload
     )
+    # The process is ending: a second Ctrl-C has nothing left to interrupt.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if code:
         raise typer.Exit(code)
 
