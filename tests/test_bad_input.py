@@ -282,7 +282,7 @@ def test_numbers_that_cannot_be_squared(cls: Any, value: float) -> None:
     assert error.parameter == "column 'dose'"
     assert "within 1e+100 of zero" in error.rule
     assert f"{abs(value):g}" in str(error)
-    # To answer, a number beyond all plausibility counts as the farthest that is plausible.
+    # To answer, a number outside the training range counts as its nearer end.
     fitted = cls(**QUICK).fit(X, y)
     assert np.isfinite(fitted.predict_proba(X.assign(dose=value))).all()
 

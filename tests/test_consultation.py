@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -298,7 +299,8 @@ def test_flips_name_categories_and_two_valued_values(mixed):
         while isinstance(step := consultation.next(), Acquire):
             for flip in step.explanation.flips:
                 found.add(flip.covariate)
-                assert set(flip.values) <= {"low", "mid", "high"}
+                allowed = {"low", "mid", "high"} if flip.covariate == "group" else {0.0, 1.0}
+                assert set(flip.values) <= allowed
                 assert flip.label in ("ill", "healthy")
             consultation.observe({name: table[name].iloc[row] for name in step.covariates})
     assert "group" in found
@@ -347,7 +349,7 @@ def test_odd_values_are_flagged_and_carried(fitted, mixed):
     step = policy.consultation().observe(BMI=318).next()
     assert [w.kind for w in step.warnings] == ["implausible"]
     assert "31.8 would lie inside" in str(step.warnings[0])
-    assert "it counts as 134.2" in str(step.warnings[0])
+    assert "it counts as 67.1" in str(step.warnings[0])
     farther = policy.consultation().observe(BMI=31800).next()
     assert farther.explanation.probability == step.explanation.probability
     *_, other = mixed
@@ -392,3 +394,76 @@ def test_wrong_calls_are_refused_and_change_nothing(fitted, call, message):
     with pytest.raises(InvalidInputError, match=message):
         call(consultation)
     assert consultation.state() == before
+
+
+@pytest.fixture(scope="module")
+def workshop():
+    """Two free covariates, a number and a category, that settle most rows; a test for 5."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(3)
+    n = 700
+    hours, heat = rng.uniform(0, 500, n), rng.normal(size=n)
+    model = rng.choice(["a", "b", "c"], size=n)
+    log_odds = (hours - 250) / 60 + 2.5 * (model == "c") + heat - 1.5
+    y = rng.random(n) < 1 / (1 + np.exp(-log_odds))
+    table = pandas.DataFrame({"hours": hours, "model": model, "heat": heat})
+    costs = Costs({"hours": 0, "model": 0, "heat": 5}, false_positive=40, false_negative=200)
+    return table, y, AdaCOSClassifier(costs, cv=3, strengths="common").fit(table, y)
+
+
+def test_free_covariates_at_the_first_step_are_weighed_by_themselves(workshop):
+    """Against the table itself: what knowing them is worth, and which values turn the label."""
+    table, y, policy = workshop
+    step = policy.consultation().next()
+    assert step.covariates == ("hours", "model")
+    assert step.cost == 0
+    told = step.explanation
+    assert told.best_plan.covariates == step.covariates
+    assert told.acquire_next == told.best_plan.expected_total_cost
+    # With nothing entered the probability is the base rate, within the model's own error.
+    assert told.probability == pytest.approx(np.mean(y), abs=0.03)
+    # What deciding with both costs, by the answers to rows whose test cannot be had.
+    without = table.assign(heat=np.nan)
+    realised = policy.acquire(without)
+    wrong = policy.rule_.matrix[y.astype(int), realised.label.astype(int)]
+    error = wrong.std() / np.sqrt(len(wrong))
+    assert told.acquire_next == pytest.approx(wrong.mean(), abs=3 * error + 0.1 * wrong.mean())
+    # A value that is said to turn the label does, and one just outside the range does not.
+    turned = {flip.covariate: flip for flip in told.flips}
+    assert set(turned) == {"hours", "model"} or set(turned) == {"hours"}
+    low, high = turned["hours"].ranges[0]
+    inside, outside = (high - 1, high + 1) if high is not None else (low + 1, low - 1)
+    for hours, other in ((inside, True), (outside, False)):
+        consultation = policy.consultation().observe(hours=hours).unavailable("model", "heat")
+        assert (consultation.next().label == turned["hours"].label) == other
+
+
+def test_what_is_being_asked_for_is_not_called_unavailable(workshop):
+    _, _, policy = workshop
+    told = policy.consultation().next().explanation
+    assert told.contributions == ()
+    assert told.intercept == pytest.approx(np.log(told.probability / (1 - told.probability)))
+    one = policy.consultation().observe(hours=300).next()
+    assert one.covariates == ("model",)
+    assert [part.covariate for part in one.explanation.contributions] == ["hours"]
+    assert one.explanation.intercept + one.explanation.contributions[0].log_odds == pytest.approx(
+        np.log(one.explanation.probability / (1 - one.explanation.probability))
+    )
+    assert "unavailable" not in str(one.explanation)
+
+
+@pytest.mark.parametrize(("typed", "end"), [(90, 81), (3, 21), (-5, 21)])
+def test_beyond_the_training_range_nothing_is_learned(typed, end):
+    """A straight continuation said 2.0 % at age 90, 1.4 % at 3 and 0.4 % at -5, and stopped."""
+    data = load_pima()
+    costs = Costs(data.prices, false_positive=400, false_negative=400)
+    policy = AdaCOSClassifier(costs).fit(data.X, data.y)
+    outside = policy.consultation().observe(Age=typed).next()
+    at_end = policy.consultation().observe(Age=end).next()
+    assert outside.explanation == replace(
+        at_end.explanation,
+        contributions=(replace(at_end.explanation.contributions[0], value=float(typed)),),
+    )
+    (warning,) = outside.warnings
+    assert warning.kind == ("implausible" if typed < 0 else "outside_range")
+    assert f"it counts as {end}" in str(warning)

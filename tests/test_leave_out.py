@@ -41,6 +41,9 @@ def test_is_what_refitting_without_each_fold_gives():
     assert left_out.mean == pytest.approx(left_out.realised.mean())
     assert left_out.error == pytest.approx(left_out.realised.std(ddof=1) / np.sqrt(150))
     assert not hasattr(policy, "model_")
+    np.testing.assert_array_equal(left_out.of_class[np.arange(150), y], left_out.realised)
+    errors = np.abs(left_out.of_class[:, 1] - left_out.of_class[:, 0])
+    assert set(np.round(errors, 9)) <= {10.0, 20.0}
     assert "150 rows in 3 folds" in str(left_out)
 
 
@@ -86,6 +89,7 @@ def test_misfits_are_found_where_they_are():
         error=0.0,
         realised=10.0 * wrong,
         expected=expected,
+        of_class=np.column_stack([np.zeros(n), np.full(n, 10.0)]),
         result=type(left_out.result)(
             **{**vars(left_out.result), "acquired": acquired, "label": np.zeros(n, dtype=int)}
         ),
@@ -114,9 +118,32 @@ def test_a_state_without_an_error_yet_is_not_called_better_than_promised():
         error=0.0,
         realised=realised,
         expected=np.full(n, 1000 / 300),
+        of_class=np.column_stack([np.zeros(n), np.full(n, 1000.0)]),
         result=type(left_out.result)(
             **{**vars(left_out.result), "acquired": acquired, "label": np.zeros(n, dtype=int)}
         ),
         fold=left_out.fold,
     )
     assert not any(state.misfits for state in misfit_by_state(told))
+
+
+@pytest.mark.parametrize("kind", [AdaCOSClassifier, COSClassifier])
+def test_of_two_sequences_the_cheaper_one_is_taken(kind):
+    """By the policy's own nested leave-out cost, for new costs too."""
+    X, y = noisy_rows(np.random.default_rng(7), 150, p=5)
+    taken = set()
+    fitted = None
+    for miss in (15, 200):
+        costs = Costs([0.3, 0.1, 1.0, 0.2, 0.5], false_positive=10, false_negative=miss)
+        policy = kind(costs, sequence="both", **QUICK)
+        fitted = policy.fit(X, y) if fitted is None else policy.from_model(fitted)
+        cost = {
+            sequence: leave_out_cost(kind(costs, sequence=sequence, **QUICK), X, y).mean
+            for sequence in ("group_lasso", "forward")
+        }
+        assert policy.sequence_ == min(cost, key=cost.get)
+        other = kind(costs, sequence=policy.sequence_, **QUICK).fit(X, y)
+        np.testing.assert_array_equal(policy.model_.sequence.order, other.model_.sequence.order)
+        taken.add(policy.sequence_)
+        fitted = policy
+    assert taken

@@ -110,11 +110,11 @@ def test_truth_values_with_gaps_stay_truth_values() -> None:
     assert encode(gap, ("smokes",))[0].kinds == (CONSTANT,)
 
 
-def test_numbers_beyond_what_is_plausible_count_as_the_farthest_that_is() -> None:
+def test_numbers_outside_the_training_range_count_as_its_nearer_end() -> None:
     table = np.array([[2.0, 0.0, 5.0], [4.0, 1.0, 5.0], [3.0, 0.0, 5.0]])
     encoder = TableEncoder.fit(table, ("a", "b", "c"))
     new = np.array([[-7.0, 3.0, 9.0], [5.5, np.nan, 5.0], [1e300, -1.0, 5.0]])
-    expected = [[0.0, 2.0, 5.0], [5.5, np.nan, 5.0], [6.0, -1.0, 5.0]]
+    expected = [[2.0, 1.0, 5.0], [4.0, np.nan, 5.0], [4.0, 0.0, 5.0]]
     np.testing.assert_array_equal(encoder.transform(new), expected)
 
 

@@ -198,7 +198,7 @@ def _of_sets(policy: SequencePolicy) -> list[LeaveOut]:
     by_set = wrong + policy.cost_table_.of(model.sequence.masks())
     best = int(np.argmin(by_set.mean(axis=0)))
     return [
-        _mean("one set for all (COS)", by_set[:, best]),
+        _mean("one set for all (COS), chosen with these rows", by_set[:, best]),
         _mean("full model", by_set[:, -1]),
     ]
 

@@ -378,7 +378,8 @@ def step(policy: Policy, encoded: Floats, have: Bools, known: Bools, unavailable
     while True:
         decision = policy._decide(state)
         if pending:
-            return Step(pending, state, decision)
+            asked = np.array([pending], dtype=np.intp)
+            return Step(pending, state, decision._replace(covariates=asked))
         planned = decision.covariates.reshape(-1)
         wanted = [int(k) for k in planned if k != STOP]
         if not wanted or not unavailable[wanted[0]]:

@@ -48,8 +48,8 @@ def test_figures_are_drawn_for_a_phone(report, chromium):
     assert max(captions) <= 390
     shadows = page.evaluate("getComputedStyle(document.querySelector('.scroll')).backgroundImage")
     assert shadows.count("gradient") == 4
+    source = "document.querySelector('#policy img').currentSrc"
+    narrow = page.evaluate(source)
     page.set_viewport_size({"width": 1000, "height": 800})
-    wide = page.evaluate("document.querySelector('#policy img').currentSrc")
-    page.set_viewport_size({"width": 390, "height": 800})
-    assert page.evaluate("document.querySelector('#policy img').currentSrc") != wide
+    page.wait_for_function(f"(narrow) => {source} !== narrow", arg=narrow)
     page.close()

@@ -16,7 +16,7 @@ from adacos.registry import METHODS
 
 @pytest.mark.study
 @pytest.mark.parametrize(
-    ("name", "error"), product(("AdaptGbrt", "GreedyMiser", "DWSM", "POMDP"), (400.0, 800.0))
+    ("name", "error"), list(product(("AdaptGbrt", "GreedyMiser", "DWSM", "POMDP"), (400.0, 800.0)))
 )
 def test_published_total_cost_on_pima(name: str, error: float) -> None:
     """Within one standard deviation over folds of the paper's mean: the paper's, or else ours."""

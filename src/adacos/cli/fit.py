@@ -314,8 +314,8 @@ def _not_certifiable(error: NotCertifiableError) -> InvalidInputError:
         "--target-recall",
         error.rule,
         error.value,
-        f"A recall of {certifiable:g} can be; for the one asked for at least {error.needed} "
-        "positive rows must be held back, and half of the rows are. Add rows, lower "
-        "--target-recall or --recall-confidence, or answer positive for every row with "
-        "--always-positive.",
+        f"A recall of {certifiable:g} could be; for the one asked for at least {error.needed} "
+        "positive rows must be held back, and half of the rows are. Add rows, or answer positive "
+        "for every row with --always-positive. Asking the same rows again for a lower recall is "
+        "another attempt, and the confidence counts attempts, refused ones included.",
     )

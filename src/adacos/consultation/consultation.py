@@ -8,33 +8,26 @@ process.
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, Protocol, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
+from adacos.consultation.fingerprint import fingerprint
 from adacos.consultation.steps import Acquire, Classify, Reasons, Value, ValueWarning, explain
+from adacos.consultation.values import check_value
 from adacos.engine import Decision, Policy, step
 from adacos.exceptions import InvalidInputError
-from adacos.tables.encoder import PLAUSIBLE_WIDTHS, TableEncoder
-from adacos.tables.kinds import BINARY, CONSTANT
+from adacos.tables.encoder import TableEncoder
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 FORMAT = 1
-
-# Powers of ten by which units commonly differ, the nearest first.
-_FACTORS = (0.1, 10.0, 0.01, 100.0, 0.001, 1000.0)
-_FINGERPRINTS: WeakKeyDictionary[Any, tuple[tuple[int, ...], str]] = WeakKeyDictionary()
 
 
 class Advisor(Policy, Protocol):
@@ -310,59 +303,6 @@ class Consultation:
         return self._position[name]
 
 
-def check_value(encoder: TableEncoder, k: int, given: Any) -> tuple[Value, ValueWarning | None]:
-    """A value for the k-th covariate as float or text, and what is odd about it."""
-    name, levels = encoder.names[k], encoder.categories[k]
-    if isinstance(given, np.generic):
-        given = given.item()
-    if levels:
-        text = given if isinstance(given, str) else str(given)
-        if given is None or text.strip() in ("", "nan"):
-            raise _no_value(name, given)
-        if text in levels:
-            return text, None
-        message = (
-            f"{name} = {text} is none of the categories seen in training "
-            f"({', '.join(levels[:10])}{', …' if len(levels) > 10 else ''}); "
-            "it is treated as an average row."
-        )
-        return text, ValueWarning(name, text, "unknown_category", message)
-    if not isinstance(given, Real) or not math.isfinite(given):
-        raise _no_value(name, given)
-    value = float(given)
-    return value, _odd_number(encoder, k, value)
-
-
-def _odd_number(encoder: TableEncoder, k: int, value: float) -> ValueWarning | None:
-    name, low, high = encoder.names[k], float(encoder.low[k]), float(encoder.high[k])
-    if encoder.kinds[k] in (BINARY, CONSTANT):
-        if value in (low, high):
-            return None
-        allowed = f"{low:g}" if low == high else f"{low:g} or {high:g}"
-        message = f"{name} = {value:g} was never seen in training, only {allowed}."
-        return ValueWarning(name, value, "unknown_value", message)
-    distance = max(low - value, value - high) / (high - low)
-    if distance <= 0:
-        return None
-    message = f"{name} = {value:g} lies outside the training range {low:g} to {high:g}"
-    if distance <= PLAUSIBLE_WIDTHS:
-        return ValueWarning(name, value, "outside_range", message + ".")
-    scaled = [value * factor for factor in _FACTORS if low <= value * factor <= high]
-    hint = f" ({scaled[0]:g} would lie inside)" if scaled else ""
-    used = float(encoder.encode(k, np.array([value]))[0, 0])
-    message += f", so far that the unit may be wrong{hint}; it counts as {used:g}."
-    return ValueWarning(name, value, "implausible", message)
-
-
-def _no_value(name: str, given: Any) -> InvalidInputError:
-    return InvalidInputError(
-        name,
-        "needs a finite number, or a category if it is categorical",
-        given,
-        f"If there is no value, call unavailable({name!r}).",
-    )
-
-
 def _check_state(state: Any) -> None:
     remedy = "Pass what state() returned, unchanged."
     if not isinstance(state, Mapping) or state.get("format") != FORMAT:
@@ -386,40 +326,3 @@ def _check_state(state: Any) -> None:
         raise InvalidInputError(
             "state", "must hold 'model', 'known' and 'events'", dict(state), remedy
         )
-
-
-def fingerprint(policy: Advisor) -> str:
-    """Digest of everything learned, so that a state is not continued on another model."""
-    # Neither other words nor another estimate of its cost make another model.
-    learned = {
-        name: value
-        for name, value in vars(policy).items()
-        if name.endswith("_") and name not in ("description_", "leave_out_")
-    }
-    identity = tuple(id(value) for value in learned.values())
-    cached = _FINGERPRINTS.get(policy)
-    if cached is not None and cached[0] == identity:
-        return cached[1]
-    digest = hashlib.sha256(type(policy).__name__.encode())
-    _digest(learned, digest)
-    _FINGERPRINTS[policy] = identity, digest.hexdigest()[:16]
-    return _FINGERPRINTS[policy][1]
-
-
-def _digest(value: Any, digest: Any) -> None:
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        digest.update(f"{value.dtype.str}{value.shape}".encode())
-        digest.update(np.ascontiguousarray(value).tobytes())
-    elif isinstance(value, Mapping):
-        for name in sorted(value, key=str):
-            digest.update(f"{name}:".encode())
-            _digest(value[name], digest)
-    elif isinstance(value, (list, tuple, np.ndarray)):
-        digest.update(f"[{len(value)}".encode())
-        for item in value:
-            _digest(item, digest)
-    elif hasattr(value, "__dict__"):
-        digest.update(type(value).__name__.encode())
-        _digest(vars(value), digest)
-    else:
-        digest.update(repr(value).encode())

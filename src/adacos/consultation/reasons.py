@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.consultation.steps import Contribution, Flip, Plan, Reasons, Value
+from adacos.costs import CostTable
 from adacos.engine import DecisionRule
-from adacos.kernels.bayes_risk import decision_threshold
-from adacos.models.outlook import Outlook, WalkState, advance, lacking_part, log_odds_now
+from adacos.kernels.bayes_risk import decision_threshold, expected_bayes_risk
+from adacos.models.outlook import Outlook, WalkState, contribution, lacking_part, log_odds_now
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL, CONSTANT, NUMERIC
 
@@ -41,8 +42,44 @@ def sequence_reasons(
         plans=_plans(state, outlook, rule, encoder.names),
         flips=()
         if upcoming is None
-        else _flips(state, upcoming, label, rule, encoder, classes[1 - label]),
+        else _flips(state, upcoming, label, rule, encoder, classes[1 - label], state.stage + 1),
         **_contributions(state, float(outlook.log_odds[0]), encoder.names),
+    )
+
+
+def opening_reasons(
+    state: WalkState,
+    outlook: Outlook,
+    rule: DecisionRule,
+    encoder: TableEncoder,
+    classes: Sequence[object],
+    asked: Sequence[int],
+    costs: CostTable,
+) -> Reasons:
+    """Reasons to ask first for covariates of the set itself, which the row does not have yet.
+
+    They are weighed by themselves, all of them together. What is expected of them is part of the
+    starting value of the log-odds.
+    """
+    label = int(rule.label(outlook.log_odds)[0])
+    i, lacking = state.stage, lacking_part(state)
+    assert lacking is not None
+    after = state.model.intercepts[i] + state.part[:, i] + lacking.mean[:, i]
+    risk = expected_bayes_risk(after, np.sqrt(lacking.variance[:, i]), rule.matrix)
+    paid = np.isin(np.arange(len(encoder.names)), asked)
+    cost = float(costs.of(paid))
+    names = tuple(encoder.names[k] for k in asked)
+    summed = _contributions(state, float(outlook.log_odds[0]), encoder.names)
+    expected = [part for part in summed["contributions"] if part.covariate in names]
+    return Reasons(
+        plans=(Plan(names, cost, cost + float(risk[0])),),
+        flips=tuple(
+            flip
+            for k in asked
+            for flip in _flips(state, k, label, rule, encoder, classes[1 - label], state.stage)
+        ),
+        intercept=summed["intercept"] + sum(part.log_odds for part in expected),
+        contributions=tuple(part for part in summed["contributions"] if part not in expected),
     )
 
 
@@ -93,8 +130,9 @@ def _flips(
     rule: DecisionRule,
     encoder: TableEncoder,
     other: object,
+    stage: int,
 ) -> tuple[Flip, ...]:
-    """Values of the next covariate for which the model of the next set gives the other label."""
+    """Values of a covariate for which the model of a set that holds it gives the other label."""
     basis = state.model.basis
     own = np.flatnonzero(basis.source == covariate)
     threshold = decision_threshold(rule.matrix)
@@ -105,12 +143,14 @@ def _flips(
         n = len(values)
         encoded = np.repeat(state.encoded, n, axis=0)
         encoded[:, own] = values
-        available = None if state.available is None else np.repeat(state.available, n, axis=0)
-        repeated = state._replace(
-            encoded=encoded, available=available, part=np.repeat(state.part, n, axis=0)
-        )
-        log_odds = log_odds_now(advance(repeated, np.ones(n, dtype=np.bool_)))
-        return np.asarray(sign * (log_odds - threshold))
+        available = None
+        if state.available is not None:
+            available = np.repeat(state.available, n, axis=0)
+            available[:, covariate] = True
+        part = np.repeat(state.part, n, axis=0)
+        part += contribution(state.model, encoded, available, covariate)
+        found = state._replace(stage=stage, encoded=encoded, available=available, part=part)
+        return np.asarray(sign * (log_odds_now(found) - threshold))
 
     kind, name = basis.kinds[covariate], encoder.names[covariate]
     if kind == CONSTANT:

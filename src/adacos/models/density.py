@@ -17,7 +17,6 @@ any A. No label enters, so unlabelled rows can be added to it.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,7 +26,6 @@ from scipy.linalg import cho_factor, cho_solve
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 
 PRIOR_PRECISION = 1.0
 PRIOR_DEGREES = 1.0
@@ -36,7 +34,7 @@ _BLOCK = 16384
 
 
 @dataclass(frozen=True)
-class Density(ABC):
+class ConditionalDensity:
     """Moments of z given x_A for one A = S_i and every later set j.
 
     Attributes
@@ -52,91 +50,15 @@ class Density(ABC):
     inverse: Floats
     variance: Floats
 
-    def moments(self, r: Floats, available: Bools | None = None) -> tuple[Floats, Floats]:
+    def moments(self, r: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of z for each row and later set.
 
-        `r` holds the standardised values of the regressors. `available[:, k]` says whether the
-        k-th covariate after A can be acquired for a row: of one that cannot only the mean enters,
-        as it will not be known.
+        `r` holds the standardised values of the regressors.
         """
         design = np.column_stack([np.ones(len(r)), r])
-        mean = design @ self.weights
         inflation = 1.0 + np.einsum("ij,ij->i", design @ self.inverse, design)
-        variance = self.variance if available is None else self._variance_of(available)
-        return mean, np.sqrt(np.maximum(variance, 0.0) * inflation[:, None])
-
-    @abstractmethod
-    def _variance_of(self, available: Bools) -> Floats:
-        """Variance of what is available of z, for each row and later set."""
-
-
-@dataclass(frozen=True)
-class ConditionalDensity(Density):
-    """Density with covariances by covariate: small, and quick for many rows.
-
-    Attributes
-    ----------
-    covariance : per later set, covariance of the contributions of its covariates outside A, in
-        order of acquisition.
-    """
-
-    covariance: tuple[Floats, ...]
-
-    def check(self) -> None:
-        """Refuse a density whose parts do not fit each other, as a foreign file may hold it."""
-        width, later = 1 + len(self.regressors), len(self.variance)
-        sizes = [(1 + j, 1 + j) for j in range(later)]
-        if (
-            self.weights.shape != (width, later)
-            or self.inverse.shape != (width, width)
-            or [matrix.shape for matrix in self.covariance] != sizes
-        ):
-            raise ValueError("the parts of the density do not fit each other")
-
-    def _variance_of(self, available: Bools) -> Floats:
-        variance = np.empty((len(available), len(self.covariance)))
-        for j, matrix in enumerate(self.covariance):
-            seen = available[:, : len(matrix)].astype(np.float64)
-            variance[:, j] = np.einsum("ij,ij->i", seen @ matrix, seen)
-        return variance
-
-
-@dataclass(frozen=True)
-class ColumnDensity(Density):
-    """Density with the covariance of the basis columns: quick to set up, for few rows.
-
-    Attributes
-    ----------
-    covariance : covariance of the basis columns outside A, in order of acquisition.
-    coefs : their coefficients for each later set.
-    covariate : for each of them, which covariate after A it belongs to.
-    """
-
-    covariance: Floats
-    coefs: Floats
-    covariate: Ints
-
-    def _variance_of(self, available: Bools) -> Floats:
-        patterns, number = np.unique(available, axis=0, return_inverse=True)
-        variance = np.empty((len(patterns), len(self.coefs)))
-        for i, pattern in enumerate(patterns):
-            beta = self.coefs * pattern[self.covariate]
-            variance[i] = np.einsum("ij,ij->i", beta @ self.covariance, beta)
-        return variance[number.ravel()]
-
-    def by_covariate(self, n_covariates: Ints) -> ConditionalDensity:
-        """The same density with covariances by covariate, of so many for each later set."""
-        starts = np.searchsorted(self.covariate, np.arange(n_covariates.max()))
-        return ConditionalDensity(
-            self.regressors,
-            self.weights,
-            self.inverse,
-            self.variance,
-            covariance=tuple(
-                _by_covariate(self.covariance, beta, starts)[:size, :size]
-                for beta, size in zip(self.coefs, n_covariates, strict=True)
-            ),
-        )
+        variance = np.maximum(self.variance, 0.0)
+        return design @ self.weights, np.sqrt(variance * inflation[:, None])
 
 
 def moment_matrix(values: Floats, columns: Floats) -> Floats:
@@ -171,35 +93,25 @@ def fit_densities(
     order : covariates in order of acquisition.
     sizes : number of covariates in each set.
     """
-    return [
-        density_at(gram, source, group, coefs, order, sizes, i).by_covariate(
-            sizes[i + 1 :] - sizes[i]
-        )
-        for i in range(len(sizes) - 1)
-    ]
+    return [density_at(gram, source, group, coefs, order, sizes, i) for i in range(len(sizes) - 1)]
 
 
 def density_at(
     gram: Floats, source: Ints, group: Ints, coefs: Floats, order: Ints, sizes: Ints, i: int
-) -> ColumnDensity:
+) -> ConditionalDensity:
     """Density of the i-th set; parameters as for `fit_densities`."""
     size = int(sizes[i])
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
     regressors = np.flatnonzero(rank[source] < size)
-    columns = np.argsort(rank[group], kind="stable")
-    column_rank = rank[group][columns]
-    columns, column_rank = columns[column_rank >= size], column_rank[column_rank >= size]
+    columns = np.flatnonzero(rank[group] >= size)
     beta = coefs[i + 1 :][:, columns]
     regression = regress(gram, regressors, 1 + len(source) + columns)
-    return ColumnDensity(
+    return ConditionalDensity(
         regressors=regressors,
         weights=regression.weights @ beta.T,
         inverse=regression.inverse,
         variance=np.einsum("ij,ij->i", beta @ regression.covariance, beta),
-        covariance=regression.covariance,
-        coefs=beta,
-        covariate=column_rank - size,
     )
 
 
@@ -232,14 +144,3 @@ def regress(gram: Floats, regressors: Ints, columns: Ints) -> Regression:
         n + PRIOR_DEGREES - 3.0, 1.0
     )
     return Regression(weights, cho_solve(factor, np.eye(len(inside))), covariance)
-
-
-def _by_covariate(matrix: Floats, beta: Floats, starts: Ints) -> Floats:
-    """Covariance of the contributions sum_m beta_m x_m of consecutive blocks of columns."""
-    weighted = np.append(matrix * np.outer(beta, beta), np.zeros((1, len(beta))), axis=0)
-    weighted = np.append(weighted, np.zeros((len(weighted), 1)), axis=1)
-    ends = np.append(starts[1:], len(beta))
-    sums = np.add.reduceat(np.add.reduceat(weighted, starts, axis=0), starts, axis=1)
-    # reduceat returns the element at `start` for an empty block (a constant covariate).
-    present = (ends > starts).astype(np.float64)
-    return sums * np.outer(present, present)

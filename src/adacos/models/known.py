@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.models.basis import AdditiveBasis
-from adacos.models.density import Density, density_at, regress
+from adacos.models.density import ConditionalDensity, density_at, regress
 from adacos.models.sequence_model import SequenceModel
 from adacos.models.sequences import SetSequence
 from adacos.tables.kinds import CATEGORICAL
@@ -133,23 +133,23 @@ def _on_columns(basis: AdditiveBasis, regressors: Ints, weights: Floats) -> tupl
     return shift, slope
 
 
-class _Densities(Sequence[Density]):
+class _Densities(Sequence[ConditionalDensity]):
     """Densities of a derived sequence, each computed when a row first stands at its set."""
 
     def __init__(
         self, moments: Floats, basis: AdditiveBasis, coefs: Floats, sequence: SetSequence
     ) -> None:
         self._moments, self._basis, self._coefs, self._sequence = moments, basis, coefs, sequence
-        self._computed: dict[int, Density] = {}
+        self._computed: dict[int, ConditionalDensity] = {}
 
     def __len__(self) -> int:
         return len(self._sequence) - 1
 
     @overload
-    def __getitem__(self, i: int) -> Density: ...
+    def __getitem__(self, i: int) -> ConditionalDensity: ...
     @overload
-    def __getitem__(self, i: slice) -> Sequence[Density]: ...
-    def __getitem__(self, i: int | slice) -> Density | Sequence[Density]:
+    def __getitem__(self, i: slice) -> Sequence[ConditionalDensity]: ...
+    def __getitem__(self, i: int | slice) -> ConditionalDensity | Sequence[ConditionalDensity]:
         if isinstance(i, slice):
             return [self[number] for number in range(*i.indices(len(self)))]
         if not 0 <= i < len(self):

@@ -18,7 +18,7 @@ from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.martingale import integrated_log_odds
 from adacos.models.basis import AdditiveBasis
-from adacos.models.density import Density, fit_densities
+from adacos.models.density import ConditionalDensity, fit_densities
 from adacos.models.gam import AdditiveFit
 from adacos.models.missing import Contribution, JointModel, fill_holes, missing_contribution
 from adacos.models.sequences import SetSequence, forward_sequence, group_lasso_sequence
@@ -50,7 +50,7 @@ class SequenceModel:
     sequence: SetSequence
     intercepts: Floats
     coefs: Floats
-    densities: Sequence[Density]
+    densities: Sequence[ConditionalDensity]
     moments: Floats
     y: Floats
     leave_out_log_odds: Floats
@@ -124,12 +124,8 @@ class SequenceModel:
 def build_sequence_model(fits: SetFits, costs: CostTable, sequence: str) -> SequenceModel:
     """Find the sequence, fit the models of its sets and the densities.
 
-    `sequence` is "group_lasso", "forward", or "both": whichever holds the set with the lower
-    expected total cost.
+    `sequence` is "group_lasso" or "forward".
     """
-    if sequence == "both":
-        built = [build_sequence_model(fits, costs, kind) for kind in ("group_lasso", "forward")]
-        return min(built, key=lambda model: float(model.expected_costs(costs).min()))
     if sequence == "forward":
         sets = forward_sequence(costs, fits.y, fits.screen)
     else:

@@ -7,6 +7,7 @@ sequence and forward selections under different misclassification costs share th
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -46,6 +47,7 @@ class SetFits:
     families : candidates of the strengths.
     n_jobs : fits of one step that run at the same time.
     holes : conditional covariance of what is missing; None when nothing is.
+    table : the labelled rows and their classes as they were given, to fit on some of them.
     """
 
     basis: AdditiveBasis
@@ -59,6 +61,7 @@ class SetFits:
     families: tuple[str, ...]
     n_jobs: int | None
     holes: HoleMoments | None = None
+    table: tuple[Any, Any] | None = None
     _fitted: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
     _screened: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
 

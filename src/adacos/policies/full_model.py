@@ -22,7 +22,8 @@ class FullModelClassifier(SequencePolicy):
         cost 1.
     sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
         How the sets are found: by order of entry into a cost-weighted group lasso, greedily by
-        leave-out total cost (which needs both misclassification costs), or the better of both.
+        leave-out total cost (which needs both misclassification costs), or the one with which this
+        policy has the lower nested leave-out cost, see `adacos.policies.leave_out`.
     n_splines : int, default=10
         Number of cubic B-splines per numeric covariate.
     strengths : {"auto", "common", "per_covariate"}, default="auto"
@@ -53,6 +54,8 @@ class FullModelClassifier(SequencePolicy):
         The two classes; the second is the positive one.
     model_ : SequenceModel
         Sets, additive models and densities, shared by policies built with `from_model`.
+    sequence_ : str
+        How the sets were found, "group_lasso" or "forward".
     sets_ : list of tuple of str
         Covariate names of each set, in order of acquisition.
     expected_cost_ : ndarray of shape (n_sets,)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from adacos.consultation.reasons import sequence_reasons
+from adacos.consultation.reasons import opening_reasons, sequence_reasons
 from adacos.consultation.steps import Reasons
 from adacos.costs import Costs
 from adacos.engine import STOP, Decision, DecisionRule, Rows
@@ -28,6 +28,7 @@ from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
+from adacos.policies.leave_out import better_sequence
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
     RecallCertificate,
@@ -78,6 +79,7 @@ class SequencePolicy(BasePolicy):
 
     # Training rows, kept where the sequence depends on the costs; never saved.
     _set_fits: SetFits | None = None
+    sequence_: str
 
     def __init__(
         self,
@@ -144,8 +146,9 @@ class SequencePolicy(BasePolicy):
             n_jobs=self.n_jobs,
             unlabeled=unlabeled,
         )
+        fits = replace(fits, table=(X, y))
         self._set_fits = None if self.sequence == "group_lasso" else fits
-        self._finish_fit(build_sequence_model(fits, self.cost_table_, self.sequence))
+        self._finish_fit(self._build(fits))
         return self.calibrate(*held_out) if held_out else self
 
     def from_model(self, fitted: SequencePolicy) -> Self:
@@ -219,7 +222,7 @@ class SequencePolicy(BasePolicy):
             self.feature_names_in_ = fitted.feature_names_in_
         self.cost_table_ = (self.costs or Costs()).bind(fitted.encoder_.names)
         model = fitted.model_
-        self._set_fits = None
+        self._set_fits, self.sequence_ = None, fitted.sequence_
         if self.sequence != "group_lasso":
             self._set_fits = fitted._set_fits
             if self._set_fits is None:
@@ -229,9 +232,17 @@ class SequencePolicy(BasePolicy):
                     "a policy without its training rows",
                     "Fit this policy, or share with one fitted by forward selection.",
                 )
-            model = build_sequence_model(self._set_fits, self.cost_table_, self.sequence)
+            model = self._build(self._set_fits)
         self._finish_fit(model)
         return self
+
+    def _build(self, fits: SetFits) -> SequenceModel:
+        """Sequence model for the costs in use; of two sequences the one that costs less."""
+        self.sequence_ = self.sequence
+        if self.sequence == "both":
+            assert fits.table is not None
+            self.sequence_ = better_sequence(self, *fits.table)
+        return build_sequence_model(fits, self.cost_table_, self.sequence_)
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes into a pickle or a copy: everything but the training rows."""
@@ -431,14 +442,14 @@ class SequencePolicy(BasePolicy):
 
     def _reasons(self, state: WalkState, decision: Decision) -> Reasons:
         outlook: Outlook = decision.weighed or look_ahead(state, self.cost_table_)
-        upcoming = int(decision.covariates.flat[0])
+        asked = [int(k) for k in decision.covariates.flat if k != STOP]
+        classes = self.classes_.tolist()
+        if np.isin(asked, state.model.sequence.set(state.stage)).any():
+            return opening_reasons(
+                state, outlook, self.rule_, self.encoder_, classes, asked, self.cost_table_
+            )
         return sequence_reasons(
-            state,
-            outlook,
-            self.rule_,
-            self.encoder_,
-            self.classes_.tolist(),
-            None if upcoming == STOP else upcoming,
+            state, outlook, self.rule_, self.encoder_, classes, asked[0] if asked else None
         )
 
 

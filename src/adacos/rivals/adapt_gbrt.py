@@ -180,7 +180,20 @@ class AdaptGbrtClassifier(BasePolicy):
 
     @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the full model, choose the settings by cross-validated total cost, fit all rows."""
+        """Fit the full model, choose the settings by cross-validated total cost, fit all rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Training rows; NaN or None where a value is unknown.
+        y : array-like of shape (n_rows,)
+            Classes, of which there must be two.
+
+        Returns
+        -------
+        AdaptGbrtClassifier
+            Itself, fitted.
+        """
         training = self._begin_fit(X, y)
         matrix = training.costs.matrix
         self.imputer_ = GaussianImputer().fit(training.encoded)

@@ -127,7 +127,20 @@ class CEGBClassifier(BasePolicy):
 
     @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose the penalty by cross-validated total cost, then fit all rows."""
+        """Choose the penalty by cross-validated total cost, then fit all rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Training rows; NaN or None where a value is unknown.
+        y : array-like of shape (n_rows,)
+            Classes, of which there must be two.
+
+        Returns
+        -------
+        CEGBClassifier
+            Itself, fitted.
+        """
         training = self._begin_fit(X, y)
         checkpoints = numbers_of_trees(self.n_trees)
         encoded, labels, costs = training.encoded, training.y, training.costs

@@ -177,7 +177,20 @@ class DWSMClassifier(BasePolicy):
 
     @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the scores by policy iteration, then the class probability where they stop."""
+        """Learn the scores by policy iteration, then the class probability where they stop.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Training rows; NaN or None where a value is unknown.
+        y : array-like of shape (n_rows,)
+            Classes, of which there must be two.
+
+        Returns
+        -------
+        DWSMClassifier
+            Itself, fitted.
+        """
         training = self._begin_fit(X, y)
         rng = np.random.default_rng(self.random_state)
         charged = training.costs

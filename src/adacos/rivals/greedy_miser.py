@@ -157,7 +157,20 @@ class GreedyMiserClassifier(BasePolicy):
 
     @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose λ and the number of trees by cross-validated total cost, then fit all rows."""
+        """Choose λ and the number of trees by cross-validated total cost, then fit all rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Training rows; NaN or None where a value is unknown.
+        y : array-like of shape (n_rows,)
+            Classes, of which there must be two.
+
+        Returns
+        -------
+        GreedyMiserClassifier
+            Itself, fitted.
+        """
         training = self._begin_fit(X, y)
         settings = Boosting(self.loss, self.depth, self.learning_rate)
         checkpoints = numbers_of_trees(self.n_trees)

@@ -160,7 +160,20 @@ class OptimalPolicyClassifier(BasePolicy):
 
     @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
-        """Estimate or take over the joint distribution, and solve for the optimal policy."""
+        """Estimate or take over the joint distribution, and solve for the optimal policy.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Training rows; NaN or None where a value is unknown.
+        y : array-like of shape (n_rows,)
+            Classes, of which there must be two.
+
+        Returns
+        -------
+        OptimalPolicyClassifier
+            Itself, fitted.
+        """
         training = self._begin_fit(X, y)
         if isinstance(self.joint, str):
             choice("joint", self.joint, ESTIMATORS)

@@ -180,7 +180,20 @@ class POMDPClassifier(BasePolicy):
 
     @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit a mixture to the rows of each class."""
+        """Fit a mixture to the rows of each class.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Training rows; NaN or None where a value is unknown.
+        y : array-like of shape (n_rows,)
+            Classes, of which there must be two.
+
+        Returns
+        -------
+        POMDPClassifier
+            Itself, fitted.
+        """
         training = self._begin_fit(X, y)
         numbers = N_COMPONENTS if self.n_components is None else (self.n_components,)
         amounts = SMOOTHING if self.smoothing is None else (self.smoothing,)

@@ -162,7 +162,20 @@ class Shim2018Classifier(BasePolicy):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Train every candidate on a part of the rows and keep the cheapest on the others."""
+        """Train every candidate on a part of the rows and keep the cheapest on the others.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Training rows; NaN or None where a value is unknown.
+        y : array-like of shape (n_rows,)
+            Classes, of which there must be two.
+
+        Returns
+        -------
+        Shim2018Classifier
+            Itself, fitted.
+        """
         network, learning = _modules()
         training = self._begin_fit(X, y)
         device = _device(network.torch, self.device)

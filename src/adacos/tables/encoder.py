@@ -246,8 +246,8 @@ class TableEncoder:
     def encode(self, position: int, values: NDArray[Any]) -> Floats:
         """Encoded columns of one covariate; text values stand for categories, "" for unknown.
 
-        A number farther outside the training range than is plausible counts as the farthest that
-        is: models go on in a straight line there, and a slip of the unit would settle the row.
+        A number outside the training range counts as its nearer end: beyond it nothing was learned,
+        and a model that went on in a straight line would settle the row by it.
         """
         levels = self.categories[position]
         if not levels:
@@ -258,9 +258,8 @@ class TableEncoder:
                     "text",
                     "Convert the column to numbers.",
                 )
-            low, high = self.low[position], self.high[position]
-            beyond = PLAUSIBLE_WIDTHS * (high - low)
-            return np.clip(values.astype(np.float64), low - beyond, high + beyond)[:, None]
+            held = np.clip(values.astype(np.float64), self.low[position], self.high[position])
+            return held[:, None]
         if values.dtype.kind != "U":
             values = np.where(np.isnan(values), "", values.astype(np.str_))
         table = np.vstack(

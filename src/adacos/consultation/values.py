@@ -1,0 +1,73 @@
+"""Values that a person enters: what they may be, and what is odd about them."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from adacos.consultation.steps import Value, ValueWarning
+from adacos.exceptions import InvalidInputError
+from adacos.tables.encoder import PLAUSIBLE_WIDTHS, TableEncoder
+from adacos.tables.kinds import BINARY, CONSTANT
+
+# Powers of ten by which units commonly differ, the nearest first.
+_FACTORS = (0.1, 10.0, 0.01, 100.0, 0.001, 1000.0)
+
+
+def check_value(encoder: TableEncoder, k: int, given: Any) -> tuple[Value, ValueWarning | None]:
+    """A value for the k-th covariate as float or text, and what is odd about it."""
+    name, levels = encoder.names[k], encoder.categories[k]
+    if isinstance(given, np.generic):
+        given = given.item()
+    if levels:
+        text = given if isinstance(given, str) else str(given)
+        if given is None or text.strip() in ("", "nan"):
+            raise _no_value(name, given)
+        if text in levels:
+            return text, None
+        message = (
+            f"{name} = {text} is none of the categories seen in training "
+            f"({', '.join(levels[:10])}{', …' if len(levels) > 10 else ''}); "
+            "it is treated as an average row."
+        )
+        return text, ValueWarning(name, text, "unknown_category", message)
+    if not isinstance(given, Real) or not math.isfinite(given):
+        raise _no_value(name, given)
+    value = float(given)
+    return value, _odd_number(encoder, k, value)
+
+
+def _odd_number(encoder: TableEncoder, k: int, value: float) -> ValueWarning | None:
+    name, low, high = encoder.names[k], float(encoder.low[k]), float(encoder.high[k])
+    if encoder.kinds[k] in (BINARY, CONSTANT):
+        if value in (low, high):
+            return None
+        allowed = f"{low:g}" if low == high else f"{low:g} or {high:g}"
+        message = f"{name} = {value:g} was never seen in training, only {allowed}."
+        return ValueWarning(name, value, "unknown_value", message)
+    distance = max(low - value, value - high) / (high - low)
+    if distance <= 0:
+        return None
+    message = f"{name} = {value:g} lies outside the training range {low:g} to {high:g}"
+    used = f"it counts as {min(max(value, low), high):g}."
+    if low >= 0 > value:
+        message += f", in which nothing is negative; {used}"
+        return ValueWarning(name, value, "implausible", message)
+    if distance <= PLAUSIBLE_WIDTHS:
+        return ValueWarning(name, value, "outside_range", f"{message}; {used}")
+    scaled = [value * factor for factor in _FACTORS if low <= value * factor <= high]
+    hint = f" ({scaled[0]:g} would lie inside)" if scaled else ""
+    message += f", so far that the unit may be wrong{hint}; {used}"
+    return ValueWarning(name, value, "implausible", message)
+
+
+def _no_value(name: str, given: Any) -> InvalidInputError:
+    return InvalidInputError(
+        name,
+        "needs a finite number, or a category if it is categorical",
+        given,
+        f"If there is no value, call unavailable({name!r}).",
+    )
