@@ -32,7 +32,7 @@ SENT = {"Authorization": f"Bearer {KEY}"}
 
 
 @pytest.mark.parametrize(
-    "examples", [18, pytest.param(900, marks=pytest.mark.study)], ids=["some", "many"]
+    "examples", [18, pytest.param(700, marks=pytest.mark.study)], ids=["some", "many"]
 )
 @pytest.mark.parametrize("model", ["pima", "mixed"])
 def test_generated_requests(model, examples, request, tmp_path):

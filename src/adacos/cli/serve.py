@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,58 +20,71 @@ if TYPE_CHECKING:
     from adacos.service.settings import Settings
 
 
+Host = Annotated[str, typer.Option(help="Address to listen on; by default this machine only.")]
+Port = Annotated[int, typer.Option(help="Port; 0 for any free one.", min=0, max=65535)]
+Workers = Annotated[int, typer.Option(help="Processes that answer.", min=1)]
+CaseLogUrl = Annotated[
+    str | None,
+    typer.Option(
+        envvar="ADACOS_CASE_LOG",
+        help="Record finished consultations in this database, such as sqlite:///cases.db. "
+        "A URL with a password belongs in the environment.",
+        show_envvar=True,
+    ),
+]
+ApiKey = Annotated[
+    str | None,
+    typer.Option(
+        envvar="ADACOS_API_KEY",
+        help="Key that clients must send; better set in the environment.",
+        show_envvar=True,
+    ),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(help="TOML file of named keys with roles; read again on SIGHUP."),
+]
+WithoutKey = Annotated[
+    bool,
+    typer.Option(
+        "--without-key", help="Serve other machines without a key (a proxy checks access)."
+    ),
+]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(help="Name under which clients reach the service; may be repeated."),
+]
+TrustProxy = Annotated[
+    list[str] | None,
+    typer.Option(help="Address of a proxy whose X-Forwarded-For is believed; may be repeated."),
+]
+DescriptionFile = Annotated[
+    Path | None,
+    typer.Option("--describe", help="Description in place of the model's own (TOML)."),
+]
+MaxBody = Annotated[int, typer.Option(help="Longest request in bytes.", min=1)]
+MaxRows = Annotated[int, typer.Option(help="Most rows in one score request.", min=1)]
+RateLimit = Annotated[
+    float, typer.Option(help="Requests per second and client address; 0 for no limit.", min=0)
+]
+
+
 def serve(
     context: typer.Context,
     model: Model,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; by default this machine only.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 for any free one.", min=0, max=65535)] = 8000,
-    workers: Annotated[int, typer.Option(help="Processes that answer.", min=1)] = 1,
-    case_log: Annotated[
-        str | None,
-        typer.Option(
-            envvar="ADACOS_CASE_LOG",
-            help="Record finished consultations in this database, such as sqlite:///cases.db. "
-            "A URL with a password belongs in the environment.",
-            show_envvar=True,
-        ),
-    ] = None,
-    api_key: Annotated[
-        str | None,
-        typer.Option(
-            envvar="ADACOS_API_KEY",
-            help="Key that clients must send; better set in the environment.",
-            show_envvar=True,
-        ),
-    ] = None,
-    keys: Annotated[
-        Path | None,
-        typer.Option(help="TOML file of named keys with roles; read again on SIGHUP."),
-    ] = None,
-    without_key: Annotated[
-        bool,
-        typer.Option(
-            "--without-key", help="Serve other machines without a key (a proxy checks access)."
-        ),
-    ] = False,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(help="Name under which clients reach the service; may be repeated."),
-    ] = None,
-    trust_proxy: Annotated[
-        list[str] | None,
-        typer.Option(help="Address of a proxy whose X-Forwarded-For is believed; may be repeated."),
-    ] = None,
-    description: Annotated[
-        Path | None,
-        typer.Option("--describe", help="Description in place of the model's own (TOML)."),
-    ] = None,
-    max_body: Annotated[int, typer.Option(help="Longest request in bytes.", min=1)] = 1 << 20,
-    max_rows: Annotated[int, typer.Option(help="Most rows in one score request.", min=1)] = 10_000,
-    rate_limit: Annotated[
-        float, typer.Option(help="Requests per second and client address; 0 for no limit.", min=0)
-    ] = 2000.0,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    workers: Workers = 1,
+    case_log: CaseLogUrl = None,
+    api_key: ApiKey = None,
+    keys: KeyFile = None,
+    without_key: WithoutKey = False,
+    allow_host: AllowHost = None,
+    trust_proxy: TrustProxy = None,
+    description: DescriptionFile = None,
+    max_body: MaxBody = 1 << 20,
+    max_rows: MaxRows = 10_000,
+    rate_limit: RateLimit = 2000.0,
     expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
@@ -121,6 +135,8 @@ def serve(
     code = serve(
         policy, settings, host=host, port=port, workers=workers, ready=ready, reload=reload
     )
+    # The process is ending: a second Ctrl-C has nothing left to interrupt.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if code:
         raise typer.Exit(code)
 
