@@ -96,7 +96,9 @@ def drawing() -> str:
     consultation = policy.consultation(known={"Age": 33})
 
     def ask() -> None:
-        with TestClient(create_app(policy, Settings(rate_limit=0))) as client:
+        with TestClient(
+            create_app(policy, Settings(rate_limit=0)), base_url="http://127.0.0.1"
+        ) as client:
             answer = client.post("/v1/step", json={"known": {"Age": 33}})
             assert answer.status_code == 200, answer.text
 
