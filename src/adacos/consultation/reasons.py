@@ -88,8 +88,11 @@ def _plans(
 ) -> tuple[Plan, ...]:
     """One plan for each later set that adds something to be had."""
     cost = np.broadcast_to(outlook.cost, outlook.mean.shape)[0]
-    every = slice(0, outlook.mean.shape[1])
-    future = cost + outlook.expected_risk(np.zeros(1, dtype=np.intp), every, rule.matrix)[0]
+    if outlook.future is not None:
+        future = outlook.future[0]
+    else:
+        every = slice(0, outlook.mean.shape[1])
+        future = cost + outlook.expected_risk(np.zeros(1, dtype=np.intp), every, rule.matrix)[0]
     plans, covariates = [], []
     for k, own, total in zip(state.upcoming.tolist(), cost.tolist(), future.tolist(), strict=True):
         if state.available is None or state.available[0, k]:

@@ -69,6 +69,7 @@ class Outlook(NamedTuple):
     mean, sd : (rows, later sets) of the log-odds after each later set by the regression.
     cost : (rows, later sets) or one row when it is the same for all.
     forecast : what is made of the regression.
+    future : (rows, later sets) cost of each plus the Bayes risk expected after it, once evaluated.
     """
 
     log_odds: Floats
@@ -76,6 +77,7 @@ class Outlook(NamedTuple):
     sd: Floats
     cost: Floats
     forecast: Forecast
+    future: Floats | None = None
 
     def expected_risk(self, rows: Ints, sets: slice, matrix: Floats) -> Floats:
         """Expected Bayes risk of some rows after some of the later sets, (rows, sets)."""

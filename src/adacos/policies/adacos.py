@@ -162,18 +162,19 @@ class AdaCOSClassifier(SequencePolicy):
         if self.rule_.always_positive:
             return go_on_to(state, 0)
         outlook = look_ahead(state, self.cost_table_, FORECASTS[self.outlook])
-        go_on = expects_gain(outlook, self.rule_.matrix)
+        go_on, outlook = expects_gain(outlook, self.rule_.matrix)
         upcoming = state.upcoming[0] if len(state.upcoming) else STOP
         return Decision(
             np.where(go_on, upcoming, STOP), outlook.log_odds, state.original_stage, outlook
         )
 
 
-def expects_gain(outlook: Outlook, matrix: Floats) -> Bools:
+def expects_gain(outlook: Outlook, matrix: Floats) -> tuple[Bools, Outlook]:
     """Whether the future cost of some later set is below the Bayes risk now, for each row.
 
     Sets are tried in turn on the rows not yet decided, several at a time where rows are few. A set
-    that costs as much as could be saved at best cannot pay for itself and is not evaluated.
+    that costs as much as could be saved at best cannot pay for itself and is not evaluated. The
+    outlook comes back with the future costs where all of them were evaluated.
     """
     risk = bayes_risk(outlook.log_odds, matrix)
     at_best = risk - min(matrix[0, 0], matrix[1, 1])
@@ -187,4 +188,6 @@ def expects_gain(outlook: Outlook, matrix: Floats) -> Bools:
         if len(rows):
             future = cost[rows, sets] + outlook.expected_risk(rows, sets, matrix)
             gain[rows] = (affordable[rows] & (future < risk[rows, None])).any(axis=1)
-    return gain
+            if future.shape == cost.shape:
+                outlook = outlook._replace(future=future)
+    return gain, outlook

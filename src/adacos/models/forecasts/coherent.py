@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from adacos.kernels.bayes_risk import bayes_risk, expected_bayes_risk
 from adacos.kernels.martingale import coherent_mean
@@ -26,7 +27,8 @@ class CoherentForecast:
 
     def expected_risk(self, now: Floats, mean: Floats, sd: Floats, matrix: Floats) -> Floats:
         """Expected Bayes risk under them, at most the Bayes risk now."""
-        expected = expected_bayes_risk(coherent_mean(now, sd), sd, matrix)
+        mean = coherent_mean(now, sd)
+        expected = expected_bayes_risk(mean, sd, matrix, positive=expit(now))
         # Jensen holds to the accuracy of the two kernels; where nothing is to be learned they
         # would otherwise make a difference of 1e-6 of the costs.
         return np.asarray(np.minimum(expected, bayes_risk(now, matrix)))
