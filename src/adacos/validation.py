@@ -51,7 +51,7 @@ def integer(name: str, value: Any, *, at_least: int) -> int:
 
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """`value` if it is one of the allowed words, or a clear error."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         listed = ", ".join(repr(word) for word in allowed)
         raise InvalidInputError(name, f"must be one of {listed}", value, "Choose one of these.")
     return str(value)
