@@ -142,7 +142,7 @@ def test_service(fitted: tuple[Policy, Path, Path]) -> None:
     from adacos.service.app import create_app
 
     policy, model, _ = fitted
-    client = TestClient(create_app(load(model)))
+    client = TestClient(create_app(load(model)), base_url="http://127.0.0.1")
     card = client.get("/v1/model")
     assert card.status_code == 200, card.text
     assert card.json()["policy"] == policy.class_name
