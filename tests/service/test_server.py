@@ -76,6 +76,13 @@ def test_connections_are_shared_out(model):
         def held() -> list[int]:
             return [len(os.listdir(f"/proc/{worker}/fd")) for worker in service.workers()]
 
+        def settled() -> bool:
+            then = held()
+            time.sleep(0.5)
+            return len(then) == 2 and then == held()
+
+        # What the workers open as they start, and the question whether they answer, come first.
+        assert until(settled, 20)
         before = held()
         connections = [service.connect() for _ in range(16)]
         try:
