@@ -89,7 +89,7 @@ def test_values_unlike_those_in_training_are_counted_and_named(run, folder, tmp_
     assert code == 0
     assert "--flag-unusual names them" in told
     assert "unusual" not in read_rows(tmp_path / "o.csv")[0]
-    code, out, err = run(*arguments, "--flag-unusual", "--json")
+    code, out, _ = run(*arguments, "--flag-unusual", "--json")
     rows = read_rows(tmp_path / "o.csv")
     assert [row["unusual"].split(";")[0] for row in rows[:2]] == ["Age:implausible"] * 2
     assert "Age:outside_range" in rows[2]["unusual"]

@@ -86,7 +86,7 @@ def test_connections_are_shared_out(model):
         before = held()
         connections = [service.connect() for _ in range(16)]
         try:
-            assert until(lambda: sum(held()) - sum(before) == 16)
+            assert until(lambda: sum(held()) - sum(before) >= 16)
             taken = [now - then for now, then in zip(held(), before, strict=True)]
             assert min(taken) >= 4
         finally:
