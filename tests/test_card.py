@@ -90,7 +90,7 @@ def test_every_policy_has_a_card_and_a_service(kind, tmp_path):
 
     from adacos.service.app import create_app
 
-    client = TestClient(create_app(policy))
+    client = TestClient(create_app(policy), base_url="http://127.0.0.1")
     shown = client.get("/v1/model").json()
     assert {name: shown[name] for name in card} == card
     assert client.post("/v1/step", json={"acquired": {}}).status_code == 200

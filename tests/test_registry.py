@@ -136,7 +136,7 @@ def test_toys_in_the_service(model: Path) -> None:
 
     from adacos.service.app import create_app
 
-    client = TestClient(create_app(load(model)))
+    client = TestClient(create_app(load(model)), base_url="http://127.0.0.1")
     assert client.get("/v1/model").json()["policy"] == "ToyClassifier"
     step = client.post("/v1/step", json={"acquired": {}}).json()
     assert step["covariates"] == ["first"], step
