@@ -38,11 +38,10 @@ from adacos.policies.recall import (
     certify,
     false_negative_cost,
     from_first_telling,
-    plot_recall_choices,
-    recall_choices,
     recall_threshold,
     threshold_sequence,
 )
+from adacos.policies.recall_choices import plot_recall_choices, recall_choices
 from tests.studies.recall_worlds import WORLDS
 
 POLICIES = (AdaCOSClassifier, COSClassifier, FullModelClassifier)
