@@ -7,16 +7,18 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from adacos.consultation.steps import Acquire, Value
+from adacos.consultation.steps import Acquire, Classify, Value
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.tables.cells import MISSING
+from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import NUMERIC
 from adacos.tables.reading import Malformed, choices, listed
@@ -190,7 +192,43 @@ def price_note(policy: BasePolicy, step: Acquire, have: Collection[str]) -> str:
     ]
     if not earlier or less < 0.005:
         return ""
-    return f"{less:.2f} of the list price already paid with {listed(earlier)}"
+    labels = [description_of(policy).label(name) for name in earlier]
+    return f"{less:.2f} of the list price already paid with {listed(labels)}"
+
+
+def in_words(step: Acquire | Classify, said: Description) -> Acquire | Classify:
+    """A step with covariates, values and classes as the description calls them."""
+
+    def labels(names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(said.label(name) for name in names)
+
+    told = step.explanation
+    plan = told.best_plan
+    told = replace(
+        told,
+        label=said.class_name(told.label),
+        best_plan=plan and replace(plan, covariates=labels(plan.covariates)),
+        flips=tuple(
+            replace(
+                flip,
+                covariate=said.label(flip.covariate),
+                label=said.class_name(flip.label),
+                values=tuple(said.shown(flip.covariate, value) for value in flip.values),
+            )
+            for flip in told.flips
+        ),
+        contributions=tuple(
+            replace(
+                part,
+                covariate=said.label(part.covariate),
+                value=None if part.value is None else said.shown(part.covariate, part.value),
+            )
+            for part in told.contributions
+        ),
+    )
+    if isinstance(step, Acquire):
+        return replace(step, covariates=labels(step.covariates), explanation=told)
+    return replace(step, label=said.class_name(step.label), explanation=told)
 
 
 def print_json(content: Any) -> None:

@@ -33,7 +33,7 @@ from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.policies.base import BasePolicy
 from adacos.policies.recall import set_aside
 from adacos.registry import POLICIES
-from adacos.tables.description import check_description, describe, read_description
+from adacos.tables.description import Description, check_description, describe, read_description
 from adacos.tables.reading import TableFile, listed
 from adacos.tables.suspicions import suspicions
 from adacos.tables.writing import refuse_same_file
@@ -150,7 +150,7 @@ def fit(
         )
     tell_malformed(rows.malformed)
     if said is not None:
-        check_description(said, covariates, np.unique(rows.y).tolist())
+        _check_described(said, covariates, rows, positive)
     rows = rows.drawn(max_rows, seed)
     warnings = _warn(rows)
     estimator = _estimator(
@@ -174,6 +174,20 @@ def _check_options(policy: str, out: Path, inputs: list[Path]) -> None:
     if not out.parent.is_dir():
         raise InvalidInputError("--out", "its folder must exist", str(out), "Create it first.")
     refuse_same_file(out, inputs)
+
+
+def _check_described(
+    said: Description, covariates: list[str], rows: TrainingRows, positive: str | None
+) -> None:
+    """Refuse words for what the model will not have, before it is learned."""
+    if positive is not None and positive in said.classes and positive not in ("0", "1"):
+        raise InvalidInputError(
+            "description.classes",
+            f"must name 0 and 1: --positive {quote(positive)} makes that class 1, all others 0",
+            listed(said.classes),
+            f'Write 1 = "{said.classes[positive]}".',
+        )
+    check_description(said, covariates, np.unique(rows.y).tolist())
 
 
 def _check_recall(

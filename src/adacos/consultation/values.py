@@ -54,7 +54,8 @@ def _odd_number(encoder: TableEncoder, k: int, value: float) -> ValueWarning | N
     message = f"{name} = {value:g} lies outside the training range {low:g} to {high:g}"
     used = f"it counts as {min(max(value, low), high):g}."
     if low >= 0 > value:
-        return ValueWarning(name, value, "implausible", f"{message}; {used}")
+        message += f", in which nothing is negative; {used}"
+        return ValueWarning(name, value, "implausible", message)
     if distance <= PLAUSIBLE_WIDTHS:
         return ValueWarning(name, value, "outside_range", f"{message}; {used}")
     scaled = [value * factor for factor in _FACTORS if low <= value * factor <= high]
