@@ -19,7 +19,8 @@ from adacos.policies.base import BasePolicy
 from adacos.tables.cells import MISSING
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import NUMERIC
-from adacos.tables.reading import Malformed, choices, listed
+from adacos.tables.reading import Malformed
+from adacos.validation import choices, listed
 
 if TYPE_CHECKING:
     from rich.console import Console

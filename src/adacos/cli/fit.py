@@ -34,9 +34,10 @@ from adacos.policies.base import BasePolicy
 from adacos.policies.recall import set_aside
 from adacos.registry import POLICIES
 from adacos.tables.description import check_description, describe, read_description
-from adacos.tables.reading import TableFile, listed
+from adacos.tables.reading import TableFile
 from adacos.tables.suspicions import suspicions
 from adacos.tables.writing import refuse_same_file
+from adacos.validation import listed
 
 # Fits that take longer, in seconds, are announced.
 _LONG = 60

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from adacos.cli.common import say
 from adacos.exceptions import InvalidInputError
 from adacos.tables.columns import ColumnTable
-from adacos.tables.reading import Kinds, Malformed, TableFile, choices, listed
+from adacos.tables.reading import Kinds, Malformed, TableFile
+from adacos.validation import choices, listed
 
 
 class TrainingRows(NamedTuple):

@@ -121,7 +121,25 @@ class TargetRecallClassifier(BasePolicy):
 
     @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the policy on part of the rows and choose the threshold on the others."""
+        """Fit the policy on part of the rows and choose the threshold on the others.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            The rows; NaN marks what is unknown.
+        y : array-like of shape (n_rows,)
+            Their classes, two in all.
+
+        Returns
+        -------
+        self
+            The fitted policy.
+
+        Raises
+        ------
+        NotCertifiableError
+            If the rows set aside do not prove the recall and `on_uncertifiable` is "error".
+        """
         check_parameters(self)
         check_recall_parameters(self)
         if not isinstance(self.policy, BasePolicy):
@@ -144,7 +162,29 @@ class TargetRecallClassifier(BasePolicy):
     def calibrate(
         self, X: Any, y: Any, *, target_recall: float | None = None, confidence: float | None = None
     ) -> Self:
-        """Choose the boldest threshold whose recall on new rows is certified by these rows."""
+        """Choose the boldest threshold whose recall on new rows is certified by these rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Calibration rows, which the policy was not fitted on.
+        y : array-like of shape (n_rows,)
+            Their classes.
+        target_recall : float, default=None
+            Instead of the parameter `target_recall`.
+        confidence : float, default=None
+            Instead of the parameter `recall_confidence`.
+
+        Returns
+        -------
+        self
+            The policy, which answers by the certified threshold from now on.
+
+        Raises
+        ------
+        NotCertifiableError
+            If these rows do not prove the recall and `on_uncertifiable` is "error".
+        """
         check_is_fitted(self)
         encoded = self._encode(X)
         recall = given("target_recall", target_recall, self.target_recall)
