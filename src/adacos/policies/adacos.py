@@ -96,6 +96,8 @@ class AdaCOSClassifier(SequencePolicy):
     recall_estimate_ : float
         Share of positive training rows whose leave-out probability reaches the threshold at every
         set at which the policy may stop; after `calibrate`, the recall on the calibration rows.
+    training_rows_ : RowDigests
+        Salted digests of the training rows, by which `calibrate` knows them again.
     certificate_ : RecallCertificate
         What was proved, after `calibrate`.
     always_positive_ : bool

@@ -39,9 +39,11 @@ from adacos.policies.recall import (
     given,
     positive_rows,
     recall_threshold,
+    refuse_training_rows,
     set_aside,
     threshold_sequence,
 )
+from adacos.tables.row_digests import RowDigests
 from adacos.validation import Constraints, check_parameters, one_of, whole
 
 Floats = NDArray[np.float64]
@@ -72,6 +74,7 @@ class SequencePolicy(BasePolicy):
         ConditionalDensity,
         JointModel,
         RecallCertificate,
+        RowDigests,
         SequenceModel,
         SetSequence,
     )
@@ -131,6 +134,7 @@ class SequencePolicy(BasePolicy):
         if self.recall_confidence is not None:
             X, y, *held_out = set_aside(self, X, y, self.calibration_fraction, self.random_state)
         training = self._begin_fit(X, y)
+        self.training_rows_ = RowDigests.of(training.encoded, self.random_state)
         unlabeled = None
         if X_unlabeled is not None:
             unlabeled = self._encode(X_unlabeled)
@@ -148,7 +152,7 @@ class SequencePolicy(BasePolicy):
         fits = replace(fits, table=(X, y))
         self._set_fits = None if self.sequence == "group_lasso" else fits
         self._finish_fit(self._build(fits))
-        return self.calibrate(*held_out) if held_out else self
+        return self.calibrate(*held_out, allow_training_rows=True) if held_out else self
 
     def from_model(self, fitted: SequencePolicy) -> Self:
         """Become fitted with the sequence model of another fitted policy.
@@ -216,7 +220,7 @@ class SequencePolicy(BasePolicy):
     def _share(self, fitted: SequencePolicy) -> Self:
         """Take over what another policy has learned."""
         self.classes_, self.encoder_ = fitted.classes_, fitted.encoder_
-        self.n_features_in_ = fitted.n_features_in_
+        self.n_features_in_, self.training_rows_ = fitted.n_features_in_, fitted.training_rows_
         if hasattr(fitted, "feature_names_in_"):
             self.feature_names_in_ = fitted.feature_names_in_
         self.cost_table_ = (self.costs or Costs()).bind(fitted.encoder_.names)
@@ -265,7 +269,13 @@ class SequencePolicy(BasePolicy):
 
     @one_blas_thread
     def calibrate(
-        self, X: Any, y: Any, *, target_recall: float | None = None, confidence: float | None = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        target_recall: float | None = None,
+        confidence: float | None = None,
+        allow_training_rows: bool = False,
     ) -> Self:
         """Choose the boldest threshold whose recall on new rows is certified.
 
@@ -274,6 +284,12 @@ class SequencePolicy(BasePolicy):
         confidence counts attempts: each call is one, a refused one included. After a refusal do
         not ask the same rows for a lower recall; `on_uncertifiable="largest"` gives the largest
         that they certify in one attempt. See `adacos.policies.recall` for the method.
+
+        Rows that the policy was trained on are refused. It keeps a salted digest of each training
+        row, and compares: values that occur more than once among training and calibration rows
+        together would be dealt to the two at random if the calibration rows were new, and lie in
+        both too often if they were not (level 0.001). Tables with few distinct rows, in which most
+        values are in both anyway, are therefore let pass. See `adacos.tables.row_digests`.
 
         Parameters
         ----------
@@ -285,6 +301,8 @@ class SequencePolicy(BasePolicy):
             Instead of the parameter `target_recall`.
         confidence : float, default=None
             Instead of the parameter `recall_confidence`.
+        allow_training_rows : bool, default=False
+            Whether to go on where the rows look like those that were trained on.
 
         Returns
         -------
@@ -293,6 +311,8 @@ class SequencePolicy(BasePolicy):
 
         Raises
         ------
+        InvalidInputError
+            If the rows were trained on, as far as that can be told.
         NotCertifiableError
             If these rows do not prove the recall and `on_uncertifiable` is "error".
         """
@@ -303,6 +323,8 @@ class SequencePolicy(BasePolicy):
         confidence = given("confidence", confidence, self.recall_confidence)
         self._refuse_false_negative_cost()
         encoded = self._encode(X)
+        if not allow_training_rows:
+            refuse_training_rows(self.training_rows_, encoded)
         positive = positive_rows(y, self.classes_, len(encoded))
         try:
             certificate, threshold = self._certify(encoded, positive, recall, confidence)
