@@ -71,6 +71,8 @@ class AdaCOSClassifier(SequencePolicy):
         and acquire nothing.
     n_jobs : int, default=None
         Fits of one step of forward selection that run at the same time.
+    verbose : int, default=0
+        Whether `fit` prints where it is: which step of forward selection, which set.
 
     Attributes
     ----------
@@ -144,6 +146,7 @@ class AdaCOSClassifier(SequencePolicy):
         calibration_fraction: float = 0.5,
         on_uncertifiable: str = "error",
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             costs,
@@ -157,6 +160,7 @@ class AdaCOSClassifier(SequencePolicy):
             calibration_fraction=calibration_fraction,
             on_uncertifiable=on_uncertifiable,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.outlook = outlook
 

@@ -47,6 +47,8 @@ class FullModelClassifier(SequencePolicy):
         and acquire nothing.
     n_jobs : int, default=None
         Fits of one step of forward selection that run at the same time.
+    verbose : int, default=0
+        Whether `fit` prints where it is: which step of forward selection, which set.
 
     Attributes
     ----------

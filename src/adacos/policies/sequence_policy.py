@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from contextlib import nullcontext
 from dataclasses import replace
 from inspect import signature
 from typing import Any, ClassVar, Self
@@ -23,6 +24,7 @@ from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
 from adacos.models.missing import JointModel
 from adacos.models.outlook import Outlook, WalkState, advance, begin, log_odds_now, look_ahead
+from adacos.models.progress import listening
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
 from adacos.models.set_fits import SetFits, prepare
@@ -66,6 +68,7 @@ class SequencePolicy(BasePolicy):
         "strengths": one_of(*FAMILIES),
         "cv": whole(2),
         "random_state": whole(0),
+        "verbose": whole(0),
         **RECALL_CONSTRAINTS,
     }
 
@@ -97,6 +100,7 @@ class SequencePolicy(BasePolicy):
         calibration_fraction: float = 0.5,
         on_uncertifiable: str = "error",
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.costs = costs
         self.sequence = sequence
@@ -109,6 +113,7 @@ class SequencePolicy(BasePolicy):
         self.calibration_fraction = calibration_fraction
         self.on_uncertifiable = on_uncertifiable
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @one_blas_thread
     def fit(self, X: Any, y: Any, X_unlabeled: Any = None) -> Self:
@@ -245,7 +250,12 @@ class SequencePolicy(BasePolicy):
         if self.sequence == "both":
             assert fits.table is not None
             self.sequence_ = better_sequence(self, *fits.table)
-        return build_sequence_model(fits, self.cost_table_, self.sequence_)
+        listener = listening(self._print_progress) if self.verbose else nullcontext()
+        with listener:
+            return build_sequence_model(fits, self.cost_table_, self.sequence_)
+
+    def _print_progress(self, what: str, done: int, whole: int) -> None:
+        print(f"[{type(self).__name__}] {what} {done} of {whole}", flush=True)
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes into a pickle or a copy: everything but the training rows."""
