@@ -29,6 +29,7 @@ from adacos.kernels.binomial import lower_bound
 from adacos.metrics import (
     false_discovery_rate,
     false_discovery_rate_interval,
+    neg_total_cost_scorer,
     operation_cost,
     recall,
     recall_interval,
@@ -646,3 +647,14 @@ def test_digests_are_reproducible_and_tell_no_value() -> None:
     for other in (RowDigests.of(rows, seed=1), RowDigests.of(rows[:-1], seed=0)):
         assert not np.isin(kept.digests, other.digests).any()
     assert kept.found(rng.normal(size=(50, 3))) == (0, False)
+
+
+def test_a_target_recall_leaves_the_costs_as_they_were_given(rows, base):
+    """The implied false-negative cost, 1e132 and more, stood in `cost_table_` and in the score."""
+    X, y = rows
+    policy = AdaCOSClassifier(COSTS, target_recall=0.95).from_model(base)
+    np.testing.assert_array_equal(policy.cost_table_.matrix, COSTS.matrix)
+    assert policy.rule_.matrix[1, 0] == policy.false_negative_cost_
+    result = policy.acquire(X)
+    paid = result.cost + COSTS.matrix[np.asarray(y), result.label]
+    assert neg_total_cost_scorer(policy, X, y) == pytest.approx(-paid.mean())

@@ -12,7 +12,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import adacos
-from adacos import AdaCOSClassifier, COSClassifier, Costs, FullModelClassifier
+from adacos import AdaCOSClassifier, COSClassifier, Costs, FullModelClassifier, load_wisconsin
 from adacos.metrics import total_costs
 from adacos.report import covariate_importances, figures, numbers, write_report
 from adacos.report.held import hold, methods, sensitivity
@@ -360,3 +360,15 @@ def test_the_words_of_the_tables_are_explained(page):
     for word in ("COS:", "full model:", "total cost:", "Bayes risk:", "net benefit:", "recall:"):
         assert word in explained
     assert "AdaCOS:" not in explained
+
+
+def test_the_outlook_is_held_against_itself():
+    """The paper's outlook expects harm of information in about half the cases, ours never."""
+    data = load_wisconsin()
+    costs = Costs(data.prices, false_positive=100, false_negative=1000)
+    coherent = AdaCOSClassifier(costs).fit(data.X, data.y)
+    paper = AdaCOSClassifier(costs, outlook="paper").from_model(coherent)
+    assert numbers.incoherent_share(hold(coherent, data.X, data.y)) == 0
+    assert numbers.incoherent_share(hold(paper, data.X, data.y)) > 0.3
+    full = FullModelClassifier(costs).from_model(coherent)
+    assert numbers.incoherent_share(hold(full, data.X, data.y)) is None

@@ -117,20 +117,22 @@ def newton(
     rough: NDArray[np.floating] = (
         design.astype(np.float32) if design.size >= SINGLE_PRECISION_FROM else design
     )
-    factor, previous, age = np.empty((0, 0)), 0.0, 0
+    factor: Floats | None = None  # of the kept curvature; None if it must be computed
+    previous, age = np.inf, 0
     for _ in range(max_iter):
         gradient = design.T @ (weight * (expit(log_odds) - y)) + penalty * coef
         while True:
-            if previous == 0.0:
+            computed = factor is None
+            if factor is None:
                 hessian = weighted_gram(rough, curvature(log_odds, weight))
                 hessian[np.diag_indices_from(hessian)] += penalty
                 factor, age = cholesky(hessian), 0
             step, _ = dpotrs(factor, gradient, lower=0)
             decrement = float(gradient @ step)
-            if previous == 0.0 or decrement <= KEPT_CONTRACTION * previous:
+            if computed or decrement <= KEPT_CONTRACTION * previous:
                 break
             rough = design if age == 1 else rough
-            previous = 0.0
+            factor = None
         if decrement <= 2.0 * tolerance * (1.0 + abs(value)):
             coef, log_odds = coef - step, log_odds - design @ step
             break
@@ -139,7 +141,8 @@ def newton(
         length, log_odds, coef, value = halve(
             penalised, log_odds, -(design @ step), coef, -step, value, -decrement, slack=slack
         )
-        previous = decrement if length == 1.0 else 0.0
+        previous = decrement
+        factor = factor if length == 1.0 else None
         age += 1
     return NewtonFit(coef, log_odds)
 

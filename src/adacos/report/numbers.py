@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from adacos.card import deciding_matrix, panel_titles, threshold_of
-from adacos.kernels.bayes_risk import label_of
+from adacos.kernels.bayes_risk import bayes_risk, label_of
 from adacos.kernels.binomial import interval
+from adacos.models.forecasts import FORECASTS
+from adacos.models.outlook import begin, look_ahead
+from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.report.held import OWN, Held, relatives
@@ -23,6 +26,8 @@ _BINS = 10
 _ROWS_IN_A_BIN = 20
 # Fewer rows than this with one answer at one stop are not worth a line.
 _FEW = 5
+# Evaluation rows on which the outlook is held against itself.
+_ROWS_LOOKED_AT = 2000
 
 
 class Bin(NamedTuple):
@@ -278,6 +283,29 @@ def misfits(held: Held) -> list[Misfit]:
                 Misfit(name, answer, n, expected, wrong, float(low), float(high), float(price))
             )
     return found
+
+
+def incoherent_share(held: Held) -> float | None:
+    """Share of rows × sets × later sets in which the outlook expects the Bayes risk to rise.
+
+    Information cannot do that to coherent beliefs. None for a policy that does not look ahead.
+    """
+    policy = held.policy
+    if not isinstance(policy, AdaCOSClassifier):
+        return None
+    encoded, matrix = held.encoded[:_ROWS_LOOKED_AT], deciding_matrix(policy)
+    available = ~np.isnan(encoded[:, policy.encoder_.first])
+    nothing = np.zeros(available.shape[1], dtype=np.bool_)
+    rises = []
+    for have in policy.model_.sequence.masks()[:-1]:
+        state = begin(policy.model_, encoded, available, have, nothing)
+        outlook = look_ahead(state, policy.cost_table_, FORECASTS[policy.outlook])
+        rows, every = np.arange(len(encoded)), slice(0, outlook.mean.shape[1])
+        risk = bayes_risk(outlook.log_odds, matrix)[:, None]
+        # The kernels are accurate to 3e-6 of the costs.
+        more = outlook.expected_risk(rows, every, matrix) > risk + 1e-5 * np.ptp(matrix)
+        rises.append(more.ravel())
+    return float(np.concatenate(rises).mean()) if rises else None
 
 
 def _stop_name(held: Held, stage: int) -> str:

@@ -267,10 +267,22 @@ def _misfit(held: Held) -> list[Block]:
         Text(
             "What the model expected of its answers where it stopped, and what was found. An "
             "interval that does not hold what was expected is marked; one in twenty does so by "
-            f"chance, and {len(marks)} of {len(found)} do here."
+            f"chance, and {len(marks)} of {len(found)} do here." + _coherence(held)
         ),
         Grid((*header, "its cost, expected", "found"), rows, marks=marks),
     ]
+
+
+def _coherence(held: Held) -> str:
+    share = numbers.incoherent_share(held)
+    if share is None:
+        return ""
+    if share == 0:
+        return " Nowhere does the outlook expect further findings to raise the risk."
+    return (
+        f" In {share:.0%} of cases (row, set, later set) the outlook expects further findings to "
+        "raise the risk, which information cannot do: it then stops too early."
+    )
 
 
 def _recall(held: Held) -> list[Block]:
