@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from adacos import AdaCOSClassifier, Costs, load_pima
 from adacos.metrics import operation_cost, recall, recall_interval
-from adacos.policies.recall import recall_choices
+from adacos.policies.recall_choices import recall_choices
 
 X, y, prices, *_ = load_pima()
 rng = np.random.default_rng(0)

@@ -2,21 +2,29 @@
 
 `check_policy(estimator, X, y)` fits the estimator and raises an AssertionError at the first promise
 that is broken. `check_result` is the part about one result, for use in property tests.
+`tests/test_every_policy.py` holds every registered policy against all of them.
 """
 
 from __future__ import annotations
 
+import copy
+import pickle
+import struct
 import tempfile
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
+import pytest
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from adacos import Costs, load, save
+from adacos.consultation.steps import Acquire
+from adacos.exceptions import InvalidInputError
 
 Bools = NDArray[np.bool_]
 
@@ -34,6 +42,7 @@ def check_policy(estimator: Any, X: Any, y: Any, *, seed: int = 0, saved: bool =
     check_result(policy, X, result)
     check_no_peeking(policy, X, seed=seed)
     check_unavailable(policy, X, seed=seed)
+    check_known(policy, X, seed=seed)
     check_face(policy, X, y, result)
     # A second fit is the same fit.
     same(clone(estimator).fit(X, y).acquire(X), result)
@@ -73,14 +82,19 @@ def check_result(policy: Any, X: Any, result: Any) -> None:
     )
 
 
-def price(costs: Costs | None, names: tuple[str, ...], order: Any) -> float:
-    """What acquiring in this order costs: the first of a panel pays in full, later ones less."""
+def price(
+    costs: Costs | None, names: tuple[str, ...], order: Any, known: tuple[str, ...] = ()
+) -> float:
+    """What acquiring in this order costs: the first of a panel pays in full, later ones less.
+
+    What is known from the start has opened its panel.
+    """
     if costs is None or costs.covariates is None:
         return 0.0
     by_name = costs.covariates
     if not isinstance(by_name, dict):
         by_name = dict(zip(names, by_name, strict=True))
-    paid, have = 0.0, []
+    paid, have = 0.0, list(known)
     for k in order:
         paid += by_name[names[k]]
         for shared, members in costs.panels.values():
@@ -108,6 +122,94 @@ def check_unavailable(policy: Any, X: Any, *, seed: int = 0) -> None:
     punched = with_holes(X, holes)
     check_result(policy, punched, policy.acquire(punched))
     check_no_peeking(policy, punched, seed=seed, rounds=1)
+
+
+def check_known(policy: Any, X: Any, *, seed: int = 0) -> None:
+    """Known values cost nothing, are not acquired and open their panels; the rest is not read."""
+    rng = np.random.default_rng(seed)
+    there = ~missing(X)
+    nothing = np.zeros(shape(X), dtype=np.bool_)
+    same(policy.acquire(X, known=nothing), policy.acquire(X))
+    everything = policy.acquire(X, known=there)
+    assert not everything.acquired.any()
+    assert not everything.cost.any()
+    some = there & (rng.random(shape(X)) < 0.4)
+    result = policy.acquire(X, known=some)
+    names = result.names
+    assert not np.any(result.acquired & some), "acquired what is known"
+    assert not np.any(result.acquired & ~there), "acquired what is not available"
+    for row, known in enumerate(some):
+        listed = result.order[row][result.order[row] >= 0]
+        assert set(listed) == set(np.flatnonzero(result.acquired[row]))
+        paid = price(policy.costs, names, listed, tuple(names[k] for k in np.flatnonzero(known)))
+        np.testing.assert_allclose(result.cost[row], paid, rtol=1e-9, atol=1e-9)
+    hidden = ~result.acquired & ~some & there
+    same(policy.acquire(scrambled(X, hidden, rng), known=some), result)
+    # One mask for all rows is that mask for each of them.
+    column = there.all(axis=0)
+    together = policy.acquire(X, known=column)
+    same(together, policy.acquire(X, known=np.tile(column, (len(together), 1))))
+
+
+def check_consultation(policy: Any, X: Any, *, seed: int = 0) -> None:
+    """Asked step by step, with holes and known values, it does what `acquire` does.
+
+    What is not available is said at the start, as a table says it.
+    """
+    rng = np.random.default_rng(seed)
+    punched = with_holes(X, rng.random(shape(X)) < 0.25)
+    there = ~missing(punched)
+    names = np.array(policy.encoder_.names)
+    for known in (np.zeros(shape(X), dtype=np.bool_), there & (rng.random(shape(X)) < 0.3)):
+        result = policy.acquire(punched, known=known)
+        for row, values in enumerate(records(punched)):
+            start = {str(name): values[name] for name in names[known[row]]}
+            consultation, asked = policy.consultation(start), []
+            if not there[row].all():
+                consultation.unavailable(*names[~there[row]].tolist())
+            while isinstance(step := consultation.next(), Acquire):
+                consultation.observe({name: values[name] for name in step.covariates})
+                asked += step.covariates
+            assert tuple(asked) == result.covariates(row)
+            assert step.label == result.label[row]
+            np.testing.assert_allclose(step.probability, result.probability[row], rtol=1e-9)
+            np.testing.assert_allclose(step.cost, result.cost[row], atol=1e-9)
+            np.testing.assert_allclose(
+                step.expected_cost, result.expected_cost[row], rtol=1e-9, atol=1e-9
+            )
+            assert consultation.paid == step.cost
+
+
+def check_pickle(policy: Any, X: Any, result: Any) -> None:
+    """A pickle decides the same, to the bit, and does not hold the training table."""
+    data = pickle.dumps(policy)
+    same(pickle.loads(data).acquire(X), result)
+    same(copy.deepcopy(policy).acquire(X), result)
+    frame = nw.from_native(X, eager_only=True)
+    numbers = np.column_stack([c.to_numpy() for c in frame.iter_columns() if c.dtype.is_float()])
+    # However the table is laid out, neighbours in it stand side by side in no pickled array.
+    by_column = [pair for column in numbers.T for pair in pairwise(column)]
+    in_order = [pair for column in numbers.T for pair in pairwise(np.sort(column)[5:-5])]
+    by_row = [pair for row in numbers for pair in pairwise(row)]
+    for pairs in (by_column, in_order, by_row):
+        found = [struct.pack("<2d", *pair) in data for pair in pairs if np.isfinite(pair).all()]
+        assert len(found) > 100, "too few numbers to show anything"
+        assert sum(found) < 0.1 * len(found), "the pickle holds training values"
+
+
+def check_parameters(make: Any, X: Any, y: Any) -> None:
+    """Every declared constraint refuses a wrong value by its name, and nothing is fitted."""
+    parameters, constraints = set(make().get_params()), make().constraints
+    assert set(constraints) <= parameters
+    assert parameters - set(constraints) <= {"costs", "n_jobs", "joint"}
+    wrong = [object(), float("nan"), float("inf"), -1, "no such word", True, [], np.zeros(2)]
+    for name, value in product(constraints, wrong):
+        policy = make(**{name: value})
+        before = set(vars(policy))
+        with pytest.raises(InvalidInputError) as refused:
+            policy.fit(X, y)
+        assert refused.value.parameter.partition("[")[0] == name
+        assert set(vars(policy)) == before, "a refused fit leaves something behind"
 
 
 def check_face(policy: Any, X: Any, y: Any, result: Any) -> None:
@@ -156,6 +258,13 @@ def missing(X: Any) -> Bools:
             for name in frame.columns
         ]
     )
+
+
+def records(X: Any) -> list[dict[str, Any]]:
+    """Each row as values by name."""
+    if isinstance(X, np.ndarray):
+        return [{f"x{k}": value for k, value in enumerate(row)} for row in X.tolist()]
+    return list(nw.from_native(X, eager_only=True).iter_rows(named=True))
 
 
 def rows(X: Any, which: NDArray[np.intp]) -> Any:

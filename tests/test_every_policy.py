@@ -1,24 +1,36 @@
-"""Every registered policy, ours or a rival, goes through commands, files, consultation and service.
+"""The contract: what every registered policy, ours or a rival, must do.
 
-A policy that is added to the registry is checked here without an edit.
+scikit-learn's checks, no peeking, costs that add up, known values, consultation, bad parameters,
+files, pickles, commands and service. A policy that is added to the registry is checked here without
+an edit; `tests/policy_cases.py` says with which parameters.
 """
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.utils.estimator_checks import estimator_checks_generator
 from typer.testing import CliRunner
 
-from adacos import Costs, load, save
+from adacos import Costs, load, load_pima, save
 from adacos.cli.app import app
-from adacos.consultation.steps import Acquire
-from adacos.exceptions import InvalidInputError, MissingExtraError
+from adacos.exceptions import InvalidInputError
 from adacos.registry import POLICIES, Policy
+from tests.policy_cases import Case, cases
+from tests.policy_checks import (
+    check_consultation,
+    check_parameters,
+    check_pickle,
+    check_policy,
+    missing,
+)
+from tests.rivals.problems import MIXED_COSTS, mixed_table
 
 N_ROWS = 120
 
@@ -54,20 +66,68 @@ def command(*arguments: Any) -> Any:
     return done
 
 
-# Whatever of these a policy has, so that fitting takes no time.
-QUICK = {"cv": 2, "n_trees": 6, "n_lambdas": 2, "n_init": 1, "strengths": "common"}
+def scikit_learn_checks() -> list[Any]:
+    """Every check with every policy that it applies to."""
+    found = []
+    for parameter in cases(variants=False):
+        (case,) = parameter.values
+        for estimator, check in estimator_checks_generator(case.make(), mark="skip"):
+            name = f"{parameter.id}-{check.func.__name__}"
+            found.append(pytest.param(estimator, check, id=name, marks=parameter.marks))
+    return found
 
 
-@pytest.fixture(scope="module", params=POLICIES.values(), ids=POLICIES.keys())
+@pytest.mark.parametrize(("estimator", "check"), scikit_learn_checks())
+def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def pima() -> tuple[Any, Any, Costs]:
+    """An array without missing values."""
+    X, y, prices, *_ = load_pima(as_frame=False)
+    costs = Costs(list(prices.values()), false_positive=50, false_negative=200)
+    return X[::4], y[::4], costs
+
+
+@pytest.mark.parametrize("case", cases())
+def test_promises_on_a_mixed_table(case: Case) -> None:
+    """Numbers, categories, holes, a free covariate, a panel, gains for right answers."""
+    check_policy(case.make(MIXED_COSTS), *mixed_table())
+
+
+@pytest.mark.parametrize("case", cases(variants=False))
+def test_promises_on_an_array(case: Case) -> None:
+    X, y, costs = pima()
+    check_policy(case.make(costs), X, y)
+
+
+@pytest.mark.parametrize("case", cases())
+def test_a_consultation_decides_as_acquire_does(case: Case) -> None:
+    X, y = mixed_table()
+    check_consultation(case.make(MIXED_COSTS).fit(X, y), X.head(30))
+
+
+@pytest.mark.parametrize("case", cases())
+def test_a_pickle_decides_the_same_and_holds_no_training_values(case: Case) -> None:
+    X, y = mixed_table()
+    policy = case.make(MIXED_COSTS).fit(X, y)
+    check_pickle(policy, X, policy.acquire(X))
+
+
+@pytest.mark.parametrize("case", cases(variants=False))
+def test_wrong_parameters_are_refused_by_name(case: Case) -> None:
+    X, y = mixed_table(40)
+    check_parameters(partial(case.make, MIXED_COSTS), X, y)
+
+
+# Commands, files and service
+
+
+@pytest.fixture(scope="module", params=cases(variants=False))
 def fitted(request: Any, tmp_path_factory: Any) -> tuple[Policy, Path, Path]:
     """A fitted policy: its row of the registry, the model file, the table."""
-    policy: Policy = request.param
-    try:
-        estimator = policy.make(Costs(PRICES, false_positive=10, false_negative=20))
-    except MissingExtraError as error:
-        pytest.skip(str(error))
-    own = estimator.get_params()
-    estimator.set_params(**{name: value for name, value in QUICK.items() if name in own})
+    policy = request.param.policy
+    estimator = request.param.make(Costs(PRICES, false_positive=10, false_negative=20))
     folder = tmp_path_factory.mktemp(policy.name)
     data, model = folder / "rows.csv", folder / "model.adacos"
     rows().to_csv(data, index=False)
@@ -116,35 +176,31 @@ def test_score_says_what_acquire_says(fitted: tuple[Policy, Path, Path]) -> None
     np.testing.assert_allclose(scored["cost"], result.cost)
 
 
-def test_a_consultation_decides_as_acquire_does(fitted: tuple[Policy, Path, Path]) -> None:
-    policy = load(fitted[1])
-    table = covariates().head(12)
-    result = policy.acquire(table)
-    for i in range(len(table)):
-        values = table.iloc[i]
-        consultation = policy.consultation()
-        step = consultation.next()
-        while isinstance(step, Acquire):
-            for name in step.covariates:
-                if pd.isna(values[name]):
-                    consultation.unavailable(name)
-                else:
-                    consultation.observe(**{name: values[name]})
-            step = consultation.next()
-        assert step.label == result.label[i]
-        assert step.probability == pytest.approx(result.probability[i], rel=1e-9)
-        assert consultation.paid == pytest.approx(result.cost[i])
-
-
 def test_service(fitted: tuple[Policy, Path, Path]) -> None:
     from fastapi.testclient import TestClient
 
     from adacos.service.app import create_app
 
     policy, model, _ = fitted
-    client = TestClient(create_app(load(model)), base_url="http://127.0.0.1")
+    loaded = load(model)
+    client = TestClient(create_app(loaded), base_url="http://127.0.0.1")
     card = client.get("/v1/model")
     assert card.status_code == 200, card.text
     assert card.json()["policy"] == policy.class_name
-    step = client.post("/v1/step", json={"acquired": {}})
-    assert step.status_code == 200, step.text
+    table = covariates().head(16)
+    result = loaded.acquire(table)
+    assert missing(table).any()
+    for row, values in enumerate(table.astype(object).to_dict("records")):
+        gone = [name for name, value in values.items() if pd.isna(value)]
+        request: dict[str, Any] = {"acquired": {}, "unavailable": gone}
+        while True:
+            answer = client.post("/v1/step", json=request)
+            assert answer.status_code == 200, answer.text
+            step = answer.json()
+            if step["action"] == "classify":
+                break
+            request["acquired"] |= {name: values[name] for name in step["covariates"]}
+        assert tuple(request["acquired"]) == result.covariates(row)
+        assert step["label"] == result.label[row]
+        assert step["probability"] == pytest.approx(result.probability[row], rel=1e-9)
+        assert step["cost"] == pytest.approx(result.cost[row])

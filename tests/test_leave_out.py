@@ -127,13 +127,15 @@ def test_a_state_without_an_error_yet_is_not_called_better_than_promised():
     assert not any(state.misfits for state in misfit_by_state(told))
 
 
-@pytest.mark.parametrize("kind", [AdaCOSClassifier, COSClassifier])
-def test_of_two_sequences_the_cheaper_one_is_taken(kind):
-    """By the policy's own nested leave-out cost, for new costs too."""
-    X, y = noisy_rows(np.random.default_rng(7), 150, p=5)
+@pytest.mark.parametrize(
+    ("kind", "seed", "misses"), [(AdaCOSClassifier, 8, (15, 100)), (COSClassifier, 9, (15, 40))]
+)
+def test_of_two_sequences_the_cheaper_one_is_taken(kind, seed, misses):
+    """By the policy's own nested leave-out cost, for new costs too: here each wins once."""
+    X, y = noisy_rows(np.random.default_rng(seed), 150, p=5)
     taken = set()
     fitted = None
-    for miss in (15, 200):
+    for miss in misses:
         costs = Costs([0.3, 0.1, 1.0, 0.2, 0.5], false_positive=10, false_negative=miss)
         policy = kind(costs, sequence="both", **QUICK)
         fitted = policy.fit(X, y) if fitted is None else policy.from_model(fitted)
@@ -146,4 +148,4 @@ def test_of_two_sequences_the_cheaper_one_is_taken(kind):
         np.testing.assert_array_equal(policy.model_.sequence.order, other.model_.sequence.order)
         taken.add(policy.sequence_)
         fitted = policy
-    assert taken
+    assert taken == {"group_lasso", "forward"}

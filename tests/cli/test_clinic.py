@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import adacos
+
 NAMES = ["Age", "Systolic BP [mmHg]", "Chest pain", "Smoker", "CRP mg/L", "Troponin, ng/L"]
 PRICES = """\
 [prices]
@@ -207,6 +209,15 @@ def test_names_with_commas_in_pairs(run, fit, model):
             ["fit", "{table}", "--target", "state", "--target-recall", "0.9", "--always-positive"],
             "Add --recall-confidence",
         ),
+        (
+            ["fit", "{table}", "--target", "state", "--target-recall", "0.9", "--largest"],
+            "--largest: is for a recall that cannot be certified",
+        ),
+        (
+            ["fit", "{table}", "--target", "state", "--target-recall", "0.9",
+             "--recall-confidence", "0.9", "--largest", "--always-positive"],
+            "cannot be given with --always-positive",
+        ),
     ],
 )  # fmt: skip
 def test_mistakes_are_told_with_what_was_meant(run, model, clinic, arguments, message):
@@ -298,6 +309,7 @@ def test_certificates_speak_the_command_line(run, fit, clinic):
     code, _, err = fit(*arguments)
     assert code == 2
     assert "with --always-positive" in err
+    assert "in this same attempt with --largest" in err
     assert "on_uncertifiable" not in err
     code, out, _ = fit(*arguments, "--always-positive")
     assert code == 0
@@ -308,6 +320,19 @@ def test_certificates_speak_the_command_line(run, fit, clinic):
     assert fitted["calibration_rows"] == 400 - fitted["card"]["training_rows"] > 190
     _, out, _ = run("info", clinic / "new.adacos")
     assert "(others held back for calibration)" in words(out)
+
+
+def test_the_largest_recall_is_certified_where_the_one_asked_for_is_not(run, fit, clinic):
+    arguments = ("--target-recall", 0.995, "--recall-confidence", 0.95, "--false-positive", 500)
+    _, _, refusal = fit(*arguments)
+    code, _, err = fit(*arguments, "--largest")
+    assert code == 0, err
+    policy = adacos.load(clinic / "new.adacos")
+    assert policy.on_uncertifiable == "largest"
+    assert 0 < policy.certificate_.bound < 0.995
+    assert not policy.always_positive_
+    offered = float(words(refusal).partition("A recall of ")[2].partition(" ")[0])
+    assert offered == pytest.approx(policy.certificate_.bound, abs=1e-4)
 
 
 def test_stopping_at_once_is_among_the_stops(run, model):

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import logit
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from adacos import Costs, LogisticGAM, load_pima
 from adacos.exceptions import InvalidInputError
@@ -24,16 +23,6 @@ SMALL = {
     "full_fractions": (0.3, 0.7),
     "cv": 2,
 }
-
-
-@parametrize_with_checks([AdaptGbrtClassifier(**SMALL)])
-def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
-    check(estimator)
-
-
-def test_policy_checks() -> None:
-    X, y = mixed_table()
-    check_policy(AdaptGbrtClassifier(MIXED_COSTS, **SMALL), X, y)
 
 
 def half_and_half() -> tuple[Any, Any, Any]:

@@ -9,29 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from adacos import Costs, load_pima, save
 from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.rivals import CEGBClassifier
 from adacos.rivals.cegb import forest_of, train_lightgbm
 from adacos.rivals.trees import NEVER
-from tests.policy_checks import check_policy
 from tests.rivals.problems import MIXED_COSTS, mixed_table
 
 pytest.importorskip("lightgbm")
 
 SMALL = {"n_trees": 8, "n_tradeoffs": 3, "cv": 3}
-
-
-@parametrize_with_checks([CEGBClassifier(**SMALL)])
-def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
-    check(estimator)
-
-
-def test_policy_checks() -> None:
-    X, y = mixed_table()
-    check_policy(CEGBClassifier(MIXED_COSTS, **SMALL), X, y)
 
 
 def trained(X: Any, y: Any, **parameters: Any) -> Any:

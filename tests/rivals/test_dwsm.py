@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from adacos import Costs, load_pima
 from adacos.datasets import make_discrete_problem
@@ -14,27 +13,9 @@ from adacos.exceptions import InvalidInputError
 from adacos.metrics import total_cost
 from adacos.rivals import DWSMClassifier, OptimalPolicyClassifier
 from adacos.rivals.dwsm import Game, LinearScores, action_costs, fit_actions, sample_states
-from tests.policy_checks import check_policy
 from tests.rivals.problems import MIXED_COSTS, mixed_table
 
 SMALL = {"n_rounds": 2, "n_states": 400, "n_init": 1}
-
-
-@parametrize_with_checks([DWSMClassifier(n_rounds=3, n_init=2)])
-def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
-    check(estimator)
-
-
-@pytest.mark.parametrize("variant", ["cost_weighted", "unconstrained"])
-def test_policy_checks(variant: str) -> None:
-    X, y = mixed_table()
-    check_policy(DWSMClassifier(MIXED_COSTS, variant=variant, **SMALL), X, y)
-
-
-def test_policy_checks_on_an_array() -> None:
-    X, y, prices, *_ = load_pima(as_frame=False)
-    costs = Costs(list(prices.values()), false_positive=50, false_negative=200)
-    check_policy(DWSMClassifier(costs, **SMALL), X[::4], y[::4])
 
 
 def random_game(seed: int, n: int = 40) -> tuple[Game, LinearScores]:

@@ -6,34 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from adacos import AdaCOSClassifier, Costs, load_pima, paper_folds
 from adacos.datasets import make_value_dependent_problem
 from adacos.exceptions import InvalidInputError
 from adacos.rivals import GreedyMiserClassifier
 from adacos.rivals.calibration import class_weights, fit_calibration
-from tests.policy_checks import check_policy
 from tests.rivals.problems import MIXED_COSTS, mixed_table, total_cost
 
 SMALL = {"n_trees": 8, "n_lambdas": 3, "cv": 3}
-
-
-@parametrize_with_checks([GreedyMiserClassifier(**SMALL)])
-def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
-    check(estimator)
-
-
-@pytest.mark.parametrize("loss", ["logistic", "squared"])
-def test_policy_checks(loss: str) -> None:
-    X, y = mixed_table()
-    check_policy(GreedyMiserClassifier(MIXED_COSTS, loss=loss, **SMALL), X, y)
-
-
-def test_policy_checks_on_an_array_without_missing_values() -> None:
-    X, y, prices, *_ = load_pima(as_frame=False)
-    costs = Costs(list(prices.values()), false_positive=50, false_negative=200)
-    check_policy(GreedyMiserClassifier(costs, **SMALL), X[::4], y[::4])
 
 
 def test_free_covariates_are_all_used_and_dear_ones_never() -> None:

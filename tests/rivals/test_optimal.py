@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from adacos import AdaCOSClassifier, COSClassifier, Costs
 from adacos.costs import CostTable
@@ -22,7 +21,6 @@ from adacos.metrics import total_costs
 from adacos.rivals import DWSMClassifier, OptimalPolicyClassifier, POMDPClassifier
 from adacos.rivals.optimal import marginals, naive_bayes, smoothed_counts, solve
 from tests.policy_checks import check_policy
-from tests.rivals.problems import MIXED_COSTS, mixed_table
 
 SETTINGS = [
     {"n_covariates": 1, "levels": 3, "seed": 0},
@@ -31,17 +29,6 @@ SETTINGS = [
     {"n_covariates": 3, "dependence": 0.0, "mean_price": 3.0, "seed": 3},
     {"n_covariates": 3, "strength": 0.2, "dependence": 3.0, "mean_price": 0.2, "seed": 4},
 ]
-
-
-@parametrize_with_checks([OptimalPolicyClassifier(n_codes=2)])
-def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
-    check(estimator)
-
-
-@pytest.mark.parametrize("joint", ["counts", "naive_bayes"])
-def test_policy_checks(joint: str) -> None:
-    X, y = mixed_table()
-    check_policy(OptimalPolicyClassifier(MIXED_COSTS, joint=joint, n_codes=3), X, y)
 
 
 def test_policy_checks_with_a_known_joint() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from adacos import Costs, load_pima
 from adacos.costs import CostTable
@@ -18,28 +17,10 @@ from adacos.metrics import total_cost
 from adacos.rivals import OptimalPolicyClassifier, POMDPClassifier
 from adacos.rivals.optimal import solve
 from adacos.rivals.pomdp import HiddenStates, fit_mixture, future_costs, indicators_of
-from tests.policy_checks import check_policy
 from tests.rivals.problems import MIXED_COSTS, mixed_table
 
 SMALL = {"n_components": 2, "smoothing": 5.0, "n_init": 1}
 PANEL = {"draw": (0.3, [0, 1])}
-
-
-@parametrize_with_checks([POMDPClassifier(n_codes=4, cv=2, n_init=1)])
-def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
-    check(estimator)
-
-
-@pytest.mark.parametrize("lookahead", [1, 2])
-def test_policy_checks(lookahead: int) -> None:
-    X, y = mixed_table()
-    check_policy(POMDPClassifier(MIXED_COSTS, lookahead=lookahead, n_codes=4, **SMALL), X, y)
-
-
-def test_policy_checks_on_an_array() -> None:
-    X, y, prices, *_ = load_pima(as_frame=False)
-    costs = Costs(list(prices.values()), false_positive=50, false_negative=200)
-    check_policy(POMDPClassifier(costs, **SMALL), X[::4], y[::4])
 
 
 def random_states(sizes: tuple[int, ...], seed: int) -> tuple[HiddenStates, np.ndarray]:

@@ -30,7 +30,7 @@ from adacos.consultation.steps import Acquire, Classify, Value, ValueWarning
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.tables.description import coded_values, describe, description_of
-from adacos.tables.reading import did_you_mean
+from adacos.validation import did_you_mean
 
 _HELP = """\
 Type the value (yes and no do for 1 and 0), or

@@ -21,7 +21,8 @@ from adacos.tables.cells import MISSING
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import NUMERIC
-from adacos.tables.reading import Malformed, choices, listed
+from adacos.tables.reading import Malformed
+from adacos.validation import choices, listed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -247,15 +248,15 @@ def tell_malformed(malformed: Sequence[Malformed]) -> None:
 
 
 @contextmanager
-def progress(what: str, quiet: bool) -> Iterator[Callable[[int, float], None]]:
+def progress(what: str, quiet: bool, unit: str = "rows") -> Iterator[Callable[[int, float], None]]:
     """What is being done and for how long, on standard error; nothing if quiet or no terminal.
 
-    The function it hands over takes the number of rows done and the share of the whole, from which
-    the time left follows.
+    The function it hands over takes the number of rows (or of another unit) done and the share of
+    the whole, from which the time left follows.
     """
     console = plain_console(stderr=True, quiet=quiet)
     if not console.is_terminal or quiet:
-        yield lambda rows, share: None
+        yield lambda done, share: None
         return
     from rich import progress as parts
 
@@ -270,8 +271,8 @@ def progress(what: str, quiet: bool) -> Iterator[Callable[[int, float], None]]:
     with parts.Progress(*columns, console=console, transient=True) as shown:
         task = shown.add_task(printable(what), total=None)
 
-        def update(rows: int, share: float) -> None:
-            text = printable(f"{what}: {rows:,} rows")
+        def update(done: int, share: float) -> None:
+            text = printable(f"{what}: {done:,} {unit}")
             shown.update(task, description=text, completed=share, total=1.0)
 
         yield update

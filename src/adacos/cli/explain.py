@@ -23,7 +23,8 @@ from adacos.consultation.steps import Acquire, Classify, Value
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.tables.description import description_of
-from adacos.tables.reading import Kinds, TableFile, choices
+from adacos.tables.reading import Kinds, TableFile
+from adacos.validation import choices
 
 
 def explain(

@@ -12,7 +12,8 @@ from adacos.cli.common import say
 from adacos.exceptions import InvalidInputError
 from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import MAX_CATEGORIES
-from adacos.tables.reading import Kinds, Malformed, TableFile, choices, listed
+from adacos.tables.reading import Kinds, Malformed, TableFile
+from adacos.validation import choices, listed
 
 
 class TrainingRows(NamedTuple):

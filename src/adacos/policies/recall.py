@@ -19,22 +19,20 @@ attempt, with its own share of wrong certificates.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from adacos.costs import Costs
-from adacos.exceptions import InvalidInputError, MissingExtraError, NotCertifiableError
+from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.binomial import lower_bound, trials_needed
-from adacos.metrics import operation_costs
 from adacos.tables.encoder import check_labels, validate_table
+from adacos.tables.row_digests import RowDigests
 from adacos.validation import Constraints, finite, maybe, one_of, real
 
 Floats = NDArray[np.float64]
@@ -98,13 +96,13 @@ class RecallCertificate:
     def __str__(self) -> str:
         if self.always_positive:
             return (
-                f"A recall of {_percent(self.recall)} with {_percent(self.confidence)} confidence "
+                f"A recall of {percent(self.recall)} with {percent(self.confidence)} confidence "
                 f"could not be certified on {self.n_positives} held-out positive rows.\n"
                 "Every row is answered positive: no positive is missed, no row is told apart."
             )
         return (
-            f"Recall of at least {_percent(self.bound)} on new rows like these, "
-            f"with {_percent(self.confidence)} confidence (asked for: {_percent(self.recall)}).\n"
+            f"Recall of at least {percent(self.bound)} on new rows like these, "
+            f"with {percent(self.confidence)} confidence (asked for: {percent(self.recall)}).\n"
             f"Evidence: {self.misses} of {self.n_positives} held-out positive rows missed.\n"
             f"Positive is answered from a probability of {self.threshold:.4g} on.\n"
             f"Method: {self.method}.\n"
@@ -390,6 +388,20 @@ def set_aside(policy: Any, X: Any, y: Any, fraction: float, seed: int) -> tuple[
     return parts[0], parts[1], parts[2], parts[3]
 
 
+def refuse_training_rows(trained_on: RowDigests, encoded: Floats) -> None:
+    """Refuse calibration rows that the policy has learned from, as far as they can be told."""
+    found, beyond_chance = trained_on.found(encoded)
+    if beyond_chance:
+        raise InvalidInputError(
+            "X",
+            "calibration rows must not be rows that the policy was trained on: on these it errs "
+            "less than on new ones, and the certificate would promise too much",
+            f"{found} of {len(encoded)} rows that are equal to training rows",
+            "Pass other rows, or let fit set some aside (recall_confidence). If the rows are new "
+            "and only look alike, pass allow_training_rows=True.",
+        )
+
+
 def positive_rows(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.bool_]:
     """Mask of the calibration rows of the second class, of which there must be some."""
     y = column_or_1d(y)
@@ -416,124 +428,6 @@ def positive_rows(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.bool
     return positive
 
 
-@dataclass(frozen=True)
-class RecallChoice:
-    """What one target recall costs.
-
-    Parameters
-    ----------
-    certificate : RecallCertificate
-        Of that recall, or of answering positive for every row where it is out of reach.
-    cost : float
-        Mean operation cost.
-    cost_error : float
-        Its standard error.
-    """
-
-    certificate: RecallCertificate
-    cost: float
-    cost_error: float
-
-
-def recall_choices(
-    policy: Any, X: Any, y: ArrayLike, recalls: Sequence[float], confidence: float = 0.9
-) -> list[RecallChoice]:
-    """Mean operation cost of a fitted policy at several certified recalls, to choose one of them.
-
-    A recall chosen by looking at these rows must be certified on others: `calibrate` on the same
-    rows promises too much. To use them all the same, call both with the confidence
-    1 - (1 - wanted) / len(recalls).
-
-    Parameters
-    ----------
-    policy : classifier
-        A fitted policy with `calibrate`.
-    X : table of shape (n_samples, n_features)
-        Rows that took part in nothing before.
-    y : array-like of shape (n_samples,)
-        Their classes.
-    recalls : sequence of float
-        Target recalls to try.
-    confidence : float, default=0.9
-        Of each certificate.
-
-    Returns
-    -------
-    list of RecallChoice
-        One for each recall.
-
-    See Also
-    --------
-    plot_recall_choices : Draw them.
-    """
-    choices = []
-    for recall in recalls:
-        trial = copy.copy(policy)
-        trial.on_uncertifiable = "always_positive"
-        trial.calibrate(X, y, target_recall=recall, confidence=confidence)
-        costs = operation_costs(trial.acquire(X), y, policy.costs or Costs())
-        error = float(costs.std(ddof=1) / np.sqrt(len(costs)))
-        choices.append(RecallChoice(trial.certificate_, float(costs.mean()), error))
-    return choices
-
-
-def plot_recall_choices(choices: Sequence[RecallChoice]) -> Any:
-    """Draw the mean operation cost against the certified recall (extra `plot`).
-
-    Parameters
-    ----------
-    choices : sequence of RecallChoice
-        What `recall_choices` gave.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot") from error
-    figure = Figure(figsize=(6.2, 4.0), layout="constrained")
-    axes = figure.subplots()
-    groups = {
-        "certified": [c for c in choices if not c.certificate.always_positive],
-        "not certifiable: every row answered positive": [
-            c for c in choices if c.certificate.always_positive
-        ],
-    }
-    for (label, members), color, face in zip(
-        groups.items(), ("#0072B2", "#D55E00"), ("#0072B2", "white"), strict=True
-    ):
-        if members:
-            axes.errorbar(
-                [100 * c.certificate.recall for c in members],
-                [c.cost for c in members],
-                yerr=[c.cost_error for c in members],
-                color=color,
-                marker="o",
-                markerfacecolor=face,
-                linestyle="-" if face == color else "none",
-                capsize=3,
-                label=label,
-            )
-    certificate = choices[0].certificate
-    axes.set_xlabel(
-        f"certified recall in %, at {_percent(certificate.confidence)} confidence "
-        f"({certificate.n_positives} positives)"
-    )
-    axes.set_ylabel("mean operation cost per row ± standard error")
-    axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False, loc="lower right")
-    return figure
-
-
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """Rounded down, so that no promise grows by printing it."""
     return f"{np.floor(share * 1000 + 1e-9) / 10:g} %"

@@ -15,6 +15,7 @@ is below the Bayes risk now; the sum over the codes v is exact.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -80,7 +81,7 @@ class HiddenStates:
 
 
 def _one_or_two(name: str, value: Any) -> None:
-    if value not in (1, 2):
+    if isinstance(value, bool) or not isinstance(value, Integral) or value not in (1, 2):
         raise InvalidInputError(name, "must be 1 or 2", value, "Choose one of these.")
 
 
