@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from adacos import GaussianImputer
+from adacos import COSClassifier, GaussianImputer
 from adacos.consultation import check_value
 from adacos.exceptions import InvalidInputError
 from adacos.tables.columns import ColumnTable
@@ -330,3 +330,10 @@ def test_a_column_without_values_is_refused() -> None:
         GaussianImputer().fit(X)
     with pytest.raises(InvalidInputError, match=r"column 'c': .*Drop the column"):
         GaussianImputer().fit(pd.DataFrame(X, columns=["a", "b", "c"]))
+
+
+def test_text_in_an_array_is_refused_with_what_to_pass_instead():
+    rows = np.array([["male", 3.0], ["female", 4.0]], dtype=object)
+    for array in (rows, rows.tolist()):
+        with pytest.raises(InvalidInputError, match="such as a DataFrame"):
+            COSClassifier().fit(array, [0, 1])

@@ -394,7 +394,11 @@ def test_names_of_classes_follow_the_positive_class(fit, clinic):
         "--describe",
         clinic / "words.toml",
     )
-    assert fit(*described)[0] == 0
+    code, out, _ = fit(*described)
+    assert code == 0
+    assert "Positive class: sick, the second in order (for the other --positive healthy)" in words(
+        out
+    )
     code, _, err = fit(*described, "--positive", "sick")
     assert code == 2
     assert (

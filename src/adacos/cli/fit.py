@@ -321,6 +321,12 @@ def _tell(
         return
     console = plain_console()
     show(estimator, console, held_back)
+    if rows.y.dtype.kind == "U":
+        other, positive = np.unique(rows.y).tolist()
+        console.print(
+            f"Positive class: {positive}, the second in order "
+            f"(for the other --positive {quote(other)})"
+        )
     if rows.missing:
         shares = ", ".join(f"{listed([name])} {share:.1%}" for name, share in rows.missing.items())
         console.print(f"Missing values: {shares}")

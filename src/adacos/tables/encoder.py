@@ -121,6 +121,11 @@ def _validate_array(estimator: BaseEstimator, X: Any, reset: bool) -> Floats:
             "a whole number beyond the range of floats",
             "Correct the value, or put NaN if it is unknown.",
         ) from None
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        remedy = "Pass a table whose columns have a type each, such as a DataFrame."
+        raise InvalidInputError("X", "an array must hold numbers", str(error), remedy) from None
     return values
 
 

@@ -78,6 +78,9 @@ export function read(container, required) {
       if (required) problem = "Enter a value, or say that it is not available.";
     } else if (own.choices.length) {
       values[own.name] = own.choices[Number(text)].value;
+    } else if (/^[-+]?[1-9]\d{0,2},\d{3}$/.test(text)) {
+      // Some write 1,234 for a thousand, others for a little more than one.
+      problem = `Enter ${text.replace(",", ".")} or ${text.replace(",", "")}, without a comma.`;
     } else {
       const number = Number(text.replace(",", "."));
       if (Number.isFinite(number)) values[own.name] = number;
@@ -103,7 +106,6 @@ export function doubts(entered, warnings) {
     const told = [];
     if (warning) {
       told.push(warning.message);
-      if (value < 0 && own.low >= 0) told.push("It was never negative in training.");
       told.push("The model has seen nothing like it.");
     } else if (value < low || value > high) {
       told.push(`${own.label} = ${short(value)} lies outside what is plausible, ${short(low)} to ${short(high)}.`);
