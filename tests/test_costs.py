@@ -245,3 +245,15 @@ def test_sets_must_name_covariates() -> None:
         costs.of(["z"])
     with pytest.raises(InvalidInputError, match=r"given: must name columns .* received 5"):
         costs.of(["a"], given=[5])
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest_one() -> None:
+    names = ["glucose", "insulin", "age"]
+    with pytest.raises(InvalidInputError, match=r"Did you mean glucose\? The columns are"):
+        Costs({"Glucos": 1.0, "insulin": 2.0, "age": 1.0}).bind(names)
+    panelled = Costs([3.0, 3.0, 3.0], panels={"blood": (1.0, ["glucose", "insuline"])})
+    with pytest.raises(InvalidInputError, match=r"Did you mean insulin\?"):
+        panelled.bind(names)
+    with pytest.raises(InvalidInputError) as error:
+        Costs({"weight": 1.0}).bind(names)
+    assert "Did you mean" not in str(error.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from dataclasses import fields
 
 import numpy as np
@@ -43,14 +42,6 @@ def test_a_result_says_what_it_holds(result: AcquisitionResult) -> None:
     acquired = result.acquired.sum() / 50
     expected = f"50 rows, {acquired:.2f} of 8 covariates and {result.cost.sum() / 50:.2f} paid"
     assert expected in repr(result)
-
-
-def test_without_pandas_a_frame_names_the_package(
-    result: AcquisitionResult, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match="pandas"):
-        result.to_frame()
 
 
 def test_an_order_and_its_mask() -> None:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from adacos.exceptions import InvalidInputError, MalformedRowsError
-from adacos.tables.reading import Kinds, TableFile, choices, listed
+from adacos.tables.reading import Kinds, TableFile
 from adacos.tables.writing import refuse_same_file, whole_or_absent
+from adacos.validation import choices, listed
 
 
 def write(path, text: str, encoding: str = "utf-8"):

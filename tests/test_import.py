@@ -63,3 +63,9 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = adacos.AdaCos
     with pytest.raises(ImportError):
         from adacos import AdaCos  # noqa: F401
+
+
+def test_what_a_caller_meets_can_be_imported() -> None:
+    """Steps, results and errors are caught or tested for by class."""
+    offered = {"Acquire", "Classify", "AcquisitionResult", "InvalidInputError", "acquire"}
+    assert offered <= set(adacos.__all__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+import adacos
 from adacos import AdaCOSClassifier, Costs
 from adacos.exceptions import InvalidInputError
 from adacos.metrics import (
@@ -107,3 +109,36 @@ def test_the_scorer_reaches_the_policy_at_the_end_of_a_pipeline() -> None:
     assert neg_total_cost_scorer(nested, X, y) == pytest.approx(expected)
     scores = cross_val_score(pipeline, X, y, scoring=neg_total_cost_scorer, cv=2)
     assert np.all(np.isfinite(scores))
+
+
+def test_acquire_goes_through_a_pipeline() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = (X[:, 0] + rng.normal(size=80) > 0).astype(int)
+    costs = Costs([1.0, 2.0], false_positive=20, false_negative=30)
+    policy = AdaCOSClassifier(costs, cv=2, strengths="common")
+    chosen = ColumnTransformer([("first", StandardScaler(), [0, 1])])
+    pipeline = Pipeline([("scale", chosen), ("policy", policy)]).fit(X, y)
+    known = np.array([True, False])
+    expected = policy.acquire(chosen.transform(X), known=known)
+    for estimator in (pipeline, Pipeline([("all", pipeline)])):
+        found = adacos.acquire(estimator, X, known=known)
+        np.testing.assert_array_equal(found.acquired, expected.acquired)
+        np.testing.assert_array_equal(found.cost, expected.cost)
+    np.testing.assert_array_equal(
+        adacos.acquire(policy, chosen.transform(X)).label, pipeline.predict(X)
+    )
+    with pytest.raises(InvalidInputError, match="must be a policy"):
+        adacos.acquire(Pipeline([("scale", chosen)]), X)
+
+
+def test_a_frame_of_the_result_needs_pandas_and_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 1))
+    policy = AdaCOSClassifier(Costs([1.0]), cv=2, strengths="common").fit(X, X[:, 0] > 0)
+    result = policy.acquire(X)
+    assert isinstance(result, adacos.AcquisitionResult)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        result.to_frame()

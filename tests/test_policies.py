@@ -34,6 +34,7 @@ from adacos.kernels.bayes_risk import expected_bayes_risk
 from adacos.kernels.folds import stratified_folds
 from adacos.models.density import fit_densities
 from adacos.models.outlook import advance, begin, look_ahead
+from adacos.models.progress import listening
 from tests.policy_checks import check_no_peeking, check_policy, check_result, same
 from tests.test_density import predictive
 
@@ -577,3 +578,25 @@ def test_what_adacos_expects_to_pay_is_what_it_pays() -> None:
         other = cls(costs).from_model(policy).acquire(new)
         others = other.cost + costs.matrix[truth, other.label]
         assert paid.mean() < others.mean()
+
+
+def test_a_fit_says_where_it_is_if_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
+    costs = Costs([0.0, 1.0, 2.0], false_positive=10, false_negative=10)
+    quick = {"cv": 2, "strengths": "common"}
+    silent = AdaCOSClassifier(costs, sequence="forward", **quick).fit(X, y)
+    assert capsys.readouterr() == ("", "")
+    heard: list[tuple[str, int, int]] = []
+    with listening(lambda *told: heard.append(told)):
+        spoken = AdaCOSClassifier(costs, sequence="forward", verbose=1, **quick).fit(X, y)
+    expected = [("forward step", k, 2) for k in (1, 2)] + [("set", k, 3) for k in (1, 2, 3)]
+    assert heard == expected
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [f"[AdaCOSClassifier] {what} {k} of {q}" for what, k, q in expected]
+    np.testing.assert_array_equal(spoken.predict_proba(X), silent.predict_proba(X))
+    COSClassifier(costs, **quick).fit(X, y)
+    assert heard == expected, "nobody listens any more"
+    with pytest.raises(InvalidInputError, match="verbose"):
+        COSClassifier(costs, verbose=-1).fit(X, y)

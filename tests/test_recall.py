@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import pickle
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,6 +44,7 @@ from adacos.policies.recall import (
     threshold_sequence,
 )
 from adacos.policies.recall_choices import plot_recall_choices, recall_choices
+from adacos.tables.row_digests import RowDigests
 from tests.studies.recall_worlds import WORLDS
 
 POLICIES = (AdaCOSClassifier, COSClassifier, FullModelClassifier)
@@ -584,3 +587,62 @@ def test_wrapped_policy_is_saved_with_its_certificate(rows, fresh, tmp_path):
     loaded = adacos.load(tmp_path / "model")
     assert loaded.certificate_ == policy.certificate_
     np.testing.assert_array_equal(loaded.predict(fresh[0]), policy.predict(fresh[0]))
+
+
+def test_rows_that_were_trained_on_are_refused() -> None:
+    costs = Costs([1.0, 2.0], false_positive=200)
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 2))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = (np.nan_to_num(X[:, 0]) + rng.normal(size=300) > 0).astype(int)
+    base = AdaCOSClassifier(costs, cv=3, strengths="common").fit(X[:200], y[:200])
+    wrapped = TargetRecallClassifier(base, target_recall=0.5, on_uncertifiable="largest").fit(
+        X[:200], y[:200]
+    )
+    for policy in (base, AdaCOSClassifier(costs).from_model(base), wrapped):
+        call = partial(policy.calibrate, target_recall=0.5, confidence=0.5)
+        call(X[200:], y[200:])
+        with pytest.raises(InvalidInputError, match="trained on"):
+            call(X[:200], y[:200])
+        with pytest.raises(InvalidInputError, match="trained on"):
+            call(X, y)
+        call(X[:200], y[:200], allow_training_rows=True)
+    with pytest.raises(InvalidInputError, match="200 of 200 rows"):
+        base.calibrate(X[:200], y[:200], target_recall=0.5, confidence=0.5)
+
+
+def test_a_loaded_policy_knows_its_training_rows(tmp_path: Path) -> None:
+    costs = Costs([1.0, 2.0], false_positive=200)
+    X = np.random.default_rng(5).normal(size=(200, 2))
+    y = (X[:, 0] > 0).astype(int)
+    policy = AdaCOSClassifier(costs, cv=3, strengths="common").fit(X, y)
+    adacos.save(policy, tmp_path / "model.adacos")
+    with pytest.raises(InvalidInputError, match="trained on"):
+        adacos.load(tmp_path / "model.adacos").calibrate(X, y, target_recall=0.5, confidence=0.5)
+
+
+def test_equal_rows_of_new_samples_are_seldom_refused() -> None:
+    """Level 0.001, from few distinct rows to nearly all distinct."""
+    rng = np.random.default_rng(6)
+    for n_values in (2, 8, 40, 300, 5000):
+        refused = 0
+        for seed in range(200):
+            # Squares make some rows much more frequent than others.
+            rows = np.floor(n_values * rng.random((240, 1)) ** 2)
+            refused += RowDigests.of(rows[:160], seed).found(rows[160:])[1]
+        assert refused <= 2, n_values
+
+
+def test_digests_are_reproducible_and_tell_no_value() -> None:
+    rng = np.random.default_rng(7)
+    rows = rng.normal(size=(50, 3))
+    rows[0, 0], rows[1, 1] = 0.0, np.nan
+    kept = RowDigests.of(rows, seed=0)
+    again = RowDigests.of(rows[rng.permutation(50)], seed=0)
+    assert kept.salt == again.salt
+    np.testing.assert_array_equal(kept.digests, again.digests)
+    assert kept.found(rows) == (50, True)
+    assert kept.found(np.where(rows == 0, -0.0, rows)) == (50, True)
+    for other in (RowDigests.of(rows, seed=1), RowDigests.of(rows[:-1], seed=0)):
+        assert not np.isin(kept.digests, other.digests).any()
+    assert kept.found(rng.normal(size=(50, 3))) == (0, False)

@@ -14,9 +14,14 @@ __version__ = "0.1.0"
 
 _HOME = {
     **public_names(),
+    "Acquire": "adacos.consultation.steps",
+    "AcquisitionResult": "adacos.engine",
+    "Classify": "adacos.consultation.steps",
     "Consultation": "adacos.consultation",
     "Costs": "adacos.costs",
+    "InvalidInputError": "adacos.exceptions",
     "RecallCertificate": "adacos.policies.recall",
+    "acquire": "adacos.pipelines",
     "describe": "adacos.tables.description",
     "load": "adacos.persistence",
     "paper_folds": "adacos.datasets",
@@ -27,15 +32,20 @@ __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
     from adacos.consultation import Consultation as Consultation
+    from adacos.consultation.steps import Acquire as Acquire
+    from adacos.consultation.steps import Classify as Classify
     from adacos.costs import Costs as Costs
     from adacos.datasets import load_heart as load_heart
     from adacos.datasets import load_physionet2012 as load_physionet2012
     from adacos.datasets import load_pima as load_pima
     from adacos.datasets import load_wisconsin as load_wisconsin
     from adacos.datasets import paper_folds as paper_folds
+    from adacos.engine import AcquisitionResult as AcquisitionResult
+    from adacos.exceptions import InvalidInputError as InvalidInputError
     from adacos.models.gam import LogisticGAM as LogisticGAM
     from adacos.persistence import load as load
     from adacos.persistence import save as save
+    from adacos.pipelines import acquire as acquire
     from adacos.policies import AdaCOSClassifier as AdaCOSClassifier
     from adacos.policies import COSClassifier as COSClassifier
     from adacos.policies import FullModelClassifier as FullModelClassifier

@@ -21,16 +21,10 @@ from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError, MalformedRowsError, MissingExtraError
 from adacos.policies.base import BasePolicy
 from adacos.tables.cells import is_number
-from adacos.tables.reading import (
-    CHUNK_ROWS,
-    Kinds,
-    Malformed,
-    Piece,
-    TableFile,
-    choices,
-)
+from adacos.tables.reading import CHUNK_ROWS, Kinds, Malformed, Piece, TableFile
 from adacos.tables.unusual import KINDS, unusual
 from adacos.tables.writing import refuse_same_file, whole_or_absent
+from adacos.validation import choices
 
 Write = Callable[[dict[str, list[Any]]], None]
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from adacos.exceptions import InvalidInputError
-from adacos.validation import real
+from adacos.validation import choices, real
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -137,7 +137,8 @@ class Costs:
                     "costs",
                     "every covariate cost must belong to a column",
                     unknown,
-                    f"The columns are {names}; remove the others from the costs.",
+                    choices(map(str, unknown), names, "The columns are")
+                    + " Remove the others from the costs.",
                 )
             missing = [name for name in names if name not in self.covariates]
             if missing:
@@ -369,5 +370,8 @@ def _position(item: str | int, names: list[str], parameter: str) -> int:
     if whole and 0 <= int(item) < len(names):
         return int(item)
     raise InvalidInputError(
-        parameter, "must name columns of the table", item, f"The columns are {names}."
+        parameter,
+        "must name columns of the table",
+        item,
+        choices([str(item)], names, "The columns are"),
     )

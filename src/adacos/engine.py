@@ -158,7 +158,7 @@ class Trail(NamedTuple):
 class AcquisitionResult:
     """What a policy did with each row.
 
-    Attributes
+    Parameters
     ----------
     label : ndarray of shape (n_rows,)
         Class given to the row.
@@ -177,6 +177,17 @@ class AcquisitionResult:
         Covariate cost paid plus the expected misclassification cost at the stop.
     names : tuple of str
         Covariate names.
+
+    Examples
+    --------
+    >>> from adacos import COSClassifier, Costs, load_pima
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> result = COSClassifier(costs).fit(X, y).acquire(X)
+    >>> result
+    AcquisitionResult(768 rows, 2.00 of 8 covariates and 2.00 paid per row)
+    >>> result.covariates(0), float(result.cost[0])
+    (('Age', 'BMI'), 2.0)
     """
 
     label: NDArray[Any]
@@ -215,7 +226,7 @@ class AcquisitionResult:
         return tuple(self.names[i] for i in self.order[row] if i >= 0)
 
     def rows(self, selection: Any) -> AcquisitionResult:
-        """The same result for some of the rows.
+        """Take the result of some of the rows.
 
         Parameters
         ----------
@@ -233,19 +244,24 @@ class AcquisitionResult:
         )
 
     def to_frame(self) -> Any:
-        """One row per row as a pandas data frame, with what was acquired as text.
+        """Make a pandas data frame of it, one line per row, with what was acquired as text.
+
+        pandas is no dependency of adacos; `pip install pandas` brings it.
 
         Returns
         -------
         pandas.DataFrame
             Columns label, probability, cost, expected_cost, stage and acquired.
-        """
-        from adacos.exceptions import MissingExtraError
 
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
         try:
             import pandas
         except ImportError as error:
-            raise MissingExtraError("pandas", "dev") from error
+            raise ImportError("to_frame needs pandas: pip install pandas") from error
         return pandas.DataFrame(
             {
                 "label": self.label,

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from adacos.costs import Costs, total_of
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.binomial import interval
+from adacos.pipelines import policy_at_end
 
 Floats = NDArray[np.float64]
 
@@ -326,12 +327,8 @@ def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
     >>> bool((scores < 0).all())
     True
     """
-    policy = estimator
-    while hasattr(policy, "steps"):
-        if len(policy.steps) > 1:
-            X = policy[:-1].transform(X)
-        policy = policy.steps[-1][1]
-    result = policy.acquire(X)
+    policy, rows = policy_at_end(estimator, X)
+    result = policy.acquire(rows)
     true, label = _as_binary(result, y, policy.classes_)
     return -float(total_of(result.cost, true, label, policy.cost_table_.matrix).mean())
 

@@ -1,9 +1,11 @@
-"""Small checks of parameters and of types, shared by every layer above."""
+"""Small checks of parameters and of types, and the words for what they refuse."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import islice
 from numbers import Integral, Real
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -11,6 +13,8 @@ from typing import Any, Union, get_args, get_origin
 import numpy as np
 
 from adacos.exceptions import InvalidInputError
+
+_MOST_LISTED = 50
 
 
 def real(
@@ -129,3 +133,24 @@ def fits(value: Any, hint: Any) -> bool:
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return not isinstance(hint, type) or hint is Any or isinstance(value, hint)
+
+
+def listed(items: Iterable[Any]) -> str:
+    """Items in a row; one that holds a comma itself is quoted."""
+    return ", ".join(f'"{item}"' if "," in str(item) else str(item) for item in items)
+
+
+def did_you_mean(given: Iterable[str], names: Iterable[str]) -> str:
+    """A question with the names nearest to those given, and a space; empty if none is near."""
+    by_case: dict[str, str] = {}
+    for name in names:
+        by_case.setdefault(name.casefold(), name)
+    near = (get_close_matches(item.casefold(), by_case, n=1) for item in given)
+    meant = [by_case[match] for matches in near for match in matches]
+    return f"Did you mean {listed(meant)}? " if meant else ""
+
+
+def choices(given: Iterable[str], names: Collection[str], lead: str) -> str:
+    """What could have been meant instead of `given`, then the names after the words `lead`."""
+    more = f", … ({len(names):,} in all)" if len(names) > _MOST_LISTED else ""
+    return f"{did_you_mean(given, names)}{lead} {listed(islice(names, _MOST_LISTED))}{more}."

@@ -22,6 +22,7 @@ def run(monkeypatch, capsys):
         lines = iter(answers.splitlines())
 
         def answer(prompt: str = "") -> str:
+            print(prompt, end="")
             try:
                 return next(lines)
             except StopIteration:

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import adacos
+
 NAMES = ["Age", "Systolic BP [mmHg]", "Chest pain", "Smoker", "CRP mg/L", "Troponin, ng/L"]
 PRICES = """\
 [prices]
@@ -189,6 +191,7 @@ def test_names_with_commas_in_pairs(run, fit, model):
         (["explain", "{model}", "--row", "Age=yes"], "must be a number"),
         (["fit", "{table}", "--target", "State"], "Did you mean state?"),
         (["fit", "{table}", "--target", "state", "--drop", "Smokr"], "Did you mean Smoker?"),
+        (["fit", "{table}", "--target", "state", "--drop", "Age,Smoker"], "Give --drop once for"),
         (["fit", "{table}", "--target", "state", "--drop", "state"], "must leave the target"),
         (["fit", "{table}", "--target", "state", "--prices", "Age="], "For example --prices Age="),
         (["fit", "{table}", "--target", "state", "--prices", "age=3"], "Did you mean Age?"),
@@ -205,6 +208,15 @@ def test_names_with_commas_in_pairs(run, fit, model):
         (
             ["fit", "{table}", "--target", "state", "--target-recall", "0.9", "--always-positive"],
             "Add --recall-confidence",
+        ),
+        (
+            ["fit", "{table}", "--target", "state", "--target-recall", "0.9", "--largest"],
+            "--largest: is for a recall that cannot be certified",
+        ),
+        (
+            ["fit", "{table}", "--target", "state", "--target-recall", "0.9",
+             "--recall-confidence", "0.9", "--largest", "--always-positive"],
+            "cannot be given with --always-positive",
         ),
     ],
 )  # fmt: skip
@@ -297,6 +309,7 @@ def test_certificates_speak_the_command_line(run, fit, clinic):
     code, _, err = fit(*arguments)
     assert code == 2
     assert "with --always-positive" in err
+    assert "in this same attempt with --largest" in err
     assert "on_uncertifiable" not in err
     code, out, _ = fit(*arguments, "--always-positive")
     assert code == 0
@@ -309,9 +322,93 @@ def test_certificates_speak_the_command_line(run, fit, clinic):
     assert "(others held back for calibration)" in words(out)
 
 
+def test_the_largest_recall_is_certified_where_the_one_asked_for_is_not(run, fit, clinic):
+    arguments = ("--target-recall", 0.995, "--recall-confidence", 0.95, "--false-positive", 500)
+    _, _, refusal = fit(*arguments)
+    code, _, err = fit(*arguments, "--largest")
+    assert code == 0, err
+    policy = adacos.load(clinic / "new.adacos")
+    assert policy.on_uncertifiable == "largest"
+    assert 0 < policy.certificate_.bound < 0.995
+    assert not policy.always_positive_
+    offered = float(words(refusal).partition("A recall of ")[2].partition(" ")[0])
+    assert offered == pytest.approx(policy.certificate_.bound, abs=1e-4)
+
+
 def test_stopping_at_once_is_among_the_stops(run, model):
     _, out, _ = run("info", model)
     _, printed, _ = run("info", model, "--json")
     cost = json.loads(printed)["expected_total_cost"][0]
     (line,) = [line for line in out.splitlines() if "nothing acquired" in line]
     assert f"{cost:.2f}" in line
+
+
+WORDS = """\
+[classes]
+0 = "healthy"
+1 = "needs a bed"
+[covariates."CRP mg/L"]
+label = "C-reactive protein"
+[covariates."Chest pain".values]
+none = "no pain"
+typical = "typical pain"
+"""
+
+
+def test_every_command_speaks_the_description(run, fit, clinic):
+    (clinic / "words.toml").write_text(WORDS)
+    errors = "--false-positive", 500, "--false-negative", 600, "--positive", "sick"
+    described = *errors, "--describe", clinic / "words.toml"
+    model = clinic / "described.adacos"
+    assert fit(*described, "--out", model)[0] == 0
+    code, out, _ = run("explain", model, "--row", ROW)
+    text = words(out)
+    assert code == 0
+    assert "Acquire C-reactive protein for 15.00." in text
+    assert "Classify as needs a bed (" in text or "Classify as healthy (" in text
+    assert "already paid with C-reactive protein" in text
+    assert "CRP" not in text
+    known = "Age=50,Smoker=yes,Systolic BP [mmHg]=130"
+    _, out, _ = run("ask", model, "--known", known, answers="No pain\nquit")
+    assert "Did you mean no pain?" in words(out)
+
+
+def test_several_free_questions_ask_for_names(run, fit, clinic):
+    errors = "--false-positive", 500, "--false-negative", 600
+    prices = "--prices", "Age=0,Smoker=0", "--default-price", 5
+    model = clinic / "free.adacos"
+    assert fit(*prices, *errors, "--out", model, prices=False)[0] == 0
+    _, out, _ = run("ask", model, answers="50\nAge=50, Smoker=yes\nquit")
+    assert "Age, in training: 30 to 84 Smoker, in training: 0 or 1" in words(out)
+    assert "Age=, Smoker=> ! needs a name; received 50" in words(out)
+    assert out.count("Age=, Smoker=> ") == 2
+
+
+def test_names_of_classes_follow_the_positive_class(fit, clinic):
+    (clinic / "words.toml").write_text('[classes]\nsick = "needs a bed"\nhealthy = "goes home"\n')
+    described = (
+        "--false-positive",
+        500,
+        "--false-negative",
+        600,
+        "--describe",
+        clinic / "words.toml",
+    )
+    assert fit(*described)[0] == 0
+    code, _, err = fit(*described, "--positive", "sick")
+    assert code == 2
+    assert (
+        'makes that class 1, all others 0; received sick, healthy. Write 1 = "needs a bed".' in err
+    )
+
+
+def test_a_column_that_is_refused_takes_no_time(fit, clinic):
+    rows = [[*NAMES, "visit", "file", "state"]]
+    rows += [[*row[:-1], f"day {k}", f"no {k}", row[-1]] for k, row in enumerate(patients())]
+    with open(clinic / "visits.csv", "w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    errors = "--default-price", 1, "--false-positive", 500, "--false-negative", 600
+    code, _, err = fit(*errors, table="visits.csv")
+    assert code == 2
+    assert "at most 100 categories" in err
+    assert "minutes" not in err

@@ -301,3 +301,36 @@ def test_explain_refuses_a_line_that_is_no_row(run, folder, tmp_path, line, mess
     assert code == 2
     assert message in err
     assert run("explain", folder / "model.adacos", "--data", data, "--line", 4)[0] == 0
+
+
+def test_the_terminal_shows_how_far_a_fit_is(monkeypatch):
+    from contextlib import contextmanager
+
+    from adacos.cli import fit as command
+    from adacos.cli.training import TrainingRows
+
+    told = []
+
+    @contextmanager
+    def terminal(what, quiet, unit="rows"):
+        yield lambda done, share: told.append((unit, done, share))
+
+    monkeypatch.setattr(command, "progress", terminal)
+    rng = np.random.default_rng(0)
+    table = ColumnTable({"a": rng.normal(size=80), "b": rng.normal(size=80)})
+    y = (table.column("a") > 0).astype(int)
+    rows = TrainingRows(table, y, 80, [], {})
+    policy = adacos.AdaCOSClassifier(adacos.Costs([1.0, 1.0]), cv=2, strengths="common")
+    command._learn(policy, rows, nested=False, as_json=False)
+    assert [(unit, done) for unit, done, _ in told] == [("sets", k) for k in (1, 2, 3)]
+    shares = [share for *_, share in told]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+
+def test_progress_is_silent_in_a_pipe(capsys):
+    from adacos.cli.common import progress
+
+    with progress("fitting", False, "sets") as report:
+        report(1, 0.5)
+    assert capsys.readouterr() == ("", "")

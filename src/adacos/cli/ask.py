@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +16,7 @@ from adacos.cli.common import (
     Model,
     allowed,
     example_pair,
+    in_words,
     load_policy,
     pairs,
     plain_console,
@@ -30,7 +30,7 @@ from adacos.consultation.steps import Acquire, Classify, Value, ValueWarning
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.tables.description import coded_values, describe, description_of
-from adacos.tables.reading import did_you_mean
+from adacos.validation import did_you_mean
 
 _HELP = """\
 Type the value (yes and no do for 1 and 0), or
@@ -88,9 +88,7 @@ def ask(
             dialogue.take_afterwards(answer, step)
             continue
         dialogue.question(step)
-        answer = dialogue.read(
-            dialogue.labels(step.covariates) if len(step.covariates) == 1 else ""
-        )
+        answer = dialogue.read(dialogue.prompt(step.covariates))
         if answer == "quit":
             dialogue.leave()
         dialogue.take(answer, step)
@@ -145,9 +143,11 @@ class _Dialogue:
         self.console.print("stopped without a decision")
         raise typer.Exit(1)
 
-    def labels(self, names: tuple[str, ...]) -> str:
-        """Covariates in words."""
-        return ", ".join(self._said.label(name) for name in names)
+    def prompt(self, names: tuple[str, ...]) -> str:
+        """The covariate that a bare value is taken for; of several each is to be named."""
+        if len(names) == 1:
+            return self._said.label(names[0])
+        return ", ".join(f"{name}=" for name in names)
 
     def take(self, answer: str, step: Acquire) -> None:
         """Act on an answer; a mistake is told and changes nothing."""
@@ -234,36 +234,7 @@ class _Dialogue:
         return known
 
     def _reasons(self, step: Acquire | Classify) -> str:
-        """The explanation with covariates, values and classes in words."""
-        said, told = self._said, step.explanation
-        plan = told.best_plan
-        return str(
-            replace(
-                told,
-                label=said.class_name(told.label),
-                best_plan=plan
-                and replace(plan, covariates=tuple(said.label(name) for name in plan.covariates)),
-                flips=tuple(
-                    replace(
-                        flip,
-                        covariate=said.label(flip.covariate),
-                        label=said.class_name(flip.label),
-                        values=tuple(said.shown(flip.covariate, v) for v in flip.values),
-                    )
-                    for flip in told.flips
-                ),
-                contributions=tuple(
-                    replace(
-                        part,
-                        covariate=said.label(part.covariate),
-                        value=None
-                        if part.value is None
-                        else said.shown(part.covariate, part.value),
-                    )
-                    for part in told.contributions
-                ),
-            )
-        )
+        return str(in_words(step, self._said).explanation)
 
     def _threshold(self) -> str:
         threshold = threshold_of(self._policy)
@@ -275,7 +246,7 @@ class _Dialogue:
         encoder, own = self._policy.encoder_, self._said.of(name)
         lead = "one of" if self._categories(name) else "in training"
         if several:
-            lead = f"{self._said.label(name)} ({name}), {lead}"
+            lead = f"{name if own.label is None else f'{own.label} ({name})'}, {lead}"
         unit = f" {own.unit}" if own.unit else ""
         self.console.print(f"{lead}: {allowed(encoder, name)}{unit}")
         if own.values:
@@ -307,15 +278,12 @@ class _Dialogue:
         """Why values may be slips of the hand, in words."""
         encoder, found = self._policy.encoder_, []
         for name, value in values.items():
-            k = encoder.names.index(name)
-            _, warning = check_value(encoder, k, value)
+            _, warning = check_value(encoder, encoder.names.index(name), value)
             implausible = self._said.implausible(name, value)
             if warning is None and implausible:
                 found.append(f"{implausible} Type it again if it is right.")
             elif warning is not None:
-                negative = not isinstance(value, str) and value < 0 <= encoder.low[k]
-                lead = f"{name} was never negative in training. " if negative else ""
-                found.append(lead + self._doubt_in_words(warning))
+                found.append(self._doubt_in_words(warning))
         return found
 
     def _values(self, answer: str, step: Acquire) -> dict[str, Value]:
@@ -358,7 +326,8 @@ class _Dialogue:
     def _doubt_in_words(self, doubt: ValueWarning) -> str:
         if doubt.kind != "unknown_category":
             return f"{doubt.message} Type it again if it is right."
-        meant = did_you_mean([str(doubt.value)], self._categories(doubt.covariate))
+        labels = self._said.of(doubt.covariate).values.values()
+        meant = did_you_mean([str(doubt.value)], [*self._categories(doubt.covariate), *labels])
         return (
             f"{doubt.covariate} = {doubt.value} was never seen in training. {meant}"
             "Type it again if it is right: it then counts as an average row."

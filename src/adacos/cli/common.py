@@ -7,19 +7,22 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from adacos.consultation.steps import Acquire, Value
+from adacos.consultation.steps import Acquire, Classify, Value
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.tables.cells import MISSING
+from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import NUMERIC
-from adacos.tables.reading import Malformed, choices, listed
+from adacos.tables.reading import Malformed
+from adacos.validation import choices, listed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -190,7 +193,43 @@ def price_note(policy: BasePolicy, step: Acquire, have: Collection[str]) -> str:
     ]
     if not earlier or less < 0.005:
         return ""
-    return f"{less:.2f} of the list price already paid with {listed(earlier)}"
+    labels = [description_of(policy).label(name) for name in earlier]
+    return f"{less:.2f} of the list price already paid with {listed(labels)}"
+
+
+def in_words(step: Acquire | Classify, said: Description) -> Acquire | Classify:
+    """A step with covariates, values and classes as the description calls them."""
+
+    def labels(names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(said.label(name) for name in names)
+
+    told = step.explanation
+    plan = told.best_plan
+    told = replace(
+        told,
+        label=said.class_name(told.label),
+        best_plan=plan and replace(plan, covariates=labels(plan.covariates)),
+        flips=tuple(
+            replace(
+                flip,
+                covariate=said.label(flip.covariate),
+                label=said.class_name(flip.label),
+                values=tuple(said.shown(flip.covariate, value) for value in flip.values),
+            )
+            for flip in told.flips
+        ),
+        contributions=tuple(
+            replace(
+                part,
+                covariate=said.label(part.covariate),
+                value=None if part.value is None else said.shown(part.covariate, part.value),
+            )
+            for part in told.contributions
+        ),
+    )
+    if isinstance(step, Acquire):
+        return replace(step, covariates=labels(step.covariates), explanation=told)
+    return replace(step, label=said.class_name(step.label), explanation=told)
 
 
 def print_json(content: Any) -> None:
@@ -209,15 +248,15 @@ def tell_malformed(malformed: Sequence[Malformed]) -> None:
 
 
 @contextmanager
-def progress(what: str, quiet: bool) -> Iterator[Callable[[int, float], None]]:
+def progress(what: str, quiet: bool, unit: str = "rows") -> Iterator[Callable[[int, float], None]]:
     """What is being done and for how long, on standard error; nothing if quiet or no terminal.
 
-    The function it hands over takes the number of rows done and the share of the whole, from which
-    the time left follows.
+    The function it hands over takes the number of rows (or of another unit) done and the share of
+    the whole, from which the time left follows.
     """
     console = plain_console(stderr=True, quiet=quiet)
     if not console.is_terminal or quiet:
-        yield lambda rows, share: None
+        yield lambda done, share: None
         return
     from rich import progress as parts
 
@@ -232,8 +271,8 @@ def progress(what: str, quiet: bool) -> Iterator[Callable[[int, float], None]]:
     with parts.Progress(*columns, console=console, transient=True) as shown:
         task = shown.add_task(printable(what), total=None)
 
-        def update(rows: int, share: float) -> None:
-            text = printable(f"{what}: {rows:,} rows")
+        def update(done: int, share: float) -> None:
+            text = printable(f"{what}: {done:,} {unit}")
             shown.update(task, description=text, completed=share, total=1.0)
 
         yield update

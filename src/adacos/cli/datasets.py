@@ -13,8 +13,8 @@ from adacos.cli.common import Json, print_json
 from adacos.datasets import Dataset
 from adacos.exceptions import InvalidInputError
 from adacos.registry import DATASETS, Source
-from adacos.tables.reading import choices
 from adacos.tables.writing import whole_or_absent
+from adacos.validation import choices
 
 app = typer.Typer(invoke_without_command=True, pretty_exceptions_enable=False)
 

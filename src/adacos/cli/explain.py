@@ -12,6 +12,7 @@ from adacos.cli.common import (
     ExpectSha256,
     Json,
     Model,
+    in_words,
     load_policy,
     plain_console,
     price_note,
@@ -21,7 +22,9 @@ from adacos.cli.common import (
 from adacos.consultation.steps import Acquire, Classify, Value
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
-from adacos.tables.reading import Kinds, TableFile, choices
+from adacos.tables.description import description_of
+from adacos.tables.reading import Kinds, TableFile
+from adacos.validation import choices
 
 
 def explain(
@@ -64,13 +67,14 @@ def explain(
     console = plain_console()
     have = set(known or [])
     for number, step in enumerate(steps, start=1):
-        heading = f"{number}. {step}"
+        worded = in_words(step, description_of(policy))
+        heading = f"{number}. {worded}"
         if isinstance(step, Acquire):
             if note := price_note(policy, step, have):
                 heading = f"{heading.removesuffix('.')} ({note})."
             have |= set(step.covariates)
         console.print(heading, style="bold")
-        console.print(str(step.explanation))
+        console.print(str(worded.explanation))
     for warning in steps[-1].warnings:
         console.print(f"! {warning}", style="yellow")
 

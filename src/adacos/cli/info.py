@@ -19,7 +19,7 @@ from adacos.cli.common import (
 )
 from adacos.policies.base import BasePolicy
 from adacos.tables.description import Description, description_of
-from adacos.tables.reading import listed
+from adacos.validation import listed
 
 
 def info(model: Model, expect_sha256: ExpectSha256 = None, as_json: Json = False) -> None:

@@ -14,7 +14,7 @@ from adacos.cli.common import pairs, say
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError
 from adacos.tables.cells import csv_rows, number
-from adacos.tables.reading import choices, listed
+from adacos.validation import choices, listed
 
 _EXAMPLE = "For example [prices] with lines Glucose = 17.61, or --prices Glucose=17.61."
 _PANEL = "For example --panel blood=2.10:Glucose,Insulin."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from adacos.cli.common import say
 from adacos.exceptions import InvalidInputError
 from adacos.tables.columns import ColumnTable
-from adacos.tables.reading import Kinds, Malformed, TableFile, choices, listed
+from adacos.tables.encoder import MAX_CATEGORIES
+from adacos.tables.reading import Kinds, Malformed, TableFile
+from adacos.validation import choices, listed
 
 
 class TrainingRows(NamedTuple):
@@ -56,7 +58,8 @@ def choose_covariates(
                 parameter,
                 "must name columns",
                 listed(unknown),
-                choices(unknown, file.columns, "They are"),
+                _repeat(parameter, unknown, file.columns)
+                + choices(unknown, file.columns, "They are"),
             )
     if target in drop:
         raise InvalidInputError("--drop", "must leave the target", target, "Remove it.")
@@ -64,6 +67,12 @@ def choose_covariates(
     if not found:
         raise InvalidInputError("data", "needs a covariate beside the target", target, "Add one.")
     return found
+
+
+def _repeat(parameter: str, unknown: list[str], columns: Collection[str]) -> str:
+    """A word on several names in one option, and a space; empty if that was not the mistake."""
+    several = any("," in name and set(name.split(",")) <= set(columns) for name in unknown)
+    return f"Give {parameter} once for each of them. " if several else ""
 
 
 def read_training_rows(
@@ -147,8 +156,10 @@ def expected_seconds(table: ColumnTable) -> float:
     """About how long a fit takes, by what was measured on one core.
 
     A factor of two either way is usual. The models of p sets with 9 columns for each number cost
-    p (9 p)^3 operations; what is done for each row grows with p^2.
+    p (9 p)^3 operations; what is done for each row grows with p^2. A column with more categories
+    than a model takes is refused soon, so it is not counted as one that takes long.
     """
     columns = (table.column(name) for name in table.columns)
-    p = sum(len(np.unique(c)) / 9 if c.dtype.kind == "U" else 1.0 for c in columns)
+    levels = (min(len(np.unique(c)), MAX_CATEGORIES) if c.dtype.kind == "U" else 9 for c in columns)
+    p = sum(levels) / 9
     return 7e-6 * p**4 + 1.4e-6 * len(table) * p**2

@@ -57,8 +57,14 @@ class Consultation:
 
     Parameters
     ----------
-    policy : a fitted policy.
-    known : values by covariate name that are known from the start, at no cost.
+    policy : policy
+        A fitted policy.
+    known : mapping of str to value, default=None
+        Values by covariate name that are known from the start, at no cost.
+
+    See Also
+    --------
+    AdaCOSClassifier.consultation : The usual way to begin one.
 
     Examples
     --------
@@ -68,7 +74,7 @@ class Consultation:
     >>> consultation = AdaCOSClassifier(costs).fit(X, y).consultation()
     >>> print(consultation.next())
     Acquire Age for 1.00.
-    >>> print(consultation.observe(Age=62).next())
+    >>> print(consultation.observe(Age=24).next())
     Acquire BMI for 1.00.
     """
 
@@ -92,13 +98,38 @@ class Consultation:
         self._step: Acquire | Classify | None = None
 
     def next(self) -> Acquire | Classify:
-        """The step that the policy advises now."""
+        """Say what the policy advises now.
+
+        Returns
+        -------
+        Acquire or Classify
+            The step: what to acquire, or the label; with its reasons in `explanation`.
+        """
         if self._step is None:
             self._step = self._advised()
         return self._step
 
     def observe(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> Self:
-        """Add values that were acquired: those asked for, or others at the user's choice."""
+        """Add values that were acquired: those asked for, or others at the user's choice.
+
+        Parameters
+        ----------
+        values : mapping of str to value, default=None
+            Values by covariate name.
+        **named : value
+            The same as keywords, for names that are Python names.
+
+        Returns
+        -------
+        self
+            The consultation, one event further.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no value, a name is not a covariate, it has a value already, the value
+            cannot be one of this covariate, or the consultation was stopped.
+        """
         added = {**(values or {}), **named}
         if not added:
             raise InvalidInputError(
@@ -109,7 +140,24 @@ class Consultation:
         return self._record({"observe": plain}, standing)
 
     def unavailable(self, *covariates: str) -> Self:
-        """Say that these covariates cannot be acquired for this row."""
+        """Say that these covariates cannot be acquired for this row.
+
+        Parameters
+        ----------
+        *covariates : str
+            Their names.
+
+        Returns
+        -------
+        self
+            The consultation, one event further.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no name, a name is not a covariate or has a value, or the consultation was
+            stopped.
+        """
         if not covariates:
             raise InvalidInputError(
                 "unavailable", "needs a covariate", "none", "For example unavailable('age')."
@@ -129,12 +177,34 @@ class Consultation:
         return self._record({"unavailable": list(covariates)}, replace(standing, unavailable=mask))
 
     def stop(self) -> Self:
-        """Decide now, with what there is: the next step gives the label that stands so far."""
+        """Decide now, with what there is: the next step gives the label that stands so far.
+
+        Returns
+        -------
+        self
+            The consultation, stopped; `undo` lets it go on.
+
+        Raises
+        ------
+        InvalidInputError
+            If it was stopped before.
+        """
         standing = replace(self._going_on("stop"), stopped=True)
         return self._record({"stop": True}, standing)
 
     def undo(self) -> Self:
-        """Take the last `observe`, `unavailable` or `stop` back."""
+        """Take the last `observe`, `unavailable` or `stop` back.
+
+        Returns
+        -------
+        self
+            The consultation as it was before.
+
+        Raises
+        ------
+        InvalidInputError
+            If nothing was entered.
+        """
         if not self._events:
             raise InvalidInputError(
                 "undo", "needs something to take back", "no event", "Nothing was entered yet."
@@ -177,7 +247,13 @@ class Consultation:
         return self._standings[-1].warnings
 
     def state(self) -> dict[str, Any]:
-        """The consultation as plain JSON values, for `from_state`."""
+        """Give the consultation as plain JSON values, for `from_state`.
+
+        Returns
+        -------
+        dict
+            Its format, the fingerprint of the model, what was known and what was entered.
+        """
         return {
             "format": FORMAT,
             "model": fingerprint(self.policy),
@@ -187,7 +263,25 @@ class Consultation:
 
     @classmethod
     def from_state(cls, policy: Advisor, state: Mapping[str, Any]) -> Self:
-        """Continue a consultation with the same policy it was begun with."""
+        """Continue a consultation with the same policy it was begun with.
+
+        Parameters
+        ----------
+        policy : policy
+            The fitted policy.
+        state : mapping
+            What `state` gave, as it is or after a round trip through JSON.
+
+        Returns
+        -------
+        Consultation
+            A consultation that stands where the other stood.
+
+        Raises
+        ------
+        InvalidInputError
+            If the state is malformed or belongs to another model.
+        """
         _check_state(state)
         if state["model"] != fingerprint(policy):
             raise InvalidInputError(

@@ -13,8 +13,16 @@ Value = float | str | bool
 class ValueWarning:
     """Something odd about a value that was nevertheless used.
 
-    `kind` is "outside_range", "implausible" (so far outside that the unit may be wrong),
-    "unknown_category" or "unknown_value".
+    Parameters
+    ----------
+    covariate : str
+        Its name.
+    value : float, str or bool
+        The value as it was used.
+    kind : {"outside_range", "implausible", "unknown_category", "unknown_value"}
+        What is odd; "implausible" is so far outside that the unit may be wrong.
+    message : str
+        The same in words.
     """
 
     covariate: str
@@ -28,7 +36,17 @@ class ValueWarning:
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one covariate adds to the log-odds; the value is None if it was not available."""
+    """What one covariate adds to the log-odds.
+
+    Parameters
+    ----------
+    covariate : str
+        Its name.
+    value : float, str, bool or None
+        Its value; None if it was not available.
+    log_odds : float
+        What it adds.
+    """
 
     covariate: str
     value: Value | None
@@ -37,9 +55,19 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Flip:
-    """Values of the next covariate that would change the label to `label`.
+    """Values of the next covariate that would change the label.
 
-    An end of a range is None where the range runs on to the end of the training values.
+    Parameters
+    ----------
+    covariate : str
+        The next covariate.
+    label : object
+        The label that they would change it to.
+    ranges : tuple of (float or None, float or None)
+        Ranges of a number. An end is None where the range runs on to the end of the training
+        values.
+    values : tuple of value
+        Single values of a covariate that has few.
     """
 
     covariate: str
@@ -55,7 +83,17 @@ class Flip:
 
 @dataclass(frozen=True)
 class Plan:
-    """Acquire these covariates and then decide; the expected total cost counts what is paid."""
+    """Acquire some covariates and then decide.
+
+    Parameters
+    ----------
+    covariates : tuple of str
+        What is acquired, in order.
+    cost : float
+        What that costs.
+    expected_total_cost : float
+        Covariate cost, with what was paid before, plus the expected misclassification cost after.
+    """
 
     covariates: tuple[str, ...]
     cost: float
@@ -66,13 +104,17 @@ class Plan:
 class Reasons:
     """Why a policy decides as it does about one row; empty where it does not weigh.
 
-    Attributes
+    Parameters
     ----------
-    plans : one for each way to go on that the policy weighs, the next covariates first. What was
-        paid so far does not count in their expected total cost.
-    flips : values of the next covariate that would change the label.
-    intercept, contributions : the log-odds now as a sum, where the policy has an additive model;
-        the values are filled in by the consultation.
+    plans : tuple of Plan
+        One for each way to go on that the policy weighs, the next covariates first. What was paid
+        so far does not count in their expected total cost.
+    flips : tuple of Flip
+        Values of the next covariate that would change the label.
+    intercept : float or None
+        Where the log-odds start, if the policy has an additive model.
+    contributions : tuple of Contribution
+        What each covariate adds to them; the values are filled in by the consultation.
     """
 
     plans: tuple[Plan, ...] = ()
@@ -85,17 +127,31 @@ class Reasons:
 class Explanation:
     """Why a step is what it is.
 
-    Attributes
+    Parameters
     ----------
-    label, probability, bayes_risk : label if stopping now, probability of the second class,
-        and expected misclassification cost of the label.
-    paid : covariate cost so far.
-    stop_now : expected total cost of classifying now, `paid` + `bayes_risk`.
-    acquire_next : the same of acquiring what comes next and then classifying.
-    best_plan : the cheapest further plan. Like `acquire_next`, None if the policy weighs none.
-    expected_saving : `stop_now` less the best plan, 0 if no plan is better.
-    flips : values of the next covariate that would change the label.
-    intercept, contributions : the log-odds now as a sum, where the policy has an additive model.
+    label : object
+        Label if stopping now.
+    probability : float
+        Probability of the second class.
+    bayes_risk : float
+        Expected misclassification cost of the label.
+    paid : float
+        Covariate cost so far.
+    stop_now : float
+        Expected total cost of classifying now, `paid` + `bayes_risk`.
+    acquire_next : float or None
+        The same of acquiring what comes next and then classifying; None if the policy weighs no
+        plan.
+    best_plan : Plan or None
+        The cheapest further plan.
+    expected_saving : float
+        `stop_now` less the best plan, 0 if no plan is better.
+    flips : tuple of Flip
+        Values of the next covariate that would change the label.
+    intercept : float or None
+        Where the log-odds start, if the policy has an additive model.
+    contributions : tuple of Contribution
+        What each covariate adds to them: intercept and contributions sum to the log-odds now.
     """
 
     label: Any
@@ -159,10 +215,34 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Acquire:
-    """Acquire these covariates next, at this cost.
+    """The step of acquiring some covariates next.
 
-    `sharing` lists further covariates that share a cost with them, and what each would cost once
-    these are acquired.
+    Parameters
+    ----------
+    covariates : tuple of str
+        What to acquire.
+    cost : float
+        What that costs.
+    sharing : tuple of (str, float)
+        Further covariates that share a cost with them, and what each would cost once these are
+        acquired.
+    explanation : Explanation
+        Why.
+    warnings : tuple of ValueWarning, default=()
+        What is odd about the values so far.
+
+    See Also
+    --------
+    Classify : The other step.
+
+    Examples
+    --------
+    >>> from adacos import Acquire, AdaCOSClassifier, Costs, load_pima
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> step = AdaCOSClassifier(costs).fit(X, y).consultation().next()
+    >>> isinstance(step, Acquire), step.covariates, step.cost
+    (True, ('Age',), 1.0)
     """
 
     covariates: tuple[str, ...]
@@ -172,7 +252,13 @@ class Acquire:
     warnings: tuple[ValueWarning, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The step as plain JSON values."""
+        """Give the step as plain JSON values.
+
+        Returns
+        -------
+        dict
+            The action and the fields.
+        """
         return {"action": "acquire", **_plain(asdict(self))}
 
     def __str__(self) -> str:
@@ -181,9 +267,35 @@ class Acquire:
 
 @dataclass(frozen=True)
 class Classify:
-    """Stop and give this label.
+    """The step of stopping with a label.
 
-    `cost` is the covariate cost paid, `expected_cost` that plus the Bayes risk.
+    Parameters
+    ----------
+    label : object
+        The label.
+    probability : float
+        Probability of the second class.
+    cost : float
+        Covariate cost paid.
+    expected_cost : float
+        That plus the expected misclassification cost.
+    explanation : Explanation
+        Why.
+    warnings : tuple of ValueWarning, default=()
+        What is odd about the values so far.
+
+    See Also
+    --------
+    Acquire : The other step.
+
+    Examples
+    --------
+    >>> from adacos import AdaCOSClassifier, Classify, Costs, load_pima
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> step = AdaCOSClassifier(costs).fit(X, y).consultation().stop().next()
+    >>> isinstance(step, Classify), step.label, step.cost
+    (True, 1, 0.0)
     """
 
     label: Any
@@ -194,7 +306,13 @@ class Classify:
     warnings: tuple[ValueWarning, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The step as plain JSON values."""
+        """Give the step as plain JSON values.
+
+        Returns
+        -------
+        dict
+            The action and the fields.
+        """
         return {"action": "classify", **_plain(asdict(self))}
 
     def __str__(self) -> str:

@@ -21,6 +21,7 @@ from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity, fit_densities
 from adacos.models.gam import AdditiveFit
 from adacos.models.missing import Contribution, JointModel, fill_holes, missing_contribution
+from adacos.models.progress import tell
 from adacos.models.sequences import SetSequence, forward_sequence, group_lasso_sequence
 from adacos.models.set_fits import SetFits
 
@@ -134,6 +135,7 @@ def build_sequence_model(fits: SetFits, costs: CostTable, sequence: str) -> Sequ
     models: list[AdditiveFit] = []
     for i in range(len(sets)):
         models.append(fits.fit(sets.set(i), models[-1] if models else None))
+        tell("set", i + 1, len(sets))
     basis = fits.basis
     coefs = np.stack([model.coef for model in models])
     densities = fit_densities(

@@ -17,6 +17,7 @@ from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.group_lasso import entry_order
 from adacos.kernels.strengths import row_loss
 from adacos.models.basis import SEQUENCE_SPLINES, AdditiveBasis
+from adacos.models.progress import tell
 from adacos.tables.kinds import NUMERIC
 
 Floats = NDArray[np.float64]
@@ -103,4 +104,5 @@ def forward_sequence(
             total = round(float(wrong + costs.of(mask)), 9)
             ranks.append((total, float(row_loss(log_odds, y).sum())))
         order.append(left[ranks.index(min(ranks))])
+        tell("forward step", len(order) - n_free, p - n_free)
     return SetSequence(np.array(order, dtype=np.intp), n_free)

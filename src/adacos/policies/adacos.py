@@ -71,6 +71,8 @@ class AdaCOSClassifier(SequencePolicy):
         and acquire nothing.
     n_jobs : int, default=None
         Fits of one step of forward selection that run at the same time.
+    verbose : int, default=0
+        Whether `fit` prints where it is: which step of forward selection, which set.
 
     Attributes
     ----------
@@ -96,6 +98,8 @@ class AdaCOSClassifier(SequencePolicy):
     recall_estimate_ : float
         Share of positive training rows whose leave-out probability reaches the threshold at every
         set at which the policy may stop; after `calibrate`, the recall on the calibration rows.
+    training_rows_ : RowDigests
+        Salted digests of the training rows, by which `calibrate` knows them again.
     certificate_ : RecallCertificate
         What was proved, after `calibrate`.
     always_positive_ : bool
@@ -142,6 +146,7 @@ class AdaCOSClassifier(SequencePolicy):
         calibration_fraction: float = 0.5,
         on_uncertifiable: str = "error",
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         super().__init__(
             costs,
@@ -155,6 +160,7 @@ class AdaCOSClassifier(SequencePolicy):
             calibration_fraction=calibration_fraction,
             on_uncertifiable=on_uncertifiable,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.outlook = outlook
 

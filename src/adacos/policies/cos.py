@@ -49,6 +49,8 @@ class COSClassifier(SequencePolicy):
         and acquire nothing.
     n_jobs : int, default=None
         Fits of one step of forward selection that run at the same time.
+    verbose : int, default=0
+        Whether `fit` prints where it is: which step of forward selection, which set.
 
     Attributes
     ----------
@@ -74,6 +76,8 @@ class COSClassifier(SequencePolicy):
     recall_estimate_ : float
         Share of positive training rows whose leave-out probability reaches the threshold at every
         set at which the policy may stop; after `calibrate`, the recall on the calibration rows.
+    training_rows_ : RowDigests
+        Salted digests of the training rows, by which `calibrate` knows them again.
     certificate_ : RecallCertificate
         What was proved, after `calibrate`.
     always_positive_ : bool

@@ -131,7 +131,7 @@ def leave_out_cost(
 
 
 # Rougher fits that compare two ways to the same policy: both are judged alike.
-_ROUGHER: dict[str, Any] = {"strengths": "common", "cv": 3}
+_ROUGHER: dict[str, Any] = {"strengths": "common", "cv": 3, "verbose": 0}
 SEQUENCES = ("group_lasso", "forward")
 
 

@@ -32,6 +32,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.binomial import lower_bound, trials_needed
 from adacos.tables.encoder import check_labels, validate_table
+from adacos.tables.row_digests import RowDigests
 from adacos.validation import Constraints, finite, maybe, one_of, real
 
 Floats = NDArray[np.float64]
@@ -385,6 +386,20 @@ def set_aside(policy: Any, X: Any, y: Any, fraction: float, seed: int) -> tuple[
         part = table[rows] if isinstance(table, np.ndarray) else table[rows].to_native()
         parts += [part, y[rows]]
     return parts[0], parts[1], parts[2], parts[3]
+
+
+def refuse_training_rows(trained_on: RowDigests, encoded: Floats) -> None:
+    """Refuse calibration rows that the policy has learned from, as far as they can be told."""
+    found, beyond_chance = trained_on.found(encoded)
+    if beyond_chance:
+        raise InvalidInputError(
+            "X",
+            "calibration rows must not be rows that the policy was trained on: on these it errs "
+            "less than on new ones, and the certificate would promise too much",
+            f"{found} of {len(encoded)} rows that are equal to training rows",
+            "Pass other rows, or let fit set some aside (recall_confidence). If the rows are new "
+            "and only look alike, pass allow_training_rows=True.",
+        )
 
 
 def positive_rows(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from contextlib import nullcontext
 from dataclasses import replace
 from inspect import signature
 from typing import Any, ClassVar, Self
@@ -23,6 +24,7 @@ from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
 from adacos.models.missing import JointModel
 from adacos.models.outlook import Outlook, WalkState, advance, begin, log_odds_now, look_ahead
+from adacos.models.progress import listening
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
 from adacos.models.set_fits import SetFits, prepare
@@ -39,9 +41,11 @@ from adacos.policies.recall import (
     given,
     positive_rows,
     recall_threshold,
+    refuse_training_rows,
     set_aside,
     threshold_sequence,
 )
+from adacos.tables.row_digests import RowDigests
 from adacos.validation import Constraints, check_parameters, one_of, whole
 
 Floats = NDArray[np.float64]
@@ -64,6 +68,7 @@ class SequencePolicy(BasePolicy):
         "strengths": one_of(*FAMILIES),
         "cv": whole(2),
         "random_state": whole(0),
+        "verbose": whole(0),
         **RECALL_CONSTRAINTS,
     }
 
@@ -72,6 +77,7 @@ class SequencePolicy(BasePolicy):
         ConditionalDensity,
         JointModel,
         RecallCertificate,
+        RowDigests,
         SequenceModel,
         SetSequence,
     )
@@ -94,6 +100,7 @@ class SequencePolicy(BasePolicy):
         calibration_fraction: float = 0.5,
         on_uncertifiable: str = "error",
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.costs = costs
         self.sequence = sequence
@@ -106,6 +113,7 @@ class SequencePolicy(BasePolicy):
         self.calibration_fraction = calibration_fraction
         self.on_uncertifiable = on_uncertifiable
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @one_blas_thread
     def fit(self, X: Any, y: Any, X_unlabeled: Any = None) -> Self:
@@ -131,6 +139,7 @@ class SequencePolicy(BasePolicy):
         if self.recall_confidence is not None:
             X, y, *held_out = set_aside(self, X, y, self.calibration_fraction, self.random_state)
         training = self._begin_fit(X, y)
+        self.training_rows_ = RowDigests.of(training.encoded, self.random_state)
         unlabeled = None
         if X_unlabeled is not None:
             unlabeled = self._encode(X_unlabeled)
@@ -148,7 +157,7 @@ class SequencePolicy(BasePolicy):
         fits = replace(fits, table=(X, y))
         self._set_fits = None if self.sequence == "group_lasso" else fits
         self._finish_fit(self._build(fits))
-        return self.calibrate(*held_out) if held_out else self
+        return self.calibrate(*held_out, allow_training_rows=True) if held_out else self
 
     def from_model(self, fitted: SequencePolicy) -> Self:
         """Become fitted with the sequence model of another fitted policy.
@@ -216,7 +225,7 @@ class SequencePolicy(BasePolicy):
     def _share(self, fitted: SequencePolicy) -> Self:
         """Take over what another policy has learned."""
         self.classes_, self.encoder_ = fitted.classes_, fitted.encoder_
-        self.n_features_in_ = fitted.n_features_in_
+        self.n_features_in_, self.training_rows_ = fitted.n_features_in_, fitted.training_rows_
         if hasattr(fitted, "feature_names_in_"):
             self.feature_names_in_ = fitted.feature_names_in_
         self.cost_table_ = (self.costs or Costs()).bind(fitted.encoder_.names)
@@ -241,7 +250,12 @@ class SequencePolicy(BasePolicy):
         if self.sequence == "both":
             assert fits.table is not None
             self.sequence_ = better_sequence(self, *fits.table)
-        return build_sequence_model(fits, self.cost_table_, self.sequence_)
+        listener = listening(self._print_progress) if self.verbose else nullcontext()
+        with listener:
+            return build_sequence_model(fits, self.cost_table_, self.sequence_)
+
+    def _print_progress(self, what: str, done: int, whole: int) -> None:
+        print(f"[{type(self).__name__}] {what} {done} of {whole}", flush=True)
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes into a pickle or a copy: everything but the training rows."""
@@ -265,7 +279,13 @@ class SequencePolicy(BasePolicy):
 
     @one_blas_thread
     def calibrate(
-        self, X: Any, y: Any, *, target_recall: float | None = None, confidence: float | None = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        target_recall: float | None = None,
+        confidence: float | None = None,
+        allow_training_rows: bool = False,
     ) -> Self:
         """Choose the boldest threshold whose recall on new rows is certified.
 
@@ -274,6 +294,12 @@ class SequencePolicy(BasePolicy):
         confidence counts attempts: each call is one, a refused one included. After a refusal do
         not ask the same rows for a lower recall; `on_uncertifiable="largest"` gives the largest
         that they certify in one attempt. See `adacos.policies.recall` for the method.
+
+        Rows that the policy was trained on are refused. It keeps a salted digest of each training
+        row, and compares: values that occur more than once among training and calibration rows
+        together would be dealt to the two at random if the calibration rows were new, and lie in
+        both too often if they were not (level 0.001). Tables with few distinct rows, in which most
+        values are in both anyway, are therefore let pass. See `adacos.tables.row_digests`.
 
         Parameters
         ----------
@@ -285,6 +311,8 @@ class SequencePolicy(BasePolicy):
             Instead of the parameter `target_recall`.
         confidence : float, default=None
             Instead of the parameter `recall_confidence`.
+        allow_training_rows : bool, default=False
+            Whether to go on where the rows look like those that were trained on.
 
         Returns
         -------
@@ -293,6 +321,8 @@ class SequencePolicy(BasePolicy):
 
         Raises
         ------
+        InvalidInputError
+            If the rows were trained on, as far as that can be told.
         NotCertifiableError
             If these rows do not prove the recall and `on_uncertifiable` is "error".
         """
@@ -303,6 +333,8 @@ class SequencePolicy(BasePolicy):
         confidence = given("confidence", confidence, self.recall_confidence)
         self._refuse_false_negative_cost()
         encoded = self._encode(X)
+        if not allow_training_rows:
+            refuse_training_rows(self.training_rows_, encoded)
         positive = positive_rows(y, self.classes_, len(encoded))
         try:
             certificate, threshold = self._certify(encoded, positive, recall, confidence)

@@ -25,8 +25,10 @@ from adacos.policies.recall import (
     given,
     positive_rows,
     recall_threshold,
+    refuse_training_rows,
     set_aside,
 )
+from adacos.tables.row_digests import RowDigests
 from adacos.validation import Constraints, check_parameters, whole
 
 Floats = NDArray[np.float64]
@@ -70,6 +72,8 @@ class TargetRecallClassifier(BasePolicy):
         Probability from which on a row is answered positive.
     recall_estimate_ : float
         Recall on the rows set aside.
+    training_rows_ : RowDigests
+        Salted digests of the training rows, by which `calibrate` knows them again.
     certificate_ : RecallCertificate
         With a confidence, what was proved.
     always_positive_ : bool
@@ -93,7 +97,7 @@ class TargetRecallClassifier(BasePolicy):
     True
     """
 
-    stores = (RecallCertificate,)
+    stores = (RecallCertificate, RowDigests)
 
     constraints: ClassVar[Constraints] = {"random_state": whole(0), **RECALL_CONSTRAINTS}
 
@@ -121,7 +125,25 @@ class TargetRecallClassifier(BasePolicy):
 
     @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the policy on part of the rows and choose the threshold on the others."""
+        """Fit the policy on part of the rows and choose the threshold on the others.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            The rows; NaN marks what is unknown.
+        y : array-like of shape (n_rows,)
+            Their classes, two in all.
+
+        Returns
+        -------
+        self
+            The fitted policy.
+
+        Raises
+        ------
+        NotCertifiableError
+            If the rows set aside do not prove the recall and `on_uncertifiable` is "error".
+        """
         check_parameters(self)
         check_recall_parameters(self)
         if not isinstance(self.policy, BasePolicy):
@@ -132,7 +154,8 @@ class TargetRecallClassifier(BasePolicy):
                 "For example TargetRecallClassifier(GreedyMiserClassifier(costs)).",
             )
         X, y, *held_out = set_aside(self, X, y, self.calibration_fraction, self.random_state)
-        self._begin_fit(X, y)
+        training = self._begin_fit(X, y)
+        self.training_rows_ = RowDigests.of(training.encoded, self.random_state)
         self.policy_ = clone(self.policy).fit(X, y)
         self.prior_ = float(np.mean(np.asarray(y) == self.classes_[1]))
         self.always_positive_ = False
@@ -142,11 +165,47 @@ class TargetRecallClassifier(BasePolicy):
 
     @one_blas_thread
     def calibrate(
-        self, X: Any, y: Any, *, target_recall: float | None = None, confidence: float | None = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        target_recall: float | None = None,
+        confidence: float | None = None,
+        allow_training_rows: bool = False,
     ) -> Self:
-        """Choose the boldest threshold whose recall on new rows is certified by these rows."""
+        """Choose the boldest threshold whose recall on new rows is certified by these rows.
+
+        Rows that the policy was trained on are refused, see `AdaCOSClassifier.calibrate`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Calibration rows, which the policy was not fitted on.
+        y : array-like of shape (n_rows,)
+            Their classes.
+        target_recall : float, default=None
+            Instead of the parameter `target_recall`.
+        confidence : float, default=None
+            Instead of the parameter `recall_confidence`.
+        allow_training_rows : bool, default=False
+            Whether to go on where the rows look like those that were trained on.
+
+        Returns
+        -------
+        self
+            The policy, which answers by the certified threshold from now on.
+
+        Raises
+        ------
+        InvalidInputError
+            If the rows were trained on, as far as that can be told.
+        NotCertifiableError
+            If these rows do not prove the recall and `on_uncertifiable` is "error".
+        """
         check_is_fitted(self)
         encoded = self._encode(X)
+        if not allow_training_rows:
+            refuse_training_rows(self.training_rows_, encoded)
         recall = given("target_recall", target_recall, self.target_recall)
         confidence = given("confidence", confidence, self.recall_confidence)
         self._choose_threshold(encoded, y, recall, confidence)

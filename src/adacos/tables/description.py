@@ -15,8 +15,7 @@ from typing import Any
 from adacos.exceptions import InvalidInputError
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY
-from adacos.tables.reading import choices, listed
-from adacos.validation import real
+from adacos.validation import choices, listed, real
 
 Value = float | str | bool
 

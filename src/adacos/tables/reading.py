@@ -11,9 +11,8 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from io import BytesIO, TextIOWrapper
 from itertools import islice
 from math import nan
@@ -38,6 +37,7 @@ from adacos.tables.cells import (
 )
 from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import TableEncoder
+from adacos.validation import choices, listed
 
 Ints = NDArray[np.intp]
 
@@ -47,7 +47,6 @@ _SPREADSHEETS = (".xlsx", ".xls", ".ods")
 # A column is text if fewer of its known cells than this share are numbers.
 _NUMERIC_SHARE = 0.9
 _MOST_LINE_CHARACTERS = 10_000_000
-_MOST_LISTED = 50
 
 
 class Malformed(NamedTuple):
@@ -314,24 +313,3 @@ def _without(
     good[list(faults)] = False
     malformed = [Malformed(int(lines[row]), reason) for row, reason in faults.items()]
     return Piece(table[good], lines[good], sorted(more + malformed))
-
-
-def listed(items: Iterable[Any]) -> str:
-    """Items in a row; one that holds a comma itself is quoted."""
-    return ", ".join(f'"{item}"' if "," in str(item) else str(item) for item in items)
-
-
-def did_you_mean(given: Iterable[str], names: Iterable[str]) -> str:
-    """A question with the names nearest to those given, and a space; empty if none is near."""
-    by_case: dict[str, str] = {}
-    for name in names:
-        by_case.setdefault(name.casefold(), name)
-    near = (get_close_matches(item.casefold(), by_case, n=1) for item in given)
-    meant = [by_case[match] for matches in near for match in matches]
-    return f"Did you mean {listed(meant)}? " if meant else ""
-
-
-def choices(given: Iterable[str], names: Collection[str], lead: str) -> str:
-    """What could have been meant instead of `given`, then the names after the words `lead`."""
-    more = f", … ({len(names):,} in all)" if len(names) > _MOST_LISTED else ""
-    return f"{did_you_mean(given, names)}{lead} {listed(islice(names, _MOST_LISTED))}{more}."
