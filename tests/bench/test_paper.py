@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from adacos.bench.claims import check_claims
 from adacos.bench.comparisons import OutcomeIndex
-from adacos.bench.figures import asymmetric_figure
+from adacos.bench.figures import asymmetric_figure, sequence_figure
 from adacos.bench.paper import PaperOptions, run_paper
 from adacos.bench.reference import paper_table_1, read_authors_code
 from adacos.bench.same_recall import at_same_recall
-from adacos.bench.settings import asymmetric, recall
+from adacos.bench.settings import asymmetric, recall, symmetric
 from adacos.bench.sigmoid import BINS, LINEAR, NORMAL, largest_errors
 from adacos.bench.tables import Cell, FoldTable
 from adacos.bench.units import Outcome
@@ -208,6 +208,68 @@ def test_a_dearer_adacos_makes_the_claim_false():
     claim = check_claims(FoldTable(made), OutcomeIndex(made))[0]
     assert claim.holds is False
     assert "Higher in 1" in claim.numbers
+
+
+def of_dataset(name, made):
+    return replace(made, dataset=name)
+
+
+@pytest.mark.parametrize(
+    ("pima", "wisconsin", "holds"),
+    [(1.0, 0.8, True), (1.05, 0.8, True), (1.3, 0.8, False), (1.0, 1.2, False), (1.0, 1.0, False)],
+)
+def test_forward_selection_is_judged_by_its_ratio_on_each_data_set(pima, wisconsin, holds):
+    """Similar means within ten percent, and better on Wisconsin means below one."""
+    y = [0, 1, 0, 1]
+    made = []
+    for name, ratio in (("pima", pima), ("wisconsin", wisconsin)):
+        for fold in range(2):
+            setting = asymmetric(10.0)
+            ours = outcome("AdaCOS (group lasso)", setting, fold, y, y, 2.0, 1)
+            forward = outcome("AdaCOS (forward)", setting, fold, y, y, 2.0 * ratio, 1)
+            # Below a cost of 10 nothing is compared.
+            cheap = outcome("AdaCOS (forward)", asymmetric(1.0), fold, y, y, 50.0, 1)
+            made += [of_dataset(name, o) for o in (ours, forward, cheap)]
+    claims = check_claims(FoldTable(made), OutcomeIndex(made))
+    (claim,) = (c for c in claims if c.text.startswith("Forward selection and group lasso"))
+    assert claim.holds is holds
+    assert f"{pima:.3f}" in claim.numbers
+    assert f"{wisconsin:.3f}" in claim.numbers
+
+
+@pytest.mark.parametrize(("forward", "holds"), [(1.0, True), (3.0, False)])
+def test_table_1_names_the_lowest_total_cost(forward, holds):
+    y = [0, 1, 0, 1]
+    costs = {"AdaCOS (forward)": forward, "COS (forward)": 2.0, "Full Model": 8.0}
+    made = [
+        outcome(method, symmetric(error), fold, y, y, cost, 1)
+        for method, cost in costs.items()
+        for error in (400.0, 800.0)
+        for fold in range(2)
+    ]
+    claims = check_claims(FoldTable(made), OutcomeIndex(made))
+    (claim,) = (c for c in claims if c.text.startswith("In Table 1"))
+    assert claim.holds is holds
+    lowest = min(costs, key=costs.get)
+    # A right answer gains 50 in the paper's Table 1.
+    assert claim.numbers.count(f"the lowest is {lowest} with {costs[lowest] - 50:.2f}") == 2
+
+
+def test_the_figure_of_the_two_sequences_draws_each_method_once(tmp_path):
+    y = [0, 1, 0, 1]
+    methods = [f"{p} ({s})" for p in ("AdaCOS", "COS") for s in ("group lasso", "forward")]
+    made = [
+        of_dataset(name, outcome(method, asymmetric(cost), fold, y, y, 1.0 + k, 2))
+        for name in ("pima", "wisconsin")
+        for k, method in enumerate(methods)
+        for cost in (10.0, 100.0)
+        for fold in range(2)
+    ]
+    picture = sequence_figure(FoldTable(made), ("pima", "wisconsin"), tmp_path)
+    text = picture.svg.decode()
+    for words in (*methods, "Pima diabetes", "Wisconsin breast cancer"):
+        assert text.count(f"<!-- {words} -->") == 1, words
+    assert {path.suffix for path in tmp_path.iterdir()} == {".png", ".pdf"}
 
 
 def test_rivals_are_shown_at_the_recall_that_adacos_reached():

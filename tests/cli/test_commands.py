@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import tomllib
 
 import numpy as np
 import pytest
@@ -257,6 +259,48 @@ def test_version_and_list(run):
     for command in (["datasets"], ["datasets", "list"]):
         _, out, _ = run(*command, "--json")
         assert {item["name"] for item in json.loads(out)} == {"pima", "wisconsin", "heart"}
+
+
+def test_the_list_of_data_sets(run):
+    code, out, _ = run("datasets", "list", "--json")
+    assert code == 0
+    found = {item["name"]: item for item in json.loads(out)}
+    assert found["pima"]["rows"] == 768
+    assert found["pima"]["positives"] == 268
+    assert "physionet" not in found, "its file is the user's to bring"
+    _, text, _ = run("datasets", "list")
+    assert [line.split()[0] for line in text.splitlines()] == list(found)
+
+
+def test_an_exported_table_is_read_back_as_it_was(run, tmp_path):
+    code, out, _ = run("datasets", "export", "heart", "--out", tmp_path, "--json")
+    assert code == 0
+    told = json.loads(out)
+    data = adacos.load_heart(as_frame=False)
+    with open(told["table"], newline="") as file:
+        header, *lines = csv.reader(file)
+    assert header == [*data.names, told["target"]]
+    values = np.array([[float(cell or "nan") for cell in line[:-1]] for line in lines])
+    np.testing.assert_allclose(values, data.X, rtol=1e-11)
+    assert [int(line[-1]) for line in lines] == data.y.tolist()
+    with open(told["prices"], "rb") as file:
+        prices = tomllib.load(file)
+    assert prices["prices"] == data.prices
+    panels = {name: (p["shared"], p["members"]) for name, p in prices["panels"].items()}
+    assert panels == {name: (shared, list(who)) for name, (shared, who) in data.panels.items()}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"), [(3, "must be readable"), (9, "must be a line of the file")]
+)
+def test_explain_refuses_a_line_that_is_no_row(run, folder, tmp_path, line, message):
+    header, first, second = (folder / "held_out.csv").read_text().splitlines()[:3]
+    data = tmp_path / "rows.csv"
+    data.write_text(f"{header}\n{first}\n{second},one,too,many\n{first}\n")
+    code, _, err = run("explain", folder / "model.adacos", "--data", data, "--line", line)
+    assert code == 2
+    assert message in err
+    assert run("explain", folder / "model.adacos", "--data", data, "--line", 4)[0] == 0
 
 
 def test_the_terminal_shows_how_far_a_fit_is(monkeypatch):

@@ -1,0 +1,106 @@
+"""The contract suite itself: each of its checks catches a policy that cheats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adacos import AdaCOSClassifier
+from adacos.engine import AcquisitionResult, Decision
+from tests.policy_checks import check_consultation, check_known, check_parameters, check_pickle
+from tests.rivals.problems import MIXED_COSTS, mixed_table
+
+QUICK: dict[str, Any] = {"cv": 2, "strengths": "common"}
+
+
+class Forgetful(AdaCOSClassifier):
+    """Pays for what is known."""
+
+    def acquire(self, X: Any, *, known: Any = None) -> AcquisitionResult:
+        return super().acquire(X)
+
+
+class Sneaky(AdaCOSClassifier):
+    """Reads the last covariate as soon as something else is known."""
+
+    def _decide(self, state: Any) -> Decision:
+        decision = super()._decide(state)
+        return decision._replace(log_odds=decision.log_odds + np.nan_to_num(state.encoded[:, -1]))
+
+
+class TwoFaced(AdaCOSClassifier):
+    """Is surer of a row that is asked about alone."""
+
+    def _decide(self, state: Any) -> Decision:
+        decision = super()._decide(state)
+        surer = 1e-6 if len(decision.log_odds) == 1 else 0.0
+        return decision._replace(log_odds=decision.log_odds + surer)
+
+
+class Hoarder(AdaCOSClassifier):
+    """Keeps the training rows."""
+
+    def fit(self, X: Any, y: Any, X_unlabeled: Any = None) -> Any:
+        self.rows_ = X.drop(columns="kind").to_numpy(copy=True)
+        return super().fit(X, y, X_unlabeled)
+
+
+class Careless(AdaCOSClassifier):
+    """Takes any seed."""
+
+    constraints = {  # noqa: RUF012
+        name: rule for name, rule in AdaCOSClassifier.constraints.items() if name != "random_state"
+    }
+
+
+class Hasty(AdaCOSClassifier):
+    """Remembers the columns before it looks at its parameters."""
+
+    def fit(self, X: Any, y: Any, X_unlabeled: Any = None) -> Any:
+        self.n_features_in_ = X.shape[1]
+        return super().fit(X, y, X_unlabeled)
+
+
+def fitted(cls: Any) -> tuple[Any, Any]:
+    X, y = mixed_table(80)
+    return cls(MIXED_COSTS, **QUICK).fit(X, y), X
+
+
+@pytest.mark.parametrize("cls", [Forgetful, Sneaky])
+def test_known_values(cls: Any) -> None:
+    with pytest.raises(AssertionError):
+        check_known(*fitted(cls))
+
+
+def test_known_values_that_are_charged() -> None:
+    policy, X = fitted(AdaCOSClassifier)
+    check_known(policy, X)
+    honest = policy.acquire
+
+    def charged(X: Any, known: Any = None) -> AcquisitionResult:
+        result = honest(X, known=known)
+        return replace(result, cost=policy.cost_table_.of(result.acquired))
+
+    policy.acquire = charged
+    with pytest.raises(AssertionError):
+        check_known(policy, X)
+
+
+def test_a_consultation_that_differs() -> None:
+    with pytest.raises(AssertionError):
+        check_consultation(*fitted(TwoFaced))
+
+
+def test_a_pickle_with_the_training_rows() -> None:
+    policy, X = fitted(Hoarder)
+    with pytest.raises(AssertionError, match="training values"):
+        check_pickle(policy, X, policy.acquire(X))
+
+
+@pytest.mark.parametrize("cls", [Careless, Hasty])
+def test_parameters_that_are_not_held_to_a_rule(cls: Any) -> None:
+    with pytest.raises(AssertionError):
+        check_parameters(lambda **given: cls(MIXED_COSTS, **{**QUICK, **given}), *mixed_table(40))
