@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from contextlib import nullcontext
 from dataclasses import replace
-from inspect import signature
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -47,6 +46,7 @@ from adacos.policies.recall import (
     set_aside,
     threshold_sequence,
 )
+from adacos.policies.sharing import check_shareable
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
 from adacos.validation import Constraints, check_parameters, folds, one_of, whole
@@ -218,33 +218,7 @@ class SequencePolicy(BasePolicy):
                 type(fitted).__name__,
                 "For example COSClassifier(costs).from_model(AdaCOSClassifier(costs).fit(X, y)).",
             )
-        if self.recall_confidence is not None:
-            raise InvalidInputError(
-                "recall_confidence",
-                "must be None: a model that is fitted already has no rows set aside",
-                self.recall_confidence,
-                "Call calibrate(X, y, confidence=...) afterwards with rows the model has not seen.",
-            )
-        defaults = {name: p.default for name, p in signature(type(self)).parameters.items()}
-        for name in ("sequence", "n_splines", "strengths", "cv", "random_state"):
-            own = getattr(self, name)
-            if own not in (defaults[name], getattr(fitted, name)):
-                raise InvalidInputError(
-                    name,
-                    "must be that of the fitted policy, or left out: from_model learns nothing",
-                    own,
-                    f"It was fitted with {name}={getattr(fitted, name)!r}; to change it, call fit.",
-                )
-        costs = (self.costs or Costs()).bind(fitted.encoder_.names).covariates
-        other = fitted.cost_table_.covariates
-        if self.sequence == "group_lasso" and not np.array_equal(costs, other):
-            k = int(np.flatnonzero(costs != other)[0])
-            raise InvalidInputError(
-                "costs",
-                "must have the covariate costs of the fitted policy, whose order follows from them",
-                f"{fitted.encoder_.names[k]} at {costs[k]:g} instead of {other[k]:g}",
-                "Call fit: other covariate costs may want another order.",
-            )
+        check_shareable(self, fitted)
 
     def _share(self, fitted: SequencePolicy) -> Self:
         """Take over what another policy has learned."""
