@@ -8,6 +8,7 @@ from scipy.special import expit, logit
 from scipy.stats import multivariate_normal
 
 from adacos import AdaCOSClassifier, Costs, FullModelClassifier
+from adacos.kernels.folds import stratified_folds
 from adacos.metrics import total_costs
 from adacos.models.density import moment_matrix
 from adacos.models.expected_rows import expected_rows
@@ -37,8 +38,7 @@ def prepared(X, y=None, **parameters):
         encoder,
         n_splines=10,
         families=FAMILIES["common"],
-        cv=5,
-        random_state=0,
+        fold=stratified_folds(encoder.transform(X), y, 5, 0),
         **parameters,
     )
 

@@ -24,6 +24,7 @@ from adacos import (
     GaussianImputer,
     LogisticGAM,
 )
+from adacos.card import leave_out_costs
 from adacos.exceptions import InvalidInputError
 from adacos.metrics import neg_total_cost_scorer
 
@@ -111,3 +112,70 @@ def test_splits_must_hold_out_every_row_once(held_out: list[Any]) -> None:
     splits = [(np.setdiff1d(np.arange(20), test), np.array(test)) for test in held_out]
     with pytest.raises(InvalidInputError, match=r"cv: must be .* hold out every row once"):
         LogisticGAM(cv=splits).fit(X, y)
+
+
+def weighted_and_repeated() -> tuple[Any, ...]:
+    """Rows with weights 0 to 3 and holes, the same rows repeated, and the same splits of both."""
+    rng = np.random.default_rng(8)
+    X, y = draw(90, seed=8)
+    X = X.mask(rng.random(X.shape) < 0.15)
+    weight = rng.integers(0, 4, size=90)
+    rows = np.repeat(np.arange(90), weight)
+    fold = np.arange(90) % 3
+    every, again = np.arange(90), np.arange(len(rows))
+    splits = [(every[fold != k], every[fold == k]) for k in range(3)]
+    repeated = [(again[fold[rows] != k], again[fold[rows] == k]) for k in range(3)]
+    return X, y, weight, splits, X.iloc[rows], y[rows], repeated
+
+
+@pytest.mark.parametrize("cls", POLICIES)
+@pytest.mark.parametrize("options", [{}, {"sequence": "forward"}, {"target_recall": 0.9}])
+def test_a_row_of_weight_two_is_the_row_twice(cls: Any, options: Any) -> None:
+    X, y, weight, splits, X_again, y_again, repeated = weighted_and_repeated()
+    stated = {} if "target_recall" in options else {"false_negative": 20}
+    costs = Costs([1.0, 0.5, 0.0], false_positive=10, **stated)
+    policy = cls(costs, strengths="common", cv=splits, **options)
+    policy.fit(X, y, sample_weight=weight, X_unlabeled=X[:20])
+    twice = cls(costs, strengths="common", cv=repeated, **options)
+    twice.fit(X_again, y_again, X_unlabeled=X[:20])
+    assert policy.sets_ == twice.sets_
+    np.testing.assert_allclose(policy.rule_.matrix, twice.rule_.matrix, rtol=1e-4)
+    for name in ("mean", "covariance", "quantiles"):
+        mine, other = getattr(policy.model_.joint, name), getattr(twice.model_.joint, name)
+        np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(policy.model_.moments, twice.model_.moments, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(policy.predict_proba(X), twice.predict_proba(X), atol=1e-5)
+    if "target_recall" in options:
+        # The threshold is the log-odds of one row, which rounding puts on either side of it.
+        assert policy.recall_estimate_ == pytest.approx(twice.recall_estimate_)
+        return
+    np.testing.assert_allclose(policy.expected_cost_, twice.expected_cost_, rtol=1e-6)
+    for one, two in zip(leave_out_costs(policy), leave_out_costs(twice), strict=True):
+        assert one[1:] == pytest.approx(two[1:], rel=1e-6)
+
+
+@pytest.mark.parametrize("cls", POLICIES)
+def test_a_row_of_weight_zero_is_left_out(cls: Any) -> None:
+    X, y = draw()
+    weight = np.where(np.arange(120) < 80, 1.0, 0.0)
+    X.iloc[100:, 0] = 1e6
+    policy = cls(strengths="common", cv=3)
+    answers = policy.fit(X, y, sample_weight=weight).predict_proba(X)
+    np.testing.assert_allclose(answers, policy.fit(X[:80], y[:80]).predict_proba(X), atol=1e-9)
+
+
+def test_weights_that_cannot_be_honoured_are_refused() -> None:
+    X, y = draw()
+    policy = AdaCOSClassifier(strengths="common", cv=3)
+    for weight, message in ((y - 0.5, "negative"), (y, "both classes")):
+        with pytest.raises(InvalidInputError, match=message):
+            policy.fit(X, y, sample_weight=weight)
+    for options in (
+        {"target_recall": 0.9, "recall_confidence": 0.9},
+        {"sequence": "both"},
+    ):
+        with pytest.raises(InvalidInputError, match="cannot be combined with sample_weight"):
+            clone(policy).set_params(**options).fit(X, y, sample_weight=np.ones(120))
+    for cv in (1, "three", None, 2.5, [(np.arange(60), np.arange(60, 120))]):
+        with pytest.raises(InvalidInputError, match="cv"):
+            clone(policy).set_params(cv=cv).fit(X, y)

@@ -158,7 +158,8 @@ def leave_out_costs(policy: BasePolicy) -> list[LeaveOut]:
         return [LeaveOut(*item) for item in policy.leave_out_]
     if not isinstance(policy, SequencePolicy):
         return []
-    return _of_sets(policy) + _of_all_alike(policy, policy.model_.y.astype(np.intp))
+    model = policy.model_
+    return _of_sets(policy) + _of_all_alike(policy, model.y.astype(np.intp), model.weight)
 
 
 def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = False) -> None:
@@ -196,19 +197,21 @@ def _of_sets(policy: SequencePolicy) -> list[LeaveOut]:
     label = policy.rule_.label(model.leave_out_log_odds)
     wrong = _charged(policy)[model.y.astype(np.intp)[:, None], label]
     by_set = wrong + policy.cost_table_.of(model.sequence.masks())
-    best = int(np.argmin(by_set.mean(axis=0)))
+    best = int(np.argmin(np.average(by_set, axis=0, weights=model.weight)))
     return [
-        _mean("one set for all (COS), chosen with these rows", by_set[:, best]),
-        _mean("full model", by_set[:, -1]),
+        _mean("one set for all (COS), chosen with these rows", by_set[:, best], model.weight),
+        _mean("full model", by_set[:, -1], model.weight),
     ]
 
 
-def _of_all_alike(policy: BasePolicy, true: NDArray[np.intp]) -> list[LeaveOut]:
+def _of_all_alike(
+    policy: BasePolicy, true: NDArray[np.intp], weight: Floats | None = None
+) -> list[LeaveOut]:
     """What answering everyone alike would have cost; negative is no answer to a target recall."""
     charged = _charged(policy)
-    found = [_mean("everyone positive", charged[true, 1])]
+    found = [_mean("everyone positive", charged[true, 1], weight)]
     if not hasattr(policy, "false_negative_cost_"):
-        found.append(_mean("everyone negative", charged[true, 0]))
+        found.append(_mean("everyone negative", charged[true, 0], weight))
     return found
 
 
@@ -218,8 +221,12 @@ def _charged(policy: BasePolicy) -> Floats:
     return matrix * [[1, 1], [0, 0]] if hasattr(policy, "false_negative_cost_") else matrix
 
 
-def _mean(name: str, values: Floats) -> LeaveOut:
-    return LeaveOut(name, float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))))
+def _mean(name: str, values: Floats, weight: Floats | None = None) -> LeaveOut:
+    """Mean and its standard error; a row of weight w counts as w rows."""
+    n = len(values) if weight is None else float(weight.sum())
+    mean = float(np.average(values, weights=weight))
+    spread = float(np.average((values - mean) ** 2, weights=weight))
+    return LeaveOut(name, mean, float(np.sqrt(spread / max(n - 1, 1e-9))))
 
 
 def _times(ratio: float) -> str:

@@ -71,6 +71,12 @@ def whole(at_least: int) -> Constraint:
     return lambda name, value: integer(name, value, at_least=at_least)
 
 
+def folds(name: str, value: Any) -> None:
+    """A number of folds, or splits: a splitter or an iterable of (train, test)."""
+    if isinstance(value, str) or not (hasattr(value, "split") or np.iterable(value)):
+        integer(name, value, at_least=2)
+
+
 def finite(
     *, above: float | None = None, at_least: float | None = None, below: float | None = None
 ) -> Constraint:

@@ -22,7 +22,9 @@ _SMALLEST_EIGENVALUE = 1e-6
 _SINGULAR = 1e-10
 
 
-def covariance_with_missing(X: npt.ArrayLike) -> tuple[Floats, Floats]:
+def covariance_with_missing(
+    X: npt.ArrayLike, weight: Floats | None = None
+) -> tuple[Floats, Floats]:
     """Column means over the observed values, and a positive definite covariance.
 
     The eigenvalues of the estimated correlation are raised to a floor and the variances restored.
@@ -30,15 +32,17 @@ def covariance_with_missing(X: npt.ArrayLike) -> tuple[Floats, Floats]:
     send conditional means far outside the data. The floor is therefore the largest of 1e-6, minus
     the least eigenvalue (the error is at least that large), and the root mean square length of
     the error that missing values add to a row, √(max_i Σ_j (1 / (δ_i δ_j) - 1) / n). With nothing
-    missing only the first remains. Constant columns stay at variance zero.
+    missing only the first remains. Constant columns stay at variance zero. A row of weight w counts
+    as w rows.
     """
     table = np.asarray(X, dtype=float)
-    mean, estimate = unprojected_covariance(table)
+    mean, estimate = unprojected_covariance(table, weight)
     deviation = np.sqrt(np.diag(estimate))
     correlation = _rescale(estimate, _inverse(deviation))
     np.fill_diagonal(correlation, 1.0)
     values, vectors = np.linalg.eigh(correlation)
-    added_error = np.sqrt(np.max(np.sum(1 / _joint_fraction(table) - 1, axis=1)) / len(table))
+    n_rows = len(table) if weight is None else float(weight.sum())
+    added_error = np.sqrt(np.max(np.sum(1 / _joint_fraction(table, weight) - 1, axis=1)) / n_rows)
     floor = max(_SMALLEST_EIGENVALUE, -values[0], added_error)
     if values[0] >= floor:
         return mean, estimate
@@ -47,7 +51,7 @@ def covariance_with_missing(X: npt.ArrayLike) -> tuple[Floats, Floats]:
     return mean, _rescale(raised, deviation / np.sqrt(np.diag(raised)))
 
 
-def unprojected_covariance(X: npt.ArrayLike) -> tuple[Floats, Floats]:
+def unprojected_covariance(X: npt.ArrayLike, weight: Floats | None = None) -> tuple[Floats, Floats]:
     """Column means and Lounici's estimate: Y'Y / n with Y centred and zero where missing.
 
     Off the diagonal it is divided by δ_i δ_j, on it by δ_i, the observed fractions of the columns.
@@ -62,11 +66,17 @@ def unprojected_covariance(X: npt.ArrayLike) -> tuple[Floats, Floats]:
             f"no value in columns {empty.tolist()}" if table.ndim == 2 else table.shape,
             "Leave out columns that are never observed.",
         )
-    mean = np.nanmean(table, axis=0)
+    if weight is None:
+        mean = np.nanmean(table, axis=0)
+    else:
+        mean = np.nansum(weight[:, None] * table, axis=0) / (weight @ observed)
     centred = np.where(observed, table - mean, 0.0)
     # The mean of equal numbers can be off by a rounding error; a constant has no variance.
     centred[:, np.nanmin(table, axis=0) == np.nanmax(table, axis=0)] = 0.0
-    return mean, centred.T @ centred / len(table) / _joint_fraction(table)
+    if weight is None:
+        return mean, centred.T @ centred / len(table) / _joint_fraction(table, None)
+    gram = centred.T @ (weight[:, None] * centred)
+    return mean, gram / float(weight.sum()) / _joint_fraction(table, weight)
 
 
 class HolePattern(NamedTuple):
@@ -140,9 +150,9 @@ def conditional_normal(
     return filled, patterns
 
 
-def _joint_fraction(table: Floats) -> Floats:
+def _joint_fraction(table: Floats, weight: Floats | None) -> Floats:
     """δ_i δ_j off the diagonal and δ_i on it, δ the observed fraction of each column."""
-    fraction = np.mean(~np.isnan(table), axis=0)
+    fraction = np.average(~np.isnan(table), axis=0, weights=weight)
     joint = np.outer(fraction, fraction)
     np.fill_diagonal(joint, fraction)
     return joint

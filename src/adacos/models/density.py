@@ -61,13 +61,14 @@ class ConditionalDensity:
         return design @ self.weights, np.sqrt(variance * inflation[:, None])
 
 
-def moment_matrix(values: Floats, columns: Floats) -> Floats:
+def moment_matrix(values: Floats, columns: Floats, weight: Floats | None = None) -> Floats:
     """Gram matrix of [1, values, columns] over the rows: all that the densities need of the data.
 
     Parameters
     ----------
     values : standardised encoded values (rows, encoded columns), complete.
     columns : centred basis columns (rows, basis columns).
+    weight : how often each row counts; once if it is None.
     """
     size = 1 + values.shape[1] + columns.shape[1]
     gram = np.zeros((size, size))
@@ -75,6 +76,8 @@ def moment_matrix(values: Floats, columns: Floats) -> Floats:
         rows = slice(first, first + _BLOCK)
         ones = np.ones(len(values[rows]))
         joint = np.column_stack([ones, values[rows], columns[rows]])
+        if weight is not None:
+            joint *= np.sqrt(weight[rows])[:, None]
         gram += joint.T @ joint
     return gram
 

@@ -81,8 +81,11 @@ class ExpectedRows(NamedTuple):
     moments: HoleMoments
 
 
-def expected_rows(joint: JointModel, basis: AdditiveBasis, holes: Holes) -> ExpectedRows:
+def expected_rows(
+    joint: JointModel, basis: AdditiveBasis, holes: Holes, weight: Floats | None = None
+) -> ExpectedRows:
     """Expectation of the values and basis columns of training rows, and what it leaves out."""
+    root = np.ones(len(holes.values)) if weight is None else np.sqrt(weight)
     n_encoded, n_columns = len(basis.source), len(basis.group)
     total = np.zeros((1 + n_encoded + n_columns,) * 2)
     columns = basis.transform(holes.values)
@@ -99,9 +102,9 @@ def expected_rows(joint: JointModel, basis: AdditiveBasis, holes: Holes) -> Expe
             partial(_values_and_columns, basis, k),
         )
         columns[np.ix_(rows, own)] = moments.mean[:, len(encoded) :]
-        centred = moments.centred.reshape(-1, len(position[k]))
+        centred = (moments.centred * root[rows, None, None]).reshape(-1, len(position[k]))
         total[np.ix_(position[k], position[k])] = centred.T @ centred
-        loadings[k] = moments.loading
+        loadings[k] = moments.loading * root[rows, None, None]
         of_columns = moments.centred[:, :, len(encoded) :]
         covariances[k] = of_columns.transpose(0, 2, 1) @ of_columns
         own_loadings[k] = moments.loading[:, :, len(encoded) :]

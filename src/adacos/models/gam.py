@@ -9,22 +9,21 @@ any subset of the covariates; the set sequence is built from it.
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from adacos.exceptions import InvalidInputError, MissingExtraError
-from adacos.kernels.folds import stratified_folds
 from adacos.kernels.irls import newton
 from adacos.kernels.strengths import blend_strengths, fixed_strengths
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.basis import AdditiveBasis, fit_basis
 from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table
+from adacos.tables.weights import check_folds, check_weights
 from adacos.validation import choice, integer, real
 
 Floats = NDArray[np.float64]
@@ -218,19 +217,8 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         table = validate_table(self, X, reset=True)
         self.classes_, labels = check_labels(y)
         check_consistent_length(X, labels)
-        weight = _check_sample_weight(sample_weight, labels, dtype=np.float64)
-        if np.any(weight < 0):
-            raise InvalidInputError(
-                "sample_weight", "must not be negative", float(weight.min()), "Use 0 to leave out."
-            )
+        weight = check_weights(sample_weight, labels)
         kept = weight > 0
-        if len(np.unique(labels[kept])) < 2:
-            raise InvalidInputError(
-                "sample_weight",
-                "must leave rows of both classes",
-                "positive weights in one class at most",
-                "Give rows of each class a positive weight.",
-            )
         rows = table[kept] if isinstance(table, np.ndarray) else table.filter(kept.tolist())
         self.encoder_ = TableEncoder.fit(rows, covariate_names(self))
         encoded = _complete(self.encoder_.transform(table))
@@ -414,25 +402,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         """Fold of each kept row: dealt out, or as the given splits hold rows out."""
         if self.cv is None and self.smoothness is not None:
             return None
-        if isinstance(self.cv, Integral):
-            n_folds = integer("cv", self.cv, at_least=2)
-            return stratified_folds(encoded[kept], labels[kept], n_folds, self.random_state)
-        from sklearn.model_selection import check_cv
-
-        held_out = [test for _, test in check_cv(self.cv).split(encoded, labels)]
-        once = np.bincount(np.concatenate(held_out), minlength=len(labels))
-        fold = np.empty(len(labels), dtype=np.intp)
-        for number, rows in enumerate(held_out):
-            fold[rows] = number
-        present, renumbered = np.unique(fold[kept], return_inverse=True)
-        if len(once) != len(labels) or np.any(once != 1) or len(present) < 2:
-            raise InvalidInputError(
-                "cv",
-                "must be an integer >= 2 or at least two splits that hold out every row once",
-                self.cv,
-                "Use a number of folds, or KFold or GroupKFold.",
-            )
-        return renumbered
+        return check_folds(self.cv, encoded, labels, kept, self.random_state)
 
     def _given_strengths(self) -> Floats | None:
         if self.smoothness is None and self.ridge is None:

@@ -76,9 +76,11 @@ class JointModel:
         return result
 
 
-def fit_joint(encoded: Floats, source: Ints, kinds: tuple[str, ...]) -> JointModel:
-    """Joint model of encoded rows, NaN where a value is missing."""
-    end = 0.5 / len(encoded)
+def fit_joint(
+    encoded: Floats, source: Ints, kinds: tuple[str, ...], weight: Floats | None = None
+) -> JointModel:
+    """Joint model of encoded rows, NaN where a value is missing; of weight 2 are two rows."""
+    end = 0.5 / (len(encoded) if weight is None else float(weight.sum()))
     level = np.clip(np.linspace(0, 1, _GRID), end, 1 - end)
     joint = JointModel(
         mean=np.empty(0),
@@ -86,12 +88,31 @@ def fit_joint(encoded: Floats, source: Ints, kinds: tuple[str, ...]) -> JointMod
         low=np.nanmin(encoded, axis=0),
         high=np.nanmax(encoded, axis=0),
         scores=ndtri(level),
-        quantiles=np.nanquantile(encoded, np.linspace(0, 1, _GRID), axis=0).T,
+        quantiles=_quantiles(encoded, weight),
         source=source,
         kinds=kinds,
     )
-    mean, covariance = covariance_with_missing(joint.to_scores(encoded))
+    mean, covariance = covariance_with_missing(joint.to_scores(encoded), weight)
     return replace(joint, mean=mean, covariance=covariance)
+
+
+def _quantiles(encoded: Floats, weight: Floats | None) -> Floats:
+    """Quantiles of the observed values of each column, (encoded columns, grid).
+
+    A value of weight w stands at w places of the sorted column, between which is interpolated.
+    """
+    level = np.linspace(0, 1, _GRID)
+    if weight is None:
+        return np.asarray(np.nanquantile(encoded, level, axis=0).T)
+    found = []
+    for column in encoded.T:
+        order = np.argsort(column)[: int(np.sum(~np.isnan(column)))]
+        own = weight[order]
+        first = np.cumsum(own) - own
+        last = np.maximum(first + own - 1, first)
+        place, value = np.column_stack([first, last]).ravel(), np.repeat(column[order], 2)
+        found.append(np.interp(level * place[-1], place, value))
+    return np.array(found)
 
 
 class Holes(NamedTuple):

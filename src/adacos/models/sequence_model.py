@@ -42,7 +42,7 @@ class SequenceModel:
     intercepts, coefs : model of each set on the basis columns, shapes (q,) and (q, columns).
     densities : one per set but the last.
     moments : Gram matrix of [1, standardised values, basis columns], for sets off the sequence.
-    y : training labels.
+    y, weight : training labels, and how often each row counts.
     leave_out_log_odds : (rows, q) log-odds of the training rows by models that did not see them.
     """
 
@@ -54,6 +54,7 @@ class SequenceModel:
     densities: Sequence[ConditionalDensity]
     moments: Floats
     y: Floats
+    weight: Floats
     leave_out_log_odds: Floats
 
     def check(self) -> None:
@@ -69,6 +70,7 @@ class SequenceModel:
             ((q,), (self.intercepts,)),
             ((q, m), (self.coefs,)),
             ((1 + e + m, 1 + e + m), (self.moments,)),
+            ((len(self.y),), (self.weight,)),
             ((len(self.y), q), (self.leave_out_log_odds,)),
         ]
         if (
@@ -81,7 +83,8 @@ class SequenceModel:
     def expected_costs(self, costs: CostTable) -> Floats:
         """Mean total cost of always stopping at each set, from the leave-out log-odds."""
         label = label_of(self.leave_out_log_odds, costs.matrix)
-        wrong = costs.matrix[self.y.astype(np.intp)[:, None], label].mean(axis=0)
+        wrong = costs.matrix[self.y.astype(np.intp)[:, None], label]
+        wrong = np.average(wrong, axis=0, weights=self.weight)
         return np.asarray(wrong + costs.of(self.sequence.masks()))
 
     def unavailable(self, encoded: Floats, stage: int) -> Contribution:
@@ -128,7 +131,7 @@ def build_sequence_model(fits: SetFits, costs: CostTable, sequence: str) -> Sequ
     `sequence` is "group_lasso" or "forward".
     """
     if sequence == "forward":
-        sets = forward_sequence(costs, fits.y, fits.screen)
+        sets = forward_sequence(costs, fits.y, fits.weight, fits.screen)
     else:
         labelled = fits.complete[: len(fits.y)]
         sets = group_lasso_sequence(fits.basis, labelled, fits.y, fits.weight, costs.covariates)
@@ -150,5 +153,6 @@ def build_sequence_model(fits: SetFits, costs: CostTable, sequence: str) -> Sequ
         densities=tuple(densities),
         moments=fits.moments,
         y=fits.y,
+        weight=fits.weight,
         leave_out_log_odds=np.stack([model.leave_out_log_odds for model in models], axis=1),
     )

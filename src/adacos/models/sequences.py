@@ -83,7 +83,7 @@ def group_lasso_sequence(
 
 
 def forward_sequence(
-    costs: CostTable, y: Floats, leave_out: Callable[[list[Ints]], list[Floats]]
+    costs: CostTable, y: Floats, weight: Floats, leave_out: Callable[[list[Ints]], list[Floats]]
 ) -> SetSequence:
     """Greedy order: each set adds the covariate with the least leave-out total cost.
 
@@ -100,9 +100,11 @@ def forward_sequence(
         ranks = []
         for members, log_odds in zip(candidates, leave_out(candidates), strict=True):
             mask = np.isin(np.arange(p), members)
-            wrong = costs.matrix[y.astype(np.intp), label_of(log_odds, costs.matrix)].mean()
+            wrong = np.average(
+                costs.matrix[y.astype(np.intp), label_of(log_odds, costs.matrix)], weights=weight
+            )
             total = round(float(wrong + costs.of(mask)), 9)
-            ranks.append((total, float(row_loss(log_odds, y).sum())))
+            ranks.append((total, float((weight * row_loss(log_odds, y)).sum())))
         order.append(left[ranks.index(min(ranks))])
         tell("forward step", len(order) - n_free, p - n_free)
     return SetSequence(np.array(order, dtype=np.intp), n_free)

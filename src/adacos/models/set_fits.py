@@ -13,7 +13,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from adacos.kernels.folds import stratified_folds
 from adacos.kernels.strengths import central_strengths
 from adacos.models.basis import AdditiveBasis, fit_basis
 from adacos.models.density import moment_matrix
@@ -144,28 +143,32 @@ def prepare(
     *,
     n_splines: int,
     families: tuple[str, ...],
-    cv: int,
-    random_state: int,
+    fold: Ints,
+    weight: Floats | None = None,
     n_jobs: int | None = None,
     unlabeled: Floats | None = None,
 ) -> SetFits:
-    """Fill in what is missing, build the basis and deal the folds."""
-    weight = np.ones(len(y))
-    every = encoded if unlabeled is None else np.vstack([encoded, unlabeled])
-    joint = fit_joint(every, encoder.source, encoder.kinds)
+    """Fill in what is missing and build the basis; a row of weight w counts as w rows."""
+    every, every_weight = encoded, weight
+    if unlabeled is not None:
+        every = np.vstack([encoded, unlabeled])
+        if weight is not None:
+            every_weight = np.append(weight, np.ones(len(unlabeled)))
+    weight = np.ones(len(y)) if weight is None else weight
+    joint = fit_joint(every, encoder.source, encoder.kinds, every_weight)
     holes = fill_holes(joint, every, np.ones(every.shape[1], dtype=np.bool_))
     complete = holes.values
     basis, columns = fit_basis(complete[: len(y)], weight, encoder.source, encoder.kinds, n_splines)
     if unlabeled is not None:
         columns = basis.transform(complete)
-    moments = moment_matrix((complete - basis.mean) / basis.scale, columns)
+    moments = moment_matrix((complete - basis.mean) / basis.scale, columns, every_weight)
     hole_moments = None
     if holes.patterns:
-        expected = expected_rows(joint, basis, holes)
+        expected = expected_rows(joint, basis, holes, every_weight)
         # The intercept is to be the log-odds of an average row in expectation.
-        shift = expected.columns[: len(y)].mean(axis=0)
+        shift = np.average(expected.columns[: len(y)], axis=0, weights=weight)
         basis, columns = replace(basis, center=basis.center + shift), expected.columns - shift
-        moments = moment_matrix((complete - basis.mean) / basis.scale, columns)
+        moments = moment_matrix((complete - basis.mean) / basis.scale, columns, every_weight)
         moments += expected.covariance
         hole_moments = expected.moments
     return SetFits(
@@ -176,7 +179,7 @@ def prepare(
         moments=moments,
         y=y,
         weight=weight,
-        fold=stratified_folds(encoded, y, cv, random_state),
+        fold=fold,
         families=families,
         n_jobs=n_jobs,
         holes=hole_moments,

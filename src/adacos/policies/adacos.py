@@ -8,7 +8,7 @@ keeps the probability (`outlook="coherent"`) or that of z (`outlook="paper"`).
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,8 +52,9 @@ class AdaCOSClassifier(SequencePolicy):
         Number of cubic B-splines per numeric covariate.
     strengths : {"auto", "common", "per_covariate"}, default="auto"
         Penalties to choose from, see `LogisticGAM`.
-    cv : int, default=10
-        Number of folds behind the leave-out probabilities.
+    cv : int, splitter or iterable of (train, test), default=10
+        Folds behind the leave-out probabilities: their number, or splits that hold out every row
+        once.
     random_state : int, default=0
         Seed of the folds and of the calibration split.
     target_recall : float, default=None
@@ -139,7 +140,7 @@ class AdaCOSClassifier(SequencePolicy):
         sequence: str = "group_lasso",
         n_splines: int = 10,
         strengths: str = "auto",
-        cv: int = 10,
+        cv: Any = 10,
         random_state: int = 0,
         target_recall: float | None = None,
         recall_confidence: float | None = None,

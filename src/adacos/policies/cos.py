@@ -30,8 +30,9 @@ class COSClassifier(SequencePolicy):
         Number of cubic B-splines per numeric covariate.
     strengths : {"auto", "common", "per_covariate"}, default="auto"
         Penalties to choose from, see `LogisticGAM`.
-    cv : int, default=10
-        Number of folds behind the leave-out probabilities.
+    cv : int, splitter or iterable of (train, test), default=10
+        Folds behind the leave-out probabilities: their number, or splits that hold out every row
+        once.
     random_state : int, default=0
         Seed of the folds and of the calibration split.
     target_recall : float, default=None

@@ -110,7 +110,7 @@ class RecallCertificate:
         )
 
 
-def recall_threshold(log_odds: Floats, recall: float) -> float:
+def recall_threshold(log_odds: Floats, recall: float, weight: Floats | None = None) -> float:
     """Largest threshold that enough positive rows reach: the paper's estimate (section 6).
 
     Parameters
@@ -121,6 +121,8 @@ def recall_threshold(log_odds: Floats, recall: float) -> float:
         reaches the threshold at every set is answered positive wherever it stops.
     recall : float
         Least share of the rows that must reach it, between 0 and 1.
+    weight : ndarray of shape (n_positives,), default=None
+        How often each row counts.
 
     Returns
     -------
@@ -134,6 +136,11 @@ def recall_threshold(log_odds: Floats, recall: float) -> float:
     >>> recall_threshold(np.array([-2.0, -1.0, 0.0, 1.0, 3.0]), 0.8)
     -1.0
     """
+    if weight is not None:
+        order = np.argsort(log_odds, kind="stable")
+        reaching = np.cumsum(weight[order][::-1])[::-1]
+        enough = reaching >= (recall - 1e-9) * reaching[0]
+        return float(log_odds[order[np.flatnonzero(enough)[-1]]])
     ordered = np.sort(log_odds)
     # The tolerance keeps 0.95 * 20 from rounding up to 20 rows.
     needed = int(np.ceil(recall * len(ordered) - 1e-9))

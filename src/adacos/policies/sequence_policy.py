@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from contextlib import nullcontext
 from dataclasses import replace
-from inspect import signature
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from adacos.consultation.steps import Reasons
 from adacos.costs import Costs
 from adacos.engine import STOP, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
+from adacos.kernels.folds import stratified_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity
@@ -45,8 +46,10 @@ from adacos.policies.recall import (
     set_aside,
     threshold_sequence,
 )
+from adacos.policies.sharing import check_shareable
 from adacos.tables.row_digests import RowDigests
-from adacos.validation import Constraints, check_parameters, one_of, whole
+from adacos.tables.weights import weighed_rows
+from adacos.validation import Constraints, check_parameters, folds, one_of, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -66,7 +69,7 @@ class SequencePolicy(BasePolicy):
         "sequence": one_of("group_lasso", "forward", "both"),
         "n_splines": whole(4),
         "strengths": one_of(*FAMILIES),
-        "cv": whole(2),
+        "cv": folds,
         "random_state": whole(0),
         "verbose": whole(0),
         **RECALL_CONSTRAINTS,
@@ -93,7 +96,7 @@ class SequencePolicy(BasePolicy):
         sequence: str = "group_lasso",
         n_splines: int = 10,
         strengths: str = "auto",
-        cv: int = 10,
+        cv: Any = 10,
         random_state: int = 0,
         target_recall: float | None = None,
         recall_confidence: float | None = None,
@@ -116,7 +119,7 @@ class SequencePolicy(BasePolicy):
         self.verbose = verbose
 
     @one_blas_thread
-    def fit(self, X: Any, y: Any, X_unlabeled: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None) -> Self:
         """Learn the set sequence, the models and the conditional densities.
 
         Parameters
@@ -128,6 +131,10 @@ class SequencePolicy(BasePolicy):
         X_unlabeled : array-like or data frame, default=None
             Further rows without labels; they sharpen the covariance used for missing values and
             the conditional densities.
+        sample_weight : array-like of shape (n_rows,), default=None
+            How often each row counts, in the models and in the leave-out costs: weight 2 is the row
+            twice, 0 leaves it out. It cannot be combined with `recall_confidence`, whose exact
+            tests count rows, nor with `sequence="both"`.
 
         Returns
         -------
@@ -138,7 +145,12 @@ class SequencePolicy(BasePolicy):
         held_out: list[Any] = []
         if self.recall_confidence is not None:
             X, y, *held_out = set_aside(self, X, y, self.calibration_fraction, self.random_state)
+        fold = None
+        if sample_weight is not None or not isinstance(self.cv, Integral):
+            X, y, sample_weight, fold = self._weighed(X, y, sample_weight)
         training = self._begin_fit(X, y)
+        if fold is None:
+            fold = stratified_folds(training.encoded, training.y, self.cv, self.random_state)
         self.training_rows_ = RowDigests.of(training.encoded, self.random_state)
         unlabeled = None
         if X_unlabeled is not None:
@@ -149,8 +161,8 @@ class SequencePolicy(BasePolicy):
             self.encoder_,
             n_splines=self.n_splines,
             families=FAMILIES[self.strengths],
-            cv=self.cv,
-            random_state=self.random_state,
+            fold=fold,
+            weight=sample_weight,
             n_jobs=self.n_jobs,
             unlabeled=unlabeled,
         )
@@ -158,6 +170,18 @@ class SequencePolicy(BasePolicy):
         self._set_fits = None if self.sequence == "group_lasso" else fits
         self._finish_fit(self._build(fits))
         return self.calibrate(*held_out, allow_training_rows=True) if held_out else self
+
+    def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Floats, Ints]:
+        """Rows of positive weight with their classes, weights and folds."""
+        if self.recall_confidence is not None or self.sequence == "both":
+            name = "recall_confidence" if self.recall_confidence is not None else "sequence"
+            raise InvalidInputError(
+                name,
+                "cannot be combined with sample_weight or given splits",
+                getattr(self, name),
+                "Leave one of them out; calibrate(X, y, confidence=...) certifies afterwards.",
+            )
+        return weighed_rows(self, X, y, sample_weight)
 
     def from_model(self, fitted: SequencePolicy) -> Self:
         """Become fitted with the sequence model of another fitted policy.
@@ -194,33 +218,7 @@ class SequencePolicy(BasePolicy):
                 type(fitted).__name__,
                 "For example COSClassifier(costs).from_model(AdaCOSClassifier(costs).fit(X, y)).",
             )
-        if self.recall_confidence is not None:
-            raise InvalidInputError(
-                "recall_confidence",
-                "must be None: a model that is fitted already has no rows set aside",
-                self.recall_confidence,
-                "Call calibrate(X, y, confidence=...) afterwards with rows the model has not seen.",
-            )
-        defaults = {name: p.default for name, p in signature(type(self)).parameters.items()}
-        for name in ("sequence", "n_splines", "strengths", "cv", "random_state"):
-            own = getattr(self, name)
-            if own not in (defaults[name], getattr(fitted, name)):
-                raise InvalidInputError(
-                    name,
-                    "must be that of the fitted policy, or left out: from_model learns nothing",
-                    own,
-                    f"It was fitted with {name}={getattr(fitted, name)!r}; to change it, call fit.",
-                )
-        costs = (self.costs or Costs()).bind(fitted.encoder_.names).covariates
-        other = fitted.cost_table_.covariates
-        if self.sequence == "group_lasso" and not np.array_equal(costs, other):
-            k = int(np.flatnonzero(costs != other)[0])
-            raise InvalidInputError(
-                "costs",
-                "must have the covariate costs of the fitted policy, whose order follows from them",
-                f"{fitted.encoder_.names[k]} at {costs[k]:g} instead of {other[k]:g}",
-                "Call fit: other covariate costs may want another order.",
-            )
+        check_shareable(self, fitted)
 
     def _share(self, fitted: SequencePolicy) -> Self:
         """Take over what another policy has learned."""
@@ -405,7 +403,7 @@ class SequencePolicy(BasePolicy):
         else:
             threshold = self._estimate_threshold(self.target_recall)
             reached = np.all(self._leave_out_of_positives() >= threshold, axis=1)
-            self.recall_estimate_ = float(reached.mean())
+            self.recall_estimate_ = float(np.average(reached, weights=self._positive_weight()))
             self._use_threshold(threshold)
 
     def _leave_out_of_positives(self) -> Floats:
@@ -413,9 +411,15 @@ class SequencePolicy(BasePolicy):
         positive: Floats = self.model_.leave_out_log_odds[self.model_.y == 1]
         return positive[:, self._may_stop_at()]
 
+    def _positive_weight(self) -> Floats:
+        weight: Floats = self.model_.weight[self.model_.y == 1]
+        return weight
+
     def _estimate_threshold(self, recall: float) -> float:
         """The paper's threshold for a target recall, as log-odds."""
-        threshold = recall_threshold(self._leave_out_of_positives().min(axis=1), recall)
+        least = self._leave_out_of_positives().min(axis=1)
+        weight = self._positive_weight()
+        threshold = recall_threshold(least, recall, None if np.all(weight == 1) else weight)
         if 0 in self._may_stop_at() and self.model_.sequence.n_free == 0:
             # At the empty set all rows are alike: a threshold just above would miss every one.
             threshold = min(threshold, float(self.model_.intercepts[0]) - 1e-9)

@@ -173,7 +173,8 @@ def cost_by_set(held: Held, policy: SequencePolicy) -> tuple[Floats, Floats, Flo
     totals = held.charged[held.true[:, None], label] + paid
     foretold = label_of(policy.model_.leave_out_log_odds, deciding_matrix(policy))
     trained = policy.model_.y.astype(np.intp)
-    expected = held.charged[trained[:, None], foretold].mean(axis=0) + paid
+    wrong = held.charged[trained[:, None], foretold]
+    expected = np.average(wrong, axis=0, weights=policy.model_.weight) + paid
     error = totals.std(axis=0, ddof=1) / np.sqrt(len(totals))
     return expected, totals.mean(axis=0), error
 
