@@ -25,6 +25,7 @@ from adacos.kernels.bayes_risk import decision_threshold, label_of
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.gam import LogisticGAM
+from adacos.models.progress import tell
 from adacos.policies.base import BasePolicy, TrainingTable
 from adacos.rivals.calibration import class_weights, fit_calibration
 from adacos.rivals.greedy_miser import RIDGE, first_score, gradient_of, lambda_grid
@@ -377,6 +378,7 @@ def _held_out(
             cheap[inside, i] = pair.cheap_constant
             cheap[inside, i] += np.cumsum(cheap_values, axis=1)[:, checkpoints - 1]
             to_full[inside, i] = gate > 0
+            tell("candidate", k * len(candidates) + i + 1, (int(fold.max()) + 1) * len(candidates))
             used = np.minimum(gate_use, cheap_use)[:, None, :] < until
             paid[inside, i] = np.where(gate > 0, everything[inside, None], training.costs.of(used))
     return _HeldOut(full, cheap, to_full, paid)

@@ -18,6 +18,7 @@ from adacos.engine import Decision, Seen
 from adacos.exceptions import MissingExtraError
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
+from adacos.models.progress import tell
 from adacos.policies.base import BasePolicy
 from adacos.rivals.calibration import mean_total_cost
 from adacos.rivals.greedy_miser import lambda_grid, numbers_of_trees
@@ -163,6 +164,7 @@ class CEGBClassifier(BasePolicy):
                 log_odds[inside, i] = np.cumsum(values, axis=1)[:, last]
                 until = (checkpoints * forest.depth)[:, None]
                 paid[inside, i] = costs.of(first_use[:, None, :] < until)
+            tell("fold", k + 1, int(fold.max()) + 1)
         self.cv_cost_ = mean_total_cost(log_odds, paid, labels, costs.matrix)
         at, number = np.unravel_index(self.cv_cost_.argmin(), self.cv_cost_.shape)
         self.penalty_, self.tradeoff_ = candidates[at]

@@ -30,6 +30,7 @@ from sklearn.linear_model import LogisticRegression
 from adacos.costs import Costs, CostTable, total_of
 from adacos.engine import STOP, Decision, Seen, acquired_in, walk
 from adacos.kernels.threads import one_blas_thread
+from adacos.models.progress import tell
 from adacos.policies.base import BasePolicy
 from adacos.validation import Constraints, finite, maybe, one_of, whole
 
@@ -281,6 +282,7 @@ def iterate_policy(
     nothing = np.zeros_like(game.available)
     history: list[float] = []
     for n_done in range(n_rounds + 1):
+        tell("round", n_done, n_rounds)
         rows, acquired = sample_states(game, scores, n_states, rng)
         states = game.rows(rows)
         features = scores.features(states.encoded, acquired)

@@ -18,6 +18,7 @@ from adacos.costs import Costs, CostTable
 from adacos.engine import Decision, Seen
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
+from adacos.models.progress import tell
 from adacos.policies.base import BasePolicy, TrainingTable
 from adacos.rivals.calibration import (
     class_weights,
@@ -318,4 +319,5 @@ def _held_out(
             scores[inside, i] = constant + np.cumsum(values, axis=1)[:, checkpoints - 1]
             until = (checkpoints * settings.depth)[:, None]
             paid[inside, i] = training.costs.of(first_use[:, None, :] < until)
+        tell("fold", k + 1, int(fold.max()) + 1)
     return scores, paid

@@ -27,6 +27,7 @@ from adacos.costs import Costs, CostTable
 from adacos.engine import STOP, Decision, Seen
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.threads import one_blas_thread
+from adacos.models.progress import tell
 from adacos.policies.base import BasePolicy
 from adacos.rivals.codes import UNKNOWN, Codes, fit_codes
 from adacos.validation import Constraints, finite, maybe, whole
@@ -378,6 +379,7 @@ def _choose(
             belief = model.beliefs(codes[inside], codes[inside] != UNKNOWN)
             true = (belief * (model.label == labels[inside, None])).sum(axis=1)
             log_loss[number] -= np.log(np.maximum(true, _LEAST_BELIEF)).sum()
+        tell("fold", k + 1, int(fold.max()) + 1)
     return candidates[int(log_loss.argmin())]
 
 
