@@ -367,7 +367,9 @@ def _result(policy: Policy, trail: Trail, known: Bools) -> AcquisitionResult:
     """What rows that stopped so are told, and what they paid."""
     costs, rule = policy.cost_table_, policy.rule_
     acquired = acquired_in(trail.order)
-    paid = costs.of(acquired, given=known) if known.any() else costs.of(acquired)
+    # Both sums run over arrays of one shape, so that they round alike: nothing acquired costs 0.
+    given = np.broadcast_to(known, acquired.shape)
+    paid = costs.of(acquired, given=given) if known.any() else costs.of(acquired)
     return AcquisitionResult(
         label=rule.label(trail.log_odds),
         probability=expit(trail.log_odds),

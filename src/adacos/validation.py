@@ -72,9 +72,20 @@ def whole(at_least: int) -> Constraint:
 
 
 def folds(name: str, value: Any) -> None:
-    """A number of folds, or splits: a splitter or an iterable of (train, test)."""
-    if isinstance(value, str) or not (hasattr(value, "split") or np.iterable(value)):
+    """A number of folds, or splits: a splitter or a sequence of (train, test)."""
+    if isinstance(value, Integral):
         integer(name, value, at_least=2)
+        return
+    pairs = isinstance(value, Sequence) and not isinstance(value, str) and len(value) >= 2
+    if hasattr(value, "split") and not isinstance(value, str):
+        return
+    if not pairs or not all(isinstance(pair, Sequence) and len(pair) == 2 for pair in value):
+        raise InvalidInputError(
+            name,
+            "must be an integer >= 2 or at least two splits that hold out every row once",
+            value,
+            "Use a number of folds, or KFold or GroupKFold.",
+        )
 
 
 def finite(
