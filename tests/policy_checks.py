@@ -202,7 +202,7 @@ def check_parameters(make: Any, X: Any, y: Any) -> None:
     parameters, constraints = set(make().get_params()), make().constraints
     assert set(constraints) <= parameters
     assert parameters - set(constraints) <= {"costs", "n_jobs", "joint"}
-    wrong = [object(), float("nan"), float("inf"), -1, "no such word", True, [], np.zeros(2)]
+    wrong = [object(), float("nan"), float("inf"), -1, "no such word", True, [], np.full(2, -1.0)]
     for name, value in product(constraints, wrong):
         policy = make(**{name: value})
         before = set(vars(policy))

@@ -293,7 +293,7 @@ def test_training_stops_when_the_validation_cost_no_longer_falls() -> None:
 
 def test_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
     X, y = mixed_table()
-    quick(MIXED_COSTS, n_updates=2, n_pretraining=0, verbose=True).fit(X, y)
+    quick(MIXED_COSTS, n_updates=2, n_pretraining=0, verbose=1).fit(X, y)
     assert "Shim2018" in capsys.readouterr().out
 
 

@@ -76,7 +76,7 @@ class Shim2018Classifier(BasePolicy):
         Checks (every 50 updates) without a lower validation cost before training stops.
     device : {"auto", "cpu", "cuda"}, default="auto"
         "cpu", "cuda", or "auto" for a GPU if there is one.
-    verbose : bool, default=False
+    verbose : int, default=0
         Whether to show a progress bar.
     random_state : int, default=0
         Seed of everything random; on a CPU it makes fits repeatable.
@@ -128,6 +128,7 @@ class Shim2018Classifier(BasePolicy):
         "patience": whole(1),
         "device": one_of(*DEVICES),
         "random_state": whole(0),
+        "verbose": whole(0),
     }
 
     def __init__(
@@ -144,7 +145,7 @@ class Shim2018Classifier(BasePolicy):
         validation_fraction: float = 0.2,
         patience: int = 10,
         device: str = "auto",
-        verbose: bool = False,
+        verbose: int = 0,
         random_state: int = 0,
     ) -> None:
         self.costs = costs
@@ -180,7 +181,9 @@ class Shim2018Classifier(BasePolicy):
         training = self._begin_fit(X, y)
         device = _device(network.torch, self.device)
         self.centre_, self.scale_ = _moments(training.encoded)
-        self.candidates_ = _candidates(self.reward, self.lambdas or LAMBDAS, training.costs)
+        self.candidates_ = _candidates(
+            self.reward, LAMBDAS if self.lambdas is None else self.lambdas, training.costs
+        )
         n_folds = max(round(1 / self.validation_fraction), 2)
         fold = stratified_folds(training.encoded, training.y, n_folds, self.random_state)
         learned, held_out = np.flatnonzero(fold > 0), np.flatnonzero(fold == 0)
