@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -31,7 +32,7 @@ from adacos.cli.training import (
     read_training_rows,
 )
 from adacos.costs import Costs
-from adacos.exceptions import InvalidInputError, NotCertifiableError
+from adacos.exceptions import InvalidInputError, NotCertifiableError, PositiveClassWarning
 from adacos.models.progress import listening
 from adacos.policies.base import BasePolicy
 from adacos.policies.recall import set_aside
@@ -284,7 +285,9 @@ def _learn(estimator: BasePolicy, rows: TrainingRows, nested: bool, as_json: boo
             report(done, (done / whole) ** 1.5)
 
         try:
-            with listening(heard):
+            with listening(heard), warnings.catch_warnings():
+                # Told with the results, together with the option that chooses.
+                warnings.simplefilter("ignore", PositiveClassWarning)
                 estimator.fit(rows.table, rows.y)
         except NotCertifiableError as error:
             raise _not_certifiable(error) from error
