@@ -176,8 +176,8 @@ def log_odds_with(state: WalkState, covariate: int, values: Floats, stage: int) 
     if state.available is not None:
         available = np.repeat(state.available, n, axis=0)
         available[:, covariate] = True
-    part = np.repeat(state.part, n, axis=0)
-    part += contribution(state.model, encoded, available, covariate)
+    coefs = state.model.coefs[:, state.model.basis.group == covariate].T
+    part = state.part + state.model.basis.block(values, covariate) @ coefs
     return log_odds_now(
         state._replace(stage=stage, encoded=encoded, available=available, part=part)
     )
