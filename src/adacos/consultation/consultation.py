@@ -238,8 +238,9 @@ class Consultation:
     @property
     def paid(self) -> float:
         """Covariate cost so far."""
-        have = self._standings[-1].have
-        return float(self.policy.cost_table_.of(have & ~self._known, given=self._known))
+        places = [self._position[name] for name in self._standings[-1].values]
+        order = np.array([k for k in places if not self._known[k]], dtype=np.intp)
+        return float(self.policy.cost_table_.of_order(order, given=self._known))
 
     @property
     def warnings(self) -> tuple[ValueWarning, ...]:
@@ -340,18 +341,19 @@ class Consultation:
                 explanation=explanation,
                 warnings=standing.warnings,
             )
+        asked = np.array(next_step.covariates, dtype=np.intp)
         after = standing.have.copy()
-        after[list(next_step.covariates)] = True
+        after[asked] = True
         return Acquire(
             covariates=tuple(names[k] for k in next_step.covariates),
-            cost=float(policy.cost_table_.of(after, given=standing.have)),
-            sharing=self._sharing(list(next_step.covariates), after | standing.unavailable, after),
+            cost=float(policy.cost_table_.of_order(asked, given=standing.have)),
+            sharing=self._sharing(asked, after | standing.unavailable, after),
             explanation=explanation,
             warnings=standing.warnings,
         )
 
     def _sharing(
-        self, covariates: list[int], settled: Bools, after: Bools
+        self, covariates: NDArray[np.intp], settled: Bools, after: Bools
     ) -> tuple[tuple[str, float], ...]:
         """Members of the same panels that are still to be had, and their cost `after`."""
         costs = self.policy.cost_table_
