@@ -85,6 +85,10 @@ class Outlook(NamedTuple):
             self.log_odds[rows, None], self.mean[rows, sets], self.sd[rows, sets], matrix
         )
 
+    def some_pays(self, matrix: Floats) -> Bools:
+        """Whether some later set is expected to save more than it costs, for each row."""
+        return self.forecast.some_pays(self.log_odds, self.mean, self.sd, self.cost, matrix)
+
 
 def begin(
     model: SequenceModel, encoded: Floats, available: Bools, have: Bools, known: Bools

@@ -25,8 +25,8 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-# Rows × sets evaluated together: below this a call costs more than its numbers.
-_CELLS_AT_ONCE = 256
+# Rows × sets up to which all future costs are evaluated together.
+_FEW_CELLS = 256
 
 
 class AdaCOSClassifier(SequencePolicy):
@@ -179,22 +179,12 @@ class AdaCOSClassifier(SequencePolicy):
 def expects_gain(outlook: Outlook, matrix: Floats) -> tuple[Bools, Outlook]:
     """Whether the future cost of some later set is below the Bayes risk now, for each row.
 
-    Sets are tried in turn on the rows not yet decided, several at a time where rows are few. A set
-    that costs as much as could be saved at best cannot pay for itself and is not evaluated. The
-    outlook comes back with the future costs where all of them were evaluated.
+    For a few rows all future costs are evaluated, and come back with the outlook.
     """
+    if outlook.mean.size > _FEW_CELLS:
+        return outlook.some_pays(matrix), outlook
     risk = bayes_risk(outlook.log_odds, matrix)
-    at_best = risk - min(matrix[0, 0], matrix[1, 1])
-    gain = np.zeros(len(risk), dtype=np.bool_)
-    cost = np.broadcast_to(outlook.cost, outlook.mean.shape)
-    at_once = max(_CELLS_AT_ONCE // max(len(risk), 1), 1)
-    for first in range(0, outlook.mean.shape[1], at_once):
-        sets = slice(first, first + at_once)
-        affordable = cost[:, sets] < at_best[:, None]
-        rows = np.flatnonzero(~gain & affordable.any(axis=1))
-        if len(rows):
-            future = cost[rows, sets] + outlook.expected_risk(rows, sets, matrix)
-            gain[rows] = (affordable[rows] & (future < risk[rows, None])).any(axis=1)
-            if future.shape == cost.shape:
-                outlook = outlook._replace(future=future)
-    return gain, outlook
+    every = slice(0, outlook.mean.shape[1])
+    future = outlook.cost + outlook.expected_risk(np.arange(len(risk)), every, matrix)
+    gain = np.asarray((future < risk[:, None]).any(axis=1))
+    return gain, outlook._replace(future=future)
