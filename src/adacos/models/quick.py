@@ -1,9 +1,9 @@
 """Quick models of a set sequence, with which policies are compared while a tree is grown.
 
-Strengths are central instead of chosen and no row is left out by folds: whoever compares leaves rows
-out by giving them the weight 0. The order of the sets is greedy: next comes the covariate whose
-standardised columns have the largest gradient norm per cost and root of their number, which is the
-order in which a cost-weighted group lasso would let it enter after the sets before are fitted.
+Strengths are central instead of chosen and no row is left out by folds: whoever compares leaves out
+rows by giving them the weight 0. The order of the sets is greedy: next comes the covariate whose
+standardised columns have the largest gradient norm per cost and root of their number, the one that
+a cost-weighted group lasso would let enter once the set before is fitted.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.adacos import AdaCOSClassifier
-from adacos.policies.growing import grow, ground, leaf_weights
-from adacos.policies.tree import Node, Split, Tree, picture, route
+from adacos.policies.growing import ground, grow, leaf_weights
+from adacos.policies.tree import Node, Place, Split, Tree, route, tree_of
 from adacos.validation import Constraints, whole
 
 Floats = NDArray[np.float64]
@@ -104,6 +104,10 @@ class BranchingClassifier(AdaCOSClassifier):
         The two classes; the second is the positive one.
     tree_ : Tree
         The questions, with the share of rows, costs and answers at each; print it to see it.
+    nodes_ : tuple of Node
+        The same with the models of the leaves.
+    leaf_ : ndarray of int of shape (n_rows,)
+        Node at which each training row ends up.
     model_ : SequenceModel
         Sets, additive models and densities without branches, for rows that lack the covariate that
         a branch asks for.
@@ -157,7 +161,7 @@ class BranchingClassifier(AdaCOSClassifier):
 
     constraints: ClassVar[Constraints] = {**AdaCOSClassifier.constraints, "max_depth": whole(0)}
 
-    stores = (Node, Split, Tree)
+    stores = (Node, Place, Split, Tree)
 
     def __init__(
         self,
@@ -226,14 +230,18 @@ class BranchingClassifier(AdaCOSClassifier):
         costs = replace(self.cost_table_, matrix=self.rule_.matrix)
         alone = [Node(np.empty(0, dtype=np.intp), model=self.model_)]
         self.nodes_ = tuple(alone)
+        self.leaf_ = np.zeros(len(encoded), dtype=np.intp)
         if self.max_depth and not self.rule_.always_positive:
             land = ground(fits, encoded, self.encoder_, costs, self.random_state)
             nodes = grow(land, self.max_depth)
             if len(nodes) > 1:
                 self.nodes_ = self._with_models(nodes, fits, encoded, unlabeled, costs)
+                self.leaf_ = route(self.nodes_, encoded, self.encoder_)
         if self.target_recall is not None and not self.in_one_order:
             self._use_target_recall(self.target_recall)
-        self.tree_ = picture(self, encoded, fits.y, fits.weight)
+        self.tree_ = tree_of(
+            self.nodes_, self.encoder_, encoded, self._run(encoded), self.classes_.tolist()[1]
+        )
 
     def _with_models(
         self,
@@ -269,9 +277,28 @@ class BranchingClassifier(AdaCOSClassifier):
         return tuple(finished)
 
     def _leave_out_of_positives(self) -> Floats:
-        if self.in_one_order:
-            return super()._leave_out_of_positives()
-        return self._at_own_leaf(self.model_.y == 1)
+        """As for AdaCOS, at the sets of each row's leaf; a shorter sequence repeats its last."""
+        leave_out = super()._leave_out_of_positives()
+        positive = np.flatnonzero(self.model_.y == 1)
+        for number, node in enumerate(self.nodes_):
+            rows = np.flatnonzero(self.leaf_[positive] == number)
+            if node.model is not None and not self.in_one_order:
+                leave_out[rows] = _widened(
+                    node.model.leave_out_log_odds[positive[rows]], leave_out.shape[1]
+                )
+        return leave_out
+
+    def _log_odds_anywhere(self, encoded: Floats) -> Floats:
+        """As for AdaCOS, by the models of the leaf of each row."""
+        log_odds = super()._log_odds_anywhere(encoded)
+        place = route(self.nodes_, encoded, self.encoder_)
+        for number, node in enumerate(self.nodes_):
+            rows = np.flatnonzero(place == number)
+            if node.model is not None and len(rows) and not self.in_one_order:
+                log_odds[rows] = _widened(
+                    node.model.log_odds_by_set(encoded[rows]), log_odds.shape[1]
+                )
+        return log_odds
 
     def _begin(self, rows: Rows) -> Any:
         if self.in_one_order or self.rule_.always_positive:
@@ -368,3 +395,8 @@ class BranchingClassifier(AdaCOSClassifier):
             walk, outlook, self.rule_, self.encoder_, self.classes_.tolist(), None
         )
         return replace(reasons, plans=(), because=self.tree_.because(int(state.node[0])))
+
+
+def _widened(log_odds: Floats, n_sets: int) -> Floats:
+    """Log-odds at the sets of a shorter sequence, the last repeated."""
+    return log_odds[:, np.minimum(np.arange(n_sets), log_odds.shape[1] - 1)]

@@ -124,7 +124,10 @@ def grow(land: Ground, deepest: int) -> list[Node]:
         if best is None:
             continue
         path = _longer(node.path, best.split.covariate)
-        nodes[number] = replace(node, split=best.split, below=(len(nodes), len(nodes) + 1))
+        gain, error = _gain(land, best.cost - cost, rows)
+        nodes[number] = replace(
+            node, split=best.split, below=(len(nodes), len(nodes) + 1), gain=gain, error=error
+        )
         price = _price(land, node.path, best.split.covariate)
         for side in (LEFT, RIGHT):
             mine = best.side == side
@@ -136,7 +139,9 @@ def grow(land: Ground, deepest: int) -> list[Node]:
     return nodes
 
 
-def leaf_weights(nodes: list[Node], encoded: Floats, encoder: TableEncoder, weight: Floats) -> dict[int, Floats]:
+def leaf_weights(
+    nodes: list[Node], encoded: Floats, encoder: TableEncoder, weight: Floats
+) -> dict[int, Floats]:
     """For each leaf, how much each training row counts in its models."""
     weights = {0: weight}
     for number, node in enumerate(nodes):
@@ -159,21 +164,25 @@ def _best_split(
     for folds in (range(FIRST_FOLDS), range(FIRST_FOLDS, FOLDS)):
         for trial in trials:
             _try(land, trial, rows, weight, path, folds, cost)
-        found = [(_surplus(land, trial.cost - cost, rows), trial) for trial in trials]
-        found = [item for item in found if item[0][0] > 0]
-        found.sort(key=lambda item: -item[0][1])
-        trials = [trial for _, trial in found[:GO_ON]]
-    best = [trial for (_, surplus), trial in found[:1] if surplus > 0]
-    return best[0] if best else None
+        surplus = [_surplus(land, trial, cost, rows) for trial in trials]
+        ranked = np.argsort(surplus, kind="stable")[::-1]
+        trials = [trials[i] for i in ranked[:GO_ON] if surplus[i] > -np.inf]
+    return trials[0] if trials and max(surplus) > 0 else None
 
 
-def _surplus(land: Ground, difference: Floats, rows: Bools) -> tuple[float, float]:
-    """Mean gain, and the gain less `ERRORS` standard errors of it, over the rows tried so far."""
+def _surplus(land: Ground, trial: Trial, cost: Floats, rows: Bools) -> float:
+    """Gain less `ERRORS` standard errors of it; minus infinity where there is no gain."""
+    gain, error = _gain(land, trial.cost - cost, rows)
+    return gain - ERRORS * error if gain > 0 else -np.inf
+
+
+def _gain(land: Ground, difference: Floats, rows: Bools) -> tuple[float, float]:
+    """Mean by which the cost falls over the rows tried so far, and its standard error."""
     tried = rows & ~np.isnan(difference)
     gain, weight = -difference[tried], land.fits.weight[tried]
     mean = float(np.average(gain, weights=weight))
     spread = float(np.average((gain - mean) ** 2, weights=weight))
-    return mean, mean - ERRORS * float(np.sqrt(spread / max(weight.sum() - 1, 1.0)))
+    return mean, float(np.sqrt(spread / max(float(weight.sum()) - 1, 1.0)))
 
 
 def _trials(land: Ground, rows: Bools, path: Ints, cost: Floats) -> list[Trial]:
@@ -243,10 +252,8 @@ def _try(
     trial.cost[same] = cost[same]
 
 
-def _cross_fitted(
-    land: Ground, rows: Bools, weight: Floats, path: Ints, folds: range
-) -> Floats:
-    """Cost of these rows beyond what the path costs, by models without their fold; NaN elsewhere."""
+def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: range) -> Floats:
+    """Cost of these rows beyond the path's, by models without their fold; NaN elsewhere."""
     found = np.full(len(rows), np.nan)
     first = land.costs.covariates == 0
     first[path] = True

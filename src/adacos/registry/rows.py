@@ -34,6 +34,13 @@ register_policy(
     ),
 )
 register_policy(
+    "branching",
+    "adacos.policies.branching:BranchingClassifier",
+    title="Branching",
+    effort=10.0,
+    look=("vermillion", "^", "-."),
+)
+register_policy(
     "cos",
     "adacos.policies.cos:COSClassifier",
     variants=(
