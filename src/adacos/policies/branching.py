@@ -70,7 +70,7 @@ class BranchingClassifier(AdaCOSClassifier):
         cost 1.
     max_depth : int, default=3
         Most branches one after the other; 0 is AdaCOS.
-    outlook : {"coherent", "paper"}, default="coherent"
+    outlook : {"coherent", "dynamic", "paper"}, default="dynamic"
         How the log-odds after an acquisition are foreseen, see `AdaCOSClassifier`.
     sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
         How the sets of the leaves are found, see `AdaCOSClassifier`; "both" chooses for the policy
@@ -161,14 +161,14 @@ class BranchingClassifier(AdaCOSClassifier):
 
     constraints: ClassVar[Constraints] = {**AdaCOSClassifier.constraints, "max_depth": whole(0)}
 
-    stores = (Node, Place, Split, Tree)
+    stores: ClassVar[tuple[type, ...]] = (Node, Place, Split, Tree)
 
     def __init__(
         self,
         costs: Costs | None = None,
         *,
         max_depth: int = 3,
-        outlook: str = "coherent",
+        outlook: str = "dynamic",
         sequence: str = "group_lasso",
         n_splines: int = 10,
         strengths: str = "auto",
@@ -223,16 +223,18 @@ class BranchingClassifier(AdaCOSClassifier):
         """Whether there is no branch: the policy is AdaCOS."""
         return len(self.nodes_) == 1
 
+    def _finish_fit(self, model: SequenceModel) -> None:
+        self.nodes_: tuple[Node, ...] = (Node(np.empty(0, dtype=np.intp), model=model),)
+        self.leaf_ = np.zeros(len(model.y), dtype=np.intp)
+        super()._finish_fit(model)
+
     def _complete_fit(self, fits: SetFits, unlabeled: Floats | None) -> None:
         """Grow the tree and fit the models of its leaves."""
         assert fits.table is not None
         encoded = self._encode(fits.table[0])
         costs = replace(self.cost_table_, matrix=self.rule_.matrix)
-        alone = [Node(np.empty(0, dtype=np.intp), model=self.model_)]
-        self.nodes_ = tuple(alone)
-        self.leaf_ = np.zeros(len(encoded), dtype=np.intp)
         if self.max_depth and not self.rule_.always_positive:
-            land = ground(fits, encoded, self.encoder_, costs, self.random_state)
+            land = ground(fits, encoded, self.encoder_, costs, self.outlook, self.random_state)
             nodes = grow(land, self.max_depth)
             if len(nodes) > 1:
                 self.nodes_ = self._with_models(nodes, fits, encoded, unlabeled, costs)
@@ -279,10 +281,12 @@ class BranchingClassifier(AdaCOSClassifier):
     def _leave_out_of_positives(self) -> Floats:
         """As for AdaCOS, at the sets of each row's leaf; a shorter sequence repeats its last."""
         leave_out = super()._leave_out_of_positives()
+        if self.in_one_order:
+            return leave_out
         positive = np.flatnonzero(self.model_.y == 1)
         for number, node in enumerate(self.nodes_):
             rows = np.flatnonzero(self.leaf_[positive] == number)
-            if node.model is not None and not self.in_one_order:
+            if node.model is not None:
                 leave_out[rows] = _widened(
                     node.model.leave_out_log_odds[positive[rows]], leave_out.shape[1]
                 )
@@ -291,10 +295,12 @@ class BranchingClassifier(AdaCOSClassifier):
     def _log_odds_anywhere(self, encoded: Floats) -> Floats:
         """As for AdaCOS, by the models of the leaf of each row."""
         log_odds = super()._log_odds_anywhere(encoded)
+        if self.in_one_order:
+            return log_odds
         place = route(self.nodes_, encoded, self.encoder_)
         for number, node in enumerate(self.nodes_):
             rows = np.flatnonzero(place == number)
-            if node.model is not None and len(rows) and not self.in_one_order:
+            if node.model is not None and len(rows):
                 log_odds[rows] = _widened(
                     node.model.log_odds_by_set(encoded[rows]), log_odds.shape[1]
                 )
@@ -318,10 +324,10 @@ class BranchingClassifier(AdaCOSClassifier):
         """Rows moved down the tree as far as what they have takes them."""
         node, walks = state.node.copy(), list(state.walks)
 
-        def settle(rows: Ints, model: SequenceModel) -> None:
+        def settle(rows: Ints, model: SequenceModel, known: Bools) -> None:
             if len(rows):
-                have = state.have[rows].any(axis=0)
-                walk = begin(model, state.encoded[rows], state.available[rows], have, state.known)
+                have = np.asarray(state.have[rows].any(axis=0))
+                walk = begin(model, state.encoded[rows], state.available[rows], have, known)
                 walks.append((rows, walk))
                 node[rows] = _SETTLED
 
@@ -331,10 +337,12 @@ class BranchingClassifier(AdaCOSClassifier):
                 continue
             if place.split is None:
                 assert place.model is not None
-                settle(here, place.model)
+                settle(here, place.model, state.known)
                 continue
             k = place.split.covariate
-            settle(here[~state.available[here, k]], self.model_)
+            # Off the branches what was acquired on them counts as known.
+            lacking = here[~state.available[here, k]]
+            settle(lacking, self.model_, state.known | self._on_path(number))
             ready = here[state.have[here, k]]
             side = place.split.side(state.encoded[ready], self.encoder_)
             node[ready] = np.array(place.below)[side]
@@ -360,7 +368,12 @@ class BranchingClassifier(AdaCOSClassifier):
 
     def _unbranched(self, state: BranchState) -> WalkState:
         """One row as it would stand without branches."""
-        return begin(self.model_, state.encoded, state.available, state.have[0], state.known)
+        known = state.known | self._on_path(int(state.node[0]))
+        return begin(self.model_, state.encoded, state.available, state.have[0], known)
+
+    def _on_path(self, number: int) -> Bools:
+        """Mask of the covariates acquired on the way to a node."""
+        return np.isin(np.arange(len(self.encoder_.names)), self.nodes_[number].path)
 
     def _advance(self, state: Any, going: Bools, covariates: Ints) -> Any:
         if not isinstance(state, BranchState):
@@ -390,9 +403,9 @@ class BranchingClassifier(AdaCOSClassifier):
         if state.walks:
             return super()._reasons(state.walks[0][1], decision.weighed)
         walk = self._unbranched(state)
-        outlook = look_ahead(walk, self.cost_table_)
+        ahead = look_ahead(walk, self.cost_table_)
         reasons = sequence_reasons(
-            walk, outlook, self.rule_, self.encoder_, self.classes_.tolist(), None
+            walk, ahead, self.rule_, self.encoder_, self.classes_.tolist(), None
         )
         return replace(reasons, plans=(), because=self.tree_.because(int(state.node[0])))
 

@@ -24,12 +24,12 @@ from adacos.engine import STOP, Decision, acquired_in, walk
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.folds import stratified_folds
 from adacos.models.density import moment_matrix
-from adacos.models.outlook import WalkState, advance, begin, look_ahead
+from adacos.models.outlook import WalkState, advance, begin
 from adacos.models.progress import tell
 from adacos.models.quick import quick_model
 from adacos.models.sequence_model import SequenceModel
 from adacos.models.set_fits import SetFits
-from adacos.policies.adacos import expects_gain
+from adacos.policies.adacos import weigh
 from adacos.policies.tree import LEFT, RIGHT, Node, Split
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, CATEGORICAL, NUMERIC
@@ -43,6 +43,8 @@ FOLDS = 5
 FIRST_FOLDS, GO_ON = 2, 3
 # Standard errors by which a split must lower the cost.
 ERRORS = 1.0
+# Errors of the dearest kind that it must outweigh besides: rare losses hide from standard errors.
+UNSEEN = 1.0
 # Weight of the rows of the other side in the models of one side.
 KINSHIP = 0.1
 # A side of fewer rows is not made.
@@ -61,6 +63,7 @@ class Ground:
     encoded : their encoded values, NaN where there is none.
     encoder : what was learned about the columns.
     costs : covariate costs, and the misclassification costs in force.
+    outlook : by which the leaves decide, see `AdaCOSClassifier`.
     fold : fold of each row.
     lacking : what the holes add to the moment matrix, for one unit of row weight.
     """
@@ -69,6 +72,7 @@ class Ground:
     encoded: Floats
     encoder: TableEncoder
     costs: CostTable
+    outlook: str
     fold: Ints
     lacking: Floats
 
@@ -94,7 +98,12 @@ class Trial(NamedTuple):
 
 
 def ground(
-    fits: SetFits, encoded: Floats, encoder: TableEncoder, costs: CostTable, seed: int
+    fits: SetFits,
+    encoded: Floats,
+    encoder: TableEncoder,
+    costs: CostTable,
+    outlook: str,
+    seed: int,
 ) -> Ground:
     """Rows ready for growing; the folds are dealt anew."""
     fold = stratified_folds(encoded, fits.y, FOLDS, seed)
@@ -106,7 +115,7 @@ def ground(
         lacking = (fits.moments * (plain[0, 0] / fits.moments[0, 0]) - plain) / plain[0, 0]
     n = len(fits.y)
     fits = replace(fits, complete=fits.complete[:n], columns=fits.columns[:n])
-    return Ground(fits, encoded, encoder, costs, fold, lacking)
+    return Ground(fits, encoded, encoder, costs, outlook, fold, lacking)
 
 
 def grow(land: Ground, deepest: int) -> list[Node]:
@@ -171,9 +180,14 @@ def _best_split(
 
 
 def _surplus(land: Ground, trial: Trial, cost: Floats, rows: Bools) -> float:
-    """Gain less `ERRORS` standard errors of it; minus infinity where there is no gain."""
+    """Gain less its allowances for noise and for an error not yet seen.
+
+    Minus infinity where there is no gain.
+    """
     gain, error = _gain(land, trial.cost - cost, rows)
-    return gain - ERRORS * error if gain > 0 else -np.inf
+    tried = rows & ~np.isnan(trial.cost)
+    dearest = float(np.ptp(land.costs.matrix)) / float(land.fits.weight[tried].sum())
+    return gain - ERRORS * error - UNSEEN * dearest if gain > 0 else -np.inf
 
 
 def _gain(land: Ground, difference: Floats, rows: Bools) -> tuple[float, float]:
@@ -270,27 +284,35 @@ def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: 
 
 def _realised(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) -> Floats:
     """What AdaCOS with this model pays beyond the path, plus what its answers cost."""
-    encoded, costs = land.encoded[rows], land.costs
-    available = ~np.isnan(encoded[:, land.encoder.first])
+    costs = land.costs
+    total = np.empty(len(rows))
+    available = ~np.isnan(land.encoded[np.ix_(rows, land.encoder.first)])
     have = np.zeros(len(reached), dtype=np.bool_)
     have[model.sequence.set(0)] = True
-    state = begin(model, encoded, available, have, np.zeros_like(have))
 
     def decide(state: WalkState) -> Decision:
-        go_on, outlook = expects_gain(look_ahead(state, costs), costs.matrix)
+        go_on, ahead = weigh(state, costs, costs.matrix, land.outlook)
         following = state.upcoming[0] if len(state.upcoming) else STOP
-        return Decision(np.where(go_on, following, STOP), outlook.log_odds, state.stage)
+        return Decision(np.where(go_on, following, STOP), ahead.log_odds, state.stage)
 
-    trail = walk(
-        state,
-        decide,
-        lambda state, going, covariates: advance(state, going, covariates.shape[1]),
-        available,
-        np.full(available.shape, STOP),
-    )
-    acquired = acquired_in(trail.order)
-    paid = costs.of(acquired, given=np.broadcast_to(reached, acquired.shape) & available)
-    return total_of(paid, land.y[rows], label_of(trail.log_odds, costs.matrix), costs.matrix)
+    # As in the engine, rows that lack nothing walk apart.
+    complete = available.all(axis=1)
+    for part in (np.flatnonzero(complete), np.flatnonzero(~complete)):
+        if len(part) == 0:
+            continue
+        there = available[part]
+        trail = walk(
+            begin(model, land.encoded[rows[part]], there, have, np.zeros_like(have)),
+            decide,
+            lambda state, going, covariates: advance(state, going, covariates.shape[1]),
+            there,
+            np.full(there.shape, STOP),
+        )
+        acquired = acquired_in(trail.order)
+        paid = costs.of(acquired, given=reached & there)
+        label = label_of(trail.log_odds, costs.matrix)
+        total[part] = total_of(paid, land.y[rows[part]], label, costs.matrix)
+    return total
 
 
 def _longer(path: Ints, k: int) -> Ints:

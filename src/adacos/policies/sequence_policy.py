@@ -75,7 +75,7 @@ class SequencePolicy(BasePolicy):
         **RECALL_CONSTRAINTS,
     }
 
-    stores = (
+    stores: ClassVar[tuple[type, ...]] = (
         AdditiveBasis,
         ConditionalDensity,
         JointModel,

@@ -194,8 +194,8 @@ class Tree:
         place = self.places[number]
         return (
             f"{place.question} is asked here of everyone: {_percent(place.share)} of the training "
-            f"rows came this way, and on rows left out each cost {place.gain:.2f} less so (standard "
-            f"error {place.error:.2f}) than without this branch."
+            f"rows came this way, and on rows left out each cost {place.gain:.2f} less so "
+            f"(standard error {place.error:.2f}) than without this branch."
         )
 
     def to_dict(self) -> dict[str, Any]:
