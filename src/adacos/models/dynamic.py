@@ -22,21 +22,20 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from adacos.costs import CostTable
-from adacos.kernels.bayes_risk import bayes_risk, decision_threshold
+from adacos.kernels.bayes_risk import bayes_risk, decision_threshold, expected_bayes_risk
 from adacos.kernels.martingale import coherent_mean
-from adacos.models.forecasts import FORECASTS
 from adacos.models.sequence_model import SequenceModel
 
 Floats = NDArray[np.float64]
 
 # Log-odds around the threshold of decision; beyond them the values of the end hold.
-_AROUND = np.linspace(-14.0, 14.0, 141)
+_AROUND = np.linspace(-10.0, 10.0, 81)
 _STEP = float(_AROUND[1] - _AROUND[0])
-_POINTS, _MASSES = np.polynomial.hermite_e.hermegauss(15)
+_POINTS, _MASSES = np.polynomial.hermite_e.hermegauss(11)
 _MASSES = _MASSES / _MASSES.sum()
-_COHERENT = FORECASTS["coherent"]
 
 
 class Values(NamedTuple):
@@ -61,8 +60,8 @@ class Values(NamedTuple):
 
     def after(self, now: Floats, sd: Floats, stage: int, matrix: Floats) -> Floats:
         """E[V_j] for the sets after a stage: `now` (rows, 1), `sd` (rows, sets) or one row."""
-        expected = _COHERENT.expected_risk(now, now, sd, matrix)
-        return expected + _expected(now, sd, self.freedom[stage + 1 :], self.grid)
+        mean, risk = _moments(now, sd, matrix)
+        return risk + _freed(mean, sd, self.freedom[stage + 1 :], self.grid)
 
 
 # Values by model, for the latest costs only.
@@ -85,29 +84,40 @@ def stage_values(model: SequenceModel, costs: CostTable, matrix: Floats) -> Valu
 def _solve(model: SequenceModel, costs: CostTable, matrix: Floats) -> Values:
     """From the last set back."""
     masks = model.sequence.masks()
+    last = len(masks) - 1
     grid = decision_threshold(matrix) + _AROUND
     risk = bayes_risk(grid, matrix)
     freedom = np.zeros((len(masks), len(grid)))
     gain = np.full((len(masks), len(grid)), -np.inf)
-    spread = tuple(_typical_sd(model, i) for i in range(len(masks) - 1))
-    for i in range(len(masks) - 2, -1, -1):
+    spread = tuple(_typical_sd(model, i) for i in range(last))
+    if last == 0:
+        return Values(grid, freedom, gain, spread)
+    # What does not depend on later values, for all pairs of sets at once.
+    mean, expected = _moments(grid[:, None], np.concatenate(spread)[None, :], matrix)
+    end = len(mean[0])
+    for i in range(last - 1, -1, -1):
+        own = slice(end - (last - i), end)
+        end = own.start
         cost = costs.of(masks[i + 1 :], given=masks[i])
-        # A set that costs as much as could be saved at best is for nobody.
-        open_sets = np.flatnonzero(cost < risk.max() - matrix.min())
-        if len(open_sets):
-            sd = spread[i][None, open_sets]
-            after = _COHERENT.expected_risk(grid[:, None], grid[:, None], sd, matrix)
-            after = after + _expected(grid[:, None], sd, freedom[i + 1 :][open_sets], grid)
-            gain[i] = risk - (cost[open_sets] + after).min(axis=1)
-            freedom[i] = np.minimum(-gain[i], 0.0)
+        after = expected[:, own] + _freed(mean[:, own], spread[i][None, :], freedom[i + 1 :], grid)
+        gain[i] = risk - (cost + after).min(axis=1)
+        freedom[i] = np.minimum(-gain[i], 0.0)
     return Values(grid, freedom, gain, spread)
 
 
-def _expected(now: Floats, sd: Floats, freedom: Floats, grid: Floats) -> Floats:
-    """Expectation of what the freedom adds after each set, (rows, sets)."""
+def _moments(now: Floats, sd: Floats, matrix: Floats) -> tuple[Floats, Floats]:
+    """Coherent mean of the log-odds after each set, and the Bayes risk expected there."""
     now, sd = np.broadcast_arrays(now, sd)
-    after = coherent_mean(now, sd)[..., None] + sd[..., None] * _POINTS
-    place = np.clip((after - grid[0]) / _STEP, 0.0, len(grid) - 1.000001)
+    mean = coherent_mean(now, sd)
+    risk = expected_bayes_risk(mean, sd, matrix, positive=expit(now))
+    # Jensen holds to the accuracy of the kernels, as for AdaCOS.
+    return mean, np.minimum(risk, bayes_risk(now, matrix))
+
+
+def _freed(mean: Floats, sd: Floats, freedom: Floats, grid: Floats) -> Floats:
+    """Expectation of what the freedom adds after each set, (rows, sets)."""
+    place = (mean[..., None] + sd[..., None] * _POINTS - grid[0]) / _STEP
+    place = np.clip(place, 0.0, len(grid) - 1.000001)
     left = place.astype(np.intp)
     share = place - left
     sets = np.arange(len(freedom))[:, None]

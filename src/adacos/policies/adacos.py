@@ -194,8 +194,9 @@ def weigh(
         return np.zeros(len(now), dtype=np.bool_), ahead
     if state.available is None:
         go_on = values.gain_at(state.stage, now) > 0
-        if ahead.mean.size > _FEW_CELLS:
+        if len(now) > 1:
             return go_on, ahead
+        # Of a single row the plans are shown.
         sd = np.broadcast_to(values.sd[state.stage], ahead.sd.shape)
         future = ahead.cost + values.after(now[:, None], sd, state.stage, matrix)
         return go_on, ahead._replace(future=future)
