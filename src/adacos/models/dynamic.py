@@ -31,10 +31,12 @@ from adacos.models.sequence_model import SequenceModel
 
 Floats = NDArray[np.float64]
 
-# Log-odds around the threshold of decision; beyond them the values of the end hold.
-_AROUND = np.linspace(-10.0, 10.0, 81)
-_STEP = float(_AROUND[1] - _AROUND[0])
-_POINTS, _MASSES = np.polynomial.hermite_e.hermegauss(11)
+# Log-odds around the threshold of decision, where values bend, closer together the nearer to it;
+# beyond them the values of the end hold. An odd number, so that the threshold is among them.
+_CLOSE, _N_POINTS = 0.3, 97
+_END = float(np.arcsinh(10.0 / _CLOSE))
+_AROUND = _CLOSE * np.sinh(np.linspace(-_END, _END, _N_POINTS))
+_POINTS, _MASSES = np.polynomial.hermite_e.hermegauss(31)
 _MASSES = _MASSES / _MASSES.sum()
 
 
@@ -55,8 +57,11 @@ class Values(NamedTuple):
     sd: tuple[Floats, ...]
 
     def gain_at(self, stage: int, log_odds: Floats) -> Floats:
-        """What going on from a set saves, for each row that lacks nothing."""
-        return np.asarray(np.interp(log_odds, self.grid, self.gain[stage]))
+        """What going on from a set saves, for each row that lacks nothing.
+
+        Interpolated in the probability, in which the Bayes risk is piecewise linear.
+        """
+        return np.asarray(np.interp(expit(log_odds), expit(self.grid), self.gain[stage]))
 
     def after(self, now: Floats, sd: Floats, stage: int, matrix: Floats) -> Floats:
         """E[V_j] for the sets after a stage: `now` (rows, 1), `sd` (rows, sets) or one row."""
@@ -116,8 +121,9 @@ def _moments(now: Floats, sd: Floats, matrix: Floats) -> tuple[Floats, Floats]:
 
 def _freed(mean: Floats, sd: Floats, freedom: Floats, grid: Floats) -> Floats:
     """Expectation of what the freedom adds after each set, (rows, sets)."""
-    place = (mean[..., None] + sd[..., None] * _POINTS - grid[0]) / _STEP
-    place = np.clip(place, 0.0, len(grid) - 1.000001)
+    away = mean[..., None] + sd[..., None] * _POINTS - grid[_N_POINTS // 2]
+    place = (np.arcsinh(away / _CLOSE) / _END + 1.0) * (_N_POINTS // 2)
+    place = np.clip(place, 0.0, _N_POINTS - 1.000001)
     left = place.astype(np.intp)
     share = place - left
     sets = np.arange(len(freedom))[:, None]

@@ -41,6 +41,13 @@ register_policy(
     look=("vermillion", "^", "-."),
 )
 register_policy(
+    "auto",
+    "adacos.policies.auto:AutoPolicyClassifier",
+    title="Auto",
+    effort=50.0,
+    look=("vermillion", "s", "-"),
+)
+register_policy(
     "cos",
     "adacos.policies.cos:COSClassifier",
     variants=(
