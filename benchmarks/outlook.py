@@ -3,9 +3,10 @@
     python -m benchmarks.outlook --splits 10 --seed 16
 
 Five folds a split, the paper's costs (false positive 10 to 1000, a miss ten times as much), one fit
-for all outlooks; coherent is compared with the paper's, dynamic with coherent. The ratio of the total costs is the geometric mean over the five settings; its
-95 % interval is over rows (each row's cost is averaged over the splits, the ratio linearised), so
-that it speaks of other rows of the same kind and not of other splits of these.
+for all outlooks; coherent is compared with the paper's, dynamic with coherent. The ratio of the
+total costs is the geometric mean over the five settings; its 95 % interval is over rows (each row's
+cost is averaged over the splits, the ratio linearised), so that it speaks of other rows of the same
+kind and not of other splits of these.
 """
 
 from __future__ import annotations
