@@ -1,0 +1,326 @@
+"""Growing a tree of questions: a split is made where it pays on rows that were left out.
+
+The tree begins as a single leaf, which is AdaCOS. At each leaf, every affordable covariate is tried
+as the next question for all its rows, each side going on as AdaCOS with quick models of its own
+(`adacos.models.quick`). What that costs is not what the models expect but what happens on rows that
+they were not fitted to: paid plus cost of the answer, cross-fitted over folds. The best split is
+made if it lowers that cost by more than `ERRORS` standard errors of the difference.
+
+A side has few rows. Its models are fitted to all rows, those of the other side with the weight
+`KINSHIP` (a power prior: the side's models are drawn towards those of the node above it), those
+beyond with a power of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.costs import CostTable, total_of
+from adacos.engine import STOP, Decision, acquired_in, walk
+from adacos.kernels.bayes_risk import label_of
+from adacos.kernels.folds import stratified_folds
+from adacos.models.density import moment_matrix
+from adacos.models.outlook import WalkState, advance, begin
+from adacos.models.progress import tell
+from adacos.models.quick import quick_model
+from adacos.models.sequence_model import SequenceModel
+from adacos.models.set_fits import SetFits
+from adacos.policies.adacos import weigh
+from adacos.policies.tree import LEFT, RIGHT, Node, Split
+from adacos.tables.encoder import TableEncoder
+from adacos.tables.kinds import BINARY, CATEGORICAL, NUMERIC
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+FOLDS = 5
+# Folds after which only the most promising splits go on to the others, and how many go on.
+FIRST_FOLDS, GO_ON = 2, 3
+# Standard errors by which a split must lower the cost.
+ERRORS = 1.0
+# Errors of the dearest kind that it must outweigh besides: rare losses hide from standard errors.
+UNSEEN = 1.0
+# Weight of the rows of the other side in the models of one side.
+KINSHIP = 0.1
+# A side of fewer rows is not made.
+LEAST_ROWS = 25
+# Quantiles at which a number is cut.
+QUANTILES = (0.25, 0.5, 0.75)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The training rows a tree grows on.
+
+    Attributes
+    ----------
+    fits : the rows prepared, without unlabelled ones.
+    encoded : their encoded values, NaN where there is none.
+    encoder : what was learned about the columns.
+    costs : covariate costs, and the misclassification costs in force.
+    outlook : by which the leaves decide, see `AdaCOSClassifier`.
+    fold : fold of each row.
+    lacking : what the holes add to the moment matrix, for one unit of row weight.
+    """
+
+    fits: SetFits
+    encoded: Floats
+    encoder: TableEncoder
+    costs: CostTable
+    outlook: str
+    fold: Ints
+    lacking: Floats
+
+    @property
+    def y(self) -> Floats:
+        """Their labels."""
+        return self.fits.y
+
+
+class Trial(NamedTuple):
+    """A split that is being tried on the rows of a leaf.
+
+    Attributes
+    ----------
+    split : the split.
+    side : (rows,) LEFT, RIGHT or -1 of every training row.
+    cost : (rows,) cross-fitted cost of the rows of the leaf, NaN where it is not found yet.
+    """
+
+    split: Split
+    side: Ints
+    cost: Floats
+
+
+def ground(
+    fits: SetFits,
+    encoded: Floats,
+    encoder: TableEncoder,
+    costs: CostTable,
+    outlook: str,
+    seed: int,
+) -> Ground:
+    """Rows ready for growing; the folds are dealt anew."""
+    fold = stratified_folds(encoded, fits.y, FOLDS, seed)
+    lacking = np.zeros_like(fits.moments)
+    if fits.holes is not None:
+        basis, n = fits.basis, len(fits.y)
+        standardised = (fits.complete[:n] - basis.mean) / basis.scale
+        plain = moment_matrix(standardised, fits.columns[:n], fits.weight)
+        lacking = (fits.moments * (plain[0, 0] / fits.moments[0, 0]) - plain) / plain[0, 0]
+    n = len(fits.y)
+    fits = replace(fits, complete=fits.complete[:n], columns=fits.columns[:n])
+    return Ground(fits, encoded, encoder, costs, outlook, fold, lacking)
+
+
+def grow(land: Ground, deepest: int) -> list[Node]:
+    """The tree, its leaves still without models; a single leaf where no split pays."""
+    nodes = [Node(np.empty(0, dtype=np.intp))]
+    everyone = np.ones(len(land.y), dtype=np.bool_)
+    cost = _cross_fitted(land, everyone, land.fits.weight, nodes[0].path, range(FOLDS))
+    waiting = [(0, 0, everyone, land.fits.weight, cost)]
+    while waiting:
+        number, depth, rows, weight, cost = waiting.pop(0)
+        if depth >= deepest:
+            continue
+        node = nodes[number]
+        best = _best_split(land, rows, weight, node.path, cost)
+        if best is None:
+            continue
+        path = _longer(node.path, best.split.covariate)
+        gain, error = _gain(land, best.cost - cost, rows)
+        nodes[number] = replace(
+            node, split=best.split, below=(len(nodes), len(nodes) + 1), gain=gain, error=error
+        )
+        price = _price(land, node.path, best.split.covariate)
+        for side in (LEFT, RIGHT):
+            mine = best.side == side
+            waiting.append(
+                (len(nodes), depth + 1, rows & mine, _leaning(weight, mine), best.cost - price)
+            )
+            nodes.append(Node(path))
+        tell("branch", len(nodes) // 2, 2**deepest - 1)
+    return nodes
+
+
+def leaf_weights(
+    nodes: list[Node], encoded: Floats, encoder: TableEncoder, weight: Floats
+) -> dict[int, Floats]:
+    """For each leaf, how much each training row counts in its models."""
+    weights = {0: weight}
+    for number, node in enumerate(nodes):
+        if node.split is not None:
+            side = node.split.side(encoded, encoder)
+            for way, below in zip((LEFT, RIGHT), node.below, strict=True):
+                weights[below] = _leaning(weights[number], side == way)
+    return {number: weights[number] for number, node in enumerate(nodes) if node.split is None}
+
+
+def _leaning(weight: Floats, mine: Bools) -> Floats:
+    return np.where(mine, weight, KINSHIP * weight)
+
+
+def _best_split(
+    land: Ground, rows: Bools, weight: Floats, path: Ints, cost: Floats
+) -> Trial | None:
+    """The split of a leaf that lowers the cross-fitted cost most surely, or None."""
+    trials = _trials(land, rows, path, cost)
+    for folds in (range(FIRST_FOLDS), range(FIRST_FOLDS, FOLDS)):
+        for trial in trials:
+            _try(land, trial, rows, weight, path, folds, cost)
+        surplus = [_surplus(land, trial, cost, rows) for trial in trials]
+        ranked = np.argsort(surplus, kind="stable")[::-1]
+        trials = [trials[i] for i in ranked[:GO_ON] if surplus[i] > -np.inf]
+    return trials[0] if trials and max(surplus) > 0 else None
+
+
+def _surplus(land: Ground, trial: Trial, cost: Floats, rows: Bools) -> float:
+    """Gain less its allowances for noise and for an error not yet seen.
+
+    Minus infinity where there is no gain.
+    """
+    gain, error = _gain(land, trial.cost - cost, rows)
+    tried = rows & ~np.isnan(trial.cost)
+    dearest = float(np.ptp(land.costs.matrix)) / float(land.fits.weight[tried].sum())
+    return gain - ERRORS * error - UNSEEN * dearest if gain > 0 else -np.inf
+
+
+def _gain(land: Ground, difference: Floats, rows: Bools) -> tuple[float, float]:
+    """Mean by which the cost falls over the rows tried so far, and its standard error."""
+    tried = rows & ~np.isnan(difference)
+    gain, weight = -difference[tried], land.fits.weight[tried]
+    mean = float(np.average(gain, weights=weight))
+    spread = float(np.average((gain - mean) ** 2, weights=weight))
+    return mean, float(np.sqrt(spread / max(float(weight.sum()) - 1, 1.0)))
+
+
+def _trials(land: Ground, rows: Bools, path: Ints, cost: Floats) -> list[Trial]:
+    """Every split worth trying: affordable, and with enough rows on both sides."""
+    affordable = np.average(cost[rows], weights=land.fits.weight[rows])
+    trials = []
+    for k in range(len(land.costs.names)):
+        if _price(land, path, k) >= affordable:
+            continue
+        for split in _cuts(land, k, rows):
+            side = split.side(land.encoded, land.encoder)
+            if min(np.sum(rows & (side == way)) for way in (LEFT, RIGHT)) >= LEAST_ROWS:
+                trials.append(Trial(split, side, np.full(len(rows), np.nan)))
+    return trials
+
+
+def _cuts(land: Ground, k: int, rows: Bools) -> list[Split]:
+    """Splits by one covariate."""
+    kind = land.encoder.kinds[k]
+    own = land.encoded[np.ix_(rows, land.encoder.source == k)]
+    known = ~np.isnan(own).any(axis=1)
+    if not known.any():
+        return []
+    if kind == CATEGORICAL:
+        return _category_cuts(k, own[known], land.y[rows][known])
+    if kind == BINARY:
+        return [Split(k, np.ones(1), float(land.encoder.low[k] + land.encoder.high[k]) / 2)]
+    if kind != NUMERIC:
+        return []
+    values = np.unique(own[known, 0])
+    between = (values[1:] + values[:-1]) / 2
+    if len(between) == 0:
+        return []
+    # Halfway between two values, as near as can be to the quantile.
+    nearest = np.abs(between[:, None] - np.quantile(own[known, 0], QUANTILES)).argmin(axis=0)
+    return [Split(k, np.ones(1), float(cut)) for cut in between[np.unique(nearest)]]
+
+
+def _category_cuts(k: int, indicators: Floats, y: Floats) -> list[Split]:
+    """Categories in the order of their share of positives, cut near the quantiles of the rows."""
+    count = indicators.sum(axis=0)
+    share = (indicators.T @ y + y.mean()) / (count + 1.0)
+    order = np.argsort(share, kind="stable")
+    below = np.cumsum(count[order]) / count.sum()
+    wanted = np.abs(below[:-1, None] - np.array(QUANTILES)).argmin(axis=0)
+    splits = []
+    for last in np.unique(wanted):
+        weights = np.zeros(len(order))
+        weights[order[last + 1 :]] = 1.0
+        splits.append(Split(k, weights, 0.5))
+    return splits
+
+
+def _try(
+    land: Ground, trial: Trial, rows: Bools, weight: Floats, path: Ints, folds: range, cost: Floats
+) -> None:
+    """Fill in what the rows of these folds cost with the split."""
+    longer = _longer(path, trial.split.covariate)
+    price = _price(land, path, trial.split.covariate)
+    for side in (LEFT, RIGHT):
+        mine = trial.side == side
+        found = _cross_fitted(land, rows & mine, _leaning(weight, mine), longer, folds)
+        done = ~np.isnan(found)
+        trial.cost[done] = price + found[done]
+    # Where the covariate is not to be had, nothing changes.
+    same = rows & (trial.side < 0) & np.isin(land.fold, folds)
+    trial.cost[same] = cost[same]
+
+
+def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: range) -> Floats:
+    """Cost of these rows beyond the path's, by models without their fold; NaN elsewhere."""
+    found = np.full(len(rows), np.nan)
+    first = land.costs.covariates == 0
+    first[path] = True
+    reached = np.isin(np.arange(len(first)), path)
+    prices = np.maximum(land.costs.of_next(reached), 1e-12)
+    for f in folds:
+        held_out = np.flatnonzero(rows & (land.fold == f))
+        if len(held_out):
+            kept = np.where(land.fold == f, 0.0, weight)
+            model = quick_model(land.fits, kept, prices, first, land.lacking)
+            found[held_out] = _realised(land, model, held_out, reached)
+    return found
+
+
+def _realised(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) -> Floats:
+    """What AdaCOS with this model pays beyond the path, plus what its answers cost."""
+    costs = land.costs
+    total = np.empty(len(rows))
+    available = ~np.isnan(land.encoded[np.ix_(rows, land.encoder.first)])
+    have = np.zeros(len(reached), dtype=np.bool_)
+    have[model.sequence.set(0)] = True
+
+    def decide(state: WalkState) -> Decision:
+        go_on, ahead = weigh(state, costs, costs.matrix, land.outlook)
+        following = state.upcoming[0] if len(state.upcoming) else STOP
+        return Decision(np.where(go_on, following, STOP), ahead.log_odds, state.stage)
+
+    # As in the engine, rows that lack nothing walk apart.
+    complete = available.all(axis=1)
+    for part in (np.flatnonzero(complete), np.flatnonzero(~complete)):
+        if len(part) == 0:
+            continue
+        there = available[part]
+        trail = walk(
+            begin(model, land.encoded[rows[part]], there, have, np.zeros_like(have)),
+            decide,
+            lambda state, going, covariates: advance(state, going, covariates.shape[1]),
+            there,
+            np.full(there.shape, STOP),
+        )
+        acquired = acquired_in(trail.order)
+        paid = costs.of(acquired, given=reached & there)
+        label = label_of(trail.log_odds, costs.matrix)
+        total[part] = total_of(paid, land.y[rows[part]], label, costs.matrix)
+    return total
+
+
+def _longer(path: Ints, k: int) -> Ints:
+    """The path after a covariate, which may be on it already."""
+    return path if k in path else np.append(path, k)
+
+
+def _price(land: Ground, path: Ints, k: int) -> float:
+    """Cost of a covariate after those of a path."""
+    reached = np.isin(np.arange(len(land.costs.names)), path)
+    return float(land.costs.of_next(reached)[k])
