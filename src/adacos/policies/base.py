@@ -113,7 +113,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 f"negative is a row of it that is answered {negative!r}. Pass y as 1 for the "
                 "positive class and 0 for the other to choose, or to say so.",
                 PositiveClassWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     @abstractmethod
