@@ -111,6 +111,15 @@ register_policy(
     requires=("lightgbm", "rivals"),
     look=("orange", "h", ":"),
 )
+register_policy(
+    "streed",
+    "adacos.rivals.streed:STreeDClassifier",
+    title="STreeD",
+    rival=True,
+    effort=10.0,
+    requires=("pystreed", "rivals"),
+    look=("green", "d", ":"),
+)
 # The exact optimum needs discrete covariates: numbers are cut into three codes.
 register_policy(
     "optimal",
