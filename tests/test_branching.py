@@ -141,9 +141,17 @@ def test_realised_cost_is_that_of_adacos_with_the_same_model() -> None:
     X, y = table(6, holes=True)
     policy = AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)
     encoded, labels = policy._encode(X), policy.model_.y
-    fold = np.zeros(len(y), dtype=np.intp)
-    fits = prepare(encoded, labels, policy.encoder_, n_splines=10, families=("common",), fold=fold)
-    land = ground(fits, encoded, policy.encoder_, policy.cost_table_, "coherent", 0)
+    land = ground(
+        encoded,
+        labels,
+        np.ones(len(labels)),
+        policy.encoder_,
+        policy.cost_table_,
+        order=policy.model_.sequence.order,
+        outlook="coherent",
+        n_splines=10,
+        seed=0,
+    )
     free = policy.cost_table_.covariates == 0
     prices = np.maximum(policy.cost_table_.covariates, 1e-12)
     policy.model_ = quick_model(land.fits, np.ones(len(y)), prices, free, land.lacking)

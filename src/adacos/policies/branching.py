@@ -234,7 +234,17 @@ class BranchingClassifier(AdaCOSClassifier):
         encoded = self._encode(fits.table[0])
         costs = replace(self.cost_table_, matrix=self.rule_.matrix)
         if self.max_depth and not self.rule_.always_positive:
-            land = ground(fits, encoded, self.encoder_, costs, self.outlook, self.random_state)
+            land = ground(
+                encoded,
+                fits.y,
+                fits.weight,
+                self.encoder_,
+                costs,
+                order=self.model_.sequence.order,
+                outlook=self.outlook,
+                n_splines=self.n_splines,
+                seed=self.random_state,
+            )
             nodes = grow(land, self.max_depth)
             if len(nodes) > 1:
                 self.nodes_ = self._with_models(nodes, fits, encoded, unlabeled, costs)

@@ -20,15 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import CostTable, total_of
-from adacos.engine import STOP, Decision, acquired_in, walk
+from adacos.engine import STOP, Decision, walk
 from adacos.kernels.bayes_risk import label_of
-from adacos.kernels.folds import stratified_folds
+from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.models.density import moment_matrix
 from adacos.models.outlook import WalkState, advance, begin
 from adacos.models.progress import tell
 from adacos.models.quick import quick_model
 from adacos.models.sequence_model import SequenceModel
-from adacos.models.set_fits import SetFits
+from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.adacos import weigh
 from adacos.policies.tree import LEFT, RIGHT, Node, Split
 from adacos.tables.encoder import TableEncoder
@@ -49,20 +49,23 @@ UNSEEN = 1.0
 KINSHIP = 0.1
 # A side of fewer rows is not made.
 LEAST_ROWS = 25
-# Quantiles at which a number is cut.
-QUANTILES = (0.25, 0.5, 0.75)
+# More rows are drawn from, and further covariates left to the leaves.
+MOST_ROWS, MOST_COVARIATES = 5000, 12
+# Quantiles at which a number is cut, the first one tried first.
+QUANTILES = (0.5, 0.25, 0.75)
 
 
 @dataclass(frozen=True)
 class Ground:
-    """The training rows a tree grows on.
+    """What a tree grows on: some training rows and the covariates that may be asked early.
 
     Attributes
     ----------
-    fits : the rows prepared, without unlabelled ones.
+    fits : the rows prepared.
     encoded : their encoded values, NaN where there is none.
-    encoder : what was learned about the columns.
+    encoder : what was learned about these columns.
     costs : covariate costs, and the misclassification costs in force.
+    kept : the covariates, by their position in the whole table.
     outlook : by which the leaves decide, see `AdaCOSClassifier`.
     fold : fold of each row.
     lacking : what the holes add to the moment matrix, for one unit of row weight.
@@ -72,6 +75,7 @@ class Ground:
     encoded: Floats
     encoder: TableEncoder
     costs: CostTable
+    kept: Ints
     outlook: str
     fold: Ints
     lacking: Floats
@@ -98,24 +102,42 @@ class Trial(NamedTuple):
 
 
 def ground(
-    fits: SetFits,
     encoded: Floats,
+    y: Floats,
+    weight: Floats,
     encoder: TableEncoder,
     costs: CostTable,
+    *,
+    order: Ints,
     outlook: str,
+    n_splines: int,
     seed: int,
 ) -> Ground:
-    """Rows ready for growing; the folds are dealt anew."""
-    fold = stratified_folds(encoded, fits.y, FOLDS, seed)
+    """Rows ready for growing.
+
+    Where there are many, `MOST_ROWS` of them are drawn; of the covariates those are kept that are
+    free or among the first `MOST_COVARIATES` of the order in which AdaCOS asks.
+    """
+    rows = drawn_rows(y, MOST_ROWS, seed)
+    kept = (costs.covariates == 0) | np.isin(np.arange(len(order)), order[:MOST_COVARIATES])
+    encoded, weight = encoded[np.ix_(rows, kept[encoder.source])], weight[rows]
+    encoder, costs = encoder.only(kept), costs.only(kept)
+    fold = stratified_folds(encoded, y[rows], FOLDS, seed)
+    fits = prepare(
+        encoded,
+        y[rows],
+        encoder,
+        n_splines=n_splines,
+        families=("common",),
+        fold=fold,
+        weight=weight,
+    )
     lacking = np.zeros_like(fits.moments)
     if fits.holes is not None:
-        basis, n = fits.basis, len(fits.y)
-        standardised = (fits.complete[:n] - basis.mean) / basis.scale
-        plain = moment_matrix(standardised, fits.columns[:n], fits.weight)
-        lacking = (fits.moments * (plain[0, 0] / fits.moments[0, 0]) - plain) / plain[0, 0]
-    n = len(fits.y)
-    fits = replace(fits, complete=fits.complete[:n], columns=fits.columns[:n])
-    return Ground(fits, encoded, encoder, costs, outlook, fold, lacking)
+        standardised = (fits.complete - fits.basis.mean) / fits.basis.scale
+        plain = moment_matrix(standardised, fits.columns, weight)
+        lacking = (fits.moments - plain) / plain[0, 0]
+    return Ground(fits, encoded, encoder, costs, np.flatnonzero(kept), outlook, fold, lacking)
 
 
 def grow(land: Ground, deepest: int) -> list[Node]:
@@ -145,7 +167,15 @@ def grow(land: Ground, deepest: int) -> list[Node]:
             )
             nodes.append(Node(path))
         tell("branch", len(nodes) // 2, 2**deepest - 1)
-    return nodes
+    return [_in_table(node, land.kept) for node in nodes]
+
+
+def _in_table(node: Node, kept: Ints) -> Node:
+    """A node with its covariates by their position in the whole table."""
+    split = node.split
+    if split is not None:
+        split = replace(split, covariate=int(kept[split.covariate]))
+    return replace(node, path=kept[node.path], split=split)
 
 
 def leaf_weights(
@@ -168,26 +198,36 @@ def _leaning(weight: Floats, mine: Bools) -> Floats:
 def _best_split(
     land: Ground, rows: Bools, weight: Floats, path: Ints, cost: Floats
 ) -> Trial | None:
-    """The split of a leaf that lowers the cross-fitted cost most surely, or None."""
+    """The split of a leaf that lowers the cross-fitted cost most surely, or None.
+
+    Every covariate is tried at its middle cut on some folds, the best of them at their other cuts,
+    and the best splits then on the folds that are left.
+    """
     trials = _trials(land, rows, path, cost)
-    for folds in (range(FIRST_FOLDS), range(FIRST_FOLDS, FOLDS)):
-        for trial in trials:
+
+    def tried(some: list[Trial], folds: range) -> list[Trial]:
+        """The best of some trials, after these folds besides."""
+        for trial in some:
             _try(land, trial, rows, weight, path, folds, cost)
-        surplus = [_surplus(land, trial, cost, rows) for trial in trials]
-        ranked = np.argsort(surplus, kind="stable")[::-1]
-        trials = [trials[i] for i in ranked[:GO_ON] if surplus[i] > -np.inf]
-    return trials[0] if trials and max(surplus) > 0 else None
+        return sorted(some, key=lambda trial: -_surplus(land, trial, cost, rows))[:GO_ON]
+
+    best = tried([cuts[0] for cuts in trials], range(FIRST_FOLDS))
+    taken = {trial.split.covariate for trial in best}
+    others = [t for cuts in trials for t in cuts[1:] if t.split.covariate in taken]
+    best += tried(others, range(FIRST_FOLDS))
+    best = sorted(best, key=lambda trial: -_surplus(land, trial, cost, rows))[:GO_ON]
+    best = tried(
+        [t for t in best if _gain(land, t.cost - cost, rows)[0] > 0], range(FIRST_FOLDS, FOLDS)
+    )
+    return best[0] if best and _surplus(land, best[0], cost, rows) > 0 else None
 
 
 def _surplus(land: Ground, trial: Trial, cost: Floats, rows: Bools) -> float:
-    """Gain less its allowances for noise and for an error not yet seen.
-
-    Minus infinity where there is no gain.
-    """
+    """Gain less its allowances for noise and for an error not yet seen."""
     gain, error = _gain(land, trial.cost - cost, rows)
     tried = rows & ~np.isnan(trial.cost)
     dearest = float(np.ptp(land.costs.matrix)) / float(land.fits.weight[tried].sum())
-    return gain - ERRORS * error - UNSEEN * dearest if gain > 0 else -np.inf
+    return gain - ERRORS * error - UNSEEN * dearest
 
 
 def _gain(land: Ground, difference: Floats, rows: Bools) -> tuple[float, float]:
@@ -199,17 +239,20 @@ def _gain(land: Ground, difference: Floats, rows: Bools) -> tuple[float, float]:
     return mean, float(np.sqrt(spread / max(float(weight.sum()) - 1, 1.0)))
 
 
-def _trials(land: Ground, rows: Bools, path: Ints, cost: Floats) -> list[Trial]:
-    """Every split worth trying: affordable, and with enough rows on both sides."""
+def _trials(land: Ground, rows: Bools, path: Ints, cost: Floats) -> list[list[Trial]]:
+    """For each affordable covariate the splits with enough rows on both sides, middle one first."""
     affordable = np.average(cost[rows], weights=land.fits.weight[rows])
     trials = []
     for k in range(len(land.costs.names)):
         if _price(land, path, k) >= affordable:
             continue
+        own = []
         for split in _cuts(land, k, rows):
             side = split.side(land.encoded, land.encoder)
             if min(np.sum(rows & (side == way)) for way in (LEFT, RIGHT)) >= LEAST_ROWS:
-                trials.append(Trial(split, side, np.full(len(rows), np.nan)))
+                own.append(Trial(split, side, np.full(len(rows), np.nan)))
+        if own:
+            trials.append(own)
     return trials
 
 
@@ -232,7 +275,9 @@ def _cuts(land: Ground, k: int, rows: Bools) -> list[Split]:
         return []
     # Halfway between two values, as near as can be to the quantile.
     nearest = np.abs(between[:, None] - np.quantile(own[known, 0], QUANTILES)).argmin(axis=0)
-    return [Split(k, np.ones(1), float(cut)) for cut in between[np.unique(nearest)]]
+    return [
+        Split(k, np.ones(1), float(cut)) for cut in between[list(dict.fromkeys(nearest.tolist()))]
+    ]
 
 
 def _category_cuts(k: int, indicators: Floats, y: Floats) -> list[Split]:
@@ -243,7 +288,7 @@ def _category_cuts(k: int, indicators: Floats, y: Floats) -> list[Split]:
     below = np.cumsum(count[order]) / count.sum()
     wanted = np.abs(below[:-1, None] - np.array(QUANTILES)).argmin(axis=0)
     splits = []
-    for last in np.unique(wanted):
+    for last in dict.fromkeys(wanted.tolist()):
         weights = np.zeros(len(order))
         weights[order[last + 1 :]] = 1.0
         splits.append(Split(k, weights, 0.5))
@@ -308,8 +353,7 @@ def _realised(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) ->
             there,
             np.full(there.shape, STOP),
         )
-        acquired = acquired_in(trail.order)
-        paid = costs.of(acquired, given=reached & there)
+        paid = costs.of_order(trail.order, given=reached & there)
         label = label_of(trail.log_odds, costs.matrix)
         total[part] = total_of(paid, land.y[rows[part]], label, costs.matrix)
     return total
@@ -321,6 +365,6 @@ def _longer(path: Ints, k: int) -> Ints:
 
 
 def _price(land: Ground, path: Ints, k: int) -> float:
-    """Cost of a covariate after those of a path."""
+    """Cost of a covariate after those of a path; nothing if it is one of them."""
     reached = np.isin(np.arange(len(land.costs.names)), path)
-    return float(land.costs.of_next(reached)[k])
+    return 0.0 if reached[k] else float(land.costs.of_next(reached)[k])
