@@ -68,7 +68,7 @@ class BranchingClassifier(AdaCOSClassifier):
     costs : Costs, default=None
         Covariate and misclassification costs. None makes every covariate free and both errors
         cost 1.
-    max_depth : int, default=3
+    max_depth : int, default=4
         Most branches one after the other; 0 is AdaCOS.
     outlook : {"coherent", "dynamic", "paper"}, default="dynamic"
         How the log-odds after an acquisition are foreseen, see `AdaCOSClassifier`.
@@ -167,7 +167,7 @@ class BranchingClassifier(AdaCOSClassifier):
         self,
         costs: Costs | None = None,
         *,
-        max_depth: int = 3,
+        max_depth: int = 4,
         outlook: str = "dynamic",
         sequence: str = "group_lasso",
         n_splines: int = 10,

@@ -42,13 +42,13 @@ FOLDS = 5
 # Folds after which only the most promising splits go on to the others, and how many go on.
 FIRST_FOLDS, GO_ON = 2, 3
 # Standard errors by which a split must lower the cost.
-ERRORS = 1.0
+ERRORS = 0.25
 # Errors of the dearest kind that it must outweigh besides: rare losses hide from standard errors.
 UNSEEN = 1.0
 # Weight of the rows of the other side in the models of one side.
-KINSHIP = 0.1
+KINSHIP = 0.03
 # A side of fewer rows is not made.
-LEAST_ROWS = 25
+LEAST_ROWS = 15
 # More rows are drawn from, and further covariates left to the leaves.
 MOST_ROWS, MOST_COVARIATES = 5000, 12
 # Quantiles at which a number is cut, the first one tried first.
