@@ -18,6 +18,7 @@ from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable
 from adacos.engine import STOP, Decision, Rows
 from adacos.exceptions import InvalidInputError
+from adacos.models.gam import FAMILIES
 from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.set_fits import SetFits, prepare
@@ -30,6 +31,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
+# Strengths of the leaves' models to choose from: with few rows one for all covariates does as well.
+_LEAF_FAMILIES = FAMILIES["common"]
 # In place of a node: the row goes along a set sequence.
 _SETTLED = -1
 
@@ -78,7 +81,7 @@ class BranchingClassifier(AdaCOSClassifier):
     n_splines : int, default=10
         Number of cubic B-splines per numeric covariate.
     strengths : {"auto", "common", "per_covariate"}, default="auto"
-        Penalties to choose from, see `LogisticGAM`.
+        Penalties of `model_` to choose from, see `LogisticGAM`; leaves have the common ones.
     cv : int, splitter or iterable of (train, test), default=10
         Folds behind the leave-out probabilities: their number, or splits that hold out every row
         once.
@@ -275,7 +278,7 @@ class BranchingClassifier(AdaCOSClassifier):
                 fits.y,
                 self.encoder_,
                 n_splines=self.n_splines,
-                families=fits.families,
+                families=_LEAF_FAMILIES,
                 fold=fits.fold,
                 weight=weight,
                 n_jobs=self.n_jobs,

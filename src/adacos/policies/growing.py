@@ -18,17 +18,20 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from adacos.costs import CostTable, total_of
 from adacos.engine import STOP, Decision, walk
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.folds import drawn_rows, stratified_folds
+from adacos.kernels.irls import newton
+from adacos.kernels.strengths import central_strengths
 from adacos.models.density import moment_matrix
 from adacos.models.outlook import WalkState, advance, begin
 from adacos.models.progress import tell
 from adacos.models.quick import quick_model
 from adacos.models.sequence_model import SequenceModel
-from adacos.models.set_fits import SetFits, prepare
+from adacos.models.set_fits import SCREENING_TOLERANCE, SetFits, prepare
 from adacos.policies.adacos import weigh
 from adacos.policies.tree import LEFT, RIGHT, Node, Split
 from adacos.tables.encoder import TableEncoder
@@ -203,7 +206,7 @@ def _best_split(
     Every covariate is tried at its middle cut on some folds, the best of them at their other cuts,
     and the best splits then on the folds that are left.
     """
-    trials = _trials(land, rows, path, cost)
+    trials = _trials(land, rows, weight, path, cost)
 
     def tried(some: list[Trial], folds: range) -> list[Trial]:
         """The best of some trials, after these folds besides."""
@@ -239,7 +242,9 @@ def _gain(land: Ground, difference: Floats, rows: Bools) -> tuple[float, float]:
     return mean, float(np.sqrt(spread / max(float(weight.sum()) - 1, 1.0)))
 
 
-def _trials(land: Ground, rows: Bools, path: Ints, cost: Floats) -> list[list[Trial]]:
+def _trials(
+    land: Ground, rows: Bools, weight: Floats, path: Ints, cost: Floats
+) -> list[list[Trial]]:
     """For each affordable covariate the splits with enough rows on both sides, middle one first."""
     affordable = np.average(cost[rows], weights=land.fits.weight[rows])
     trials = []
@@ -247,7 +252,7 @@ def _trials(land: Ground, rows: Bools, path: Ints, cost: Floats) -> list[list[Tr
         if _price(land, path, k) >= affordable:
             continue
         own = []
-        for split in _cuts(land, k, rows):
+        for split in _cuts(land, k, rows, weight):
             side = split.side(land.encoded, land.encoder)
             if min(np.sum(rows & (side == way)) for way in (LEFT, RIGHT)) >= LEAST_ROWS:
                 own.append(Trial(split, side, np.full(len(rows), np.nan)))
@@ -256,7 +261,7 @@ def _trials(land: Ground, rows: Bools, path: Ints, cost: Floats) -> list[list[Tr
     return trials
 
 
-def _cuts(land: Ground, k: int, rows: Bools) -> list[Split]:
+def _cuts(land: Ground, k: int, rows: Bools, weight: Floats) -> list[Split]:
     """Splits by one covariate."""
     kind = land.encoder.kinds[k]
     own = land.encoded[np.ix_(rows, land.encoder.source == k)]
@@ -264,7 +269,7 @@ def _cuts(land: Ground, k: int, rows: Bools) -> list[Split]:
     if not known.any():
         return []
     if kind == CATEGORICAL:
-        return _category_cuts(k, own[known], land.y[rows][known])
+        return _category_cuts(land, k, rows, weight)
     if kind == BINARY:
         return [Split(k, np.ones(1), float(land.encoder.low[k] + land.encoder.high[k]) / 2)]
     if kind != NUMERIC:
@@ -280,11 +285,27 @@ def _cuts(land: Ground, k: int, rows: Bools) -> list[Split]:
     ]
 
 
-def _category_cuts(k: int, indicators: Floats, y: Floats) -> list[Split]:
-    """Categories in the order of their share of positives, cut near the quantiles of the rows."""
+def _category_cuts(land: Ground, k: int, rows: Bools, weight: Floats) -> list[Split]:
+    """Two groups of categories each, that differ most in what the other covariates say.
+
+    The interactions of the categories with the columns of the other covariates have a score under
+    the additive model of the leaf; its first principal component puts the categories in an order,
+    which is cut near the quantiles of the rows. It looks at the labels of all rows, of those left
+    out too: among few categories there is little to choose from.
+    """
+    indicators = np.where(rows[:, None], land.encoded[:, land.encoder.source == k], 0.0)
+    indicators = np.nan_to_num(indicators)
     count = indicators.sum(axis=0)
-    share = (indicators.T @ y + y.mean()) / (count + 1.0)
-    order = np.argsort(share, kind="stable")
+    basis, columns = land.fits.basis, land.fits.columns
+    penalty = np.append(0.0, central_strengths(basis.linear)[basis.term])
+    design = np.hstack([np.ones((len(rows), 1)), columns])
+    fit = newton(design, land.y, weight, penalty, tolerance=SCREENING_TOLERANCE)
+    residual = weight * (land.y - expit(fit.log_odds))
+    others = columns[:, basis.group != k]
+    score = indicators.T @ (residual[:, None] * others / np.maximum(others.std(axis=0), 1e-9))
+    score /= np.sqrt(np.maximum(count, 1.0))[:, None]
+    left, *_ = np.linalg.svd(score, full_matrices=False)
+    order = np.argsort(left[:, 0] / np.sqrt(np.maximum(count, 1.0)), kind="stable")
     below = np.cumsum(count[order]) / count.sum()
     wanted = np.abs(below[:-1, None] - np.array(QUANTILES)).argmin(axis=0)
     splits = []
