@@ -14,7 +14,7 @@ from adacos.datasets import make_discrete_problem, make_value_dependent_problem
 from adacos.exceptions import InvalidInputError
 from adacos.models.quick import quick_model
 from adacos.models.set_fits import prepare
-from adacos.policies.growing import _realised, ground
+from adacos.policies.growing import _outcome, ground
 from adacos.rivals import OptimalPolicyClassifier
 from tests.policy_checks import check_consultation, check_pickle, check_policy
 
@@ -157,8 +157,8 @@ def test_realised_cost_is_that_of_adacos_with_the_same_model() -> None:
     policy.model_ = quick_model(land.fits, np.ones(len(y)), prices, free, land.lacking)
     result = policy.acquire(X)
     expected = result.cost + policy.cost_table_.matrix[y, (result.label == 1).astype(int)]
-    found = _realised(land, policy.model_, np.arange(len(y)), np.zeros(len(free), dtype=bool))
-    np.testing.assert_allclose(found, expected)
+    found = _outcome(land, policy.model_, np.arange(len(y)), np.zeros(len(free), dtype=bool))
+    np.testing.assert_allclose(found[np.arange(len(y)), y], expected)
 
 
 def test_quick_order_is_greedy_in_gradient_per_cost() -> None:

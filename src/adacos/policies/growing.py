@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from adacos.costs import CostTable, total_of
+from adacos.costs import CostTable
 from adacos.engine import STOP, Decision, walk
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.folds import drawn_rows, stratified_folds
@@ -48,6 +48,8 @@ FIRST_FOLDS, GO_ON = 2, 3
 ERRORS = 0.25
 # Errors of the dearest kind that it must outweigh besides: rare losses hide from standard errors.
 UNSEEN = 1.0
+# Share of the models' probability, beside the class as it turned out, in judging a split.
+TRUST = 0.5
 # Weight of the rows of the other side in the models of one side.
 KINSHIP = 0.03
 # A side of fewer rows is not made.
@@ -96,12 +98,13 @@ class Trial(NamedTuple):
     ----------
     split : the split.
     side : (rows,) LEFT, RIGHT or -1 of every training row.
-    cost : (rows,) cross-fitted cost of the rows of the leaf, NaN where it is not found yet.
+    outcome : cross-fitted outcome of the rows of the leaf, see `_outcome`; NaN where it is not
+        found yet.
     """
 
     split: Split
     side: Ints
-    cost: Floats
+    outcome: Floats
 
 
 def ground(
@@ -147,27 +150,26 @@ def grow(land: Ground, deepest: int) -> list[Node]:
     """The tree, its leaves still without models; a single leaf where no split pays."""
     nodes = [Node(np.empty(0, dtype=np.intp))]
     everyone = np.ones(len(land.y), dtype=np.bool_)
-    cost = _cross_fitted(land, everyone, land.fits.weight, nodes[0].path, range(FOLDS))
-    waiting = [(0, 0, everyone, land.fits.weight, cost)]
+    outcome = _cross_fitted(land, everyone, land.fits.weight, nodes[0].path, range(FOLDS))
+    waiting = [(0, 0, everyone, land.fits.weight, outcome)]
     while waiting:
-        number, depth, rows, weight, cost = waiting.pop(0)
+        number, depth, rows, weight, outcome = waiting.pop(0)
         if depth >= deepest:
             continue
         node = nodes[number]
-        best = _best_split(land, rows, weight, node.path, cost)
+        best = _best_split(land, rows, weight, node.path, outcome)
         if best is None:
             continue
         path = _longer(node.path, best.split.covariate)
-        gain, error = _gain(land, best.cost - cost, rows)
+        gain, error = _gain(land, best.outcome, outcome, rows, 0.0)
         nodes[number] = replace(
             node, split=best.split, below=(len(nodes), len(nodes) + 1), gain=gain, error=error
         )
         price = _price(land, node.path, best.split.covariate)
         for side in (LEFT, RIGHT):
             mine = best.side == side
-            waiting.append(
-                (len(nodes), depth + 1, rows & mine, _leaning(weight, mine), best.cost - price)
-            )
+            after = best.outcome - np.array([price, price, 0.0])
+            waiting.append((len(nodes), depth + 1, rows & mine, _leaning(weight, mine), after))
             nodes.append(Node(path))
         tell("branch", len(nodes) // 2, 2**deepest - 1)
     return [_in_table(node, land.kept) for node in nodes]
@@ -199,54 +201,64 @@ def _leaning(weight: Floats, mine: Bools) -> Floats:
 
 
 def _best_split(
-    land: Ground, rows: Bools, weight: Floats, path: Ints, cost: Floats
+    land: Ground, rows: Bools, weight: Floats, path: Ints, outcome: Floats
 ) -> Trial | None:
     """The split of a leaf that lowers the cross-fitted cost most surely, or None.
 
     Every covariate is tried at its middle cut on some folds, the best of them at their other cuts,
     and the best splits then on the folds that are left.
     """
-    trials = _trials(land, rows, weight, path, cost)
+    trials = _trials(land, rows, weight, path, outcome)
 
     def tried(some: list[Trial], folds: range) -> list[Trial]:
         """The best of some trials, after these folds besides."""
         for trial in some:
-            _try(land, trial, rows, weight, path, folds, cost)
-        return sorted(some, key=lambda trial: -_surplus(land, trial, cost, rows))[:GO_ON]
+            _try(land, trial, rows, weight, path, folds, outcome)
+        return sorted(some, key=lambda trial: -_surplus(land, trial, outcome, rows))[:GO_ON]
 
     best = tried([cuts[0] for cuts in trials], range(FIRST_FOLDS))
     taken = {trial.split.covariate for trial in best}
     others = [t for cuts in trials for t in cuts[1:] if t.split.covariate in taken]
     best += tried(others, range(FIRST_FOLDS))
-    best = sorted(best, key=lambda trial: -_surplus(land, trial, cost, rows))[:GO_ON]
-    best = tried(
-        [t for t in best if _gain(land, t.cost - cost, rows)[0] > 0], range(FIRST_FOLDS, FOLDS)
-    )
-    return best[0] if best and _surplus(land, best[0], cost, rows) > 0 else None
+    best = sorted(best, key=lambda trial: -_surplus(land, trial, outcome, rows))[:GO_ON]
+    best = [trial for trial in best if _gain(land, trial.outcome, outcome, rows, TRUST)[0] > 0]
+    best = tried(best, range(FIRST_FOLDS, FOLDS))
+    return best[0] if best and _surplus(land, best[0], outcome, rows) > 0 else None
 
 
-def _surplus(land: Ground, trial: Trial, cost: Floats, rows: Bools) -> float:
+def _surplus(land: Ground, trial: Trial, outcome: Floats, rows: Bools) -> float:
     """Gain less its allowances for noise and for an error not yet seen."""
-    gain, error = _gain(land, trial.cost - cost, rows)
-    tried = rows & ~np.isnan(trial.cost)
+    gain, error = _gain(land, trial.outcome, outcome, rows, TRUST)
+    tried = rows & ~np.isnan(trial.outcome[:, 0])
     dearest = float(np.ptp(land.costs.matrix)) / float(land.fits.weight[tried].sum())
     return gain - ERRORS * error - UNSEEN * dearest
 
 
-def _gain(land: Ground, difference: Floats, rows: Bools) -> tuple[float, float]:
-    """Mean by which the cost falls over the rows tried so far, and its standard error."""
-    tried = rows & ~np.isnan(difference)
-    gain, weight = -difference[tried], land.fits.weight[tried]
+def _gain(
+    land: Ground, after: Floats, before: Floats, rows: Bools, trust: float
+) -> tuple[float, float]:
+    """Mean by which the cost falls over the rows tried so far, and its standard error.
+
+    What a row costs depends on its class. The class as it turned out is an unbiased but noisy
+    judge; the probability of both models together, with all covariates and without the row, is a
+    steady one that may be wrong. The two are mixed.
+    """
+    tried = rows & ~np.isnan(after[:, 0])
+    fall = (before - after)[tried, :2]
+    probability = expit((before + after)[tried, 2] / 2)
+    judge = (1 - trust) * land.y[tried] + trust * probability
+    gain, weight = (1 - judge) * fall[:, 0] + judge * fall[:, 1], land.fits.weight[tried]
     mean = float(np.average(gain, weights=weight))
     spread = float(np.average((gain - mean) ** 2, weights=weight))
     return mean, float(np.sqrt(spread / max(float(weight.sum()) - 1, 1.0)))
 
 
 def _trials(
-    land: Ground, rows: Bools, weight: Floats, path: Ints, cost: Floats
+    land: Ground, rows: Bools, weight: Floats, path: Ints, outcome: Floats
 ) -> list[list[Trial]]:
     """For each affordable covariate the splits with enough rows on both sides, middle one first."""
-    affordable = np.average(cost[rows], weights=land.fits.weight[rows])
+    realised = np.where(land.y == 1, outcome[:, 1], outcome[:, 0])
+    affordable = np.average(realised[rows], weights=land.fits.weight[rows])
     trials = []
     for k in range(len(land.costs.names)):
         if _price(land, path, k) >= affordable:
@@ -255,7 +267,7 @@ def _trials(
         for split in _cuts(land, k, rows, weight):
             side = split.side(land.encoded, land.encoder)
             if min(np.sum(rows & (side == way)) for way in (LEFT, RIGHT)) >= LEAST_ROWS:
-                own.append(Trial(split, side, np.full(len(rows), np.nan)))
+                own.append(Trial(split, side, np.full((len(rows), 3), np.nan)))
         if own:
             trials.append(own)
     return trials
@@ -317,24 +329,30 @@ def _category_cuts(land: Ground, k: int, rows: Bools, weight: Floats) -> list[Sp
 
 
 def _try(
-    land: Ground, trial: Trial, rows: Bools, weight: Floats, path: Ints, folds: range, cost: Floats
+    land: Ground,
+    trial: Trial,
+    rows: Bools,
+    weight: Floats,
+    path: Ints,
+    folds: range,
+    outcome: Floats,
 ) -> None:
-    """Fill in what the rows of these folds cost with the split."""
+    """Fill in the outcome of the rows of these folds with the split."""
     longer = _longer(path, trial.split.covariate)
     price = _price(land, path, trial.split.covariate)
     for side in (LEFT, RIGHT):
         mine = trial.side == side
         found = _cross_fitted(land, rows & mine, _leaning(weight, mine), longer, folds)
-        done = ~np.isnan(found)
-        trial.cost[done] = price + found[done]
+        done = ~np.isnan(found[:, 0])
+        trial.outcome[done] = found[done] + np.array([price, price, 0.0])
     # Where the covariate is not to be had, nothing changes.
     same = rows & (trial.side < 0) & np.isin(land.fold, folds)
-    trial.cost[same] = cost[same]
+    trial.outcome[same] = outcome[same]
 
 
 def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: range) -> Floats:
-    """Cost of these rows beyond the path's, by models without their fold; NaN elsewhere."""
-    found = np.full(len(rows), np.nan)
+    """Outcome of these rows beyond the path, by models without their fold; NaN elsewhere."""
+    found = np.full((len(rows), 3), np.nan)
     first = land.costs.covariates == 0
     first[path] = True
     reached = np.isin(np.arange(len(first)), path)
@@ -344,14 +362,19 @@ def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: 
         if len(held_out):
             kept = np.where(land.fold == f, 0.0, weight)
             model = quick_model(land.fits, kept, prices, first, land.lacking)
-            found[held_out] = _realised(land, model, held_out, reached)
+            found[held_out] = _outcome(land, model, held_out, reached)
     return found
 
 
-def _realised(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) -> Floats:
-    """What AdaCOS with this model pays beyond the path, plus what its answers cost."""
+def _outcome(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) -> Floats:
+    """What becomes of rows with AdaCOS and this model, (rows, 3).
+
+    What they pay beyond the path plus the cost of their answer if they are of class 0, the same if
+    they are of class 1, and their log-odds with all covariates.
+    """
     costs = land.costs
-    total = np.empty(len(rows))
+    found = np.empty((len(rows), 3))
+    found[:, 2] = model.intercepts[-1] + land.fits.columns[rows] @ model.coefs[-1]
     available = ~np.isnan(land.encoded[np.ix_(rows, land.encoder.first)])
     have = np.zeros(len(reached), dtype=np.bool_)
     have[model.sequence.set(0)] = True
@@ -376,8 +399,8 @@ def _realised(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) ->
         )
         paid = costs.of_order(trail.order, given=reached & there)
         label = label_of(trail.log_odds, costs.matrix)
-        total[part] = total_of(paid, land.y[rows[part]], label, costs.matrix)
-    return total
+        found[part, :2] = paid[:, None] + costs.matrix[:, label].T
+    return found
 
 
 def _longer(path: Ints, k: int) -> Ints:
