@@ -14,7 +14,7 @@ from adacos.datasets import make_discrete_problem, make_value_dependent_problem
 from adacos.exceptions import InvalidInputError
 from adacos.models.quick import quick_model
 from adacos.models.set_fits import prepare
-from adacos.policies.growing import _realised, ground
+from adacos.policies.growing import _outcome, ground
 from adacos.rivals import OptimalPolicyClassifier
 from tests.policy_checks import check_consultation, check_pickle, check_policy
 
@@ -141,16 +141,24 @@ def test_realised_cost_is_that_of_adacos_with_the_same_model() -> None:
     X, y = table(6, holes=True)
     policy = AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)
     encoded, labels = policy._encode(X), policy.model_.y
-    fold = np.zeros(len(y), dtype=np.intp)
-    fits = prepare(encoded, labels, policy.encoder_, n_splines=10, families=("common",), fold=fold)
-    land = ground(fits, encoded, policy.encoder_, policy.cost_table_, "coherent", 0)
+    land = ground(
+        encoded,
+        labels,
+        np.ones(len(labels)),
+        policy.encoder_,
+        policy.cost_table_,
+        order=policy.model_.sequence.order,
+        outlook="coherent",
+        n_splines=10,
+        seed=0,
+    )
     free = policy.cost_table_.covariates == 0
     prices = np.maximum(policy.cost_table_.covariates, 1e-12)
     policy.model_ = quick_model(land.fits, np.ones(len(y)), prices, free, land.lacking)
     result = policy.acquire(X)
     expected = result.cost + policy.cost_table_.matrix[y, (result.label == 1).astype(int)]
-    found = _realised(land, policy.model_, np.arange(len(y)), np.zeros(len(free), dtype=bool))
-    np.testing.assert_allclose(found, expected)
+    found = _outcome(land, policy.model_, np.arange(len(y)), np.zeros(len(free), dtype=bool))
+    np.testing.assert_allclose(found[np.arange(len(y)), y], expected)
 
 
 def test_quick_order_is_greedy_in_gradient_per_cost() -> None:
