@@ -41,6 +41,7 @@ QUICK: dict[str, dict[str, Any]] = {
         "full_fractions": (0.5,),
     },
     "CEGBClassifier": {"n_trees": 5},
+    "STreeDClassifier": {"max_depth": 2},
     "GreedyMiserClassifier": {"n_trees": 5, "n_lambdas": 2, "cv": 2},
     "POMDPClassifier": {"n_components": 2, "smoothing": 1.0, "n_init": 1},
     "DWSMClassifier": {"n_rounds": 2, "n_init": 1},

@@ -56,11 +56,7 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
     console.print(_threshold_in_words(card))
     console.print(_stops(policy, card, said))
     for panel in card["panels"]:
-        shared = _amount(panel["shared"], said)
-        console.print(
-            f"Panel {panel['name']}: {listed(panel['members'])} share {shared} of their cost, paid "
-            "once"
-        )
+        console.print(_panel_in_words(panel, said))
     if card["leave_out"]:
         console.print(_leave_out(card, said))
     if card["certificate"] is not None:
@@ -73,6 +69,17 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
     for lead, text in (("Intended use", card["intended_use"]), ("Source", card["citation"])):
         if text:
             console.print(f"{lead}: {text}")
+
+
+def _panel_in_words(panel: dict[str, Any], said: Description) -> str:
+    if panel["shared"] is not None:
+        shared = _amount(panel["shared"], said)
+        return (
+            f"Panel {panel['name']}: {listed(panel['members'])} share {shared} of their cost, paid "
+            "once"
+        )
+    later = [f"{name} {_amount(cost, said)}" for name, cost in panel["discounted"].items()]
+    return f"Panel {panel['name']}: once one of them is paid, the others cost less: {listed(later)}"
 
 
 def _of_class(said: Description, label: Any) -> str:
