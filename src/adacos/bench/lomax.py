@@ -22,9 +22,10 @@ from adacos.bench.lomax_sets import LEVELS, LomaxSet, find_sets, read_set
 from adacos.bench.names import ADACOS, COS
 from adacos.bench.pairing import (
     Interval,
+    Pairs,
     geometric_ratio_by_folds,
     geometric_ratio_by_rows,
-    row_means,
+    paired_tests,
 )
 from adacos.bench.run import RunResult, finish, plan
 from adacos.bench.settings import Split
@@ -198,24 +199,24 @@ def compare(
 
 
 class _Part(NamedTuple):
-    """One cell: mean total cost of both methods in each split, and of each row."""
+    """One cell: mean total cost of both methods in each split, and all their tests."""
 
     cell: Cell
     first: Floats
     second: Floats
-    rows: tuple[Floats, Floats]
+    tests: Pairs
 
     @classmethod
     def of(cls, index: OutcomeIndex, cell: Cell, against: str) -> _Part:
         a = index.outcomes(RANDOM, cell)
         b = index.outcomes(RANDOM, _other(cell, against))
-        own, others = row_means(a), row_means(b)
-        shared = [row for row in own if row in others]
+        others = {(outcome.split, outcome.fold): outcome for outcome in b}
+        both = [one for one in a if (one.split, one.fold) in others]
         return cls(
             cell,
             np.array([outcome.total.mean() for outcome in a]),
             np.array([outcome.total.mean() for outcome in b]),
-            (np.array([own[r] for r in shared]), np.array([others[r] for r in shared])),
+            paired_tests(both, [others[one.split, one.fold] for one in both]),
         )
 
 
@@ -235,8 +236,8 @@ def _ratio(parts: Sequence[_Part], dataset: str, level: str, method: str) -> Rat
     if positive and len(n_splits) == 1 and n_splits != {1}:
         logs = np.mean([np.log(part.first / part.second) for part in parts], axis=0)
         by_splits = geometric_ratio_by_folds(logs)
-    rows: dict[tuple[str, ...], tuple[Floats, Floats]] = {
-        (part.cell.dataset, part.cell.setting): part.rows for part in parts
+    tests: dict[tuple[str, ...], Pairs] = {
+        (part.cell.dataset, part.cell.setting): part.tests for part in parts
     }
     return Ratio(
         dataset,
@@ -246,7 +247,7 @@ def _ratio(parts: Sequence[_Part], dataset: str, level: str, method: str) -> Rat
         float(means[:, 1].mean()),
         float(np.exp(np.log(means[:, 0] / means[:, 1]).mean())),
         by_splits,
-        geometric_ratio_by_rows(rows),
+        geometric_ratio_by_rows(tests),
     )
 
 
