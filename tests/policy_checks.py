@@ -96,11 +96,13 @@ def price(
         by_name = dict(zip(names, by_name, strict=True))
     paid, have = 0.0, list(known)
     for k in order:
-        paid += by_name[names[k]]
-        for shared, members in costs.panels.values():
-            members = [m if isinstance(m, str) else names[m] for m in members]
+        amount = by_name[names[k]]
+        for panel in costs.panels.values():
+            listed = panel if isinstance(panel, dict) else panel[1]
+            members = [m if isinstance(m, str) else names[m] for m in listed]
             if names[k] in members and any(name in members for name in have):
-                paid -= shared
+                amount = panel[names[k]] if isinstance(panel, dict) else amount - panel[0]
+        paid += amount
         have.append(names[k])
     return paid
 

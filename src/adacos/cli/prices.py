@@ -24,7 +24,7 @@ class PriceList(NamedTuple):
     """Covariate costs, panels and what a price file says about errors."""
 
     prices: dict[str, float]
-    panels: dict[str, tuple[float, list[str]]]
+    panels: dict[str, tuple[float, list[str]] | dict[str, float]]
     errors: dict[str, float]
 
 
@@ -58,7 +58,8 @@ def read_prices(
             raise InvalidInputError("--panel", "must be NAME=SHARED:MEMBER,MEMBER", text, _PANEL)
         found.panels[title] = _cost(amount, title, _PANEL, decimal), _members(members, columns)
     _check_names("--prices", "every price must be that of a covariate", found.prices, columns)
-    for title, (_, named) in found.panels.items():
+    for title, panel in found.panels.items():
+        named = panel if isinstance(panel, dict) else panel[1]
         _check_names(f"panel {title!r}", "its members must be covariates", named, columns)
     return found
 
@@ -141,19 +142,7 @@ def _add_toml(path: Path, found: PriceList) -> None:
     prices, panels, errors = tables
     found.prices.update({name: _cost(cost, name) for name, cost in prices.items()})
     for title, panel in panels.items():
-        if (
-            not isinstance(panel, dict)
-            or set(panel) != {"shared", "members"}
-            or not isinstance(panel["members"], list)
-            or not all(isinstance(member, str) for member in panel["members"])
-        ):
-            raise InvalidInputError(
-                f"{path.name} [panels.{title}]",
-                "must hold shared and members",
-                panel,
-                'For example shared = 2.10 and members = ["Glucose", "Insulin"].',
-            )
-        found.panels[title] = _cost(panel["shared"], title), panel["members"]
+        found.panels[title] = _panel(panel, title, f"{path.name} [panels.{title}]")
     unknown = sorted(set(errors) - {"false_positive", "false_negative"})
     if unknown:
         raise InvalidInputError(
@@ -163,6 +152,26 @@ def _add_toml(path: Path, found: PriceList) -> None:
             "Remove the others.",
         )
     found.errors.update({name: _cost(cost, name) for name, cost in errors.items()})
+
+
+def _panel(panel: Any, title: str, parameter: str) -> tuple[float, list[str]] | dict[str, float]:
+    """Shared cost and members, or members with what each costs after another."""
+    keys = set(panel) if isinstance(panel, dict) else set()
+    if keys == {"discounted"} and isinstance(panel["discounted"], dict):
+        return {name: _cost(cost, name) for name, cost in panel["discounted"].items()}
+    if (
+        keys != {"shared", "members"}
+        or not isinstance(panel["members"], list)
+        or not all(isinstance(member, str) for member in panel["members"])
+    ):
+        raise InvalidInputError(
+            parameter,
+            "must hold shared and members, or discounted",
+            panel,
+            'For example shared = 2.10 and members = ["Glucose", "Insulin"], or discounted = '
+            "{Glucose = 15.51, Insulin = 20.68}, the costs once another member has been paid.",
+        )
+    return _cost(panel["shared"], title), panel["members"]
 
 
 def _read_csv(path: Path, decimal: str) -> dict[str, float]:

@@ -269,8 +269,9 @@ class Consultation:
     @property
     def paid(self) -> float:
         """Covariate cost so far."""
-        have = self._standings[-1].have
-        return float(self.policy.cost_table_.of(have & ~self._known, given=self._known))
+        places = [self._position[name] for name in self._standings[-1].values]
+        order = np.array([k for k in places if not self._known[k]], dtype=np.intp)
+        return float(self.policy.cost_table_.of_order(order, given=self._known))
 
     @property
     def warnings(self) -> tuple[ValueWarning, ...]:
@@ -351,18 +352,19 @@ class Consultation:
     def _asking_for(self, covariates: list[int], explanation: Explanation) -> Acquire:
         """The step that asks for these covariates."""
         standing = self._standings[-1]
+        asked = np.array(covariates, dtype=np.intp)
         after = standing.have.copy()
-        after[covariates] = True
+        after[asked] = True
         return Acquire(
             covariates=tuple(self._encoder.names[k] for k in covariates),
-            cost=float(self.policy.cost_table_.of(after, given=standing.have)),
-            sharing=self._sharing(covariates, after | standing.unavailable, after),
+            cost=float(self.policy.cost_table_.of_order(asked, given=standing.have)),
+            sharing=self._sharing(asked, after | standing.unavailable, after),
             explanation=explanation,
             warnings=standing.warnings,
         )
 
     def _sharing(
-        self, covariates: list[int], settled: Bools, after: Bools
+        self, covariates: NDArray[np.intp], settled: Bools, after: Bools
     ) -> tuple[tuple[str, float], ...]:
         """Members of the same panels that are still to be had, and their cost `after`."""
         costs = self.policy.cost_table_

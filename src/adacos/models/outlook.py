@@ -85,6 +85,10 @@ class Outlook(NamedTuple):
             self.log_odds[rows, None], self.mean[rows, sets], self.sd[rows, sets], matrix
         )
 
+    def some_pays(self, matrix: Floats) -> Bools:
+        """Whether some later set is expected to save more than it costs, for each row."""
+        return self.forecast.some_pays(self.log_odds, self.mean, self.sd, self.cost, matrix)
+
 
 def begin(
     model: SequenceModel, encoded: Floats, available: Bools, have: Bools, known: Bools
@@ -189,19 +193,19 @@ def look_ahead(
     if i + 1 == len(sequence):
         nothing = np.empty((len(log_odds), 0))
         return Outlook(log_odds, nothing, nothing, nothing, forecast)
-    masks = sequence.masks()
+    masks, rank = sequence.masks(), sequence.rank
     fixed = model.intercepts[i + 1 :] + state.part[:, i + 1 :]
     if state.available is None:
         density = model.densities[i]
         known = density.regressors
         r = (state.encoded[:, known] - basis.mean[known]) / basis.scale[known]
         mean, sd = density.moments(r)
-        cost = costs.of(masks[i + 1 :], given=masks[i])[None, :]
+        cost = costs.of(masks[i + 1 :], given=masks[i], rank=rank)[None, :]
         return Outlook(log_odds, mean + fixed, sd, cost, forecast)
     mean, learned, unknown = learnable(model, state.encoded, state.available, i)
     shrink = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * unknown)
     reachable = state.available[:, None, :]
-    cost = costs.of(masks[i + 1 :] & reachable, given=masks[i] & reachable)
+    cost = costs.of(masks[i + 1 :] & reachable, given=masks[i] & reachable, rank=rank)
     sd = shrink * np.sqrt(learned)
     return Outlook(log_odds, shrink * (mean + fixed), sd, cost, forecast)
 

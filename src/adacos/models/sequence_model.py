@@ -85,7 +85,7 @@ class SequenceModel:
         label = label_of(self.leave_out_log_odds, costs.matrix)
         wrong = costs.matrix[self.y.astype(np.intp)[:, None], label]
         wrong = np.average(wrong, axis=0, weights=self.weight)
-        return np.asarray(wrong + costs.of(self.sequence.masks()))
+        return np.asarray(wrong + self.sequence.costs(costs))
 
     def unavailable(self, encoded: Floats, stage: int) -> Contribution:
         """What the unavailable values of S_stage contribute, given its available ones.
@@ -93,7 +93,7 @@ class SequenceModel:
         Values outside the set are not read.
         """
         inside = np.isin(self.basis.source, self.sequence.set(stage))
-        holes = fill_holes(self.joint, encoded, inside)
+        holes = fill_holes(self.joint, encoded, inside, numeric_values=False)
         return missing_contribution(self.joint, self.basis, self.coefs, holes)
 
     def log_odds(self, encoded: Floats, stage: int) -> Floats:

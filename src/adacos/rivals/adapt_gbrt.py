@@ -359,7 +359,7 @@ def _held_out(
     full, cheap, paid = np.empty(shape[0]), np.empty(shape), np.empty(shape)
     to_full = np.empty(shape, dtype=np.bool_)
     column = np.searchsorted(source, np.arange(len(training.costs.names)))
-    everything = training.costs.of(~np.isnan(training.encoded[:, column]))
+    available = ~np.isnan(training.encoded[:, column])
     until = (checkpoints * depth)[:, None]
     for k in range(int(fold.max()) + 1):
         inside, outside = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
@@ -385,6 +385,12 @@ def _held_out(
             cheap[inside, i] += np.cumsum(cheap_values, axis=1)[:, checkpoints - 1]
             to_full[inside, i] = gate > 0
             tell("candidate", k * len(candidates) + i + 1, (int(fold.max()) + 1) * len(candidates))
-            used = np.minimum(gate_use, cheap_use)[:, None, :] < until
-            paid[inside, i] = np.where(gate > 0, everything[inside, None], training.costs.of(used))
+            # The gate's covariates come first, then the cheap trees' or all the others.
+            by_gate = gate_use[:, None, :] < until
+            sent, last = gate[..., None] > 0, until.max()
+            by_cheap = np.minimum(cheap_use, last)[:, None, :]
+            used = by_gate | np.where(sent, available[inside, None], by_cheap < until)
+            later = last + np.where(sent, np.arange(len(column)), by_cheap)
+            rank = np.where(by_gate, gate_use[:, None, :], later)
+            paid[inside, i] = training.costs.of(used, rank=rank)
     return _HeldOut(full, cheap, to_full, paid)

@@ -169,7 +169,8 @@ class CEGBClassifier(BasePolicy):
                 last = np.minimum(checkpoints, values.shape[1]) - 1
                 log_odds[inside, i] = np.cumsum(values, axis=1)[:, last]
                 until = (checkpoints * forest.depth)[:, None]
-                paid[inside, i] = costs.of(first_use[:, None, :] < until)
+                used = first_use[:, None, :]
+                paid[inside, i] = costs.of(used < until, rank=used)
             tell("fold", k + 1, int(fold.max()) + 1)
         self.cv_cost_ = mean_total_cost(log_odds, paid, labels, costs.matrix)
         at, number = np.unravel_index(self.cv_cost_.argmin(), self.cv_cost_.shape)

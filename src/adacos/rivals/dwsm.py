@@ -27,7 +27,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from adacos.costs import Costs, CostTable, total_of
+from adacos.costs import Costs, CostTable, rank_in, total_of
 from adacos.engine import STOP, Decision, Seen, acquired_in, walk
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.progress import tell, told
@@ -260,9 +260,11 @@ def follow(
 
 def costs_to_go(game: Game, scores: LinearScores, start: Bools, paid_for: Bools) -> Floats:
     """What each row costs if the policy takes over at `start`, beyond the set `paid_for`."""
-    acquired, _ = follow(scores, game.encoded, game.available, start)
+    acquired, order = follow(scores, game.encoded, game.available, start)
     label = scores.answer(game.encoded, acquired)
-    paid = game.costs.of(acquired, given=paid_for)
+    rank = rank_in(order, order.shape[1])
+    # What lies between `paid_for` and `start`, one covariate at most, comes first.
+    paid = game.costs.of(acquired, given=paid_for, rank=np.where(start, -1, rank))
     return total_of(paid, game.y, label, game.costs.matrix)
 
 

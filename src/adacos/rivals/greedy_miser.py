@@ -324,6 +324,7 @@ def _held_out(
             values, first_use = forest.walk(training.encoded[inside])
             scores[inside, i] = constant + np.cumsum(values, axis=1)[:, checkpoints - 1]
             until = (checkpoints * settings.depth)[:, None]
-            paid[inside, i] = training.costs.of(first_use[:, None, :] < until)
+            used = first_use[:, None, :]
+            paid[inside, i] = training.costs.of(used < until, rank=used)
         tell("fold", k + 1, int(fold.max()) + 1)
     return scores, paid

@@ -115,10 +115,12 @@ class Answers:
         found = []
         for number, title in enumerate(panel_titles(self.policy)):
             members = [costs.names[k] for k in np.flatnonzero(costs.panel == number)]
-            asked = [name for name in members if name in covariates]
+            asked = [name for name in covariates if name in members]
             there = [name for name in members if name in had]
-            # The first member of all pays the shared cost, every other one is spared it.
-            amount = float(costs.shared[number]) * (len(asked) - (not there))
+            # The first member of all pays its full cost, every other one its discounted cost.
+            spared = [costs.names.index(name) for name in (asked if there else asked[1:])]
+            amount = float(costs.shared[number]) * len(spared)
+            amount += 0.0 if costs.excess is None else float(costs.excess[spared].sum())
             if asked and amount > 0:
                 found.append(Lowered(title, tuple(asked), tuple(there), amount))
         return found

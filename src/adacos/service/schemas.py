@@ -12,7 +12,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WrapValidator, create_model
 from pydantic.json_schema import WithJsonSchema
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
@@ -94,7 +94,9 @@ def requests_for(policy: BasePolicy, settings: Settings) -> Requests:
     """Request types that know the covariates and the classes of a policy."""
     encoder = policy.encoder_
     types = {name: _value_type(policy, k) for k, name in enumerate(encoder.names)}
-    values = _values("Values", types, "Values by covariate.")
+    values: Any = Annotated[
+        _values("Values", types, "Values by covariate."), WrapValidator(_in_given_order)
+    ]
     row = _values(
         "Row",
         {name: kind | None for name, kind in types.items()},
@@ -123,6 +125,12 @@ def requests_for(policy: BasePolicy, settings: Settings) -> Requests:
         create_model("ScoreRequestOfModel", __base__=ScoreRequest, rows=rows, known=known),
         create_model("OutcomeRequestOfModel", __base__=OutcomeRequest, outcome=outcome),
     )
+
+
+def _in_given_order(given: Any, check: Any) -> Any:
+    """Checked values in the order of the request, which is that of acquisition."""
+    checked = check(given)
+    return {name: checked[name] for name in given}
 
 
 def _values(title: str, types: dict[str, Any], text: str) -> Any:
