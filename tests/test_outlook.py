@@ -12,7 +12,7 @@ from scipy.special import expit
 from adacos import AdaCOSClassifier, Costs, load_heart, load_pima, load_wisconsin
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.bayes_risk import bayes_risk, expected_bayes_risk
-from adacos.models.forecasts import FORECASTS
+from adacos.models.forecasts import FORECASTS, Forecast
 from adacos.models.outlook import WalkState, advance, begin, look_ahead
 
 LOADERS = {"pima": load_pima, "wisconsin": load_wisconsin, "heart": load_heart}
@@ -114,7 +114,7 @@ def test_the_outlook_is_a_parameter(policies) -> None:
 def test_a_forecast_is_one_class_and_one_line(policies, monkeypatch) -> None:
     """A forecast that nothing will be learned stops every row at once."""
 
-    class Blind:
+    class Blind(Forecast):
         def moments(self, now: Any, mean: Any, sd: Any) -> tuple[Any, Any]:
             return now + 0 * mean, 0 * sd
 

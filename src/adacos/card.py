@@ -78,7 +78,7 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "training_positives": None if model is None else int(model.y.sum()),
         "order": order,
         "sets": [list(names) for names in policy.sets_] if sequence else None,
-        "expected_total_cost": policy.expected_cost_.tolist() if sequence else None,
+        "leave_out_cost_by_set": policy.expected_cost_.tolist() if sequence else None,
         "leave_out": [item._asdict() for item in leave_out_costs(policy)],
         "target_recall": getattr(policy, "target_recall", None),
         "recall_estimate": getattr(policy, "recall_estimate_", None),
@@ -187,7 +187,8 @@ def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = Fal
         result = policy.acquire(X)
         at_stop = policy.model_.leave_out_log_odds[np.arange(len(true)), result.stage]
         label = policy.rule_.label(at_stop)
-        found.append(_mean("this policy", result.cost + _charged(policy)[true, label]))
+        own_name = "this policy, stops chosen with these rows"
+        found.append(_mean(own_name, result.cost + _charged(policy)[true, label]))
     found += _of_sets(policy) if isinstance(policy, SequencePolicy) else []
     policy.leave_out_ = tuple(tuple(item) for item in found + _of_all_alike(policy, true))
 

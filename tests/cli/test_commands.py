@@ -361,7 +361,7 @@ def test_the_terminal_shows_how_far_a_fit_is(monkeypatch):
     rng = np.random.default_rng(0)
     table = ColumnTable({"a": rng.normal(size=80), "b": rng.normal(size=80)})
     y = (table.column("a") > 0).astype(int)
-    rows = TrainingRows(table, y, 80, [], {})
+    rows = TrainingRows(table, y, 80, [], {}, {})
     policy = adacos.AdaCOSClassifier(adacos.Costs([1.0, 1.0]), cv=2, strengths="common")
     command._learn(policy, rows, nested=False, as_json=False)
     assert [(unit, done) for unit, done, _ in told] == [("sets", k) for k in (1, 2, 3)]

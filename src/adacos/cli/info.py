@@ -114,7 +114,7 @@ def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table
     """Covariates in the order of acquisition, and what stopping after each of them costs."""
     described = {c["name"]: c for c in card["covariates"]}
     order = card["order"] or list(described)
-    sets, expected = card["sets"] or [], card["expected_total_cost"] or []
+    sets, expected = card["sets"] or [], card["leave_out_cost_by_set"] or []
     stops = {len(names): said.money(cost) for names, cost in zip(sets, expected, strict=True)}
     table = Table("")
     # A long name is broken, never cut: it is what options and answers must be given with.
@@ -122,7 +122,7 @@ def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table
         table.add_column(title, overflow="fold")
     table.add_column("cost", justify="right")
     if stops:
-        table.add_column("total cost if all stop here", justify="right", max_width=14)
+        table.add_column("leave-out cost if all stop here", justify="right", max_width=14)
     if 0 in stops:
         table.add_row("0", "nothing acquired", "", "", "", stops[0])
     for rank, name in enumerate(order, start=1):

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, softmax
 
 from adacos.kernels.gaussian import HolePattern, conditional_normal, covariance_with_missing
+from adacos.kernels.spline_moments import interval_polynomials, spline_moments
 from adacos.models.basis import AdditiveBasis
 from adacos.tables.kinds import BINARY, CATEGORICAL, NUMERIC
 
@@ -148,10 +149,13 @@ class Points(NamedTuple):
     score: Floats
 
 
-def fill_holes(joint: JointModel, encoded: Floats, inside: Bools) -> Holes:
+def fill_holes(
+    joint: JointModel, encoded: Floats, inside: Bools, *, numeric_values: bool = True
+) -> Holes:
     """Conditional moments of what is missing among the encoded columns `inside` of some rows.
 
-    Columns outside are neither read nor filled: they come back as NaN.
+    Columns outside are neither read nor filled: they come back as NaN. So do missing numeric values
+    where only their scores are asked for.
     """
     columns = np.flatnonzero(inside)
     own = joint.to_scores(encoded)[:, columns]
@@ -177,8 +181,11 @@ def fill_holes(joint: JointModel, encoded: Floats, inside: Bools) -> Holes:
                 )
                 spread[target] = deviation[target]
     for j in columns.tolist():
+        numeric = joint.kinds[joint.source[j]] == NUMERIC
+        if numeric and not numeric_values:
+            continue
         lacking = np.flatnonzero(np.isnan(values[:, j]))
-        if joint.kinds[joint.source[j]] == NUMERIC:
+        if numeric:
             points = _at_scores(joint, j, center[lacking, j], deviation[lacking, j])
             values[lacking, j], spread[lacking, j] = points.mean(axis=1), points.std(axis=1)
         else:
@@ -294,6 +301,52 @@ def moments_of(
     return Moments(mean, centred, loading)
 
 
+class ContributionMoments(NamedTuple):
+    """Moments of what one missing covariate contributes to the log-odds of several models.
+
+    Attributes
+    ----------
+    mean, variance : (rows, models).
+    loading : (rows, encoded columns, models), see `Moments`.
+    """
+
+    mean: Floats
+    variance: Floats
+    loading: Floats
+
+
+def contribution_moments(
+    joint: JointModel, basis: AdditiveBasis, coefs: Floats, holes: Holes, rows: Ints, covariate: int
+) -> ContributionMoments:
+    """Moments of one covariate's contribution in rows where it is missing.
+
+    `coefs` (models, basis columns) holds the additive models. Rows that know the same about a
+    numeric covariate share its moments.
+    """
+    own = coefs[:, basis.group == covariate].T
+    if joint.kinds[covariate] != NUMERIC:
+        functions = partial(weighted_block, basis, covariate, own)
+        found = moments_of(joint, holes, rows, covariate, functions)
+        variance = np.einsum("rpf,rpf->rf", found.centred, found.centred)
+        return ContributionMoments(found.mean, variance, found.loading)
+    j = int(np.searchsorted(joint.source, covariate))
+    center, deviation = holes.center[rows, j], holes.deviation[rows, j]
+    distinct, which = np.unique(center + 1j * deviation, return_inverse=True)
+    low, high = float(basis.low[j]), float(basis.high[j])
+    polynomials = interval_polynomials(
+        own,
+        basis.center[basis.group == covariate],
+        low,
+        high,
+        float(basis.mean[j]),
+        float(basis.scale[j]),
+        basis.n_splines,
+    )
+    values = _at_scores(joint, j, distinct.real, distinct.imag)
+    mean, variance, loading = spline_moments(polynomials, values, _POINTS, low, high)
+    return ContributionMoments(mean[which], variance[which], loading[which, None])
+
+
 class Contribution(NamedTuple):
     """What missing covariates contribute.
 
@@ -319,18 +372,11 @@ def missing_contribution(
     mean, variance = np.zeros(size), np.zeros(size)
     missing, loadings, means = rows_without(joint, holes), {}, {}
     for covariate, rows in missing.items():
-        own = coefs[:, basis.group == covariate].T
-        moments = moments_of(
-            joint,
-            holes,
-            rows,
-            covariate,
-            partial(weighted_block, basis, covariate, own),
-        )
+        moments = contribution_moments(joint, basis, coefs, holes, rows, covariate)
         means[covariate] = np.zeros(size)
         means[covariate][rows] = moments.mean
         mean += means[covariate]
-        variance[rows] += np.einsum("rpf,rpf->rf", moments.centred, moments.centred)
+        variance[rows] += moments.variance
         loadings[covariate] = moments.loading
     for pattern in holes.patterns:
         loading = [

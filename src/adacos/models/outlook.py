@@ -85,6 +85,10 @@ class Outlook(NamedTuple):
             self.log_odds[rows, None], self.mean[rows, sets], self.sd[rows, sets], matrix
         )
 
+    def some_pays(self, matrix: Floats) -> Bools:
+        """Whether some later set is expected to save more than it costs, for each row."""
+        return self.forecast.some_pays(self.log_odds, self.mean, self.sd, self.cost, matrix)
+
 
 def begin(
     model: SequenceModel, encoded: Floats, available: Bools, have: Bools, known: Bools
@@ -172,8 +176,8 @@ def log_odds_with(state: WalkState, covariate: int, values: Floats, stage: int) 
     if state.available is not None:
         available = np.repeat(state.available, n, axis=0)
         available[:, covariate] = True
-    part = np.repeat(state.part, n, axis=0)
-    part += contribution(state.model, encoded, available, covariate)
+    coefs = state.model.coefs[:, state.model.basis.group == covariate].T
+    part = state.part + state.model.basis.block(values, covariate) @ coefs
     return log_odds_now(
         state._replace(stage=stage, encoded=encoded, available=available, part=part)
     )

@@ -93,7 +93,7 @@ class SequenceModel:
         Values outside the set are not read.
         """
         inside = np.isin(self.basis.source, self.sequence.set(stage))
-        holes = fill_holes(self.joint, encoded, inside)
+        holes = fill_holes(self.joint, encoded, inside, numeric_values=False)
         return missing_contribution(self.joint, self.basis, self.coefs, holes)
 
     def log_odds(self, encoded: Floats, stage: int) -> Floats:

@@ -10,14 +10,13 @@ distribution, and the rest, which only the covariate itself reveals.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
-from adacos.models.missing import Moments, fill_holes, moments_of, rows_without, weighted_block
+from adacos.kernels.gaussian import HolePattern
+from adacos.models.missing import contribution_moments, fill_holes, rows_without
 from adacos.models.sequence_model import SequenceModel
 
 Floats = NDArray[np.float64]
@@ -26,6 +25,8 @@ Bools = NDArray[np.bool_]
 
 # Added to correlations that are inverted: the indicators of a category are linearly dependent.
 _JITTER = 1e-6
+# Rows whose loadings are multiplied at once: they stay in the processor's cache.
+_ROWS_AT_ONCE = 512
 
 
 class Learnable(NamedTuple):
@@ -51,86 +52,98 @@ def learnable(model: SequenceModel, encoded: Floats, available: Bools, stage: in
         joint,
         np.where(acquired[:, basis.source], encoded, np.nan),
         np.ones(len(basis.source), dtype=np.bool_),
+        numeric_values=False,
     )
     coefs = model.coefs[stage + 1 :]
     size = (len(encoded), len(coefs))
     result = Learnable(np.zeros(size), np.zeros(size), np.zeros(size))
-    lacking = rows_without(joint, holes)
-    moments = {}
-    for k, rows in lacking.items():
-        own = coefs[:, basis.group == k].T
-        moments[k] = moments_of(joint, holes, rows, k, partial(weighted_block, basis, k, own))
-        result.mean[rows] += moments[k].mean
-    pattern_of = np.empty(len(encoded), dtype=np.intp)
-    for number, pattern in enumerate(holes.patterns):
-        pattern_of[pattern.rows] = number
+    loading = np.zeros((len(encoded), len(basis.source), len(coefs)))
+    variance = np.zeros((len(encoded), available.shape[1], len(coefs)))
+    for k, rows in rows_without(joint, holes).items():
+        moments = contribution_moments(joint, basis, coefs, holes, rows, k)
+        result.mean[rows] += moments.mean
+        loading[np.ix_(rows, np.flatnonzero(basis.source == k))] = moments.loading
+        variance[rows, k] = moments.variance
     upcoming = sequence.order[sequence.sizes[stage] :]
-    for rows in _alike(available):
-        pattern = holes.patterns[pattern_of[rows[0]]]
-        source = basis.source[pattern.missing]
-        parts = {
-            int(k): _of_rows(moments[k], np.searchsorted(lacking[k], rows))
-            for k in np.unique(source)
-        }
-        to_come = [k for k in upcoming.tolist() if available[rows[0], k]]
-        result.learned[rows], result.unknown[rows] = _split(
-            pattern.covariance,
-            source,
-            parts,
-            to_come,
-            sequence.masks()[stage + 1 :],
-        )
+    for pattern in holes.patterns:
+        scores = _Scores.of(pattern, basis.source, upcoming, sequence.masks()[stage + 1 :])
+        for first in range(0, len(pattern.rows), _ROWS_AT_ONCE):
+            rows = pattern.rows[first : first + _ROWS_AT_ONCE]
+            result.learned[rows], result.unknown[rows] = _split(
+                scores, loading[np.ix_(rows, pattern.missing)], variance[rows], available[rows]
+            )
     return result
 
 
-def _alike(available: Bools) -> list[Ints]:
-    """Rows with the same available covariates."""
-    _, number = np.unique(np.packbits(available, axis=1), axis=0, return_inverse=True)
-    order = np.argsort(number.ravel(), kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(number.ravel()[order])) + 1)
+class _Scores(NamedTuple):
+    """Scores that rows do not know, the same for all rows with one pattern.
 
+    Attributes
+    ----------
+    correlation : of the scores.
+    source : covariate of each.
+    to_come : positions of those after the set, in order.
+    inside : (to come, later sets) membership; sets are nested, so that they come first.
+    """
 
-def _of_rows(moments: Moments, rows: Ints) -> Moments:
-    return Moments(moments.mean[rows], moments.centred[rows], moments.loading[rows])
+    correlation: Floats
+    source: Ints
+    to_come: Ints
+    inside: Bools
+
+    @classmethod
+    def of(cls, pattern: HolePattern, source: Ints, upcoming: Ints, sets: Bools) -> _Scores:
+        """Those of a pattern of holes, of which the `upcoming` covariates can be acquired."""
+        deviation = np.sqrt(np.maximum(np.diag(pattern.covariance), 1e-300))
+        own = source[pattern.missing]
+        to_come = np.concatenate([np.flatnonzero(own == k) for k in upcoming])
+        return cls(
+            pattern.covariance / np.outer(deviation, deviation),
+            own,
+            to_come,
+            sets[:, own[to_come]].T,
+        )
+
+    def weights(self, available: Bools) -> tuple[Floats, Ints]:
+        """What each score to come adds to what is told by those before it, by pattern.
+
+        `available` (rows, to come) says which of them can be acquired; the others tell nothing.
+        Gives (patterns, to come, scores), and the pattern of each row.
+        """
+        _, first, which = np.unique(
+            np.packbits(available, axis=1), axis=0, return_index=True, return_inverse=True
+        )
+        there = available[first]
+        cross = self.correlation[self.to_come] * there[:, :, None]
+        inner = cross[:, :, self.to_come] * there[:, None, :]
+        diagonal = np.arange(len(self.to_come))
+        inner[:, diagonal, diagonal] = np.where(there, inner[:, diagonal, diagonal] + _JITTER, 1.0)
+        return np.linalg.solve(np.linalg.cholesky(inner), cross), which.ravel()
 
 
 def _split(
-    covariance: Floats, source: Ints, parts: dict[int, Moments], to_come: list[int], sets: Bools
+    scores: _Scores, loading: Floats, variance: Floats, available: Bools
 ) -> tuple[Floats, Floats]:
-    """Variance that is learned and variance that stays, for rows alike and each later set.
+    """Variance that is learned and variance that stays, for rows of one pattern and later sets.
 
     Parameters
     ----------
-    covariance : of the scores that are not known.
-    source : covariate of each of them.
-    parts : moments of the contributions of each covariate.
-    to_come : covariates that can still be acquired, in order.
-    sets : membership (later sets, covariates).
+    scores : what the rows do not know.
+    loading : (rows, scores, sets) how far the log-odds move with each score.
+    variance : (rows, covariates, sets) of the contribution of each covariate.
+    available : (rows, covariates) what can be acquired.
     """
-    deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    correlation = covariance / np.outer(deviation, deviation)
-    loading = np.concatenate([parts[k].loading for k in sorted(parts)], axis=1)
-    total = np.einsum("rej,ef,rfj->rj", loading, correlation, loading, optimize=True)
-    learned = np.zeros_like(total)
-    for k, moments in parts.items():
-        own = source == k
-        linear = np.einsum(
-            "rej,ef,rfj->rj", moments.loading, correlation[np.ix_(own, own)], moments.loading
-        )
-        variance = np.einsum("rpj,rpj->rj", moments.centred, moments.centred)
-        curved = np.maximum(variance - linear, 0.0)
-        total += curved
-        if k in to_come:
-            learned += curved
-    columns = [int(e) for k in to_come for e in np.flatnonzero(source == k)]
-    if columns:
-        inner = correlation[np.ix_(columns, columns)] + _JITTER * np.eye(len(columns))
-        factor = np.linalg.cholesky(inner)
-        weights = solve_triangular(factor, correlation[columns], lower=True)
-        told = np.cumsum(np.einsum("be,rej->rbj", weights, loading) ** 2, axis=1)
-        # Scores of the covariates in a set come first: sets are nested.
-        count = sets[:, source[columns]].sum(axis=1)
-        for j in np.flatnonzero(count):
-            learned[:, j] += told[:, count[j] - 1, j]
+    of = scores.source
+    total = np.einsum("rej,rej->rj", scores.correlation @ loading, loading)
+    together = scores.correlation * (of[:, None] == of)
+    member = np.equal.outer(np.arange(variance.shape[1]), of).astype(np.float64)
+    linear = member @ ((together @ loading) * loading)
+    curved = np.maximum(variance - linear, 0.0)
+    total += curved.sum(axis=1)
+    learned = np.einsum("rk,rkj->rj", available.astype(np.float64), curved)
+    if len(scores.to_come):
+        weights, which = scores.weights(available[:, of[scores.to_come]])
+        told = weights[which] @ loading
+        learned += np.einsum("rbj,rbj,bj->rj", told, told, scores.inside.astype(np.float64))
     learned = np.minimum(learned, total)
     return learned, total - learned

@@ -34,6 +34,20 @@ register_policy(
     ),
 )
 register_policy(
+    "branching",
+    "adacos.policies.branching:BranchingClassifier",
+    title="Branching",
+    effort=10.0,
+    look=("vermillion", "^", "-."),
+)
+register_policy(
+    "auto",
+    "adacos.policies.auto:AutoPolicyClassifier",
+    title="Auto",
+    effort=50.0,
+    look=("vermillion", "s", "-"),
+)
+register_policy(
     "cos",
     "adacos.policies.cos:COSClassifier",
     variants=(

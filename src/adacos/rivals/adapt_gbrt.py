@@ -25,7 +25,7 @@ from adacos.kernels.bayes_risk import decision_threshold, label_of
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.gam import LogisticGAM
-from adacos.models.progress import tell
+from adacos.models.progress import tell, told
 from adacos.policies.base import BasePolicy, TrainingTable
 from adacos.rivals.calibration import class_weights, fit_calibration
 from adacos.rivals.greedy_miser import RIDGE, first_score, gradient_of, lambda_grid
@@ -104,6 +104,8 @@ class AdaptGbrtClassifier(BasePolicy):
         Number of folds.
     random_state : int, default=0
         Seed of the folds.
+    verbose : int, default=0
+        Whether `fit` prints where it is: which candidate of the cross-validation.
 
     Attributes
     ----------
@@ -152,6 +154,7 @@ class AdaptGbrtClassifier(BasePolicy):
         "max_bins": whole(2),
         "cv": whole(2),
         "random_state": whole(0),
+        "verbose": whole(0),
         "learning_rates": each(finite(above=0)),
         "full_fractions": each(finite(above=0, below=1)),
     }
@@ -168,6 +171,7 @@ class AdaptGbrtClassifier(BasePolicy):
         max_bins: int = 64,
         cv: int = 5,
         random_state: int = 0,
+        verbose: int = 0,
     ) -> None:
         self.costs = costs
         self.depth = depth
@@ -178,8 +182,10 @@ class AdaptGbrtClassifier(BasePolicy):
         self.max_bins = max_bins
         self.cv = cv
         self.random_state = random_state
+        self.verbose = verbose
 
     @one_blas_thread
+    @told
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the full model, choose the settings by cross-validated total cost, fit all rows.
 

@@ -19,12 +19,10 @@ from adacos.consultation.steps import Acquire, Value
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.service.encoding import as_json
-from adacos.service.schemas import Course, Lowered, ScoreRequest, StepRequest
+from adacos.service.schemas import Course, Items, Lowered, ScoreRequest, StepRequest
 from adacos.tables.columns import ColumnTable
 
 STEPS_KEPT = 2048
-
-Items = tuple[tuple[str, Value], ...]
 
 
 class Answers:
@@ -32,20 +30,16 @@ class Answers:
 
     def __init__(self, policy: BasePolicy) -> None:
         self.policy = policy
-        self._step = lru_cache(maxsize=STEPS_KEPT)(self._compute_step)
-
-    def step(self, request: StepRequest) -> bytes:
-        """The next step as JSON."""
-        return self._step(
-            tuple(request.known.items()),
-            tuple(request.acquired.items()),
-            tuple(request.unavailable),
-            request.stop,
-        )
+        # By `StepRequest.key`: the next step as JSON.
+        self.step = lru_cache(maxsize=STEPS_KEPT)(self._compute_step)
 
     def consultation(self, request: StepRequest) -> Consultation:
         """The consultation that the request describes."""
-        return self._replay(request.known, request.acquired, request.unavailable, request.stop)
+        consultation = self._replay(request.known, request.acquired, request.unavailable)
+        # One that has come to its end is not stopped early, whatever was asked for.
+        if request.stop and isinstance(consultation.next(), Acquire):
+            consultation.stop()
+        return consultation
 
     def course(self, request: StepRequest, consultation: Consultation) -> Course:
         """How a finished consultation went; see `CaseAnswer`."""
@@ -100,8 +94,10 @@ class Answers:
     def _compute_step(
         self, known: Items, acquired: Items, unavailable: tuple[str, ...], stop: bool
     ) -> bytes:
-        consultation = self._replay(dict(known), dict(acquired), list(unavailable), stop)
+        consultation = self._replay(dict(known), dict(acquired), list(unavailable))
         step = consultation.next()
+        if stop and isinstance(step, Acquire):
+            step = consultation.stop().next()
         more: dict[str, Any] = (
             {
                 "lowered": [
@@ -134,7 +130,6 @@ class Answers:
         known: dict[str, Value],
         acquired: dict[str, Value],
         unavailable: list[str],
-        stop: bool,
     ) -> Consultation:
         for name in acquired:
             if name in known:
@@ -151,7 +146,4 @@ class Answers:
             consultation.observe(acquired)
         if unavailable:
             consultation.unavailable(*unavailable)
-        # One that has come to its end is not stopped early, whatever was asked for.
-        if stop and isinstance(consultation.next(), Acquire):
-            consultation.stop()
         return consultation

@@ -17,7 +17,7 @@ from pydantic.json_schema import WithJsonSchema
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from adacos.consultation.steps import Acquire, Classify, ValueWarning
+from adacos.consultation.steps import Acquire, Classify, Value, ValueWarning
 from adacos.policies.base import BasePolicy
 from adacos.service.settings import Settings
 from adacos.tables.description import description_of
@@ -28,6 +28,7 @@ LARGEST = 1e15
 CASE_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 Scalar = bool | int | float | str
+Items = tuple[tuple[str, Value], ...]
 Course = Literal["followed", "departed", "stopped"]
 
 
@@ -44,6 +45,16 @@ class StepRequest(Strict):
     acquired: dict[str, Any] = {}
     unavailable: list[str] = []
     stop: bool = False
+
+    @property
+    def key(self) -> tuple[Items, Items, tuple[str, ...], bool]:
+        """All of it, hashable: requests with the same key have the same answer."""
+        return (
+            tuple(self.known.items()),
+            tuple(self.acquired.items()),
+            tuple(self.unavailable),
+            self.stop,
+        )
 
 
 class CaseRequest(StepRequest):

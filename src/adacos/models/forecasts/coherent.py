@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
-from adacos.kernels.bayes_risk import bayes_risk, expected_bayes_risk
 from adacos.kernels.martingale import coherent_mean
+from adacos.kernels.saving import kept_risk, some_pays
+from adacos.models.forecasts.forecast import Forecast
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
-class CoherentForecast:
+class CoherentForecast(Forecast):
     """N(m, sd²) with E[g(N(m, sd²))] = g(now)."""
 
     def moments(self, now: Floats, mean: Floats, sd: Floats) -> tuple[Floats, Floats]:
@@ -27,8 +28,10 @@ class CoherentForecast:
 
     def expected_risk(self, now: Floats, mean: Floats, sd: Floats, matrix: Floats) -> Floats:
         """Expected Bayes risk under them, at most the Bayes risk now."""
-        mean = coherent_mean(now, sd)
-        expected = expected_bayes_risk(mean, sd, matrix, positive=expit(now))
-        # Jensen holds to the accuracy of the two kernels; where nothing is to be learned they
-        # would otherwise make a difference of 1e-6 of the costs.
-        return np.asarray(np.minimum(expected, bayes_risk(now, matrix)))
+        return kept_risk(now, sd, matrix)
+
+    def some_pays(
+        self, now: Floats, mean: Floats, sd: Floats, cost: Floats, matrix: Floats
+    ) -> Bools:
+        """Whether some acquisition is expected to save more than it costs, for each row."""
+        return some_pays(now, sd, cost, matrix)

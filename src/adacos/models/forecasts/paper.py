@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.kernels.bayes_risk import expected_bayes_risk
+from adacos.models.forecasts.forecast import Forecast
 
 Floats = NDArray[np.float64]
 
 
-class PaperForecast:
+class PaperForecast(Forecast):
     """N(mean, sd²)."""
 
     def moments(self, now: Floats, mean: Floats, sd: Floats) -> tuple[Floats, Floats]:
