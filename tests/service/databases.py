@@ -83,9 +83,16 @@ class Postgres:
 
     def kill(self) -> None:
         """End all processes at once, as a crash would, and start the server again."""
-        for process in self._processes():
-            os.kill(process, signal.SIGKILL)
+        killed = self._processes()
+        for process in killed:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
         self._server.wait()
+        # A new server refuses to start while one of them holds the old one's memory.
+        until = time.monotonic() + 30
+        while any(Path(f"/proc/{process}").exists() for process in killed):
+            assert time.monotonic() < until
+            time.sleep(0.05)
         self._start()
 
     def freeze(self, *, thaw: bool = False) -> None:

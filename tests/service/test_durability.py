@@ -31,7 +31,7 @@ def stored(url: str) -> set[str]:
     engine = sa.create_engine(url)
     try:
         with engine.connect() as connection:
-            found = dict(connection.execute(sa.text(_TIMES)).tuples().all())
+            found = dict(connection.execute(sa.text(_TIMES)).all())
     finally:
         engine.dispose()
     assert set(found.values()) <= {1}
