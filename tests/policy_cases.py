@@ -19,6 +19,7 @@ QUICK: dict[str, Any] = {
     "n_trees": 6,
     "n_lambdas": 2,
     "n_tradeoffs": 3,
+    "max_depth": 2,
     "n_init": 1,
     "n_rounds": 2,
     "n_states": 400,

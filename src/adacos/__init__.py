@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from adacos.persistence import save as save
     from adacos.pipelines import acquire as acquire
     from adacos.policies import AdaCOSClassifier as AdaCOSClassifier
+    from adacos.policies import AutoPolicyClassifier as AutoPolicyClassifier
+    from adacos.policies import BranchingClassifier as BranchingClassifier
     from adacos.policies import COSClassifier as COSClassifier
     from adacos.policies import FullModelClassifier as FullModelClassifier
     from adacos.policies import TargetRecallClassifier as TargetRecallClassifier

@@ -369,7 +369,7 @@ def _result(policy: Policy, trail: Trail, known: Bools) -> AcquisitionResult:
     acquired = acquired_in(trail.order)
     # Both sums run over arrays of one shape, so that they round alike: nothing acquired costs 0.
     given = np.broadcast_to(known, acquired.shape)
-    paid = costs.of(acquired, given=given) if known.any() else costs.of(acquired)
+    paid = costs.of_order(trail.order, given=given if known.any() else None)
     return AcquisitionResult(
         label=rule.label(trail.log_odds),
         probability=expit(trail.log_odds),

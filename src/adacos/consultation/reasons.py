@@ -66,8 +66,7 @@ def opening_reasons(
     assert lacking is not None
     after = state.model.intercepts[i] + state.part[:, i] + lacking.mean[:, i]
     risk = expected_bayes_risk(after, np.sqrt(lacking.variance[:, i]), rule.matrix)
-    paid = np.isin(np.arange(len(encoder.names)), asked)
-    cost = float(costs.of(paid))
+    cost = float(costs.of_order(np.array(asked, dtype=np.intp)))
     names = tuple(encoder.names[k] for k in asked)
     summed = _contributions(state, float(outlook.log_odds[0]), encoder.names)
     expected = [part for part in summed["contributions"] if part.covariate in names]

@@ -115,12 +115,15 @@ class Reasons:
         Where the log-odds start, if the policy has an additive model.
     contributions : tuple of Contribution
         What each covariate adds to them; the values are filled in by the consultation.
+    because : str
+        A reason in words, where the policy does not weigh this row's plans.
     """
 
     plans: tuple[Plan, ...] = ()
     flips: tuple[Flip, ...] = ()
     intercept: float | None = None
     contributions: tuple[Contribution, ...] = ()
+    because: str = ""
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,8 @@ class Explanation:
         Where the log-odds start, if the policy has an additive model.
     contributions : tuple of Contribution
         What each covariate adds to them: intercept and contributions sum to the log-odds now.
+    because : str
+        A reason in words, where the policy does not weigh this row's plans; else empty.
     """
 
     label: Any
@@ -165,6 +170,7 @@ class Explanation:
     flips: tuple[Flip, ...]
     intercept: float | None
     contributions: tuple[Contribution, ...]
+    because: str = ""
 
     def __str__(self) -> str:
         lines = [
@@ -178,6 +184,8 @@ class Explanation:
             )
             + ".",
         ]
+        if self.because:
+            lines.append(self.because)
         if self.best_plan is not None:
             names = ", ".join(self.best_plan.covariates)
             cost, total = self.best_plan.cost, self.best_plan.expected_total_cost
@@ -349,6 +357,7 @@ def explain(
         contributions=tuple(
             replace(item, value=values.get(item.covariate)) for item in reasons.contributions
         ),
+        because=reasons.because,
     )
 
 

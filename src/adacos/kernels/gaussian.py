@@ -42,7 +42,9 @@ def covariance_with_missing(
     np.fill_diagonal(correlation, 1.0)
     values, vectors = np.linalg.eigh(correlation)
     n_rows = len(table) if weight is None else float(weight.sum())
-    added_error = np.sqrt(np.max(np.sum(1 / _joint_fraction(table, weight) - 1, axis=1)) / n_rows)
+    # Fractions of weights can exceed one by a rounding error.
+    added = np.sum(np.maximum(1 / _joint_fraction(table, weight) - 1, 0.0), axis=1)
+    added_error = np.sqrt(np.max(added) / n_rows)
     floor = max(_SMALLEST_EIGENVALUE, -values[0], added_error)
     if values[0] >= floor:
         return mean, estimate

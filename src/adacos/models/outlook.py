@@ -176,8 +176,8 @@ def log_odds_with(state: WalkState, covariate: int, values: Floats, stage: int) 
     if state.available is not None:
         available = np.repeat(state.available, n, axis=0)
         available[:, covariate] = True
-    part = np.repeat(state.part, n, axis=0)
-    part += contribution(state.model, encoded, available, covariate)
+    coefs = state.model.coefs[:, state.model.basis.group == covariate].T
+    part = state.part + state.model.basis.block(values, covariate) @ coefs
     return log_odds_now(
         state._replace(stage=stage, encoded=encoded, available=available, part=part)
     )
@@ -193,19 +193,19 @@ def look_ahead(
     if i + 1 == len(sequence):
         nothing = np.empty((len(log_odds), 0))
         return Outlook(log_odds, nothing, nothing, nothing, forecast)
-    masks = sequence.masks()
+    masks, rank = sequence.masks(), sequence.rank
     fixed = model.intercepts[i + 1 :] + state.part[:, i + 1 :]
     if state.available is None:
         density = model.densities[i]
         known = density.regressors
         r = (state.encoded[:, known] - basis.mean[known]) / basis.scale[known]
         mean, sd = density.moments(r)
-        cost = costs.of(masks[i + 1 :], given=masks[i])[None, :]
+        cost = costs.of(masks[i + 1 :], given=masks[i], rank=rank)[None, :]
         return Outlook(log_odds, mean + fixed, sd, cost, forecast)
     mean, learned, unknown = learnable(model, state.encoded, state.available, i)
     shrink = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * unknown)
     reachable = state.available[:, None, :]
-    cost = costs.of(masks[i + 1 :] & reachable, given=masks[i] & reachable)
+    cost = costs.of(masks[i + 1 :] & reachable, given=masks[i] & reachable, rank=rank)
     sd = shrink * np.sqrt(learned)
     return Outlook(log_odds, shrink * (mean + fixed), sd, cost, forecast)
 

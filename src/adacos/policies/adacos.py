@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.costs import Costs
+from adacos.costs import Costs, CostTable
 from adacos.engine import STOP, Decision
 from adacos.kernels.bayes_risk import bayes_risk
+from adacos.models.dynamic import stage_values
 from adacos.models.forecasts import FORECASTS
 from adacos.models.outlook import Outlook, WalkState, look_ahead
 from adacos.policies.sequence_policy import SequencePolicy, go_on_to
@@ -29,6 +30,10 @@ Bools = NDArray[np.bool_]
 _FEW_CELLS = 256
 
 
+# The outlook that counts the freedom to stop at any later set.
+DYNAMIC = "dynamic"
+
+
 class AdaCOSClassifier(SequencePolicy):
     """Adaptive acquisition: each row is asked as long as some later set is expected to pay.
 
@@ -40,10 +45,12 @@ class AdaCOSClassifier(SequencePolicy):
     costs : Costs, default=None
         Covariate and misclassification costs. None makes every covariate free and both errors
         cost 1.
-    outlook : {"coherent", "paper"}, default="coherent"
+    outlook : {"coherent", "dynamic", "paper"}, default="coherent"
         How the log-odds after an acquisition are foreseen. "coherent": the probability expected
-        then is the probability now, so that information is never expected to do harm. "paper": by
-        the regression alone, as published.
+        then is the probability now, so that information is never expected to do harm. "dynamic":
+        likewise, and what going on is worth counts that one may stop at any later set as the values
+        turn out, by dynamic programming along the sequence. "paper": by the regression alone, as
+        published.
     sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
         How the sets are found: by order of entry into a cost-weighted group lasso, greedily by
         leave-out total cost (which needs both misclassification costs), or the one with which this
@@ -130,7 +137,7 @@ class AdaCOSClassifier(SequencePolicy):
 
     constraints: ClassVar[Constraints] = {
         **SequencePolicy.constraints,
-        "outlook": one_of(*FORECASTS),
+        "outlook": one_of(*FORECASTS, DYNAMIC),
     }
 
     def __init__(
@@ -169,12 +176,33 @@ class AdaCOSClassifier(SequencePolicy):
     def _decide(self, state: WalkState) -> Decision:
         if self.rule_.always_positive:
             return go_on_to(state, 0)
-        outlook = look_ahead(state, self.cost_table_, FORECASTS[self.outlook])
-        go_on, outlook = expects_gain(outlook, self.rule_.matrix)
+        go_on, outlook = weigh(state, self.cost_table_, self.rule_.matrix, self.outlook)
         upcoming = state.upcoming[0] if len(state.upcoming) else STOP
         return Decision(
             np.where(go_on, upcoming, STOP), outlook.log_odds, state.original_stage, outlook
         )
+
+
+def weigh(
+    state: WalkState, costs: CostTable, matrix: Floats, outlook: str
+) -> tuple[Bools, Outlook]:
+    """Whether each row goes on, and what that was decided by."""
+    if outlook != DYNAMIC:
+        return expects_gain(look_ahead(state, costs, FORECASTS[outlook]), matrix)
+    ahead, values = look_ahead(state, costs), stage_values(state.model, costs, matrix)
+    now = ahead.log_odds
+    if ahead.mean.shape[1] == 0:
+        return np.zeros(len(now), dtype=np.bool_), ahead
+    if state.available is None:
+        go_on = values.gain_at(state.stage, now) > 0
+        if len(now) > 1:
+            return go_on, ahead
+        # Of a single row the plans are shown.
+        sd = np.broadcast_to(values.sd[state.stage], ahead.sd.shape)
+        future = ahead.cost + values.after(now[:, None], sd, state.stage, matrix)
+        return go_on, ahead._replace(future=future)
+    future = ahead.cost + values.after(now[:, None], ahead.sd, state.stage, matrix)
+    return np.asarray(future.min(axis=1) < bayes_risk(now, matrix)), ahead._replace(future=future)
 
 
 def expects_gain(outlook: Outlook, matrix: Floats) -> tuple[Bools, Outlook]:

@@ -115,8 +115,8 @@ def leave_out_cost(
     of_class, parts, members = [], [], []
     for number in range(int(fold.max()) + 1):
         inside, outside = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
-        fitted = clone(policy).fit(_rows(table, outside), classes[outside])
-        result = fitted.acquire(_rows(table, inside))
+        fitted = clone(policy).fit(table_rows(table, outside), classes[outside])
+        result = fitted.acquire(table_rows(table, inside))
         of_class.append([counted(result, np.full(len(inside), c), costs) for c in fitted.classes_])
         parts.append(result)
         members.append(inside)
@@ -239,7 +239,8 @@ def _difference(left_out: LeaveOutCost, rows: Ints, confidence: float) -> tuple[
     return float(ends.min()), float(ends.max())
 
 
-def _rows(table: Any, rows: Ints) -> Any:
+def table_rows(table: Any, rows: Ints) -> Any:
+    """Some rows of a validated table, as a table that can be fitted on."""
     return table[rows] if isinstance(table, np.ndarray) else table[rows].to_native()
 
 

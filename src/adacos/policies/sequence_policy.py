@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -25,7 +26,7 @@ from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
 from adacos.models.missing import JointModel
 from adacos.models.outlook import Outlook, WalkState, advance, begin, log_odds_now, look_ahead
-from adacos.models.progress import listening
+from adacos.models.progress import listening, print_progress
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
 from adacos.models.set_fits import SetFits, prepare
@@ -49,7 +50,7 @@ from adacos.policies.recall import (
 from adacos.policies.sharing import check_shareable
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
-from adacos.validation import Constraints, check_parameters, folds, one_of, whole
+from adacos.validation import Constraints, check_parameters, folds, jobs, one_of, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -71,11 +72,12 @@ class SequencePolicy(BasePolicy):
         "strengths": one_of(*FAMILIES),
         "cv": folds,
         "random_state": whole(0),
+        "n_jobs": jobs,
         "verbose": whole(0),
         **RECALL_CONSTRAINTS,
     }
 
-    stores = (
+    stores: ClassVar[tuple[type, ...]] = (
         AdditiveBasis,
         ConditionalDensity,
         JointModel,
@@ -169,7 +171,16 @@ class SequencePolicy(BasePolicy):
         fits = replace(fits, table=(X, y))
         self._set_fits = None if self.sequence == "group_lasso" else fits
         self._finish_fit(self._build(fits))
+        self._complete_fit(fits, unlabeled)
         return self.calibrate(*held_out, allow_training_rows=True) if held_out else self
+
+    def _complete_fit(self, fits: SetFits, unlabeled: Floats | None) -> None:
+        """What a policy learns beyond the sequence model; nothing unless it says so."""
+
+    @property
+    def in_one_order(self) -> bool:
+        """Whether every row is asked along the sets of `model_`."""
+        return True
 
     def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Floats, Ints]:
         """Rows of positive weight with their classes, weights and folds."""
@@ -248,12 +259,9 @@ class SequencePolicy(BasePolicy):
         if self.sequence == "both":
             assert fits.table is not None
             self.sequence_ = better_sequence(self, *fits.table)
-        listener = listening(self._print_progress) if self.verbose else nullcontext()
+        listener = listening(partial(print_progress, self)) if self.verbose else nullcontext()
         with listener:
             return build_sequence_model(fits, self.cost_table_, self.sequence_)
-
-    def _print_progress(self, what: str, done: int, whole: int) -> None:
-        print(f"[{type(self).__name__}] {what} {done} of {whole}", flush=True)
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes into a pickle or a copy: everything but the training rows."""
@@ -351,7 +359,7 @@ class SequencePolicy(BasePolicy):
         """Certificate and its threshold as log-odds."""
         held_out, others = encoded[positive], encoded[~positive]
         # A row that reaches the threshold at every set is not missed wherever the policy stops.
-        least = self.model_.log_odds_by_set(held_out)[:, self._may_stop_at()].min(axis=1)
+        least = self._log_odds_anywhere(held_out).min(axis=1)
         trial = copy.copy(self)
 
         def in_danger(threshold: float) -> Bools:
@@ -401,10 +409,18 @@ class SequencePolicy(BasePolicy):
         if self.target_recall is None:
             self._use_rule(DecisionRule(self.cost_table_.matrix))
         else:
-            threshold = self._estimate_threshold(self.target_recall)
-            reached = np.all(self._leave_out_of_positives() >= threshold, axis=1)
-            self.recall_estimate_ = float(np.average(reached, weights=self._positive_weight()))
-            self._use_threshold(threshold)
+            self._use_target_recall(self.target_recall)
+
+    def _use_target_recall(self, recall: float) -> None:
+        """Answer by the threshold that leave-out probabilities ask for."""
+        threshold = self._estimate_threshold(recall)
+        reached = np.all(self._leave_out_of_positives() >= threshold, axis=1)
+        self.recall_estimate_ = float(np.average(reached, weights=self._positive_weight()))
+        self._use_threshold(threshold)
+
+    def _log_odds_anywhere(self, encoded: Floats) -> Floats:
+        """Log-odds of rows at every set at which the policy may stop."""
+        return self.model_.log_odds_by_set(encoded)[:, self._may_stop_at()]
 
     def _leave_out_of_positives(self) -> Floats:
         """Leave-out log-odds of the positive training rows at the sets where a row may stop."""

@@ -34,6 +34,20 @@ register_policy(
     ),
 )
 register_policy(
+    "branching",
+    "adacos.policies.branching:BranchingClassifier",
+    title="Branching",
+    effort=10.0,
+    look=("vermillion", "^", "-."),
+)
+register_policy(
+    "auto",
+    "adacos.policies.auto:AutoPolicyClassifier",
+    title="Auto",
+    effort=50.0,
+    look=("vermillion", "s", "-"),
+)
+register_policy(
     "cos",
     "adacos.policies.cos:COSClassifier",
     variants=(
@@ -96,6 +110,15 @@ register_policy(
     effort=10.0,
     requires=("lightgbm", "rivals"),
     look=("orange", "h", ":"),
+)
+register_policy(
+    "streed",
+    "adacos.rivals.streed:STreeDClassifier",
+    title="STreeD",
+    rival=True,
+    effort=10.0,
+    requires=("pystreed", "rivals"),
+    look=("green", "d", ":"),
 )
 # The exact optimum needs discrete covariates: numbers are cut into three codes.
 register_policy(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from adacos.rivals.optimal import OptimalPolicyClassifier as OptimalPolicyClassifier
     from adacos.rivals.pomdp import POMDPClassifier as POMDPClassifier
     from adacos.rivals.shim2018 import Shim2018Classifier as Shim2018Classifier
+    from adacos.rivals.streed import STreeDClassifier as STreeDClassifier
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,139 @@
+"""What going on is worth when one may stop at any set: dynamic programming along the sequence.
+
+AdaCOS weighs "acquire all of S_j, then decide" for each later set j. Who goes on may stop earlier
+or later than planned, as the values turn out; that freedom is worth something too. With u the
+log-odds at S_i, and those at a later S_j normal with the standard deviation s_ij of the regression
+and the mean that keeps the probability (`adacos.kernels.martingale`),
+
+    V_i(u) = min( Bayes risk of u,  min over j > i of  c_ij + E[V_j(u_j) | u] ),
+
+from the last set back. V_i is at most what AdaCOS expects, so that a row that AdaCOS would ask is
+asked. Assumed: the log-odds say all that matters of the values behind them, and s_ij is that of an
+average row. What the freedom adds, V_j less the Bayes risk, is kept on a grid of log-odds with a
+point at the threshold of decision, and its expectation taken by a fixed Gauss-Hermite rule; the
+expected Bayes risk itself is that of AdaCOS, in closed form.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from adacos.costs import CostTable
+from adacos.kernels.bayes_risk import bayes_risk, decision_threshold, expected_bayes_risk
+from adacos.kernels.martingale import coherent_mean
+from adacos.models.sequence_model import SequenceModel
+
+Floats = NDArray[np.float64]
+
+# Log-odds around the threshold of decision, where values bend, closer together the nearer to it;
+# beyond them the values of the end hold. An odd number, so that the threshold is among them.
+_CLOSE, _N_POINTS = 0.3, 97
+_END = float(np.arcsinh(10.0 / _CLOSE))
+_AROUND = _CLOSE * np.sinh(np.linspace(-_END, _END, _N_POINTS))
+_POINTS, _MASSES = np.polynomial.hermite_e.hermegauss(31)
+_MASSES = _MASSES / _MASSES.sum()
+
+
+class Values(NamedTuple):
+    """What each set of a sequence is worth, for given costs.
+
+    Attributes
+    ----------
+    grid : log-odds.
+    freedom : (sets, grid) V_i less the Bayes risk, at most zero.
+    gain : (sets, grid) Bayes risk less the value of going on; negative where it does not pay.
+    sd : for each set but the last, standard deviation of the log-odds after each later set.
+    """
+
+    grid: Floats
+    freedom: Floats
+    gain: Floats
+    sd: tuple[Floats, ...]
+
+    def gain_at(self, stage: int, log_odds: Floats) -> Floats:
+        """What going on from a set saves, for each row that lacks nothing.
+
+        Interpolated in the probability, in which the Bayes risk is piecewise linear.
+        """
+        return np.asarray(np.interp(expit(log_odds), expit(self.grid), self.gain[stage]))
+
+    def after(self, now: Floats, sd: Floats, stage: int, matrix: Floats) -> Floats:
+        """E[V_j] for the sets after a stage: `now` (rows, 1), `sd` (rows, sets) or one row."""
+        mean, risk = _moments(now, sd, matrix)
+        return risk + _freed(mean, sd, self.freedom[stage + 1 :], self.grid)
+
+
+# Values by model, for the latest costs only.
+_FOUND: WeakKeyDictionary[SequenceModel, tuple[bytes, Values]] = WeakKeyDictionary()
+_LOCK = Lock()
+
+
+def stage_values(model: SequenceModel, costs: CostTable, matrix: Floats) -> Values:
+    """What each set of a sequence is worth; found once for a model and costs."""
+    key = model.sequence.costs(costs).tobytes() + matrix.tobytes()
+    with _LOCK:
+        found = _FOUND.get(model)
+    if found is None or found[0] != key:
+        found = (key, _solve(model, costs, matrix))
+        with _LOCK:
+            _FOUND[model] = found
+    return found[1]
+
+
+def _solve(model: SequenceModel, costs: CostTable, matrix: Floats) -> Values:
+    """From the last set back."""
+    masks, rank = model.sequence.masks(), model.sequence.rank
+    last = len(masks) - 1
+    grid = decision_threshold(matrix) + _AROUND
+    risk = bayes_risk(grid, matrix)
+    freedom = np.zeros((len(masks), len(grid)))
+    gain = np.full((len(masks), len(grid)), -np.inf)
+    spread = tuple(_typical_sd(model, i) for i in range(last))
+    if last == 0:
+        return Values(grid, freedom, gain, spread)
+    # What does not depend on later values, for all pairs of sets at once.
+    mean, expected = _moments(grid[:, None], np.concatenate(spread)[None, :], matrix)
+    end = len(mean[0])
+    for i in range(last - 1, -1, -1):
+        own = slice(end - (last - i), end)
+        end = own.start
+        cost = costs.of(masks[i + 1 :], given=masks[i], rank=rank)
+        after = expected[:, own] + _freed(mean[:, own], spread[i][None, :], freedom[i + 1 :], grid)
+        gain[i] = risk - (cost + after).min(axis=1)
+        freedom[i] = np.minimum(-gain[i], 0.0)
+    return Values(grid, freedom, gain, spread)
+
+
+def _moments(now: Floats, sd: Floats, matrix: Floats) -> tuple[Floats, Floats]:
+    """Coherent mean of the log-odds after each set, and the Bayes risk expected there."""
+    now, sd = np.broadcast_arrays(now, sd)
+    mean = coherent_mean(now, sd)
+    risk = expected_bayes_risk(mean, sd, matrix, positive=expit(now))
+    # Jensen holds to the accuracy of the kernels, as for AdaCOS.
+    return mean, np.minimum(risk, bayes_risk(now, matrix))
+
+
+def _freed(mean: Floats, sd: Floats, freedom: Floats, grid: Floats) -> Floats:
+    """Expectation of what the freedom adds after each set, (rows, sets)."""
+    away = mean[..., None] + sd[..., None] * _POINTS - grid[_N_POINTS // 2]
+    place = (np.arcsinh(away / _CLOSE) / _END + 1.0) * (_N_POINTS // 2)
+    place = np.clip(place, 0.0, _N_POINTS - 1.000001)
+    left = place.astype(np.intp)
+    share = place - left
+    sets = np.arange(len(freedom))[:, None]
+    low, high = freedom[sets, left], freedom[sets, left + 1]
+    return np.asarray((low + share * (high - low)) @ _MASSES)
+
+
+def _typical_sd(model: SequenceModel, i: int) -> Floats:
+    """Standard deviation of the log-odds after each later set, for an average row at S_i."""
+    density, gram = model.densities[i], model.moments
+    inside = np.append(0, 1 + density.regressors)
+    uncertain = float(np.sum(density.inverse * gram[np.ix_(inside, inside)]) / gram[0, 0])
+    return np.sqrt(np.maximum(density.variance * (1.0 + uncertain), 0.0))

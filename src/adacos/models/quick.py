@@ -1,0 +1,91 @@
+"""Quick models of a set sequence, with which policies are compared while a tree is grown.
+
+Strengths are central instead of chosen and no row is left out by folds: whoever compares leaves out
+rows by giving them the weight 0. The order of the sets is greedy: next comes the covariate whose
+standardised columns have the largest gradient norm per cost and root of their number, the one that
+a cost-weighted group lasso would let enter once the set before is fitted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from adacos.kernels.irls import newton
+from adacos.kernels.strengths import central_strengths
+from adacos.models.density import fit_densities, moment_matrix
+from adacos.models.sequence_model import SequenceModel
+from adacos.models.sequences import SetSequence
+from adacos.models.set_fits import SCREENING_TOLERANCE, SetFits
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# Standard deviation below which a column does not vary.
+_NO_SPREAD = 1e-9
+
+
+def quick_model(
+    fits: SetFits, weight: Floats, prices: Floats, first: Bools, lacking: Floats
+) -> SequenceModel:
+    """Set sequence that begins with the covariates in `first`, its models and densities.
+
+    `fits` are prepared rows without unlabelled ones, `weight` counts them, `prices` are the costs
+    of the covariates that are not in `first`, and `lacking` is what the holes add to the moment
+    matrix for one unit of weight.
+    """
+    basis, kept = fits.basis, weight > 0
+    columns, y, count = fits.columns[kept], fits.y[kept], weight[kept]
+    order = [int(k) for k in np.flatnonzero(first)]
+    left = [int(k) for k in np.flatnonzero(~first)]
+    n_first, total = len(order), count.sum()
+    mean = count @ columns / total
+    spread = np.sqrt(np.maximum(count @ columns**2 / total - mean**2, 0.0))
+    scale = np.where(spread > _NO_SPREAD, spread, np.inf)
+    toll = prices * np.sqrt(np.maximum(np.bincount(basis.group, minlength=len(prices)), 1))
+    penalty = central_strengths(basis.linear)[basis.term]
+    ones = np.ones((len(y), 1))
+    start, coefs, intercepts = np.zeros(1 + len(basis.group)), [], []
+    while True:
+        inside = np.flatnonzero(np.isin(basis.group, order))
+        design = np.hstack([ones, columns[:, inside]])
+        place = np.append(0, 1 + inside)
+        fit = newton(
+            design,
+            y,
+            count,
+            np.append(0.0, penalty[inside]),
+            start[place],
+            tolerance=SCREENING_TOLERANCE,
+        )
+        start[place] = fit.coef
+        intercepts.append(fit.coef[0])
+        coefs.append(start[1:].copy())
+        if not left:
+            break
+        residual = count * (y - expit(fit.log_odds))
+        gradient = (residual @ columns - residual.sum() * mean) / scale
+        norm = np.sqrt(np.bincount(basis.group, gradient**2, minlength=len(prices)))
+        following = left[int(np.argmax(norm[left] / toll[left]))]
+        order.append(following)
+        left.remove(following)
+    sequence = SetSequence(np.array(order, dtype=np.intp), n_first)
+    coef = np.stack(coefs)
+    moments = moment_matrix((fits.complete[kept] - basis.mean) / basis.scale, columns, count)
+    moments += total * lacking
+    densities = fit_densities(
+        moments, basis.source, basis.group, coef, sequence.order, sequence.sizes
+    )
+    return SequenceModel(
+        basis=basis,
+        joint=fits.joint,
+        sequence=sequence,
+        intercepts=np.array(intercepts),
+        coefs=coef,
+        densities=tuple(densities),
+        moments=moments,
+        y=y,
+        weight=count,
+        leave_out_log_odds=np.full((len(y), len(sequence)), np.nan),
+    )

@@ -1,0 +1,297 @@
+"""The policy that pays on the table at hand, chosen by nested leave-out cost.
+
+Every candidate is fitted anew without each fold, with everything that it chooses, and runs on the
+fold's rows. AdaCOS stands unless another is shown to be better: a policy that is more complicated
+must cost less by more than the standard error of the paired difference and one error of the
+dearest kind among the rows (which standard errors do not see before it happens); a simpler one
+only needs not to cost more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.consultation.steps import Reasons
+from adacos.costs import Costs
+from adacos.engine import Decision, Rows
+from adacos.kernels.folds import drawn_rows, stratified_folds
+from adacos.kernels.threads import one_blas_thread
+from adacos.metrics import total_costs
+from adacos.models.gam import FAMILIES
+from adacos.models.progress import listening, tell
+from adacos.policies.adacos import AdaCOSClassifier
+from adacos.policies.base import BasePolicy
+from adacos.policies.branching import BranchingClassifier
+from adacos.policies.cos import COSClassifier
+from adacos.policies.leave_out import table_rows
+from adacos.policies.sequence_policy import SequencePolicy
+from adacos.tables.encoder import validate_table
+from adacos.validation import Constraints, folds, one_of, whole
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+FOLDS = 5
+# Rows that are compared on, drawn where there are more.
+MOST_ROWS = 10_000
+_COMPARISON = "comparison, fold"
+# Rougher fits for the comparison: all are judged alike.
+_ROUGHER: dict[str, Any] = {"strengths": "common", "cv": 3, "verbose": 0}
+
+
+class Candidate(NamedTuple):
+    """A policy to choose from.
+
+    Attributes
+    ----------
+    title : its name in tables.
+    kind : its class.
+    parameters : what sets it apart.
+    simpler : whether it is simpler than AdaCOS, which then has to be no dearer to be chosen.
+    """
+
+    title: str
+    kind: type[SequencePolicy]
+    parameters: dict[str, Any]
+    simpler: bool = False
+
+
+# The one that stands comes first; of those that share a fit, the fitted one.
+CANDIDATES = (
+    Candidate("AdaCOS", AdaCOSClassifier, {}),
+    Candidate("COS", COSClassifier, {}, simpler=True),
+    Candidate("AdaCOS, dynamic", AdaCOSClassifier, {"outlook": "dynamic"}),
+    Candidate("AdaCOS, forward", AdaCOSClassifier, {"sequence": "forward"}),
+    Candidate("Branching", BranchingClassifier, {}),
+)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One candidate on the training rows, each left out of the fit that answers it.
+
+    Parameters
+    ----------
+    title : str
+        The candidate.
+    cost : float
+        Mean total cost of a row.
+    error : float
+        Its standard error.
+    more : float
+        How much more it costs than AdaCOS, compared row by row.
+    more_error : float
+        Standard error of that.
+    """
+
+    title: str
+    cost: float
+    error: float
+    more: float
+    more_error: float
+
+
+class AutoPolicyClassifier(BasePolicy):
+    """The policy that costs least on rows left out, among AdaCOS, its variants, Branching and COS.
+
+    AdaCOS stands unless another is shown to be better on the training rows by nested leave-out
+    cost; `compared_` says what was seen. Use it where nothing is known about the table; `fit` takes
+    some fifty times as long as that of AdaCOS.
+
+    Parameters
+    ----------
+    costs : Costs, default=None
+        Covariate and misclassification costs. None makes every covariate free and both errors
+        cost 1.
+    n_splines : int, default=10
+        Number of cubic B-splines per numeric covariate.
+    strengths : {"auto", "common", "per_covariate"}, default="auto"
+        Penalties of the chosen policy to choose from, see `LogisticGAM`.
+    cv : int, splitter or iterable of (train, test), default=10
+        Folds behind the leave-out probabilities of the chosen policy.
+    random_state : int, default=0
+        Seed of all folds.
+    n_jobs : int, default=None
+        Fits of one step of forward selection that run at the same time.
+    verbose : int, default=0
+        Whether `fit` prints where it is.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The two classes; the second is the positive one.
+    choice_ : str
+        Name of the chosen candidate.
+    compared_ : tuple of Compared
+        Every candidate with its nested leave-out cost.
+    policy_ : policy
+        The chosen policy, fitted on all rows.
+    cost_table_ : CostTable
+        The costs as given, bound to the columns.
+    rule_ : DecisionRule
+        How log-odds become a label, and the costs by which acquisitions are weighed.
+
+    See Also
+    --------
+    AdaCOSClassifier : One order for every row.
+    BranchingClassifier : The order depends on the values.
+    TargetRecallClassifier : A target recall for any policy, this one included.
+
+    Examples
+    --------
+    >>> from adacos import AutoPolicyClassifier, Costs
+    >>> from adacos.datasets import make_value_dependent_problem
+    >>> problem = make_value_dependent_problem()
+    >>> X, y = problem.sample(300, seed=0)
+    >>> costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
+    >>> AutoPolicyClassifier(costs).fit(X, y).choice_
+    'Branching'
+    """
+
+    stores: ClassVar[tuple[type, ...]] = (Compared,)
+
+    constraints: ClassVar[Constraints] = {
+        "n_splines": whole(4),
+        "strengths": one_of(*FAMILIES),
+        "cv": folds,
+        "random_state": whole(0),
+        "verbose": whole(0),
+    }
+
+    def __init__(
+        self,
+        costs: Costs | None = None,
+        *,
+        n_splines: int = 10,
+        strengths: str = "auto",
+        cv: Any = 10,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.costs = costs
+        self.n_splines = n_splines
+        self.strengths = strengths
+        self.cv = cv
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @one_blas_thread
+    def fit(self, X: Any, y: Any) -> Self:
+        """Compare the candidates, then fit the chosen one on all rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Training rows; NaN marks what is unknown.
+        y : array-like of shape (n_rows,)
+            Their classes, two in all.
+
+        Returns
+        -------
+        self
+            The fitted policy.
+        """
+        training = self._begin_fit(X, y)
+        table, classes = validate_table(self, X, reset=False), np.asarray(y).ravel()
+        rows = drawn_rows(training.y, MOST_ROWS, self.random_state)
+        with listening(self._print_progress) if self.verbose else nullcontext():
+            cost = self._nested(table, training.encoded, training.y, classes, rows)
+        self.compared_ = tuple(_compared(cost))
+        chosen = choose(cost, float(np.ptp(training.costs.matrix)))
+        self.choice_ = chosen.title
+        self.policy_ = self._make(chosen).fit(X, y)
+        return self
+
+    def _print_progress(self, what: str, done: int, whole: int) -> None:
+        # The candidates tell of every set that they fit.
+        if what == _COMPARISON:
+            print(f"[{type(self).__name__}] {what} {done} of {whole}", flush=True)
+
+    def _make(self, candidate: Candidate, **parameters: Any) -> SequencePolicy:
+        """A candidate with the parameters of this policy, unfitted."""
+        return candidate.kind(
+            **{**self.get_params(deep=False), **candidate.parameters, **parameters}
+        )
+
+    def _nested(
+        self, table: Any, encoded: Floats, y: Floats, classes: NDArray[Any], rows: Ints
+    ) -> dict[str, Floats]:
+        """Total cost of each row under each candidate, by fits without its fold."""
+        fold = stratified_folds(encoded[rows], y[rows], FOLDS, self.random_state)
+        cost = {candidate.title: np.empty(len(rows)) for candidate in CANDIDATES}
+        costs = self.costs or Costs()
+        for number in range(FOLDS):
+            inside, outside = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+            held_out, true = table_rows(table, rows[inside]), classes[rows[inside]]
+            learned = table_rows(table, rows[outside]), classes[rows[outside]]
+            for candidate, policy in self._fitted(*learned):
+                result = policy.acquire(held_out)
+                cost[candidate.title][inside] = total_costs(result, true, costs)
+            tell(_COMPARISON, number + 1, FOLDS)
+        return cost
+
+    def _fitted(self, X: Any, y: Any) -> Iterator[tuple[Candidate, SequencePolicy]]:
+        """Every candidate, fitted; those of one sequence share a fit."""
+        first: SequencePolicy | None = None
+        for candidate in CANDIDATES:
+            policy = self._make(candidate, **_ROUGHER)
+            alone = "sequence" in candidate.parameters or candidate.kind is BranchingClassifier
+            if first is None or alone:
+                policy.fit(X, y)
+                first = first or policy
+            else:
+                policy.from_model(first)
+            yield candidate, policy
+
+    def _opening(self) -> Ints:
+        return self.policy_._opening()
+
+    def _begin(self, rows: Rows) -> Any:
+        return self.policy_._begin(rows)
+
+    def _decide(self, state: Any) -> Decision:
+        return self.policy_._decide(state)
+
+    def _advance(self, state: Any, going: Bools, covariates: Ints) -> Any:
+        return self.policy_._advance(state, going, covariates)
+
+    def _reasons(self, state: Any, decision: Decision) -> Reasons:
+        return self.policy_._reasons(state, decision)
+
+
+def choose(cost: dict[str, Floats], dearest: float) -> Candidate:
+    """The candidate to take, from the total cost of each row under each of them.
+
+    `dearest` is what the dearest error costs more than the cheapest answer.
+    """
+    standing, *others = CANDIDATES
+    taken, least = standing, 0.0
+    for candidate in others:
+        more = cost[candidate.title] - cost[standing.title]
+        mean, error = float(more.mean()), float(more.std(ddof=1) / np.sqrt(len(more)))
+        allowance = 0.0 if candidate.simpler else error + dearest / len(more)
+        if mean + allowance <= 0 and (mean < least or (candidate.simpler and mean == least)):
+            taken, least = candidate, mean
+    return taken
+
+
+def _compared(cost: dict[str, Floats]) -> Iterator[Compared]:
+    standing = cost[CANDIDATES[0].title]
+    for title, own in cost.items():
+        more, root = own - standing, np.sqrt(len(own))
+        yield Compared(
+            title,
+            float(own.mean()),
+            float(own.std(ddof=1) / root),
+            float(more.mean()),
+            float(more.std(ddof=1) / root),
+        )

@@ -1,0 +1,428 @@
+"""Branching: the next question depends on what the values so far were.
+
+A shallow tree of questions whose leaves go on as AdaCOS, each with an order and models of its own.
+It is grown by realised cost on rows left out (`adacos.policies.growing`); where no split pays, the
+policy is AdaCOS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.consultation.reasons import sequence_reasons
+from adacos.consultation.steps import Reasons
+from adacos.costs import Costs, CostTable
+from adacos.engine import STOP, Decision, Rows
+from adacos.exceptions import InvalidInputError
+from adacos.models.gam import FAMILIES
+from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead
+from adacos.models.sequence_model import SequenceModel, build_sequence_model
+from adacos.models.set_fits import SetFits, prepare
+from adacos.policies.adacos import AdaCOSClassifier
+from adacos.policies.growing import ground, grow, leaf_weights
+from adacos.policies.tree import Node, Place, Split, Tree, route, tree_of
+from adacos.validation import Constraints, whole
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+# Strengths of the leaves' models to choose from: with few rows one for all covariates does as well.
+_LEAF_FAMILIES = FAMILIES["common"]
+# In place of a node: the row goes along a set sequence.
+_SETTLED = -1
+
+
+class BranchState(NamedTuple):
+    """Rows at different places of the tree.
+
+    Attributes
+    ----------
+    encoded : their encoded values, of which only those acquired have been read.
+    available : mask (rows, covariates) of what can be had or is there.
+    have : mask (rows, covariates) of what they have, as far as it is available.
+    known : mask (covariates) of what was known from the start.
+    node : node at whose question each row stands; -1 for rows along a set sequence.
+    walks : rows along a set sequence: their positions, and their state there.
+    """
+
+    encoded: Floats
+    available: Bools
+    have: Bools
+    known: Bools
+    node: Ints
+    walks: tuple[tuple[Ints, WalkState], ...]
+
+
+class BranchingClassifier(AdaCOSClassifier):
+    """AdaCOS with branches: what is acquired next depends on the values seen.
+
+    The first questions form a tree. Each leaf goes on as AdaCOS, with an order and models of its
+    own, which are fitted to the rows of the leaf and, with less weight, to the others. A branch is
+    made only where the realised total cost on rows left out falls by more than its standard error;
+    where none is, the policy is AdaCOS.
+
+    Parameters
+    ----------
+    costs : Costs, default=None
+        Covariate and misclassification costs. None makes every covariate free and both errors
+        cost 1.
+    max_depth : int, default=4
+        Most branches one after the other; 0 is AdaCOS.
+    outlook : {"coherent", "dynamic", "paper"}, default="dynamic"
+        How the log-odds after an acquisition are foreseen, see `AdaCOSClassifier`.
+    sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
+        How the sets of the leaves are found, see `AdaCOSClassifier`; "both" chooses for the policy
+        without branches, and its choice holds for all leaves.
+    n_splines : int, default=10
+        Number of cubic B-splines per numeric covariate.
+    strengths : {"auto", "common", "per_covariate"}, default="auto"
+        Penalties of `model_` to choose from, see `LogisticGAM`; leaves have the common ones.
+    cv : int, splitter or iterable of (train, test), default=10
+        Folds behind the leave-out probabilities: their number, or splits that hold out every row
+        once.
+    random_state : int, default=0
+        Seed of the folds and of the calibration split.
+    target_recall : float, default=None
+        Least share of positive rows to be answered positive, in place of a false-negative cost.
+    recall_confidence : float, default=None
+        Confidence with which the target recall is to hold for new rows, see `AdaCOSClassifier`.
+    calibration_fraction : float, default=0.5
+        Share of the rows set aside for that.
+    on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
+        What to do when the calibration rows do not prove the target recall, see
+        `AdaCOSClassifier`.
+    n_jobs : int, default=None
+        Fits of one step of forward selection that run at the same time.
+    verbose : int, default=0
+        Whether `fit` prints where it is.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The two classes; the second is the positive one.
+    tree_ : Tree
+        The questions, with the share of rows, costs and answers at each; print it to see it.
+    nodes_ : tuple of Node
+        The same with the models of the leaves.
+    leaf_ : ndarray of int of shape (n_rows,)
+        Node at which each training row ends up.
+    model_ : SequenceModel
+        Sets, additive models and densities without branches, for rows that lack the covariate that
+        a branch asks for.
+    sequence_ : str
+        How the sets were found, "group_lasso" or "forward".
+    sets_ : list of tuple of str
+        Sets of `model_`.
+    expected_cost_ : ndarray of shape (n_sets,)
+        Mean total cost of always stopping at each set of `model_`, see `AdaCOSClassifier`.
+    cost_table_ : CostTable
+        The costs as given, bound to the columns.
+    rule_ : DecisionRule
+        How log-odds become a label, and the costs by which acquisitions are weighed.
+    threshold_ : float
+        With a target recall, the probability from which on a row is answered positive.
+    false_negative_cost_ : float
+        The cost of a false negative that the threshold stands for.
+    recall_estimate_ : float
+        Share of positive training rows whose leave-out probability reaches the threshold at every
+        set at which the policy may stop; after `calibrate`, the recall on the calibration rows.
+    training_rows_ : RowDigests
+        Salted digests of the training rows, by which `calibrate` knows them again.
+    certificate_ : RecallCertificate
+        What was proved, after `calibrate`.
+    always_positive_ : bool
+        Whether every row is answered positive for want of a certificate.
+
+    See Also
+    --------
+    AdaCOSClassifier : One order for every row.
+    AutoPolicyClassifier : Chooses among the policies.
+
+    Notes
+    -----
+    A row for which the covariate of a branch is not available goes on as AdaCOS would, with what
+    it has. `fit` tries every affordable covariate at up to three cuts and takes several times as
+    long as that of AdaCOS. The page about theory says what is guaranteed.
+
+    Examples
+    --------
+    >>> from adacos import BranchingClassifier, Costs
+    >>> from adacos.datasets import make_value_dependent_problem
+    >>> problem = make_value_dependent_problem()
+    >>> X, y = problem.sample(500, seed=0)
+    >>> costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
+    >>> policy = BranchingClassifier(costs).fit(X, y)
+    >>> result = policy.acquire([[0, 1, 1], [1, 1, 1]])
+    >>> result.covariates(0), result.covariates(1)
+    (('x0', 'x1'), ('x0', 'x2'))
+    """
+
+    constraints: ClassVar[Constraints] = {**AdaCOSClassifier.constraints, "max_depth": whole(0)}
+
+    stores: ClassVar[tuple[type, ...]] = (Node, Place, Split, Tree)
+
+    def __init__(
+        self,
+        costs: Costs | None = None,
+        *,
+        max_depth: int = 4,
+        outlook: str = "dynamic",
+        sequence: str = "group_lasso",
+        n_splines: int = 10,
+        strengths: str = "auto",
+        cv: Any = 10,
+        random_state: int = 0,
+        target_recall: float | None = None,
+        recall_confidence: float | None = None,
+        calibration_fraction: float = 0.5,
+        on_uncertifiable: str = "error",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            costs,
+            outlook=outlook,
+            sequence=sequence,
+            n_splines=n_splines,
+            strengths=strengths,
+            cv=cv,
+            random_state=random_state,
+            target_recall=target_recall,
+            recall_confidence=recall_confidence,
+            calibration_fraction=calibration_fraction,
+            on_uncertifiable=on_uncertifiable,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.max_depth = max_depth
+
+    def from_model(self, fitted: Any) -> Self:
+        """Refuse: a tree needs the training rows.
+
+        Parameters
+        ----------
+        fitted : policy
+            Not used.
+
+        Raises
+        ------
+        InvalidInputError
+            Always.
+        """
+        raise InvalidInputError(
+            "fitted",
+            "cannot be shared with a policy that branches, which is grown from the training rows",
+            type(fitted).__name__,
+            "Call fit(X, y).",
+        )
+
+    @property
+    def in_one_order(self) -> bool:
+        """Whether there is no branch: the policy is AdaCOS."""
+        return len(self.nodes_) == 1
+
+    def _finish_fit(self, model: SequenceModel) -> None:
+        self.nodes_: tuple[Node, ...] = (Node(np.empty(0, dtype=np.intp), model=model),)
+        self.leaf_ = np.zeros(len(model.y), dtype=np.intp)
+        super()._finish_fit(model)
+
+    def _complete_fit(self, fits: SetFits, unlabeled: Floats | None) -> None:
+        """Grow the tree and fit the models of its leaves."""
+        assert fits.table is not None
+        encoded = self._encode(fits.table[0])
+        costs = replace(self.cost_table_, matrix=self.rule_.matrix)
+        if self.max_depth and not self.rule_.always_positive:
+            land = ground(
+                encoded,
+                fits.y,
+                fits.weight,
+                self.encoder_,
+                costs,
+                order=self.model_.sequence.order,
+                outlook=self.outlook,
+                n_splines=self.n_splines,
+                seed=self.random_state,
+            )
+            nodes = grow(land, self.max_depth)
+            if len(nodes) > 1:
+                self.nodes_ = self._with_models(nodes, fits, encoded, unlabeled, costs)
+                self.leaf_ = route(self.nodes_, encoded, self.encoder_)
+        if self.target_recall is not None and not self.in_one_order:
+            self._use_target_recall(self.target_recall)
+        self.tree_ = tree_of(
+            self.nodes_, self.encoder_, encoded, self._run(encoded), self.classes_.tolist()[1]
+        )
+
+    def _with_models(
+        self,
+        nodes: list[Node],
+        fits: SetFits,
+        encoded: Floats,
+        unlabeled: Floats | None,
+        costs: CostTable,
+    ) -> tuple[Node, ...]:
+        """The nodes with a model in every leaf, fitted to its rows and, weighed less, to others."""
+        finished = list(nodes)
+        for number, weight in leaf_weights(nodes, encoded, self.encoder_, fits.weight).items():
+            node = nodes[number]
+            more = None
+            if unlabeled is not None:
+                more = unlabeled[route(nodes, unlabeled, self.encoder_) == number]
+            leaf = prepare(
+                encoded,
+                fits.y,
+                self.encoder_,
+                n_splines=self.n_splines,
+                families=_LEAF_FAMILIES,
+                fold=fits.fold,
+                weight=weight,
+                n_jobs=self.n_jobs,
+                unlabeled=more if more is not None and len(more) else None,
+            )
+            # What was paid on the way is free from here on.
+            prices = costs.covariates.copy()
+            prices[node.path] = 0.0
+            model = build_sequence_model(leaf, replace(costs, covariates=prices), self.sequence_)
+            finished[number] = replace(node, model=model)
+        return tuple(finished)
+
+    def _leave_out_of_positives(self) -> Floats:
+        """As for AdaCOS, at the sets of each row's leaf; a shorter sequence repeats its last."""
+        leave_out = super()._leave_out_of_positives()
+        if self.in_one_order:
+            return leave_out
+        positive = np.flatnonzero(self.model_.y == 1)
+        for number, node in enumerate(self.nodes_):
+            rows = np.flatnonzero(self.leaf_[positive] == number)
+            if node.model is not None:
+                leave_out[rows] = _widened(
+                    node.model.leave_out_log_odds[positive[rows]], leave_out.shape[1]
+                )
+        return leave_out
+
+    def _log_odds_anywhere(self, encoded: Floats) -> Floats:
+        """As for AdaCOS, by the models of the leaf of each row."""
+        log_odds = super()._log_odds_anywhere(encoded)
+        if self.in_one_order:
+            return log_odds
+        place = route(self.nodes_, encoded, self.encoder_)
+        for number, node in enumerate(self.nodes_):
+            rows = np.flatnonzero(place == number)
+            if node.model is not None and len(rows):
+                log_odds[rows] = _widened(
+                    node.model.log_odds_by_set(encoded[rows]), log_odds.shape[1]
+                )
+        return log_odds
+
+    def _begin(self, rows: Rows) -> Any:
+        if self.in_one_order or self.rule_.always_positive:
+            return super()._begin(rows)
+        n_rows = len(rows.encoded)
+        state = BranchState(
+            rows.encoded,
+            rows.available,
+            rows.have & rows.available,
+            rows.known,
+            np.zeros(n_rows, dtype=np.intp),
+            (),
+        )
+        return self._placed(state)
+
+    def _placed(self, state: BranchState) -> BranchState:
+        """Rows moved down the tree as far as what they have takes them."""
+        node, walks = state.node.copy(), list(state.walks)
+
+        def settle(rows: Ints, model: SequenceModel, known: Bools) -> None:
+            if len(rows):
+                have = np.asarray(state.have[rows].any(axis=0))
+                walk = begin(model, state.encoded[rows], state.available[rows], have, known)
+                walks.append((rows, walk))
+                node[rows] = _SETTLED
+
+        for number, place in enumerate(self.nodes_):
+            here = np.flatnonzero(node == number)
+            if len(here) == 0:
+                continue
+            if place.split is None:
+                assert place.model is not None
+                settle(here, place.model, state.known)
+                continue
+            k = place.split.covariate
+            # Off the branches what was acquired on them counts as known.
+            lacking = here[~state.available[here, k]]
+            settle(lacking, self.model_, state.known | self._on_path(number))
+            ready = here[state.have[here, k]]
+            side = place.split.side(state.encoded[ready], self.encoder_)
+            node[ready] = np.array(place.below)[side]
+        return state._replace(node=node, walks=tuple(walks))
+
+    def _decide(self, state: Any) -> Decision:
+        if not isinstance(state, BranchState):
+            return super()._decide(state)
+        covariates = np.full(len(state.node), STOP)
+        log_odds = np.full(len(state.node), np.nan)
+        weighed = None
+        for number, node in enumerate(self.nodes_):
+            if node.split is not None:
+                covariates[state.node == number] = node.split.covariate
+        for rows, walk in state.walks:
+            decision = super()._decide(walk)
+            covariates[rows], log_odds[rows] = decision.covariates, decision.log_odds
+            weighed = decision
+        if len(state.node) == 1 and state.node[0] != _SETTLED:
+            # A row that goes on needs no log-odds; of a single one they are shown.
+            log_odds = log_odds_now(self._unbranched(state))
+        return Decision(covariates, log_odds, weighed=weighed)
+
+    def _unbranched(self, state: BranchState) -> WalkState:
+        """One row as it would stand without branches."""
+        known = state.known | self._on_path(int(state.node[0]))
+        return begin(self.model_, state.encoded, state.available, state.have[0], known)
+
+    def _on_path(self, number: int) -> Bools:
+        """Mask of the covariates acquired on the way to a node."""
+        return np.isin(np.arange(len(self.encoder_.names)), self.nodes_[number].path)
+
+    def _advance(self, state: Any, going: Bools, covariates: Ints) -> Any:
+        if not isinstance(state, BranchState):
+            return super()._advance(state, going, covariates)
+        number = np.cumsum(going) - 1
+        walks = tuple(
+            (number[rows[going[rows]]], advance(walk, going[rows]))
+            for rows, walk in state.walks
+            if going[rows].any()
+        )
+        have, available = state.have[going], state.available[going]
+        each = np.arange(len(have))
+        have[each, covariates[:, 0]] = available[each, covariates[:, 0]]
+        return self._placed(
+            state._replace(
+                encoded=state.encoded[going],
+                available=available,
+                have=have,
+                node=state.node[going],
+                walks=walks,
+            )
+        )
+
+    def _reasons(self, state: Any, decision: Decision) -> Reasons:
+        if not isinstance(state, BranchState):
+            return super()._reasons(state, decision)
+        if state.walks:
+            return super()._reasons(state.walks[0][1], decision.weighed)
+        walk = self._unbranched(state)
+        ahead = look_ahead(walk, self.cost_table_)
+        reasons = sequence_reasons(
+            walk, ahead, self.rule_, self.encoder_, self.classes_.tolist(), None
+        )
+        return replace(reasons, plans=(), because=self.tree_.because(int(state.node[0])))
+
+
+def _widened(log_odds: Floats, n_sets: int) -> Floats:
+    """Log-odds at the sets of a shorter sequence, the last repeated."""
+    return log_odds[:, np.minimum(np.arange(n_sets), log_odds.shape[1] - 1)]

@@ -1,0 +1,260 @@
+"""A tree of questions whose leaves go on along a set sequence each.
+
+Every row that reaches a node with a split acquires its covariate and goes on to one of two nodes,
+by the value. A node without a split is a leaf: its rows go on as AdaCOS with the leaf's own model,
+whose first set holds what was acquired on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.engine import AcquisitionResult
+from adacos.models.sequence_model import SequenceModel
+from adacos.tables.encoder import TableEncoder
+from adacos.tables.kinds import CATEGORICAL, NUMERIC
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+LEFT, RIGHT = 0, 1
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which way a row goes once a covariate is known.
+
+    Attributes
+    ----------
+    covariate : the covariate, by position.
+    weights : one for each of its encoded columns: 1 for a number, 0 or 1 for each category.
+    cut : a row goes right if its encoded values times the weights exceed it.
+    """
+
+    covariate: int
+    weights: Floats
+    cut: float
+
+    def side(self, encoded: Floats, encoder: TableEncoder) -> Ints:
+        """LEFT or RIGHT for each row; -1 where the covariate is not known."""
+        values = encoded[:, encoder.source == self.covariate] @ self.weights
+        return np.where(np.isnan(values), -1, np.where(values > self.cut, RIGHT, LEFT))
+
+    def words(self, encoder: TableEncoder) -> tuple[str, str]:
+        """What a value must be to go left, and right."""
+        k = self.covariate
+        kind, name = encoder.kinds[k], encoder.names[k]
+        if kind == NUMERIC:
+            return f"{name} ≤ {self.cut:.4g}", f"{name} > {self.cut:.4g}"
+        if kind == CATEGORICAL:
+            values = np.array(encoder.categories[k], dtype=object)
+            sides = [values[self.weights < 0.5], values[self.weights > 0.5]]
+            left, right = (" or ".join(str(value) for value in side) for side in sides)
+            return f"{name} = {left}", f"{name} = {right}"
+        low, high = float(encoder.low[k]), float(encoder.high[k])
+        return f"{name} = {low:g}", f"{name} = {high:g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One place of the tree.
+
+    Attributes
+    ----------
+    path : covariates acquired on the way here, in order; the free ones are not among them.
+    split : what is acquired here, and which way rows go then; None at a leaf.
+    below : numbers of the two nodes that follow; empty at a leaf.
+    model : models and densities with which the rows of a leaf go on; None elsewhere.
+    gain, error : how much less a row that comes here costs with the split, on rows left out, and
+        the standard error of that; 0 at a leaf.
+    """
+
+    path: Ints
+    split: Split | None = None
+    below: tuple[int, ...] = ()
+    model: SequenceModel | None = None
+    gain: float = 0.0
+    error: float = 0.0
+
+
+def route(nodes: Sequence[Node], encoded: Floats, encoder: TableEncoder) -> Ints:
+    """Number of the node at which each row ends up when everything known of it is used.
+
+    A leaf, or a node whose covariate is not known.
+    """
+    place = np.zeros(len(encoded), dtype=np.intp)
+    for number, node in enumerate(nodes):
+        if node.split is None:
+            continue
+        here = np.flatnonzero(place == number)
+        side = node.split.side(encoded[here], encoder)
+        known = side >= 0
+        place[here[known]] = np.array(node.below)[side[known]]
+    return place
+
+
+@dataclass(frozen=True)
+class Place:
+    """What happens to the training rows that come to one node.
+
+    Attributes
+    ----------
+    condition : str
+        The value that leads here from the node before; empty at the root.
+    question : str
+        The covariate that every row acquires here; empty at a leaf.
+    below : tuple of int
+        Numbers of the two places that follow; empty at a leaf.
+    share : float
+        Share of all rows that come here.
+    acquired : tuple of (str, float)
+        Covariates beyond the branches in the order of their share: which of the rows here acquire
+        them, as a share; empty unless it is a leaf.
+    cost : float
+        Mean covariate cost of the rows here, all that they paid.
+    positive : float
+        Share of the rows here that are answered positive.
+    gain, error : float
+        How much less a row that comes here costs with the question, on rows left out, and the
+        standard error of that; 0 at a leaf.
+    """
+
+    condition: str
+    question: str
+    below: tuple[int, ...]
+    share: float
+    acquired: tuple[tuple[str, float], ...]
+    cost: float
+    positive: float
+    gain: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The questions of a policy that branches, and what becomes of the training rows.
+
+    Attributes
+    ----------
+    places : tuple of Place
+        The root first; each names those that follow it by number.
+    rows : int
+        Number of training rows.
+    positive_class : object
+        The class whose answers are counted.
+
+    Examples
+    --------
+    >>> from adacos import BranchingClassifier, Costs
+    >>> from adacos.datasets import make_value_dependent_problem
+    >>> problem = make_value_dependent_problem()
+    >>> X, y = problem.sample(500, seed=0)
+    >>> costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
+    >>> print(BranchingClassifier(costs).fit(X, y).tree_)
+    500 rows: every row is asked x0
+    ├─ x0 = 0 (49 %): x1 100 %; paid 6.00, answered 1: 49 %
+    └─ x0 = 1 (51 %): x2 100 %; paid 6.00, answered 1: 48 %
+    """
+
+    places: tuple[Place, ...]
+    rows: int
+    positive_class: Any
+
+    def __str__(self) -> str:
+        root = self.places[0]
+        if not root.question:
+            return f"{self.rows} rows, no branches: {self._leaf(root)}"
+        head = f"{self.rows} rows: every row is asked {root.question}"
+        return "\n".join([head, *self._below(root, "")])
+
+    def _below(self, place: Place, indent: str) -> Iterator[str]:
+        for number in place.below:
+            last = number == place.below[-1]
+            below = self.places[number]
+            told = f"{below.condition} ({_percent(below.share)}): "
+            told += f"asked {below.question}" if below.question else self._leaf(below)
+            yield f"{indent}{'└─' if last else '├─'} {told}"
+            yield from self._below(below, indent + ("   " if last else "│  "))
+
+    def _leaf(self, place: Place) -> str:
+        asked = ", ".join(f"{name} {_percent(share)}" for name, share in place.acquired)
+        return (
+            f"{asked or 'nothing more'}; paid {place.cost:.2f}, answered {self.positive_class}: "
+            f"{_percent(place.positive)}"
+        )
+
+    def because(self, number: int) -> str:
+        """Why the question of a place is asked first, in words."""
+        place = self.places[number]
+        return (
+            f"{place.question} is asked here of everyone: {_percent(place.share)} of the training "
+            f"rows came this way, and on rows left out each cost {place.gain:.2f} less so "
+            f"(standard error {place.error:.2f}) than without this branch."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the tree as plain JSON values.
+
+        Returns
+        -------
+        dict
+            The places, each a dict, and the number of rows.
+        """
+        return {"rows": self.rows, "places": [asdict(place) for place in self.places]}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def tree_of(
+    nodes: Sequence[Node],
+    encoder: TableEncoder,
+    encoded: Floats,
+    result: AcquisitionResult,
+    positive_class: Any,
+) -> Tree:
+    """The picture of a tree: what became of rows that the policy has walked to their stop."""
+    place = route(nodes, encoded, encoder)
+    here = [place == number for number in range(len(nodes))]
+    for number in reversed(range(len(nodes))):
+        for below in nodes[number].below:
+            here[number] = here[number] | here[below]
+    conditions = {0: ""}
+    for node in nodes:
+        if node.split is not None:
+            conditions.update(zip(node.below, node.split.words(encoder), strict=True))
+    return Tree(
+        tuple(
+            _place(node, conditions[number], here[number], encoder.names, result)
+            for number, node in enumerate(nodes)
+        ),
+        len(encoded),
+        positive_class,
+    )
+
+
+def _place(
+    node: Node, condition: str, here: Bools, names: tuple[str, ...], result: AcquisitionResult
+) -> Place:
+    share = result.acquired[here].mean(axis=0) if here.any() else np.zeros(len(names))
+    further = [int(k) for k in np.argsort(-share, kind="stable") if share[k] > 0]
+    return Place(
+        condition=condition,
+        question=names[node.split.covariate] if node.split else "",
+        below=node.below,
+        share=float(here.mean()),
+        acquired=()
+        if node.split
+        else tuple((names[k], float(share[k])) for k in further if k not in node.path),
+        cost=float(result.cost[here].mean()) if here.any() else 0.0,
+        positive=float(np.mean(result.label[here] == 1)) if here.any() else 0.0,
+        gain=node.gain,
+        error=node.error,
+    )

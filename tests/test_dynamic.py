@@ -1,0 +1,109 @@
+"""Dynamic programming along a sequence, against brute-force integration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from adacos import AdaCOSClassifier, Costs, load_pima
+from adacos.bench.regret import expected_cost
+from adacos.datasets import make_discrete_problem
+from adacos.kernels.bayes_risk import bayes_risk
+from adacos.kernels.martingale import coherent_mean
+from adacos.models.dynamic import stage_values
+from adacos.models.outlook import begin, look_ahead
+from adacos.policies.adacos import expects_gain
+
+
+def fitted(outlook: str = "dynamic", false_positive: float = 100.0) -> AdaCOSClassifier:
+    X, y, prices, *_ = load_pima()
+    costs = Costs(prices, false_positive=false_positive, false_negative=10 * false_positive)
+    return AdaCOSClassifier(costs, outlook=outlook, cv=3, strengths="common").fit(X, y)
+
+
+@pytest.mark.parametrize("false_positive", [10.0, 1000.0])
+def test_values_against_dense_integration(false_positive: float) -> None:
+    """V_i by trapezoids on a fine grid of log-odds, without closed forms or quadrature rules."""
+    policy = fitted(false_positive=false_positive)
+    model, costs = policy.model_, policy.cost_table_
+    values = stage_values(model, costs, costs.matrix)
+    fine = np.linspace(-16, 16, 3201)
+    risk = bayes_risk(fine, costs.matrix)
+    masks = model.sequence.masks()
+    worth = [risk] * len(masks)
+    gains = {}
+    for i in range(len(masks) - 2, -1, -1):
+        best = np.full(len(fine), np.inf)
+        for j in range(i + 1, len(masks)):
+            sd = float(values.sd[i][j - i - 1])
+            mean = coherent_mean(fine, np.full(len(fine), sd))
+            density = norm.pdf(fine[None, :], mean[:, None], sd)
+            density /= density.sum(axis=1, keepdims=True)
+            cost = float(costs.of(masks[j], given=masks[i]))
+            best = np.minimum(best, cost + density @ worth[j])
+        gains[i] = risk - best
+        worth[i] = np.minimum(risk, best)
+    inside = np.abs(fine - values.grid[len(values.grid) // 2]) < 6
+    for i, gain in gains.items():
+        found = values.gain_at(i, fine[inside])
+        np.testing.assert_allclose(found, gain[inside], atol=1e-3 * 10 * false_positive)
+        # Where the two disagree about going on, next to nothing is at stake.
+        differ = (found > 0) != (gain[inside] > 0)
+        assert np.all(np.abs(gain[inside][differ]) < 1e-3 * 10 * false_positive)
+
+
+def test_whoever_adacos_asks_is_asked() -> None:
+    """The freedom to stop at any set can only add to what going on is worth."""
+    policy = fitted()
+    X, *_ = load_pima()
+    encoded = policy._encode(X)
+    model, costs = policy.model_, policy.cost_table_
+    values = stage_values(model, costs, costs.matrix)
+    available = np.ones((len(encoded), len(costs.names)), dtype=np.bool_)
+    for stage, have in enumerate(model.sequence.masks()[:-1]):
+        state = begin(model, encoded, available, have, np.zeros_like(have))
+        outlook = look_ahead(state, costs)
+        typical = outlook._replace(sd=np.broadcast_to(values.sd[stage], outlook.sd.shape).copy())
+        asked, _ = expects_gain(typical, costs.matrix)
+        gain = values.gain_at(stage, outlook.log_odds)
+        assert np.all(gain[asked] > -1e-3 * costs.matrix.max())
+    assert np.all(values.freedom <= 0)
+
+
+def test_nothing_is_paid_where_the_answer_is_certain() -> None:
+    values = stage_values(
+        (policy := fitted()).model_, policy.cost_table_, policy.cost_table_.matrix
+    )
+    ends = values.grid[[0, -1]]
+    for stage in range(len(values.gain) - 1):
+        assert np.all(values.gain_at(stage, ends) < 0)
+
+
+def test_it_comes_nearer_to_the_optimum_where_stopping_matters() -> None:
+    """Naive Bayes worlds, in which the sequence and the models are right and only stopping errs."""
+    ratios = []
+    for seed in range(40, 46):
+        problem = make_discrete_problem(6, dependence=0.0, strength=0.6, seed=seed)
+        X, y = problem.sample(3000, seed=seed)
+        costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
+        plain = AdaCOSClassifier(costs, cv=3, strengths="common").fit(X, y)
+        dynamic = AdaCOSClassifier(costs, outlook="dynamic").from_model(plain)
+        cost = [expected_cost(policy, problem, costs) for policy in (dynamic, plain)]
+        ratios.append(cost[0] / cost[1])
+    assert np.exp(np.mean(np.log(ratios))) < 1.0
+    assert max(ratios) < 1.01
+
+
+def test_the_plans_of_a_consultation_are_consistent_with_its_step() -> None:
+    X, *_ = load_pima()
+    policy = fitted()
+    for row in X.head(12).to_dict("records"):
+        consultation = policy.consultation()
+        step = consultation.next()
+        while hasattr(step, "covariates"):
+            why = step.explanation
+            assert why.best_plan is not None
+            assert why.best_plan.expected_total_cost < why.stop_now + 0.2
+            consultation.observe({name: row[name] for name in step.covariates})
+            step = consultation.next()
