@@ -16,9 +16,11 @@ from scipy.special import expit
 from adacos import __version__
 from adacos.consultation import fingerprint
 from adacos.kernels.bayes_risk import decision_threshold
+from adacos.policies.auto import AutoPolicyClassifier, settled
 from adacos.policies.base import BasePolicy
+from adacos.policies.branching import branches
 from adacos.policies.leave_out import leave_out_cost
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.tables.description import Description, coded_values, description_of
 
 Floats = NDArray[np.float64]
@@ -48,14 +50,18 @@ class LeaveOut(NamedTuple):
 
 
 def model_card(policy: BasePolicy) -> dict[str, Any]:
-    """The card as plain JSON values; what a policy does not have is None."""
+    """The card as plain JSON values; what a policy does not have is None.
+
+    Of a policy that was chosen automatically it is the card of the chosen one.
+    """
+    given, policy = policy, settled(policy)
     said = description_of(policy)
-    sequence = isinstance(policy, SequencePolicy)
     model = policy.model_ if isinstance(policy, SequencePolicy) else None
-    order = list(policy.sets_[-1]) if sequence else None
+    sets = policy.sets_ if asked_in_order(policy) else None
     return {
-        "model": fingerprint(policy),
-        "policy": type(policy).__name__,
+        "model": fingerprint(given),
+        "policy": type(given).__name__,
+        "choice": _choice(given),
         "version": __version__,
         "title": said.title,
         "outcome": said.outcome,
@@ -75,10 +81,11 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "panels": _panels(policy),
         "training_rows": None if model is None else len(model.y),
         "training_positives": None if model is None else int(model.y.sum()),
-        "order": order,
-        "sets": [list(names) for names in policy.sets_] if sequence else None,
-        "expected_total_cost": policy.expected_cost_.tolist() if sequence else None,
-        "leave_out": [item._asdict() for item in leave_out_costs(policy)],
+        "order": None if sets is None else list(sets[-1]),
+        "sets": None if sets is None else [list(names) for names in sets],
+        "expected_total_cost": policy.expected_cost_.tolist() if asked_in_order(policy) else None,
+        "tree": _tree(policy),
+        "leave_out": [item._asdict() for item in leave_out_costs(given)],
         "target_recall": getattr(policy, "target_recall", None),
         "recall_estimate": getattr(policy, "recall_estimate_", None),
         "certificate": _certificate(policy),
@@ -156,6 +163,7 @@ def leave_out_costs(policy: BasePolicy) -> list[LeaveOut]:
     """
     if hasattr(policy, "leave_out_"):
         return [LeaveOut(*item) for item in policy.leave_out_]
+    policy = settled(policy)
     if not isinstance(policy, SequencePolicy):
         return []
     model = policy.model_
@@ -178,17 +186,36 @@ def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = Fal
         then left out.
     """
     true = np.searchsorted(policy.classes_, np.asarray(y))
-    found = []
+    found, chosen = [], settled(policy)
     if nested:
         own = leave_out_cost(policy, X, y)
         found.append(LeaveOut("this policy, fitted anew in each fold", own.mean, own.error))
-    elif isinstance(policy, SequencePolicy):
-        result = policy.acquire(X)
-        at_stop = policy.model_.leave_out_log_odds[np.arange(len(true)), result.stage]
-        label = policy.rule_.label(at_stop)
+    elif isinstance(chosen, SequencePolicy):
+        result = chosen.acquire(X)
+        at_stop = chosen._leave_out_at_stop(chosen._encode(X), result)
+        label = chosen.rule_.label(at_stop)
         found.append(_mean("this policy", result.cost + _charged(policy)[true, label]))
-    found += _of_sets(policy) if isinstance(policy, SequencePolicy) else []
+    found += _of_sets(chosen) if isinstance(chosen, SequencePolicy) else []
     policy.leave_out_ = tuple(tuple(item) for item in found + _of_all_alike(policy, true))
+
+
+def _tree(policy: BasePolicy) -> dict[str, Any] | None:
+    """The branches as data and text, where there are some."""
+    if not branches(policy) or policy.always_positive_:
+        return None
+    tree = policy.told_tree()
+    return {**tree.to_dict(), "text": tree.text(description_of(policy).money)}
+
+
+def _choice(policy: BasePolicy) -> dict[str, Any] | None:
+    """What was chosen automatically, among what, and why."""
+    if not isinstance(policy, AutoPolicyClassifier):
+        return None
+    return {
+        "policy": policy.choice_,
+        "reason": policy.reason(description_of(policy).money),
+        "compared": [asdict(item) for item in policy.compared_],
+    }
 
 
 def _of_sets(policy: SequencePolicy) -> list[LeaveOut]:

@@ -54,6 +54,11 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
         console.print(f"{rows}, {share:.1%} {_of_class(said, card['positive_class'])}")
     console.print(_errors_in_words(card, said))
     console.print(_threshold_in_words(card))
+    if card["choice"] is not None:
+        console.print(card["choice"]["reason"])
+        console.print(_compared(card["choice"], said))
+    if card["tree"] is not None:
+        console.print(card["tree"]["text"], soft_wrap=True)
     console.print(_stops(policy, card, said))
     for panel in card["panels"]:
         shared = _amount(panel["shared"], said)
@@ -124,6 +129,19 @@ def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table
         values = allowed(policy.encoder_, name, most=6) + (f" {own['unit']}" if own["unit"] else "")
         row = [str(rank), shown, own["kind"], values, _amount(own["cost"], said)]
         table.add_row(*row, *([stops.get(rank, "")] if stops else []))
+    return table
+
+
+def _compared(choice: dict[str, Any], said: Description) -> Table:
+    """The policies that were compared, each on rows left out of its fit."""
+    table = Table("compared on rows left out, five folds")
+    for title in ("total cost ± standard error", "more than the first"):
+        table.add_column(title, justify="right")
+    for number, item in enumerate(choice["compared"]):
+        mark = " (chosen)" if item["title"] == choice["policy"] else ""
+        more = f"{item['more']:+.2f} ± {item['more_error']:.2f}" if number else ""
+        cost = f"{said.money(item['cost'])} ± {item['error']:.2f}"
+        table.add_row(item["title"] + mark, cost, more)
     return table
 
 

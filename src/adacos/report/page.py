@@ -11,12 +11,15 @@ from adacos import __version__
 from adacos.card import headline, percent, threshold_of, threshold_reason
 from adacos.consultation import fingerprint
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html
+from adacos.policies.auto import AutoPolicyClassifier
 from adacos.policies.base import BasePolicy
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.policies.branching import branches
+from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.report import figures, numbers, words
 from adacos.report.held import OWN, Held, Mean, Method, hold, methods, sensitivity
 from adacos.report.importances import covariate_importances
 from adacos.report.shapes import shapes, usual_stage
+from adacos.report.tree_figure import policy_tree
 
 
 def write_report(
@@ -24,13 +27,14 @@ def write_report(
 ) -> dict[str, Any]:
     """Write the page about a policy on evaluation rows; returns its headline numbers.
 
-    Sections that need a set sequence are left out for a policy without one.
+    Sections that need one order of covariates are left out for a policy without one.
     """
     held = hold(policy, table, y)
     compared = methods(held)
     blocks = [
         *_summary(held, compared),
         *_policy(held),
+        *_choice(held),
         *_importances(held),
         *_cost_curve(held, compared[0]),
         *_shapes(held),
@@ -60,7 +64,7 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
         words.errors(held),
         words.rule(threshold_of(policy), threshold_reason(policy)),
         _compared(held, compared),
-        words.model(policy, fingerprint(policy), __version__),
+        words.model(held, fingerprint(held.given), __version__),
     ]
     lines += [
         f"{lead}: {text}"
@@ -120,8 +124,11 @@ def _policy(held: Held) -> list[Block]:
     policy, said = held.policy, held.said
     names = {name: said.label(name) for name in policy.encoder_.names}
     negative, positive = (said.class_name(label) for label in policy.classes_.tolist())
-    picture = figures.policy_flow(numbers.flow(held), names, (negative, positive))
-    free = policy.model_.sequence.n_free if isinstance(policy, SequencePolicy) else 0
+    if branches(policy):
+        picture = policy_tree(numbers.tree(held), (negative, positive), said.money)
+    else:
+        picture = figures.policy_flow(numbers.flow(held), names, (negative, positive))
+    free = policy.model_.sequence.n_free if asked_in_order(policy) else 0
     stops = numbers.stops(held)
     incomplete = any(stop.missing > 0 for stop in stops)
     rows = tuple(
@@ -149,6 +156,35 @@ def _policy(held: Held) -> list[Block]:
             )
         )
     return blocks + _panels(held)
+
+
+def _choice(held: Held) -> list[Block]:
+    """What was compared, where the policy was chosen automatically."""
+    given, said = held.given, held.said
+    if not isinstance(given, AutoPolicyClassifier):
+        return []
+    first = given.compared_[0].title
+    apart = [Mean(item.more, item.more_error) for item in given.compared_]
+    return [
+        Heading("How the policy was chosen"),
+        Text(
+            "Each candidate was fitted anew without each of five folds of the training rows, with "
+            "everything that it chooses, and run on the fold. " + given.reason(said.money)
+        ),
+        Grid(
+            ("candidate", "total cost", f"more than {first}", ""),
+            tuple(
+                (
+                    item.title,
+                    _with_error(held, Mean(item.cost, item.error)),
+                    "" if item.title == first else _with_error(held, apart[number]),
+                    "chosen" if item.title == given.choice_ else "",
+                )
+                for number, item in enumerate(given.compared_)
+            ),
+            caption="Means per training row ± standard error, compared row by row.",
+        ),
+    ]
 
 
 def _panels(held: Held) -> list[Block]:
@@ -195,7 +231,7 @@ def _importances(held: Held) -> list[Block]:
 
 def _cost_curve(held: Held, own: Method) -> list[Block]:
     policy = held.policy
-    if not isinstance(policy, SequencePolicy):
+    if not asked_in_order(policy):
         return []
     foretold, found, error = numbers.cost_by_set(held, policy)
     names = [held.said.label(names[-1]) if names else "nothing" for names in policy.sets_]
@@ -208,7 +244,7 @@ def _cost_curve(held: Held, own: Method) -> list[Block]:
 
 def _shapes(held: Held) -> list[Block]:
     policy, said = held.policy, held.said
-    if not isinstance(policy, SequencePolicy):
+    if not asked_in_order(policy):
         return []
     stage = usual_stage(held)
     found = shapes(held, stage)
