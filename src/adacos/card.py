@@ -19,13 +19,16 @@ from adacos.kernels.bayes_risk import decision_threshold
 from adacos.policies.auto import AutoPolicyClassifier, settled
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
-from adacos.policies.leave_out import leave_out_cost
+from adacos.policies.leave_out import LeaveOutCost, leave_out_cost, misfit_by_state
+from adacos.policies.misfit import Cell, Side, advice, misfit_by_cell
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.tables.description import Description, coded_values, description_of
 
 Floats = NDArray[np.float64]
 
 NOTICE = "Research use only: not a medical device, and no substitute for clinical judgement."
+# Cells of a misfit that are kept.
+_CELLS = 3
 _NUMBERS = [
     "two",
     "three",
@@ -86,6 +89,7 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "expected_total_cost": policy.expected_cost_.tolist() if asked_in_order(policy) else None,
         "tree": _tree(policy),
         "leave_out": [item._asdict() for item in leave_out_costs(given)],
+        "misfit": _misfit(given),
         "target_recall": getattr(policy, "target_recall", None),
         "recall_estimate": getattr(policy, "recall_estimate_", None),
         "certificate": _certificate(policy),
@@ -173,8 +177,11 @@ def leave_out_costs(policy: BasePolicy) -> list[LeaveOut]:
 def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = False) -> None:
     """Set `leave_out_`: name, mean cost and standard error of the policy and its alternatives.
 
-    It is the total cost; with a target recall, where nobody states what a missed case costs, that
-    of covariates and false alarms.
+    And `misfit_`: where an additive model is wrong about these rows, for a policy that has one, and
+    if `nested` where the policy expects another cost than it has.
+
+    The cost is the total cost; with a target recall, where nobody states what a missed case costs,
+    that of covariates and false alarms.
 
     Parameters
     ----------
@@ -187,6 +194,7 @@ def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = Fal
     """
     true = np.searchsorted(policy.classes_, np.asarray(y))
     found, chosen = [], settled(policy)
+    own = None
     if nested:
         own = leave_out_cost(policy, X, y)
         found.append(LeaveOut("this policy, fitted anew in each fold", own.mean, own.error))
@@ -197,6 +205,23 @@ def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = Fal
         found.append(_mean("this policy", result.cost + _charged(policy)[true, label]))
     found += _of_sets(chosen) if isinstance(chosen, SequencePolicy) else []
     policy.leave_out_ = tuple(tuple(item) for item in found + _of_all_alike(policy, true))
+    if isinstance(chosen, SequencePolicy):
+        p = expit(chosen._leave_out_with_all())
+        cells = misfit_by_cell(chosen.encoder_, chosen._encode(X), true.astype(np.float64), p)
+        policy.misfit_ = tuple(
+            (tuple(cell.first), tuple(cell.second), *cell[2:]) for cell in cells[:_CELLS]
+        )
+    if own is not None and not hasattr(policy, "false_negative_cost_"):
+        policy.misfit_states_ = _states(own)
+
+
+def _states(own: LeaveOutCost) -> tuple[tuple[Any, ...], ...]:
+    """The states of a policy that misfit, as plain values."""
+    return tuple(
+        (state.acquired, str(state.label), state.rows, state.expected, state.realised)
+        for state in misfit_by_state(own)
+        if state.misfits
+    )
 
 
 def _tree(policy: BasePolicy) -> dict[str, Any] | None:
@@ -216,6 +241,25 @@ def _choice(policy: BasePolicy) -> dict[str, Any] | None:
         "reason": policy.reason(description_of(policy).money),
         "compared": [asdict(item) for item in policy.compared_],
     }
+
+
+def _misfit(policy: BasePolicy) -> dict[str, Any] | None:
+    """Where expectation and what happened differ, in words, and what to try; None if not known."""
+    if not hasattr(policy, "misfit_"):
+        return None
+    said = description_of(policy)
+    cells = [Cell(Side(*own[0]), Side(*own[1]), *own[2:]) for own in policy.misfit_]
+    states = []
+    for acquired, label, rows, expected, realised in getattr(policy, "misfit_states_", ()):
+        names = " and ".join(said.label(name) for name in acquired) or "nothing"
+        states.append(
+            f"{rows:,} rows that stopped with {names}, answered {said.class_name(label)}: "
+            f"{said.money(expected)} expected per row, {said.money(realised)} found."
+        )
+    told = advice(settled(policy), cells)
+    if told is None and states:
+        told = "AutoPolicyClassifier (--policy auto) finds out whether another policy is cheaper."
+    return {"cells": [cell.told(said) for cell in cells], "states": states, "advice": told}
 
 
 def _of_sets(policy: SequencePolicy) -> list[LeaveOut]:

@@ -68,6 +68,11 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
         )
     if card["leave_out"]:
         console.print(_leave_out(card, said))
+    if card["misfit"] is not None and card["misfit"]["advice"] is not None:
+        console.print("The model does not fit everywhere:", style="bold yellow")
+        for line in (*card["misfit"]["cells"], *card["misfit"]["states"]):
+            console.print(f"- {line}")
+        console.print(card["misfit"]["advice"])
     if card["certificate"] is not None:
         console.print(card["certificate"]["text"])
     elif card["target_recall"] is not None:
@@ -135,7 +140,8 @@ def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table
 def _compared(choice: dict[str, Any], said: Description) -> Table:
     """The policies that were compared, each on rows left out of its fit."""
     table = Table("compared on rows left out, five folds")
-    for title in ("total cost ± standard error", "more than the first"):
+    first = choice["compared"][0]["title"]
+    for title in ("total cost ± standard error", f"more than {first}"):
         table.add_column(title, justify="right")
     for number, item in enumerate(choice["compared"]):
         mark = " (chosen)" if item["title"] == choice["policy"] else ""

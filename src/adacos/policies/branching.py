@@ -347,6 +347,25 @@ class BranchingClassifier(AdaCOSClassifier):
             log_odds[rows] = model.leave_out_log_odds[rows, stage]
         return log_odds
 
+    def _leave_out_with_all(self) -> Floats:
+        """As for AdaCOS, by the models of the leaf of each row."""
+        log_odds = super()._leave_out_with_all().copy()
+        for number, node in enumerate(self.nodes_):
+            rows = np.flatnonzero(self.leaf_ == number)
+            if node.model is not None:
+                log_odds[rows] = node.model.leave_out_log_odds[rows, -1]
+        return log_odds
+
+    def _log_odds_with_all(self, encoded: Floats) -> Floats:
+        """As for AdaCOS, by the models of the leaf of each row."""
+        log_odds = super()._log_odds_with_all(encoded)
+        place = route(self.nodes_, encoded, self.encoder_)
+        for number, node in enumerate(self.nodes_):
+            rows = np.flatnonzero(place == number)
+            if node.model is not None and len(rows):
+                log_odds[rows] = node.model.log_odds_by_set(encoded[rows])[:, -1]
+        return log_odds
+
     def _log_odds_anywhere(self, encoded: Floats) -> Floats:
         """As for AdaCOS, by the models of the leaf of each row."""
         log_odds = super()._log_odds_anywhere(encoded)

@@ -446,6 +446,14 @@ class SequencePolicy(BasePolicy):
         """Leave-out log-odds of the training rows where they stopped."""
         return np.asarray(self.model_.leave_out_log_odds[np.arange(len(result)), result.stage])
 
+    def _leave_out_with_all(self) -> Floats:
+        """Leave-out log-odds of the training rows with every covariate."""
+        return np.asarray(self.model_.leave_out_log_odds[:, -1])
+
+    def _log_odds_with_all(self, encoded: Floats) -> Floats:
+        """Log-odds of rows with every covariate."""
+        return np.asarray(self.model_.log_odds_by_set(encoded)[:, -1])
+
     def _may_stop_at(self) -> Ints:
         """Numbers of the sets at which the policy may stop, whatever the costs."""
         return np.arange(len(self.model_.sequence))

@@ -17,6 +17,7 @@ from adacos.models.outlook import begin, look_ahead
 from adacos.policies.adacos import DYNAMIC, AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
+from adacos.policies.misfit import Cell, misfit_by_cell
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.policies.tree import Tree, in_words, route, tree_of
 from adacos.report.held import OWN, Held, relatives
@@ -286,6 +287,15 @@ def misfits(held: Held) -> list[Misfit]:
             name, ends = names[int(number)], (float(low), float(high))
             found.append(Misfit(name, answer, n, expected, wrong, *ends, float(price)))
     return found
+
+
+def additivity(held: Held) -> list[Cell]:
+    """Cells of two covariates in which the model with all of them is wrong about these rows."""
+    policy = held.policy
+    if not isinstance(policy, SequencePolicy):
+        return []
+    p = expit(policy._log_odds_with_all(held.encoded))
+    return misfit_by_cell(policy.encoder_, held.encoded, held.true.astype(np.float64), p)
 
 
 def incoherent_share(held: Held) -> float | None:

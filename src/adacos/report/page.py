@@ -11,11 +11,12 @@ from adacos import __version__
 from adacos.card import headline, percent, threshold_of, threshold_reason
 from adacos.consultation import fingerprint
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html
-from adacos.policies.auto import AutoPolicyClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
+from adacos.policies.misfit import advice
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.report import figures, numbers, words
+from adacos.report.choice import choice
 from adacos.report.held import OWN, Held, Mean, Method, hold, methods, sensitivity
 from adacos.report.importances import covariate_importances
 from adacos.report.shapes import shapes, usual_stage
@@ -34,7 +35,7 @@ def write_report(
     blocks = [
         *_summary(held, compared),
         *_policy(held),
-        *_choice(held),
+        *choice(held),
         *_importances(held),
         *_cost_curve(held, compared[0]),
         *_shapes(held),
@@ -90,11 +91,11 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
             tuple(
                 (
                     m.name,
-                    _with_error(held, m.total),
+                    words.with_error(held, m.total),
                     _percent(m.recall),
                     _percent(m.specificity),
                     said.money(m.covariate.value),
-                    "" if m is own else _with_error(held, m.more),
+                    "" if m is own else words.with_error(held, m.more),
                 )
                 for m in compared
             ),
@@ -110,11 +111,11 @@ def _compared(held: Held, compared: list[Method]) -> str:
     best = min(compared[1:], key=lambda m: m.total.value)
     if silent:
         best = next(m for m in compared if m.name == "everyone positive")
-    apart = _with_error(held, Mean(abs(best.more.value), best.more.error))
+    apart = words.with_error(held, Mean(abs(best.more.value), best.more.error))
     apart += " more" if best.more.value >= 0 else " less"
     lead = "What it has to be compared with" if silent else "The best alternative below"
     return (
-        f"The policy costs {_with_error(held, own.total)} per row, of which "
+        f"The policy costs {words.with_error(held, own.total)} per row, of which "
         f"{held.said.money(own.covariate.value)} for covariates. {lead}, {best.name}, costs "
         f"{apart}, compared row by row."
     )
@@ -156,35 +157,6 @@ def _policy(held: Held) -> list[Block]:
             )
         )
     return blocks + _panels(held)
-
-
-def _choice(held: Held) -> list[Block]:
-    """What was compared, where the policy was chosen automatically."""
-    given, said = held.given, held.said
-    if not isinstance(given, AutoPolicyClassifier):
-        return []
-    first = given.compared_[0].title
-    apart = [Mean(item.more, item.more_error) for item in given.compared_]
-    return [
-        Heading("How the policy was chosen"),
-        Text(
-            "Each candidate was fitted anew without each of five folds of the training rows, with "
-            "everything that it chooses, and run on the fold. " + given.reason(said.money)
-        ),
-        Grid(
-            ("candidate", "total cost", f"more than {first}", ""),
-            tuple(
-                (
-                    item.title,
-                    _with_error(held, Mean(item.cost, item.error)),
-                    "" if item.title == first else _with_error(held, apart[number]),
-                    "chosen" if item.title == given.choice_ else "",
-                )
-                for number, item in enumerate(given.compared_)
-            ),
-            caption="Means per training row ± standard error, compared row by row.",
-        ),
-    ]
 
 
 def _panels(held: Held) -> list[Block]:
@@ -306,7 +278,17 @@ def _misfit(held: Held) -> list[Block]:
             f"chance, and {len(marks)} of {len(found)} do here." + _coherence(held)
         ),
         Grid((*header, "its cost, expected", "found"), rows, marks=marks),
+        *_additivity(held),
     ]
+
+
+def _additivity(held: Held) -> list[Block]:
+    """Cells of two covariates in which the model is wrong, and what to try."""
+    cells = numbers.additivity(held)
+    told = advice(held.policy, cells)
+    if told is None:
+        return []
+    return [Text(told), Items(tuple(cell.told(held.said) for cell in cells[:3]))]
 
 
 def _coherence(held: Held) -> str:
@@ -378,12 +360,6 @@ def _decision_curves(held: Held) -> list[Block]:
             caption=f"At the threshold in use, {percent(own)}, in positives found per row.",
         ),
     ]
-
-
-def _with_error(held: Held, mean: Mean) -> str:
-    # Spaces at which no line is broken.
-    error = f"±\N{NO-BREAK SPACE}{mean.error:.2f}"
-    return f"{held.said.money(mean.value)}\N{NO-BREAK SPACE}{error}"
 
 
 def _in_currency(held: Held) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from adacos.card import percent
 from adacos.policies.branching import branches
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
-from adacos.report.held import OWN, Held
+from adacos.report.held import OWN, Held, Mean
 
 _EXPLAINED = {
     OWN: "the policy that this page is about.",
@@ -97,3 +97,10 @@ def order(held: Held) -> str:
     return (
         f"Covariates are asked for in this order; {at_once:.1%} of the rows are answered {first}."
     )
+
+
+def with_error(held: Held, mean: Mean) -> str:
+    """A mean and its standard error."""
+    # Spaces at which no line is broken.
+    error = f"±\N{NO-BREAK SPACE}{mean.error:.2f}"
+    return f"{held.said.money(mean.value)}\N{NO-BREAK SPACE}{error}"
