@@ -189,9 +189,8 @@ def compare(
         parts = [
             _Part.of(index, cell, against)
             for cell in index.cells(RANDOM)
-            if cell.method == method != against and index.has(RANDOM, _other(cell, against))
+            if cell.method == method != against and _comparable(index, cell, against)
         ]
-        parts = [part for part in parts if len(part.first) == len(part.second)]
         cells += [_ratio([part], part.cell.dataset, part.cell.setting, method) for part in parts]
         if parts:
             overall.append(_ratio(parts, "all", "all", method))
@@ -199,7 +198,7 @@ def compare(
 
 
 class _Part(NamedTuple):
-    """One cell: mean total cost of both methods in each split, and all their tests."""
+    """One cell: mean total cost of both methods in each split, and every single test."""
 
     cell: Cell
     first: Floats
@@ -210,14 +209,20 @@ class _Part(NamedTuple):
     def of(cls, index: OutcomeIndex, cell: Cell, against: str) -> _Part:
         a = index.outcomes(RANDOM, cell)
         b = index.outcomes(RANDOM, _other(cell, against))
-        others = {(outcome.split, outcome.fold): outcome for outcome in b}
-        both = [one for one in a if (one.split, one.fold) in others]
         return cls(
             cell,
             np.array([outcome.total.mean() for outcome in a]),
             np.array([outcome.total.mean() for outcome in b]),
-            paired_tests(both, [others[one.split, one.fold] for one in both]),
+            paired_tests(a, b),
         )
+
+
+def _comparable(index: OutcomeIndex, cell: Cell, against: str) -> bool:
+    """Whether both methods have finished the same number of splits."""
+    other = _other(cell, against)
+    if not index.has(RANDOM, other):
+        return False
+    return len(index.outcomes(RANDOM, cell)) == len(index.outcomes(RANDOM, other))
 
 
 def _other(cell: Cell, method: str) -> Cell:
