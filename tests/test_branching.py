@@ -12,8 +12,10 @@ from adacos import Acquire, AdaCOSClassifier, BranchingClassifier, Costs, load_p
 from adacos.bench.regret import expected_cost
 from adacos.datasets import make_discrete_problem, make_value_dependent_problem
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.folds import drawn_rows
 from adacos.models.quick import quick_model
 from adacos.models.set_fits import prepare
+from adacos.policies import growing
 from adacos.policies.growing import _outcome, ground
 from adacos.rivals import OptimalPolicyClassifier
 from tests.policy_checks import check_consultation, check_pickle, check_policy
@@ -235,3 +237,33 @@ def test_the_picture() -> None:
     paid = sum(place.share * place.cost for place in leaves)
     assert paid == pytest.approx(result.cost.mean())
     assert tree.to_dict()["places"][0]["below"] == (1, 2)
+
+
+def test_many_covariates_and_rows_are_grown_on_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Positions in the part stand for the right columns of the table."""
+    monkeypatch.setattr(growing, "MOST_ROWS", 500)
+    monkeypatch.setattr(growing, "MOST_COVARIATES", 4)
+    rng = np.random.default_rng(4)
+    noise = rng.normal(size=(1500, 6))
+    told, first, second = rng.integers(0, 2, 1500), rng.normal(size=1500), rng.normal(size=1500)
+    y = np.where(told == 1, first, second) > 0
+    X = np.column_stack([noise[:, :3], second, noise[:, 3:], told, first])
+    prices = [9.0, 9.0, 9.0, 2.0, 9.0, 9.0, 9.0, 0.1, 2.0]
+    costs = Costs(prices, false_positive=50, false_negative=50)
+    policy = BranchingClassifier(costs, cv=2, strengths="common").fit(X, y)
+    result = policy.acquire(X)
+    asked = {int(node.split.covariate) for node in policy.nodes_ if node.split is not None}
+    assert asked <= {3, 7, 8}
+    assert result.acquired[told == 1, 8].mean() > 0.95
+    assert result.acquired[told == 0, 3].mean() > 0.95
+    assert (result.label == y).mean() > 0.9
+    assert not result.acquired[:, [0, 1, 2, 4, 5, 6]].any()
+
+
+def test_drawn_rows_keep_the_classes() -> None:
+    y = np.array([0.0] * 9_000 + [1.0] * 1_000)
+    rows = drawn_rows(y, 500, seed=1)
+    assert len(np.unique(rows)) == len(rows) == 500
+    assert y[rows].sum() == 50
+    np.testing.assert_array_equal(drawn_rows(y, 500, seed=1), rows)
+    np.testing.assert_array_equal(drawn_rows(y, 10_000, seed=1), np.arange(10_000))

@@ -40,6 +40,7 @@ QUICK: dict[str, dict[str, Any]] = {
         "learning_rates": (0.3,),
         "full_fractions": (0.5,),
     },
+    "AACOClassifier": {"max_sets": 10},
     "CEGBClassifier": {"n_trees": 5},
     "STreeDClassifier": {"max_depth": 2},
     "GreedyMiserClassifier": {"n_trees": 5, "n_lambdas": 2, "cv": 2},

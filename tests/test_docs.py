@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 PYTHON_PAGES = (
     "README.md",
     "docs/architecture.md",
+    "docs/choosing.md",
     "docs/index.md",
     "docs/howto-sklearn.md",
     "docs/howto-values.md",

@@ -17,14 +17,19 @@ from adacos import __version__
 from adacos.consultation import fingerprint
 from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import decision_threshold
+from adacos.policies.auto import AutoPolicyClassifier, settled
 from adacos.policies.base import BasePolicy
-from adacos.policies.leave_out import leave_out_cost
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.policies.branching import branches
+from adacos.policies.leave_out import LeaveOutCost, leave_out_cost, misfit_by_state
+from adacos.policies.misfit import Cell, Side, advice, misfit_by_cell
+from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.tables.description import Description, coded_values, description_of
 
 Floats = NDArray[np.float64]
 
 NOTICE = "Research use only: not a medical device, and no substitute for clinical judgement."
+# Cells of a misfit that are kept.
+_CELLS = 3
 _NUMBERS = [
     "two",
     "three",
@@ -49,14 +54,18 @@ class LeaveOut(NamedTuple):
 
 
 def model_card(policy: BasePolicy) -> dict[str, Any]:
-    """The card as plain JSON values; what a policy does not have is None."""
+    """The card as plain JSON values; what a policy does not have is None.
+
+    Of a policy that was chosen automatically it is the card of the chosen one.
+    """
+    given, policy = policy, settled(policy)
     said = description_of(policy)
-    sequence = isinstance(policy, SequencePolicy)
     model = policy.model_ if isinstance(policy, SequencePolicy) else None
-    order = list(policy.sets_[-1]) if sequence else None
+    sets = policy.sets_ if asked_in_order(policy) else None
     return {
-        "model": fingerprint(policy),
-        "policy": type(policy).__name__,
+        "model": fingerprint(given),
+        "policy": type(given).__name__,
+        "choice": _choice(given),
         "version": __version__,
         "title": said.title,
         "outcome": said.outcome,
@@ -76,10 +85,12 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "panels": panels_of(policy),
         "training_rows": None if model is None else len(model.y),
         "training_positives": None if model is None else int(model.y.sum()),
-        "order": order,
-        "sets": [list(names) for names in policy.sets_] if sequence else None,
-        "leave_out_cost_by_set": policy.expected_cost_.tolist() if sequence else None,
-        "leave_out": [item._asdict() for item in leave_out_costs(policy)],
+        "order": None if sets is None else list(sets[-1]),
+        "sets": None if sets is None else [list(names) for names in sets],
+        "leave_out_cost_by_set": policy.expected_cost_.tolist() if asked_in_order(policy) else None,
+        "tree": _tree(policy),
+        "leave_out": [item._asdict() for item in leave_out_costs(given)],
+        "misfit": _misfit(given),
         "target_recall": getattr(policy, "target_recall", None),
         "recall_estimate": getattr(policy, "recall_estimate_", None),
         "certificate": _certificate(policy),
@@ -157,6 +168,7 @@ def leave_out_costs(policy: BasePolicy) -> list[LeaveOut]:
     """
     if hasattr(policy, "leave_out_"):
         return [LeaveOut(*item) for item in policy.leave_out_]
+    policy = settled(policy)
     if not isinstance(policy, SequencePolicy):
         return []
     model = policy.model_
@@ -166,8 +178,11 @@ def leave_out_costs(policy: BasePolicy) -> list[LeaveOut]:
 def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = False) -> None:
     """Set `leave_out_`: name, mean cost and standard error of the policy and its alternatives.
 
-    It is the total cost; with a target recall, where nobody states what a missed case costs, that
-    of covariates and false alarms.
+    And `misfit_`: where an additive model is wrong about these rows, for a policy that has one, and
+    if `nested` where the policy expects another cost than it has.
+
+    The cost is the total cost; with a target recall, where nobody states what a missed case costs,
+    that of covariates and false alarms.
 
     Parameters
     ----------
@@ -179,18 +194,74 @@ def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = Fal
         then left out.
     """
     true = np.searchsorted(policy.classes_, np.asarray(y))
-    found = []
+    found, chosen = [], settled(policy)
+    own = None
     if nested:
         own = leave_out_cost(policy, X, y)
         found.append(LeaveOut("this policy, fitted anew in each fold", own.mean, own.error))
-    elif isinstance(policy, SequencePolicy):
-        result = policy.acquire(X)
-        at_stop = policy.model_.leave_out_log_odds[np.arange(len(true)), result.stage]
-        label = policy.rule_.label(at_stop)
+    elif isinstance(chosen, SequencePolicy):
+        result = chosen.acquire(X)
+        at_stop = chosen._leave_out_at_stop(chosen._encode(X), result)
+        label = chosen.rule_.label(at_stop)
         own_name = "this policy, stops chosen with these rows"
         found.append(_mean(own_name, result.cost + _charged(policy)[true, label]))
-    found += _of_sets(policy) if isinstance(policy, SequencePolicy) else []
+    found += _of_sets(chosen) if isinstance(chosen, SequencePolicy) else []
     policy.leave_out_ = tuple(tuple(item) for item in found + _of_all_alike(policy, true))
+    if isinstance(chosen, SequencePolicy):
+        p = expit(chosen._leave_out_with_all())
+        cells = misfit_by_cell(chosen.encoder_, chosen._encode(X), true.astype(np.float64), p)
+        policy.misfit_ = tuple(
+            (tuple(cell.first), tuple(cell.second), *cell[2:]) for cell in cells[:_CELLS]
+        )
+    if own is not None and not hasattr(policy, "false_negative_cost_"):
+        policy.misfit_states_ = _states(own)
+
+
+def _states(own: LeaveOutCost) -> tuple[tuple[Any, ...], ...]:
+    """The states of a policy that misfit, as plain values."""
+    return tuple(
+        (state.acquired, str(state.label), state.rows, state.expected, state.realised)
+        for state in misfit_by_state(own)
+        if state.misfits
+    )
+
+
+def _tree(policy: BasePolicy) -> dict[str, Any] | None:
+    """The branches as data and text, where there are some."""
+    if not branches(policy) or policy.always_positive_:
+        return None
+    tree = policy.told_tree()
+    return {**tree.to_dict(), "text": tree.text(description_of(policy).money)}
+
+
+def _choice(policy: BasePolicy) -> dict[str, Any] | None:
+    """What was chosen automatically, among what, and why."""
+    if not isinstance(policy, AutoPolicyClassifier):
+        return None
+    return {
+        "policy": policy.choice_,
+        "reason": policy.reason(description_of(policy).money),
+        "compared": [asdict(item) for item in policy.compared_],
+    }
+
+
+def _misfit(policy: BasePolicy) -> dict[str, Any] | None:
+    """Where expectation and what happened differ, in words, and what to try; None if not known."""
+    if not hasattr(policy, "misfit_"):
+        return None
+    said = description_of(policy)
+    cells = [Cell(Side(*own[0]), Side(*own[1]), *own[2:]) for own in policy.misfit_]
+    states = []
+    for acquired, label, rows, expected, realised in getattr(policy, "misfit_states_", ()):
+        names = " and ".join(said.label(name) for name in acquired) or "nothing"
+        states.append(
+            f"{rows:,} rows that stopped with {names}, answered {said.class_name(label)}: "
+            f"{said.money(expected)} expected per row, {said.money(realised)} found."
+        )
+    told = advice(settled(policy), cells)
+    if told is None and states:
+        told = "AutoPolicyClassifier (--policy auto) finds out whether another policy is cheaper."
+    return {"cells": [cell.told(said) for cell in cells], "states": states, "advice": told}
 
 
 def _of_sets(policy: SequencePolicy) -> list[LeaveOut]:

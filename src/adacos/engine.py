@@ -296,15 +296,15 @@ def run(policy: Policy, encoded: Floats, known: Bools) -> AcquisitionResult:
             for first in range(0, len(rows), ROWS_AT_ONCE):
                 part = rows[first : first + ROWS_AT_ONCE]
                 begin = Rows(encoded[part], available[part], pattern | opening, pattern)
-                found = walk(
+                walked = walk(
                     policy._begin(begin),
                     policy._decide,
                     policy._advance,
                     begin.available,
                     _opened(begin),
                 )
-                for whole, own in zip(trail, found, strict=True):
-                    whole[part] = own
+                for whole, piece in zip(trail, walked, strict=True):
+                    whole[part] = piece
     return _result(policy, trail, np.atleast_2d(known))
 
 

@@ -13,6 +13,7 @@ from adacos import Costs, TargetRecallClassifier, rivals
 
 SMALL: dict[str, dict[str, Any]] = {
     "AdaptGbrtClassifier": {"n_trees": 8, "n_lambdas": 3, "full_fractions": (0.5,), "cv": 2},
+    "AACOClassifier": {"cv": 2},
     "CEGBClassifier": {"n_trees": 20, "n_tradeoffs": 3, "cv": 2},
     "STreeDClassifier": {"cv": 2},
     "DWSMClassifier": {"n_rounds": 3, "n_states": 600, "n_init": 1},

@@ -347,7 +347,7 @@ def test_metrics_hold_no_values(client):
 
 
 def test_page_takes_nothing_from_elsewhere(client):
-    for path in ("/", "/app.js", "/fields.js", "/show.js", "/state.js", "/style.css"):
+    for path in ("/", "/app.js", "/fields.js", "/show.js", "/state.js", "/tree.js", "/style.css"):
         answer = client.get(path)
         assert answer.status_code == 200
         assert "default-src 'none'" in answer.headers["content-security-policy"]

@@ -66,41 +66,6 @@ def test_certificates_hold_for_one_model_and_many_calibration_draws(name):
     assert kept(broken, repetitions, world.confidence), broken
 
 
-def test_the_largest_recall_takes_one_attempt_where_asking_again_takes_several():
-    """A world of ties: each threshold has a recall just below one that is asked for in turn.
-
-    Whoever asks the same rows for 0.95, 0.9, 0.85 and 0.8 until something is certified is told
-    something false more often than the confidence allows; the largest recall that the refusal
-    offers is not.
-    """
-    asked, n, repetitions, confidence = (0.95, 0.9, 0.85, 0.8), 400, 4000, 0.9
-    # With 400 positives the first test uses up its level almost to the full.
-    truth = np.array(asked) - 1e-4
-    rng = np.random.default_rng(4)
-    steps = -np.diff(np.r_[1.0, truth])
-    misses = np.cumsum(rng.multinomial(n, [*steps, truth[-1]], repetitions)[:, :4], axis=1)
-    again, at_once = 0, 0
-    for counts in misses:
-        offered = None
-        for recall in asked:
-            try:
-                certificate, threshold = certify(
-                    lambda t, counts=counts: int(counts[int(t)]), range(4), n, recall, confidence
-                )
-            except NotCertifiableError as refusal:
-                offered = offered or refusal.certificate
-                continue
-            again += truth[int(threshold)] < certificate.bound
-            at_once += truth[0] < offered.bound if offered else truth[int(threshold)] < recall
-            break
-        else:
-            at_once += truth[0] < offered.bound
-    print(f"\nfalse certificates: {again / repetitions:.3f} asking again, ", end="")
-    print(f"{at_once / repetitions:.3f} at once, nominally {1 - confidence:.1f}")
-    assert kept(at_once, repetitions, confidence)
-    assert not kept(again, repetitions, confidence)
-
-
 # So few rows for so many covariates that the model fits its training rows too well.
 OVERFITTED = World(WORLDS["few positives"].log_odds, 0.0, n_train=120, n_positives=60, n_noise=6)
 

@@ -22,9 +22,10 @@ from adacos.bench.lomax_sets import LEVELS, LomaxSet, find_sets, read_set
 from adacos.bench.names import ADACOS, COS
 from adacos.bench.pairing import (
     Interval,
+    Pairs,
     geometric_ratio_by_folds,
     geometric_ratio_by_rows,
-    row_means,
+    paired_tests,
 )
 from adacos.bench.run import RunResult, finish, plan
 from adacos.bench.settings import Split
@@ -188,9 +189,8 @@ def compare(
         parts = [
             _Part.of(index, cell, against)
             for cell in index.cells(RANDOM)
-            if cell.method == method != against and index.has(RANDOM, _other(cell, against))
+            if cell.method == method != against and _comparable(index, cell, against)
         ]
-        parts = [part for part in parts if len(part.first) == len(part.second)]
         cells += [_ratio([part], part.cell.dataset, part.cell.setting, method) for part in parts]
         if parts:
             overall.append(_ratio(parts, "all", "all", method))
@@ -198,25 +198,31 @@ def compare(
 
 
 class _Part(NamedTuple):
-    """One cell: mean total cost of both methods in each split, and of each row."""
+    """One cell: mean total cost of both methods in each split, and every single test."""
 
     cell: Cell
     first: Floats
     second: Floats
-    rows: tuple[Floats, Floats]
+    tests: Pairs
 
     @classmethod
     def of(cls, index: OutcomeIndex, cell: Cell, against: str) -> _Part:
         a = index.outcomes(RANDOM, cell)
         b = index.outcomes(RANDOM, _other(cell, against))
-        own, others = row_means(a), row_means(b)
-        shared = [row for row in own if row in others]
         return cls(
             cell,
             np.array([outcome.total.mean() for outcome in a]),
             np.array([outcome.total.mean() for outcome in b]),
-            (np.array([own[r] for r in shared]), np.array([others[r] for r in shared])),
+            paired_tests(a, b),
         )
+
+
+def _comparable(index: OutcomeIndex, cell: Cell, against: str) -> bool:
+    """Whether both methods have finished the same number of splits."""
+    other = _other(cell, against)
+    if not index.has(RANDOM, other):
+        return False
+    return len(index.outcomes(RANDOM, cell)) == len(index.outcomes(RANDOM, other))
 
 
 def _other(cell: Cell, method: str) -> Cell:
@@ -235,8 +241,8 @@ def _ratio(parts: Sequence[_Part], dataset: str, level: str, method: str) -> Rat
     if positive and len(n_splits) == 1 and n_splits != {1}:
         logs = np.mean([np.log(part.first / part.second) for part in parts], axis=0)
         by_splits = geometric_ratio_by_folds(logs)
-    rows: dict[tuple[str, ...], tuple[Floats, Floats]] = {
-        (part.cell.dataset, part.cell.setting): part.rows for part in parts
+    tests: dict[tuple[str, ...], Pairs] = {
+        (part.cell.dataset, part.cell.setting): part.tests for part in parts
     }
     return Ratio(
         dataset,
@@ -246,7 +252,7 @@ def _ratio(parts: Sequence[_Part], dataset: str, level: str, method: str) -> Rat
         float(means[:, 1].mean()),
         float(np.exp(np.log(means[:, 0] / means[:, 1]).mean())),
         by_splits,
-        geometric_ratio_by_rows(rows),
+        geometric_ratio_by_rows(tests),
     )
 
 

@@ -148,13 +148,13 @@ def geometric_ratio_by_rows(
         own, freedom = _clustered(influence, same_tests[0].rows)
         shared, folds = _between(influence, same_tests[0].folds)
         variance += own + shared
-        uncertainty += own**2 / freedom + (shared > 0) * (shared + influence @ influence) ** 2 / (
-            folds - 1
-        )
+        uncertainty += own**2 / freedom
+        if shared > 0:
+            uncertainty += (shared + float(influence @ influence)) ** 2 / (folds - 1)
     half = 0.0
     if variance > 0:
         freedom = max(variance**2 / uncertainty, 1.0)
-        half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * np.sqrt(variance)
+        half = float(stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(variance))
     ends = np.array([estimate, estimate - half, estimate + half]) / len(cells)
     with np.errstate(over="ignore"):
         return Interval(*np.exp(ends).tolist())
@@ -168,12 +168,11 @@ def _clustered(influence: Floats, cluster: Ints) -> tuple[float, float]:
     """
     _, number = np.unique(cluster, return_inverse=True)
     sums = np.bincount(number, weights=influence)
-    n, squares = len(sums), sums @ sums
+    n, squares = len(sums), float(sums @ sums)
     if squares == 0:
         return 0.0, float(n - 1)
-    kurtosis = n * float(np.sum(sums**4)) / squares**2
-    freedom = 2 * n / max(kurtosis - 1, 2 / n)
-    return float(squares * n / (n - 1)), float(np.clip(freedom, 1, n - 1))
+    excess = max(n * float(np.sum(sums**4)) / squares**2 - 1.0, 2 / n)
+    return squares * n / (n - 1), float(np.clip(2 * n / excess, 1, n - 1))
 
 
 def _between(influence: Floats, folds: Ints) -> tuple[float, int]:

@@ -100,7 +100,7 @@ def pairs(
     known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     # Lists show a name that holds a comma in quotation marks: it may be typed so.
     beginning = re.compile(rf'(?:^|,)\s*(?:"({known})"|({known}|[^,=]+?))\s*=')
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in items:
         starts = list(beginning.finditer(text))
         if not starts or starts[0].start() > 0:
@@ -114,11 +114,11 @@ def pairs(
         ends = [start.start() for start in starts[1:]] + [len(text)]
         for start, end in zip(starts, ends, strict=True):
             name, value = start[1] or start[2], text[start.end() : end].strip()
-            if not value or name in found:
+            if not value or name in values:
                 rule = "each name must have a value, and only one"
                 raise InvalidInputError(parameter, rule, text, f"For example {example}.")
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 def example_pair(encoder: TableEncoder) -> str:

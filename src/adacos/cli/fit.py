@@ -45,6 +45,8 @@ from adacos.validation import listed
 
 # Fits that take longer, in seconds, are announced.
 _LONG = 60
+# Fits of AdaCOS that take as long.
+_EFFORT = {"branching": 10, "auto": 50}
 
 
 def fit(
@@ -105,7 +107,7 @@ def fit(
         list[str] | None, typer.Option(help="Column of codes to treat as categories.")
     ] = None,
     policy: Annotated[
-        str, typer.Option(help="adacos, cos or full; or a rival such as dwsm.")
+        str, typer.Option(help="adacos, branching, auto, cos or full; or a rival such as dwsm.")
     ] = "adacos",
     nested: Annotated[
         bool,
@@ -171,7 +173,8 @@ def fit(
     if rows.class_names and not (said and said.classes):
         said = replace(said or Description(), classes=rows.class_names)
     rows = rows.drawn(max_rows, seed)
-    warnings = _warn(rows)
+    seconds = expected_seconds(rows.table) * _EFFORT.get(policy, 1)
+    warnings = _warn(rows, seconds)
     estimator = _estimator(
         policy,
         costs,
@@ -180,7 +183,7 @@ def fit(
         recall_confidence=recall_confidence,
         on_uncertifiable=on_uncertifiable,
     )
-    _learn(estimator, rows, nested, as_json)
+    _learn(estimator, rows, seconds, nested, as_json)
     if said is not None:
         describe(estimator, said)
     save(estimator, out)
@@ -256,10 +259,9 @@ def _on_uncertifiable(always_positive: bool, largest: bool, confidence: float | 
     return "always_positive" if always_positive else "error"
 
 
-def _warn(rows: TrainingRows) -> list[str]:
+def _warn(rows: TrainingRows, seconds: float) -> list[str]:
     """Tell what looks like a mistake and what will take long, once, on standard error."""
     found = [str(suspicion) for suspicion in suspicions(rows.table, rows.y)]
-    seconds = expected_seconds(rows.table)
     if seconds > _LONG:
         found.append(
             f"{rows.table.shape[1]} covariates: this will take about {seconds / 60:.0f} minutes, "
@@ -271,18 +273,27 @@ def _warn(rows: TrainingRows) -> list[str]:
     return found
 
 
-def _learn(estimator: BasePolicy, rows: TrainingRows, nested: bool, as_json: bool) -> None:
+def _learn(
+    estimator: BasePolicy, rows: TrainingRows, seconds: float, nested: bool, as_json: bool
+) -> None:
     """Fit, and estimate what the policy costs on rows that it did not learn from."""
     from adacos.card import estimate_leave_out
+    from adacos.policies.auto import COMPARISON, AutoPolicyClassifier
 
-    seconds = expected_seconds(rows.table)
+    chooses = isinstance(estimator, AutoPolicyClassifier)
     about = f" (about {seconds:.0f} s)" if seconds > 2 else ""
     n, p = rows.table.shape
-    with progress(f"fitting {n:,} rows, {p} covariates{about}", as_json, "sets") as report:
+    what = f"{'comparing policies on' if chooses else 'fitting'} {n:,} rows, {p} covariates{about}"
+    with progress(what, as_json, "folds done" if chooses else "sets") as report:
 
         def heard(what: str, done: int, whole: int) -> None:
-            # Later sets are larger: measured at 12 and 22 covariates, time grows with this power.
-            report(done, (done / whole) ** 1.5)
+            if what == COMPARISON:
+                # After the folds the chosen policy is fitted once more, on all rows.
+                report(done, done / (whole + 0.5))
+            elif not chooses:
+                # Later sets are larger: measured at 12 and 22 covariates, time grows with this
+                # power.
+                report(done, (done / whole) ** 1.5)
 
         try:
             with listening(heard), warnings.catch_warnings():
@@ -357,7 +368,8 @@ def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
             "--target-recall",
             f"{policy} must be able to take it",
             parameters["target_recall"],
-            "Give --false-negative instead, or choose another --policy.",
+            "Give --false-negative instead, or choose --policy branching or adacos, which take a "
+            "target recall themselves.",
         )
     chosen.set_params(**{name: value for name, value in parameters.items() if name in known})
     return chosen

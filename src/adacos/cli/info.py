@@ -54,11 +54,21 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
         console.print(f"{rows}, {share:.1%} {_of_class(said, card['positive_class'])}")
     console.print(_errors_in_words(card, said))
     console.print(_threshold_in_words(card))
+    if card["choice"] is not None:
+        console.print(card["choice"]["reason"])
+        console.print(_compared(card["choice"], said))
+    if card["tree"] is not None:
+        console.print(card["tree"]["text"], soft_wrap=True)
     console.print(_stops(policy, card, said))
     for panel in card["panels"]:
         console.print(_panel_in_words(panel, said))
     if card["leave_out"]:
         console.print(_leave_out(card, said))
+    if card["misfit"] is not None and card["misfit"]["advice"] is not None:
+        console.print("The model does not fit everywhere:", style="bold yellow")
+        for line in (*card["misfit"]["cells"], *card["misfit"]["states"]):
+            console.print(f"- {line}")
+        console.print(card["misfit"]["advice"])
     if card["certificate"] is not None:
         console.print(card["certificate"]["text"])
     elif card["target_recall"] is not None:
@@ -131,6 +141,20 @@ def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table
         values = allowed(policy.encoder_, name, most=6) + (f" {own['unit']}" if own["unit"] else "")
         row = [str(rank), shown, own["kind"], values, _amount(own["cost"], said)]
         table.add_row(*row, *([stops.get(rank, "")] if stops else []))
+    return table
+
+
+def _compared(choice: dict[str, Any], said: Description) -> Table:
+    """The policies that were compared, each on rows left out of its fit."""
+    table = Table("compared on rows left out, five folds")
+    first = choice["compared"][0]["title"]
+    for title in ("total cost ± standard error", f"more than {first}"):
+        table.add_column(title, justify="right")
+    for number, item in enumerate(choice["compared"]):
+        mark = " (chosen)" if item["title"] == choice["policy"] else ""
+        more = f"{item['more']:+.2f} ± {item['more_error']:.2f}" if number else ""
+        cost = f"{said.money(item['cost'])} ± {item['error']:.2f}"
+        table.add_row(item["title"] + mark, cost, more)
     return table
 
 

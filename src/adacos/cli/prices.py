@@ -179,12 +179,12 @@ def _read_csv(path: Path, decimal: str) -> dict[str, float]:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInputError(path.name, "must be UTF-8 text", str(error), _EXAMPLE) from error
-    found: dict[str, float] = {}
+    prices: dict[str, float] = {}
     lines = text.splitlines(keepends=True)
     delimiter = delimiter_of(lines[0] if lines else "", decimal)
     for cells, line, fault in csv_rows(lines, path.name, delimiter):
         cost = number(cells[1], decimal) if len(cells) == 2 else None
-        if cost is None or isnan(cost) or cells[0].strip() in found:
+        if cost is None or isnan(cost) or cells[0].strip() in prices:
             if line == 1 and not fault:
                 continue
             raise InvalidInputError(
@@ -193,8 +193,8 @@ def _read_csv(path: Path, decimal: str) -> dict[str, float]:
                 fault or cells,
                 "For example Glucose,17.61.",
             )
-        found[cells[0].strip()] = cost
-    return found
+        prices[cells[0].strip()] = cost
+    return prices
 
 
 def _cost(value: Any, name: str, example: str = _EXAMPLE, decimal: str = ".") -> float:

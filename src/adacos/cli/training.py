@@ -65,10 +65,10 @@ def choose_covariates(
             )
     if target in drop:
         raise InvalidInputError("--drop", "must leave the target", target, "Remove it.")
-    found = [name for name in file.columns if name not in (*drop, target)]
-    if not found:
+    covariates = [name for name in file.columns if name not in (*drop, target)]
+    if not covariates:
         raise InvalidInputError("data", "needs a covariate beside the target", target, "Add one.")
-    return found
+    return covariates
 
 
 def _repeat(parameter: str, unknown: list[str], columns: Collection[str]) -> str:
@@ -99,12 +99,12 @@ def read_training_rows(
     y = y[labelled]
     labels = classes(y) if positive is None else against(y, positive)
     names = {} if positive is None else names_against(y, positive)
-    found = np.unique(labels)
-    if len(found) != 2:
+    present = np.unique(labels)
+    if len(present) != 2:
         raise InvalidInputError(
             f"column {target!r}",
             "must hold two classes",
-            f"{len(found)}: {listed(found[:5])}",
+            f"{len(present)}: {listed(present[:5])}",
             "Name one with --positive to set it against the others.",
         )
     table = piece.table.select(covariates)[labelled]
@@ -123,13 +123,13 @@ def _refuse_unlabelled(lines: NDArray[np.intp], target: str) -> None:
 
 def missing_shares(table: ColumnTable) -> dict[str, float]:
     """Share of missing values of the columns that have any."""
-    found = {}
+    shares = {}
     for name in table.columns:
         values = table.column(name)
         share = float(np.mean(values == "" if values.dtype.kind == "U" else np.isnan(values)))
         if share > 0:
-            found[name] = share
-    return found
+            shares[name] = share
+    return shares
 
 
 def classes(y: NDArray[Any]) -> NDArray[Any]:
@@ -144,13 +144,13 @@ def classes(y: NDArray[Any]) -> NDArray[Any]:
 
 def against(y: NDArray[Any], positive: str) -> NDArray[Any]:
     """1 for the positive class, 0 for any other."""
-    found = np.unique(y).tolist()
-    if positive not in found:
+    values = np.unique(y).tolist()
+    if positive not in values:
         raise InvalidInputError(
             "--positive",
             "must be a value of the target",
             positive,
-            choices([positive], found[:20], "It has"),
+            choices([positive], values[:20], "It has"),
         )
     return np.asarray(y == positive, dtype=np.int64)
 

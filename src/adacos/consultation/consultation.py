@@ -393,8 +393,8 @@ class Consultation:
                     "undo() takes the last event back.",
                 )
             value, warning = check_value(self._encoder, k, given)
-            own = self._encoder.source == k
-            encoded[0, own] = self._encoder.encode(k, np.array([value]))[0]
+            columns = self._encoder.source == k
+            encoded[0, columns] = self._encoder.encode(k, np.array([value]))[0]
             have[k], unavailable[k], values[name] = True, False, value
             warnings += [] if warning is None else [warning]
         return _Standing(encoded, have, unavailable, values, tuple(warnings))

@@ -262,9 +262,9 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         self.intercept_, self.coef_ = fitted.intercept, fitted.coef
         self.ridge_ = np.full(self.n_features_in_, np.nan)
         self.smoothness_ = np.full(self.n_features_in_, np.nan)
-        linear, of = self.basis_.linear, self.basis_.term_group
-        self.ridge_[of[linear]] = fitted.strengths[linear]
-        self.smoothness_[of[~linear]] = fitted.strengths[~linear]
+        linear, covariate_of = self.basis_.linear, self.basis_.term_group
+        self.ridge_[covariate_of[linear]] = fitted.strengths[linear]
+        self.smoothness_[covariate_of[~linear]] = fitted.strengths[~linear]
         self.leave_out_proba_ = np.full(len(kept), np.nan)
         self.leave_out_proba_[kept] = expit(fitted.leave_out_log_odds)
         self.leave_out_log_loss_ = fitted.leave_out_loss / float(weight.sum())

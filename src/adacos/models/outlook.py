@@ -214,13 +214,13 @@ def contribution(
     model: SequenceModel, values: Floats, where: Bools | None, covariate: int
 ) -> Floats:
     """f_jk(x_k) of one covariate under every model j, zero for rows outside `where`."""
-    own = values[:, model.basis.source == covariate]
+    columns = values[:, model.basis.source == covariate]
     coefs = model.coefs[:, model.basis.group == covariate].T
     if where is None:
-        return model.basis.block(own, covariate) @ coefs
+        return model.basis.block(columns, covariate) @ coefs
     rows = where[:, covariate]
     result = np.zeros((len(values), coefs.shape[1]))
-    result[rows] = model.basis.block(own[rows], covariate) @ coefs
+    result[rows] = model.basis.block(columns[rows], covariate) @ coefs
     return result
 
 
@@ -228,5 +228,5 @@ def _part_of_one(model: SequenceModel, encoded: Floats, available: Bools, stage:
     """`WalkState.part` of a single row, all its covariates at once."""
     covariates = model.sequence.set(stage)
     covariates = covariates[available[0, covariates]]
-    own = model.basis.contributions(encoded, covariates, model.coefs)
-    return np.asarray(own.sum(axis=0, keepdims=True))
+    contributions = model.basis.contributions(encoded, covariates, model.coefs)
+    return np.asarray(contributions.sum(axis=0, keepdims=True))

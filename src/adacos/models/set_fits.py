@@ -99,7 +99,11 @@ class SetFits:
         return start.used
 
     def screen(self, sets: list[Ints]) -> list[Floats]:
-        """Leave-out log-odds of several sets at central strengths, for comparing them.
+        """Leave-out log-odds of several sets at central strengths, for comparing them."""
+        return [fit.leave_out_log_odds for fit in self.screened(sets)]
+
+    def screened(self, sets: list[Ints]) -> list[AdditiveFit]:
+        """Models of several sets at central strengths.
 
         Each set starts from the screened set that it extends by its last covariate.
         """
@@ -109,7 +113,7 @@ class SetFits:
             delayed(self._screen_one)(sets[i]) for i in new
         )
         self._screened.update({keys[i]: fit for i, fit in zip(new, fits, strict=True)})
-        return [self._screened[key].leave_out_log_odds for key in keys]
+        return [self._screened[key] for key in keys]
 
     def _shrink(self, covariates: Ints, start: AdditiveFit | None) -> Floats | None:
         """Factor of each row's log-odds that integrates its missing values out, or None.

@@ -9,8 +9,9 @@ only needs not to cost more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -41,7 +42,7 @@ Bools = NDArray[np.bool_]
 FOLDS = 5
 # Rows that are compared on, drawn where there are more.
 MOST_ROWS = 10_000
-_COMPARISON = "comparison, fold"
+COMPARISON = "comparison, fold"
 # Rougher fits for the comparison: all are judged alike.
 _ROUGHER: dict[str, Any] = {"strengths": "common", "cv": 3, "verbose": 0}
 
@@ -211,9 +212,40 @@ class AutoPolicyClassifier(BasePolicy):
         self.policy_ = self._make(chosen).fit(X, y)
         return self
 
+    def reason(self, money: Callable[[float], str] = "{:.2f}".format) -> str:
+        """Say why the policy was chosen.
+
+        Parameters
+        ----------
+        money : function, default="{:.2f}".format
+            Puts an amount into words.
+
+        Returns
+        -------
+        str
+            One sentence or two.
+        """
+        standing = self.compared_[0]
+        chosen = next(item for item in self.compared_ if item.title == self.choice_)
+        if chosen is standing:
+            return (
+                f"{standing.title} stands: no other policy is shown to be cheaper on rows left "
+                "out, and none that is simpler is as cheap."
+            )
+        apart = f"{money(abs(chosen.more))} ± {chosen.more_error:.2f}"
+        if any(own.simpler for own in CANDIDATES if own.title == self.choice_):
+            return (
+                f"{chosen.title} is simpler than {standing.title} and on rows left out costs no "
+                f"more: {apart} less per row."
+            )
+        return (
+            f"{chosen.title} costs {apart} less per row than {standing.title} on rows left out, "
+            "which is more than chance and one more error of the dearest kind would explain."
+        )
+
     def _print_progress(self, what: str, done: int, whole: int) -> None:
         # The candidates tell of every set that they fit.
-        if what == _COMPARISON:
+        if what == COMPARISON:
             print(f"[{type(self).__name__}] {what} {done} of {whole}", flush=True)
 
     def _make(self, candidate: Candidate, **parameters: Any) -> SequencePolicy:
@@ -236,7 +268,7 @@ class AutoPolicyClassifier(BasePolicy):
             for candidate, policy in self._fitted(*learned):
                 result = policy.acquire(held_out)
                 cost[candidate.title][inside] = total_costs(result, true, costs)
-            tell(_COMPARISON, number + 1, FOLDS)
+            tell(COMPARISON, number + 1, FOLDS)
         return cost
 
     def _fitted(self, X: Any, y: Any) -> Iterator[tuple[Candidate, SequencePolicy]]:
@@ -265,7 +297,17 @@ class AutoPolicyClassifier(BasePolicy):
         return self.policy_._advance(state, going, covariates)
 
     def _reasons(self, state: Any, decision: Decision) -> Reasons:
-        return self.policy_._reasons(state, decision)
+        return settled(self)._reasons(state, decision)
+
+
+def settled(policy: BasePolicy) -> BasePolicy:
+    """The policy that decides, in the words given to this one: the chosen policy, or the same."""
+    if not isinstance(policy, AutoPolicyClassifier):
+        return policy
+    chosen = copy(policy.policy_)
+    if hasattr(policy, "description_"):
+        chosen.description_ = policy.description_
+    return chosen
 
 
 def choose(cost: dict[str, Floats], dearest: float) -> Candidate:

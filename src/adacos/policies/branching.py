@@ -8,7 +8,7 @@ policy is AdaCOS.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,17 @@ from numpy.typing import NDArray
 from adacos.consultation.reasons import sequence_reasons
 from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable
-from adacos.engine import STOP, Decision, Rows
+from adacos.engine import STOP, AcquisitionResult, Decision, Rows
 from adacos.exceptions import InvalidInputError
 from adacos.models.gam import FAMILIES
 from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.adacos import AdaCOSClassifier
+from adacos.policies.base import BasePolicy
 from adacos.policies.growing import ground, grow, leaf_weights
-from adacos.policies.tree import Node, Place, Split, Tree, route, tree_of
+from adacos.policies.tree import Node, Place, Split, Tree, in_words, route, tree_of
+from adacos.tables.description import description_of
 from adacos.validation import Constraints, whole
 
 Floats = NDArray[np.float64]
@@ -254,9 +256,44 @@ class BranchingClassifier(AdaCOSClassifier):
                 self.leaf_ = route(self.nodes_, encoded, self.encoder_)
         if self.target_recall is not None and not self.in_one_order:
             self._use_target_recall(self.target_recall)
-        self.tree_ = tree_of(
-            self.nodes_, self.encoder_, encoded, self._run(encoded), self.classes_.tolist()[1]
-        )
+        self.tree_ = self._tree_of(encoded)
+
+    def _tree_of(self, encoded: Floats) -> Tree:
+        """What becomes of some rows."""
+        result, positive = self._run(encoded), self.classes_.tolist()[1]
+        return tree_of(self.nodes_, self.encoder_, encoded, result, positive)
+
+    def told_tree(self) -> Tree:
+        """Give the tree in the words of the policy's description.
+
+        Returns
+        -------
+        Tree
+            The same as `tree_`, with labels for names and codes.
+        """
+        return in_words(self.tree_, self.nodes_, self.encoder_, description_of(self))
+
+    def calibrate(self, X: Any, y: Any, **options: Any) -> Self:
+        """As for `AdaCOSClassifier`; `tree_` then tells of these rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Calibration rows.
+        y : array-like of shape (n_rows,)
+            Their classes.
+        **options
+            See `AdaCOSClassifier.calibrate`.
+
+        Returns
+        -------
+        self
+            The policy, which answers by the certified threshold from now on.
+        """
+        super().calibrate(X, y, **options)
+        if not self.always_positive_:
+            self.tree_ = self._tree_of(self._encode(X))
+        return self
 
     def _with_models(
         self,
@@ -304,6 +341,43 @@ class BranchingClassifier(AdaCOSClassifier):
                     node.model.leave_out_log_odds[positive[rows]], leave_out.shape[1]
                 )
         return leave_out
+
+    def _leave_out_at_stop(self, encoded: Floats, result: AcquisitionResult) -> Floats:
+        """As for AdaCOS, by the models of the leaf of each row.
+
+        A row that lacks the covariate of a branch is judged without what it acquired before.
+        """
+        if self.in_one_order:
+            return super()._leave_out_at_stop(encoded, result)
+        to_be_had = ~np.isnan(encoded[:, self.encoder_.first]) & ~result.acquired
+        log_odds = np.empty(len(result))
+        for number, node in enumerate(self.nodes_):
+            rows = np.flatnonzero(self.leaf_ == number)
+            model = node.model or self.model_
+            # The largest set of which the row has all that is to be had.
+            within = to_be_had[rows] @ model.sequence.masks().T.astype(np.intp) == 0
+            stage = np.maximum(within.sum(axis=1) - 1, 0)
+            log_odds[rows] = model.leave_out_log_odds[rows, stage]
+        return log_odds
+
+    def _leave_out_with_all(self) -> Floats:
+        """As for AdaCOS, by the models of the leaf of each row."""
+        log_odds = super()._leave_out_with_all().copy()
+        for number, node in enumerate(self.nodes_):
+            rows = np.flatnonzero(self.leaf_ == number)
+            if node.model is not None:
+                log_odds[rows] = node.model.leave_out_log_odds[rows, -1]
+        return log_odds
+
+    def _log_odds_with_all(self, encoded: Floats) -> Floats:
+        """As for AdaCOS, by the models of the leaf of each row."""
+        log_odds = super()._log_odds_with_all(encoded)
+        place = route(self.nodes_, encoded, self.encoder_)
+        for number, node in enumerate(self.nodes_):
+            rows = np.flatnonzero(place == number)
+            if node.model is not None and len(rows):
+                log_odds[rows] = node.model.log_odds_by_set(encoded[rows])[:, -1]
+        return log_odds
 
     def _log_odds_anywhere(self, encoded: Floats) -> Floats:
         """As for AdaCOS, by the models of the leaf of each row."""
@@ -420,7 +494,12 @@ class BranchingClassifier(AdaCOSClassifier):
         reasons = sequence_reasons(
             walk, ahead, self.rule_, self.encoder_, self.classes_.tolist(), None
         )
-        return replace(reasons, plans=(), because=self.tree_.because(int(state.node[0])))
+        return replace(reasons, plans=(), because=self.told_tree().because(int(state.node[0])))
+
+
+def branches(policy: BasePolicy) -> TypeGuard[BranchingClassifier]:
+    """Whether what a policy asks next depends on the values, by branches of a tree."""
+    return isinstance(policy, BranchingClassifier) and not policy.in_one_order
 
 
 def _widened(log_odds: Floats, n_sets: int) -> Floats:

@@ -197,8 +197,9 @@ def misfit_by_state(
     least_rows : int, default=20
         States of fewer rows are left out: nothing can be said of them.
     confidence : float, default=0.95
-        Of each interval. It is exact in the share of either class among the rows of the state, and
-        so allows for errors that have not been seen yet.
+        Of all intervals together: each is the wider the more states there are. It is exact in the
+        share of either class among the rows of the state, and so allows for errors that have not
+        been seen yet.
 
     Returns
     -------
@@ -209,12 +210,12 @@ def misfit_by_state(
     result = left_out.result
     keys = np.column_stack([result.acquired, result.label == np.unique(result.label)[-1]])
     states, number = np.unique(keys, axis=0, return_inverse=True)
+    groups = [np.flatnonzero(number.ravel() == i) for i in range(len(states))]
+    groups = [rows for rows in groups if len(rows) >= least_rows]
+    each = 1 - (1 - confidence) / max(len(groups), 1)
     found = []
-    for i in range(len(states)):
-        rows = np.flatnonzero(number.ravel() == i)
-        if len(rows) < least_rows:
-            continue
-        low, high = _difference(left_out, rows, confidence)
+    for rows in groups:
+        low, high = _difference(left_out, rows, each)
         names = np.array(result.names, dtype=object)[result.acquired[rows[0]]]
         found.append(
             StateMisfit(

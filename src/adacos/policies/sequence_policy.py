@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from adacos.consultation.reasons import opening_reasons, sequence_reasons
 from adacos.consultation.steps import Reasons
 from adacos.costs import Costs
-from adacos.engine import STOP, Decision, DecisionRule, Rows
+from adacos.engine import STOP, AcquisitionResult, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.threads import one_blas_thread
@@ -441,6 +441,18 @@ class SequencePolicy(BasePolicy):
             threshold = min(threshold, float(self.model_.intercepts[0]) - 1e-9)
         return threshold
 
+    def _leave_out_at_stop(self, encoded: Floats, result: AcquisitionResult) -> Floats:
+        """Leave-out log-odds of the training rows where they stopped."""
+        return np.asarray(self.model_.leave_out_log_odds[np.arange(len(result)), result.stage])
+
+    def _leave_out_with_all(self) -> Floats:
+        """Leave-out log-odds of the training rows with every covariate."""
+        return np.asarray(self.model_.leave_out_log_odds[:, -1])
+
+    def _log_odds_with_all(self, encoded: Floats) -> Floats:
+        """Log-odds of rows with every covariate."""
+        return np.asarray(self.model_.log_odds_by_set(encoded)[:, -1])
+
     def _may_stop_at(self) -> Ints:
         """Numbers of the sets at which the policy may stop, whatever the costs."""
         return np.arange(len(self.model_.sequence))
@@ -491,6 +503,11 @@ class SequencePolicy(BasePolicy):
         return sequence_reasons(
             state, outlook, self.rule_, self.encoder_, classes, asked[0] if asked else None
         )
+
+
+def asked_in_order(policy: BasePolicy) -> TypeGuard[SequencePolicy]:
+    """Whether a policy asks every row in one order: its stage is then the number of a set."""
+    return isinstance(policy, SequencePolicy) and policy.in_one_order
 
 
 def go_on_to(state: WalkState, stage: int) -> Decision:

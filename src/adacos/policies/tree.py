@@ -7,8 +7,8 @@ whose first set holds what was acquired on the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from adacos.engine import AcquisitionResult
 from adacos.models.sequence_model import SequenceModel
+from adacos.tables.description import Description
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL, NUMERIC
 
@@ -46,19 +47,21 @@ class Split:
         values = encoded[:, encoder.source == self.covariate] @ self.weights
         return np.where(np.isnan(values), -1, np.where(values > self.cut, RIGHT, LEFT))
 
-    def words(self, encoder: TableEncoder) -> tuple[str, str]:
+    def words(self, encoder: TableEncoder, said: Description) -> tuple[str, str]:
         """What a value must be to go left, and right."""
         k = self.covariate
         kind, name = encoder.kinds[k], encoder.names[k]
+        label = said.label(name)
         if kind == NUMERIC:
-            return f"{name} ≤ {self.cut:.4g}", f"{name} > {self.cut:.4g}"
+            cut = said.shown(name, self.cut)
+            return f"{label} ≤ {cut}", f"{label} > {cut}"
         if kind == CATEGORICAL:
             values = np.array(encoder.categories[k], dtype=object)
             sides = [values[self.weights < 0.5], values[self.weights > 0.5]]
-            left, right = (" or ".join(str(value) for value in side) for side in sides)
-            return f"{name} = {left}", f"{name} = {right}"
-        low, high = float(encoder.low[k]), float(encoder.high[k])
-        return f"{name} = {low:g}", f"{name} = {high:g}"
+        else:
+            sides = [np.array([float(encoder.low[k])]), np.array([float(encoder.high[k])])]
+        left, right = (" or ".join(said.shown(name, value) for value in side) for side in sides)
+        return f"{label} = {left}", f"{label} = {right}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +113,8 @@ class Place:
     question : str
         The covariate that every row acquires here; empty at a leaf.
     below : tuple of int
-        Numbers of the two places that follow; empty at a leaf.
+        Numbers of the two places that follow, then that of the rows that lack the covariate, if
+        there are any; empty where no further branch is.
     share : float
         Share of all rows that come here.
     acquired : tuple of (str, float)
@@ -167,33 +171,93 @@ class Tree:
     positive_class: Any
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, money: Callable[[float], str] = "{:.2f}".format) -> str:
+        """Draw the tree with characters.
+
+        Parameters
+        ----------
+        money : function, default="{:.2f}".format
+            Puts an amount into words.
+
+        Returns
+        -------
+        str
+            One line for each place.
+        """
         root = self.places[0]
         if not root.question:
-            return f"{self.rows} rows, no branches: {self._leaf(root)}"
+            return f"{self.rows} rows, no branches: {self.told(root, money)}"
         head = f"{self.rows} rows: every row is asked {root.question}"
-        return "\n".join([head, *self._below(root, "")])
+        return "\n".join([head, *self._below(root, "", money)])
 
-    def _below(self, place: Place, indent: str) -> Iterator[str]:
+    def _below(self, place: Place, indent: str, money: Callable[[float], str]) -> Iterator[str]:
         for number in place.below:
             last = number == place.below[-1]
             below = self.places[number]
-            told = f"{below.condition} ({_percent(below.share)}): "
-            told += f"asked {below.question}" if below.question else self._leaf(below)
+            told = f"{below.condition} ({percent(below.share)}): "
+            told += f"asked {below.question}" if below.question else self.told(below, money)
             yield f"{indent}{'└─' if last else '├─'} {told}"
-            yield from self._below(below, indent + ("   " if last else "│  "))
+            yield from self._below(below, indent + ("   " if last else "│  "), money)
 
-    def _leaf(self, place: Place) -> str:
-        asked = ", ".join(f"{name} {_percent(share)}" for name, share in place.acquired)
+    def told(self, place: Place, money: Callable[[float], str] = "{:.2f}".format) -> str:
+        """Say what happens to the rows of a leaf.
+
+        Parameters
+        ----------
+        place : Place
+            The leaf.
+        money : function, default="{:.2f}".format
+            Puts an amount into words.
+
+        Returns
+        -------
+        str
+            What they are asked and pay, and how they are answered.
+        """
+        asked = ", ".join(f"{name} {percent(share)}" for name, share in place.acquired)
         return (
-            f"{asked or 'nothing more'}; paid {place.cost:.2f}, answered {self.positive_class}: "
-            f"{_percent(place.positive)}"
+            f"{asked or 'nothing more'}; paid {money(place.cost)}, answered "
+            f"{self.positive_class}: {percent(place.positive)}"
         )
 
+    def way(self, number: int) -> str:
+        """Name the values that lead to a place.
+
+        Parameters
+        ----------
+        number : int
+            The place.
+
+        Returns
+        -------
+        str
+            The conditions on the way, empty at the root.
+        """
+        above = {below: own for own, place in enumerate(self.places) for below in place.below}
+        conditions = []
+        while number in above:
+            conditions.append(self.places[number].condition)
+            number = above[number]
+        return ", ".join(reversed(conditions))
+
     def because(self, number: int) -> str:
-        """Why the question of a place is asked first, in words."""
+        """Say why the question of a place is asked first.
+
+        Parameters
+        ----------
+        number : int
+            The place.
+
+        Returns
+        -------
+        str
+            What it saves on rows left out.
+        """
         place = self.places[number]
         return (
-            f"{place.question} is asked here of everyone: {_percent(place.share)} of the training "
+            f"{place.question} is asked here of everyone: {percent(place.share)} of the training "
             f"rows came this way, and on rows left out each cost {place.gain:.2f} less so "
             f"(standard error {place.error:.2f}) than without this branch."
         )
@@ -209,7 +273,10 @@ class Tree:
         return {"rows": self.rows, "places": [asdict(place) for place in self.places]}
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share without decimals; what is there is never called nothing, nor all."""
+    if 0 < share < 0.005 or 0.995 <= share < 1:
+        return "< 1 %" if share < 0.5 else "> 99 %"
     return f"{100 * share:.0f} %"
 
 
@@ -220,34 +287,63 @@ def tree_of(
     result: AcquisitionResult,
     positive_class: Any,
 ) -> Tree:
-    """The picture of a tree: what became of rows that the policy has walked to their stop."""
+    """The picture of a tree: what became of rows that the policy has walked to their stop.
+
+    The labels of the result are 0 and 1. Rows that lack the covariate of a branch have a place of
+    their own, after those of the nodes.
+    """
     place = route(nodes, encoded, encoder)
     here = [place == number for number in range(len(nodes))]
+    lacking = {}
+    for number, node in enumerate(nodes):
+        if node.split is not None and here[number].any():
+            lacking[number] = len(here)
+            here.append(here[number])
     for number in reversed(range(len(nodes))):
         for below in nodes[number].below:
             here[number] = here[number] | here[below]
+    places = [_place(node, rows, encoder, result) for node, rows in zip(nodes, here, strict=False)]
+    for number, own in lacking.items():
+        without = replace(nodes[number], split=None, below=(), gain=0.0, error=0.0)
+        places.append(_place(without, here[own], encoder, result))
+        places[number] = replace(places[number], below=(*places[number].below, own))
+    bare = Tree(tuple(places), len(encoded), positive_class)
+    return in_words(bare, nodes, encoder, Description())
+
+
+def in_words(tree: Tree, nodes: Sequence[Node], encoder: TableEncoder, said: Description) -> Tree:
+    """The same picture in the words of a description."""
     conditions = {0: ""}
-    for node in nodes:
+    for place, node in zip(tree.places, nodes, strict=False):
         if node.split is not None:
-            conditions.update(zip(node.below, node.split.words(encoder), strict=True))
-    return Tree(
-        tuple(
-            _place(node, conditions[number], here[number], encoder.names, result)
-            for number, node in enumerate(nodes)
-        ),
-        len(encoded),
-        positive_class,
+            lacks = f"{said.label(encoder.names[node.split.covariate])} is not available"
+            words = (*node.split.words(encoder, said), lacks)
+            conditions.update(zip(place.below, words, strict=False))
+    splits = [node.split for node in nodes]
+    places = tuple(
+        replace(
+            place,
+            condition=conditions[number],
+            question=_label(splits[number], encoder, said) if place.question else "",
+            acquired=tuple((said.label(name), share) for name, share in place.acquired),
+        )
+        for number, place in enumerate(tree.places)
     )
+    return replace(tree, places=places, positive_class=said.class_name(tree.positive_class))
 
 
-def _place(
-    node: Node, condition: str, here: Bools, names: tuple[str, ...], result: AcquisitionResult
-) -> Place:
+def _label(split: Split | None, encoder: TableEncoder, said: Description) -> str:
+    return "" if split is None else said.label(encoder.names[split.covariate])
+
+
+def _place(node: Node, here: Bools, encoder: TableEncoder, result: AcquisitionResult) -> Place:
+    """What becomes of the rows that come to a node; how they come is said later."""
+    names = encoder.names
     share = result.acquired[here].mean(axis=0) if here.any() else np.zeros(len(names))
     further = [int(k) for k in np.argsort(-share, kind="stable") if share[k] > 0]
     return Place(
-        condition=condition,
-        question=names[node.split.covariate] if node.split else "",
+        condition="",
+        question=_label(node.split, encoder, Description()),
         below=node.below,
         share=float(here.mean()),
         acquired=()

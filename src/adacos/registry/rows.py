@@ -120,6 +120,14 @@ register_policy(
     requires=("pystreed", "rivals"),
     look=("green", "d", ":"),
 )
+register_policy(
+    "aaco",
+    "adacos.rivals.aaco:AACOClassifier",
+    title="AACO",
+    rival=True,
+    effort=10.0,
+    look=("sky", "d", ":"),
+)
 # The exact optimum needs discrete covariates: numbers are cut into three codes.
 register_policy(
     "optimal",

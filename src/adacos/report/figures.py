@@ -27,7 +27,7 @@ _LOOK = {
     "everyone negative": (_GREY, ":"),
 }
 # Inches; a narrow window shows about 3.7 of them at the size of its text.
-_NARROW = 3.9
+NARROW = 3.9
 
 
 @styled
@@ -36,7 +36,7 @@ def policy_flow(levels: list[Level], names: dict[str, str], answers: tuple[str, 
     texts = [_asked(level, number, names) for number, level in enumerate(levels)]
 
     def draw(narrow: bool) -> Any:
-        width = _NARROW if narrow else 8.4
+        width = NARROW if narrow else 8.4
         figure, axes = new_figure(1, 1, width, 0.9 + (0.62 if narrow else 0.4) * len(levels))
         axis = axes[0, 0]
         parts = (
@@ -69,7 +69,7 @@ def policy_flow(levels: list[Level], names: dict[str, str], answers: tuple[str, 
         figure.legend(loc="outside upper center", ncols=1 if narrow else 3)
         return figure
 
-    return _picture(
+    return picture(
         draw,
         "policy",
         "The policy in one picture. Each bar holds the rows that got so far: those who stop there "
@@ -85,9 +85,7 @@ def cost_curve(
     at = np.arange(len(found))
 
     def draw(narrow: bool) -> Any:
-        figure, axes = new_figure(
-            1, 1, *((_NARROW, 1.6 + 0.3 * len(found)) if narrow else (7.6, 4))
-        )
+        figure, axes = new_figure(1, 1, *((NARROW, 1.6 + 0.3 * len(found)) if narrow else (7.6, 4)))
         axis = axes[0, 0]
         on_rows = "on these rows ± standard error"
         first = {"color": _BLUE, "marker": "o", "label": "foretold from training rows"}
@@ -111,7 +109,7 @@ def cost_curve(
         figure.legend(loc="outside upper center", ncols=1 if narrow else 3)
         return figure
 
-    return _picture(
+    return picture(
         draw,
         "cost_curve",
         "Mean cost if every row stopped after the covariate named, and of the policy, which stops "
@@ -126,7 +124,7 @@ def shape_functions(shapes: list[Shape], names: dict[str, str], units: dict[str,
     def draw(narrow: bool) -> Any:
         columns = 2 if narrow else 3
         rows = -(-len(shapes) // columns)
-        figure, axes = new_figure(rows, columns, _NARROW if narrow else 8.4, 2.1 * rows + 0.2)
+        figure, axes = new_figure(rows, columns, NARROW if narrow else 8.4, 2.1 * rows + 0.2)
         for axis, shape in zip(axes.ravel(), shapes, strict=False):
             if shape.values.dtype.kind == "U":
                 at = np.arange(len(shape.values))
@@ -147,7 +145,7 @@ def shape_functions(shapes: list[Shape], names: dict[str, str], units: dict[str,
         figure.supylabel("contribution to the log-odds", fontsize=9.5)
         return figure
 
-    return _picture(
+    return picture(
         draw,
         "shape_functions",
         "What each value adds to the log-odds, with a pointwise 95 % band; every covariate has its "
@@ -166,7 +164,7 @@ def calibration(
     """Observed share against probability, everywhere and near the threshold."""
 
     def draw(narrow: bool) -> Any:
-        shape = (2, 1, _NARROW, 6.8) if narrow else (1, 2, 8.4, 4.1)
+        shape = (2, 1, NARROW, 6.8) if narrow else (1, 2, 8.4, 4.1)
         figure, axes = new_figure(*shape)
         first, second = axes.ravel()
         _calibration_panel(first, bins, (0.0, 1.0), "all probabilities")
@@ -187,7 +185,7 @@ def calibration(
         figure.legend(handles, labels, loc="outside upper center", ncols=1 if narrow else 2)
         return figure
 
-    return _picture(
+    return picture(
         draw,
         "calibration",
         "Rows grouped by the probability with which they were answered, and the share of positives "
@@ -222,7 +220,7 @@ def decision_curves(threshold: Floats, curves: list[Curve], own: float) -> Pictu
     """Net benefit against the threshold."""
 
     def draw(narrow: bool) -> Any:
-        figure, axes = new_figure(1, 1, *((_NARROW, 4.4) if narrow else (7.6, 4.1)))
+        figure, axes = new_figure(1, 1, *((NARROW, 4.4) if narrow else (7.6, 4.1)))
         axis = axes[0, 0]
         for curve in curves:
             color, line = _LOOK[curve.name]
@@ -245,7 +243,7 @@ def decision_curves(threshold: Floats, curves: list[Curve], own: float) -> Pictu
         figure.legend(loc="outside upper center", ncols=2 if narrow else 3)
         return figure
 
-    return _picture(
+    return picture(
         draw,
         "decision_curves",
         "Net benefit: positives found, less false alarms weighed by the odds of the threshold, "
@@ -260,7 +258,7 @@ def sensitivity(found: list[tuple[float, list[Method]]], currency: str) -> Pictu
     factors = [factor for factor, _ in found]
 
     def draw(narrow: bool) -> Any:
-        figure, axes = new_figure(*((2, 1, _NARROW, 5.8) if narrow else (1, 2, 8.4, 3.7)))
+        figure, axes = new_figure(*((2, 1, NARROW, 5.8) if narrow else (1, 2, 8.4, 3.7)))
         first, second = axes.ravel()
         for position, method in enumerate(found[0][1]):
             color, line = _LOOK[method.name]
@@ -287,9 +285,7 @@ def sensitivity(found: list[tuple[float, list[Method]]], currency: str) -> Pictu
         figure.legend(loc="outside upper center", ncols=3)
         return figure
 
-    return _picture(
-        draw, "sensitivity", "The same model when a missed positive costs less or more."
-    )
+    return picture(draw, "sensitivity", "The same model when a missed positive costs less or more.")
 
 
 def _asked(level: Level, number: int, names: dict[str, str]) -> str:
@@ -304,7 +300,8 @@ def _asked(level: Level, number: int, names: dict[str, str]) -> str:
     return f"{number}. {told}{', …' if len(parts) > 2 else ''}"
 
 
-def _picture(draw: Callable[[bool], Any], name: str, caption: str) -> Picture:
+def picture(draw: Callable[[bool], Any], name: str, caption: str) -> Picture:
+    """A figure drawn for a wide and for a narrow window."""
     wide, narrow = (_svg(draw(small)) for small in (False, True))
     return Picture(name, caption, wide, narrow)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,11 +11,12 @@ from numpy.typing import NDArray
 
 from adacos.card import deciding_matrix
 from adacos.costs import Costs
-from adacos.engine import AcquisitionResult
+from adacos.engine import AcquisitionResult, DecisionRule
 from adacos.exceptions import InvalidInputError
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
+from adacos.policies.auto import settled
 from adacos.policies.base import BasePolicy
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import validate_table
 
@@ -49,8 +51,13 @@ class Method(NamedTuple):
 
 @dataclass(frozen=True)
 class Held:
-    """Evaluation rows: the policy, the table, classes as 0 and 1, and the policy's answers."""
+    """Evaluation rows: the policy, the table, classes as 0 and 1, and the policy's answers.
 
+    `policy` is the one that decides, `given` the one that the report is asked for: another where
+    the policy was chosen automatically.
+    """
+
+    given: BasePolicy
     policy: BasePolicy
     table: Any
     true: Ints
@@ -95,7 +102,8 @@ def hold(policy: BasePolicy, table: Any, y: NDArray[Any]) -> Held:
             strange.tolist()[:5],
             "Use the column and --positive that the model was fitted with.",
         )
-    return Held(policy, table, np.searchsorted(policy.classes_, y), policy.acquire(table))
+    true = np.searchsorted(policy.classes_, y)
+    return Held(policy, settled(policy), table, true, policy.acquire(table))
 
 
 def methods(held: Held) -> list[Method]:
@@ -139,10 +147,15 @@ def relatives(held: Held, matrix: Floats) -> dict[str, SequencePolicy]:
         return {}
     costs = (policy.costs or Costs()).with_misclassification(matrix)
     kinds = {"AdaCOS": AdaCOSClassifier, "COS": COSClassifier, "full model": FullModelClassifier}
-    return {
-        OWN if kind is type(policy) else name: kind(costs).from_model(policy)
-        for name, kind in kinds.items()
-    }
+    found: dict[str, SequencePolicy] = {}
+    if not policy.in_one_order:
+        # The branches stay where they are; what is asked in the leaves follows the costs.
+        found[OWN] = copy(policy)._use_rule(DecisionRule(matrix))
+    for name, kind in kinds.items():
+        outlook = {"outlook": policy.outlook} if hasattr(policy, "outlook") else {}
+        other = kind(costs, **(outlook if kind is AdaCOSClassifier else {})).from_model(policy)
+        found[OWN if asked_in_order(policy) and isinstance(policy, kind) else name] = other
+    return found
 
 
 def _method(name: str, cost: Floats, label: Ints, held: Held, matrix: Floats) -> Method:

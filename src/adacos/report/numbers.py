@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +14,12 @@ from adacos.kernels.bayes_risk import bayes_risk, label_of
 from adacos.kernels.binomial import interval
 from adacos.models.forecasts import FORECASTS
 from adacos.models.outlook import begin, look_ahead
-from adacos.policies.adacos import AdaCOSClassifier
+from adacos.policies.adacos import DYNAMIC, AdaCOSClassifier
 from adacos.policies.base import BasePolicy
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.policies.branching import branches
+from adacos.policies.misfit import Cell, misfit_by_cell
+from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
+from adacos.policies.tree import Tree, in_words, route, tree_of
 from adacos.report.held import OWN, Held, relatives
 
 Floats = NDArray[np.float64]
@@ -113,7 +117,7 @@ def stops(held: Held) -> list[Stop]:
     first = np.searchsorted(policy.encoder_.source, np.arange(len(share)))
     missing = np.isnan(held.encoded[:, first]).mean(axis=0)
     count = held.result.acquired.sum(axis=1)
-    if isinstance(policy, SequencePolicy):
+    if asked_in_order(policy):
         sequence = policy.model_.sequence
         order, last = sequence.order, held.result.stage + sequence.n_free - 1
         stopped = [float(np.mean(last == rank)) for rank in range(len(order))]
@@ -264,9 +268,10 @@ def misfits(held: Held) -> list[Misfit]:
     result, label = held.result, held.label
     wrong_here = np.where(label == 1, 1 - result.probability, result.probability)
     found = []
-    for stage in np.unique(result.stage):
+    stop, names = _stops_of(held)
+    for number in np.unique(stop):
         for answer in (0, 1):
-            rows = (result.stage == stage) & (label == answer)
+            rows = (stop == number) & (label == answer)
             n = int(rows.sum())
             if n < _FEW:
                 continue
@@ -274,11 +279,18 @@ def misfits(held: Held) -> list[Misfit]:
             low, high = interval(wrong, n, 0.95)
             price = held.charged[1 - answer, answer] - held.charged[answer, answer]
             expected = float(wrong_here[rows].mean())
-            name = _stop_name(held, int(stage))
-            found.append(
-                Misfit(name, answer, n, expected, wrong, float(low), float(high), float(price))
-            )
+            name, ends = names[int(number)], (float(low), float(high))
+            found.append(Misfit(name, answer, n, expected, wrong, *ends, float(price)))
     return found
+
+
+def additivity(held: Held) -> list[Cell]:
+    """Cells of two covariates in which the model with all of them is wrong about these rows."""
+    policy = held.policy
+    if not isinstance(policy, SequencePolicy):
+        return []
+    p = expit(policy._log_odds_with_all(held.encoded))
+    return misfit_by_cell(policy.encoder_, held.encoded, held.true.astype(np.float64), p)
 
 
 def incoherent_share(held: Held) -> float | None:
@@ -290,26 +302,56 @@ def incoherent_share(held: Held) -> float | None:
     if not isinstance(policy, AdaCOSClassifier):
         return None
     encoded, matrix = held.encoded[:_ROWS_LOOKED_AT], deciding_matrix(policy)
-    available = ~np.isnan(encoded[:, policy.encoder_.first])
-    nothing = np.zeros(available.shape[1], dtype=np.bool_)
+    # Dynamic programming looks ahead with the same densities.
+    forecast = FORECASTS["coherent" if policy.outlook == DYNAMIC else policy.outlook]
+    models = [(policy.model_, np.arange(len(encoded)))]
+    if branches(policy):
+        place = route(policy.nodes_, encoded, policy.encoder_)
+        leaves = [(node.model, np.flatnonzero(place == i)) for i, node in enumerate(policy.nodes_)]
+        models = [(model or policy.model_, rows) for model, rows in leaves if len(rows)]
     rises = []
-    for have in policy.model_.sequence.masks()[:-1]:
-        state = begin(policy.model_, encoded, available, have, nothing)
-        outlook = look_ahead(state, policy.cost_table_, FORECASTS[policy.outlook])
-        rows, every = np.arange(len(encoded)), slice(0, outlook.mean.shape[1])
-        risk = bayes_risk(outlook.log_odds, matrix)[:, None]
-        # The kernels are accurate to 3e-6 of the costs.
-        more = outlook.expected_risk(rows, every, matrix) > risk + 1e-5 * np.ptp(matrix)
-        rises.append(more.ravel())
+    for model, rows in models:
+        own = encoded[rows]
+        available = ~np.isnan(own[:, policy.encoder_.first])
+        nothing = np.zeros(available.shape[1], dtype=np.bool_)
+        for have in model.sequence.masks()[:-1]:
+            state = begin(model, own, available, have, nothing)
+            outlook = look_ahead(state, policy.cost_table_, forecast)
+            each, every = np.arange(len(own)), slice(0, outlook.mean.shape[1])
+            risk = bayes_risk(outlook.log_odds, matrix)[:, None]
+            # The kernels are accurate to 3e-6 of the costs.
+            more = outlook.expected_risk(each, every, matrix) > risk + 1e-5 * np.ptp(matrix)
+            rises.append(more.ravel())
     return float(np.concatenate(rises).mean()) if rises else None
 
 
-def _stop_name(held: Held, stage: int) -> str:
+def tree(held: Held) -> Tree:
+    """What becomes of the evaluation rows in a policy that branches."""
     policy = held.policy
-    if isinstance(policy, SequencePolicy):
-        names = policy.sets_[stage]
-        return f"after {held.said.label(names[-1])}" if names else "before anything"
-    return "before anything" if stage == 0 else f"after {stage} acquisitions"
+    assert branches(policy)
+    result = replace(held.result, label=held.label)
+    positive = policy.classes_.tolist()[1]
+    own = tree_of(policy.nodes_, policy.encoder_, held.encoded, result, positive)
+    return in_words(own, policy.nodes_, policy.encoder_, held.said)
+
+
+def _stops_of(held: Held) -> tuple[Ints, dict[int, str]]:
+    """Where each row stopped, by number, and the stops in words."""
+    policy, label = held.policy, held.said.label
+    if branches(policy):
+        place = route(policy.nodes_, held.encoded, policy.encoder_)
+        told = policy.told_tree()
+        names = {}
+        for number, node in enumerate(policy.nodes_):
+            lacks = "" if node.split is None else f", {told.places[number].question} not available"
+            names[number] = f"where {told.way(number)}{lacks}".replace("where ,", "where")
+        return place, names
+    stage = held.result.stage
+    if asked_in_order(policy):
+        sets = enumerate(policy.sets_)
+        return stage, {i: f"after {label(s[-1])}" if s else "before anything" for i, s in sets}
+    counts = {int(n): f"after {n} acquisitions" for n in np.unique(stage)}
+    return stage, {**counts, 0: "before anything"}
 
 
 def _net_benefit(score: Floats, true: Ints, threshold: Floats) -> Floats:

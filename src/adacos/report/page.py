@@ -12,11 +12,15 @@ from adacos.card import headline, percent, threshold_of, threshold_reason
 from adacos.consultation import fingerprint
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html
 from adacos.policies.base import BasePolicy
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.policies.branching import branches
+from adacos.policies.misfit import advice
+from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.report import figures, numbers, words
+from adacos.report.choice import choice
 from adacos.report.held import OWN, Held, Mean, Method, hold, methods, sensitivity
 from adacos.report.importances import covariate_importances
 from adacos.report.shapes import shapes, usual_stage
+from adacos.report.tree_figure import policy_tree
 
 
 def write_report(
@@ -24,13 +28,14 @@ def write_report(
 ) -> dict[str, Any]:
     """Write the page about a policy on evaluation rows; returns its headline numbers.
 
-    Sections that need a set sequence are left out for a policy without one.
+    Sections that need one order of covariates are left out for a policy without one.
     """
     held = hold(policy, table, y)
     compared = methods(held)
     blocks = [
         *_summary(held, compared),
         *_policy(held),
+        *choice(held),
         *_importances(held),
         *_cost_curve(held, compared[0]),
         *_shapes(held),
@@ -60,7 +65,7 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
         words.errors(held),
         words.rule(threshold_of(policy), threshold_reason(policy)),
         _compared(held, compared),
-        words.model(policy, fingerprint(policy), __version__),
+        words.model(held, fingerprint(held.given), __version__),
     ]
     lines += [
         f"{lead}: {text}"
@@ -86,11 +91,11 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
             tuple(
                 (
                     m.name,
-                    _with_error(held, m.total),
+                    words.with_error(held, m.total),
                     _percent(m.recall),
                     _percent(m.specificity),
                     said.money(m.covariate.value),
-                    "" if m is own else _with_error(held, m.more),
+                    "" if m is own else words.with_error(held, m.more),
                 )
                 for m in compared
             ),
@@ -106,11 +111,11 @@ def _compared(held: Held, compared: list[Method]) -> str:
     best = min(compared[1:], key=lambda m: m.total.value)
     if silent:
         best = next(m for m in compared if m.name == "everyone positive")
-    apart = _with_error(held, Mean(abs(best.more.value), best.more.error))
+    apart = words.with_error(held, Mean(abs(best.more.value), best.more.error))
     apart += " more" if best.more.value >= 0 else " less"
     lead = "What it has to be compared with" if silent else "The best alternative below"
     return (
-        f"The policy costs {_with_error(held, own.total)} per row, of which "
+        f"The policy costs {words.with_error(held, own.total)} per row, of which "
         f"{held.said.money(own.covariate.value)} for covariates. {lead}, {best.name}, costs "
         f"{apart}, compared row by row."
     )
@@ -120,8 +125,11 @@ def _policy(held: Held) -> list[Block]:
     policy, said = held.policy, held.said
     names = {name: said.label(name) for name in policy.encoder_.names}
     negative, positive = (said.class_name(label) for label in policy.classes_.tolist())
-    picture = figures.policy_flow(numbers.flow(held), names, (negative, positive))
-    free = policy.model_.sequence.n_free if isinstance(policy, SequencePolicy) else 0
+    if branches(policy):
+        picture = policy_tree(numbers.tree(held), (negative, positive), said.money)
+    else:
+        picture = figures.policy_flow(numbers.flow(held), names, (negative, positive))
+    free = policy.model_.sequence.n_free if asked_in_order(policy) else 0
     stops = numbers.stops(held)
     incomplete = any(stop.missing > 0 for stop in stops)
     rows = tuple(
@@ -203,7 +211,7 @@ def _importances(held: Held) -> list[Block]:
 
 def _cost_curve(held: Held, own: Method) -> list[Block]:
     policy = held.policy
-    if not isinstance(policy, SequencePolicy):
+    if not asked_in_order(policy):
         return []
     foretold, found, error = numbers.cost_by_set(held, policy)
     names = [held.said.label(names[-1]) if names else "nothing" for names in policy.sets_]
@@ -216,7 +224,7 @@ def _cost_curve(held: Held, own: Method) -> list[Block]:
 
 def _shapes(held: Held) -> list[Block]:
     policy, said = held.policy, held.said
-    if not isinstance(policy, SequencePolicy):
+    if not asked_in_order(policy):
         return []
     stage = usual_stage(held)
     found = shapes(held, stage)
@@ -278,7 +286,17 @@ def _misfit(held: Held) -> list[Block]:
             f"chance, and {len(marks)} of {len(found)} do here." + _coherence(held)
         ),
         Grid((*header, "its cost, expected", "found"), rows, marks=marks),
+        *_additivity(held),
     ]
+
+
+def _additivity(held: Held) -> list[Block]:
+    """Cells of two covariates in which the model is wrong, and what to try."""
+    cells = numbers.additivity(held)
+    told = advice(held.policy, cells)
+    if told is None:
+        return []
+    return [Text(told), Items(tuple(cell.told(held.said) for cell in cells[:3]))]
 
 
 def _coherence(held: Held) -> str:
@@ -350,12 +368,6 @@ def _decision_curves(held: Held) -> list[Block]:
             caption=f"At the threshold in use, {percent(own)}, in positives found per row.",
         ),
     ]
-
-
-def _with_error(held: Held, mean: Mean) -> str:
-    # Spaces at which no line is broken.
-    error = f"±\N{NO-BREAK SPACE}{mean.error:.2f}"
-    return f"{held.said.money(mean.value)}\N{NO-BREAK SPACE}{error}"
 
 
 def _in_currency(held: Held) -> str:

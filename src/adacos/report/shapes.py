@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from adacos.models.missing import fill_holes
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.report.held import Held
 
 Floats = NDArray[np.float64]
@@ -37,7 +37,7 @@ class Shape(NamedTuple):
 def usual_stage(held: Held) -> int:
     """The set at which most rows stop, of those that hold a covariate."""
     policy = held.policy
-    assert isinstance(policy, SequencePolicy)
+    assert asked_in_order(policy)
     counts = np.bincount(held.result.stage, minlength=len(policy.sets_))
     counts[[i for i, names in enumerate(policy.sets_) if not names]] = 0
     return int(np.argmax(counts)) if counts.any() else len(policy.sets_) - 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from adacos.card import percent
-from adacos.policies.base import BasePolicy
-from adacos.policies.sequence_policy import SequencePolicy
-from adacos.report.held import OWN, Held
+from adacos.policies.branching import branches
+from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
+from adacos.report.held import OWN, Held, Mean
 
 _EXPLAINED = {
     OWN: "the policy that this page is about.",
@@ -15,6 +15,7 @@ _EXPLAINED = {
     "its cost.",
     "COS": "acquires one set of covariates for every row: the one with the lowest expected total "
     "cost.",
+    "Branching": "asks a few questions first, and goes on in an order that depends on the answers.",
     "full model": "acquires every covariate of every row.",
     "everyone positive": "acquires nothing and answers positive for every row.",
     "everyone negative": "acquires nothing and answers negative for every row.",
@@ -64,20 +65,28 @@ def rule(threshold: float, reason: str) -> str:
     return f"The answer is positive from a probability of {percent(threshold)} on, {reason}."
 
 
-def model(policy: BasePolicy, digest: str, version: str) -> str:
+def model(held: Held, digest: str, version: str) -> str:
     """Which model it is."""
+    policy, kind = held.policy, type(held.given).__name__
+    chosen = "" if held.given is policy else f", which chose {held.given.choice_}"
     learned = (
         f", learned from {len(policy.model_.y):,} rows"
         if isinstance(policy, SequencePolicy)
         else ""
     )
-    return f"Model {digest} ({type(policy).__name__}, adacos {version}){learned}."
+    return f"Model {digest} ({kind}{chosen}, adacos {version}){learned}."
 
 
 def order(held: Held) -> str:
     """In which order covariates are asked for, and who is answered at once."""
     at_once = float((held.result.acquired.sum(axis=1) == 0).mean())
-    if not isinstance(held.policy, SequencePolicy):
+    if branches(held.policy):
+        first = held.said.label(held.policy.tree_.places[0].question)
+        return (
+            f"Every row is asked {first}; what comes next depends on the values. The covariates "
+            "that most rows acquire come first:"
+        )
+    if not asked_in_order(held.policy):
         return (
             f"The order differs from row to row; {at_once:.1%} of the rows are answered before "
             "anything is acquired."
@@ -88,3 +97,10 @@ def order(held: Held) -> str:
     return (
         f"Covariates are asked for in this order; {at_once:.1%} of the rows are answered {first}."
     )
+
+
+def with_error(held: Held, mean: Mean) -> str:
+    """A mean and its standard error."""
+    # Spaces at which no line is broken.
+    error = f"±\N{NO-BREAK SPACE}{mean.error:.2f}"
+    return f"{held.said.money(mean.value)}\N{NO-BREAK SPACE}{error}"

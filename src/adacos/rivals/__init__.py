@@ -14,6 +14,7 @@ _HOME = {policy.class_name: policy for policy in POLICIES.values() if policy.riv
 __all__ = list(_HOME)
 
 if TYPE_CHECKING:
+    from adacos.rivals.aaco import AACOClassifier as AACOClassifier
     from adacos.rivals.adapt_gbrt import AdaptGbrtClassifier as AdaptGbrtClassifier
     from adacos.rivals.cegb import CEGBClassifier as CEGBClassifier
     from adacos.rivals.dwsm import DWSMClassifier as DWSMClassifier

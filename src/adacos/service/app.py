@@ -39,7 +39,7 @@ _PAGE = {
     "/": ("index.html", "text/html; charset=utf-8"),
     **{
         f"/{name}": (name, "text/javascript; charset=utf-8")
-        for name in ("app.js", "fields.js", "show.js", "state.js")
+        for name in ("app.js", "fields.js", "show.js", "state.js", "tree.js")
     },
     "/style.css": ("style.css", "text/css; charset=utf-8"),
 }

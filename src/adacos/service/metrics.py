@@ -45,6 +45,7 @@ _BY_PATH = {
     "/app.js": "page",
     "/fields.js": "page",
     "/show.js": "page",
+    "/tree.js": "page",
     "/state.js": "page",
     "/style.css": "page",
 }

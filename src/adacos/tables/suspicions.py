@@ -77,15 +77,15 @@ def suspicions(X: Any, y: Any) -> list[Suspicion]:
     names = covariate_names(probe)
     _, labels = check_labels(y)
     positive = labels == 1
-    found: dict[str, list[str]] = {}
+    suspects: dict[str, list[str]] = {}
     for position, name in enumerate(names):
         for kind in _kinds_of(column_values(table, position, name), positive):
-            found.setdefault(kind, []).append(name)
+            suspects.setdefault(kind, []).append(name)
     result = list(_few_rows(positive, len(names)))
     for kind, message in _MESSAGES.items():
-        if kind in found:
-            text = ", ".join(found[kind])
-            result.append(Suspicion(kind, tuple(found[kind]), message.format(text)))
+        if kind in suspects:
+            text = ", ".join(suspects[kind])
+            result.append(Suspicion(kind, tuple(suspects[kind]), message.format(text)))
     return result
 
 

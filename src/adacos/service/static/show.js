@@ -1,6 +1,7 @@
 // What is shown of a step: question or decision, expected costs, where the probability comes from.
 
 import { field } from "./fields.js";
+import { showTree } from "./tree.js";
 import {
   at, both, described, labelled, listed, make, money, outcome, percent, short, shown, signed, state, tell,
   threshold, title,
@@ -19,6 +20,7 @@ export function showModel() {
   at("model").textContent = `Model ${card.model} · ${card.covariates.length} covariates · adacos ${card.version}`
     + (card.citation ? ` · ${card.citation}` : "");
   at("notice").textContent = card.notice;
+  showTree();
 }
 
 export function show() {
@@ -45,6 +47,7 @@ function why(step) {
   if (step.cost < 0.005) {
     return step.covariates.length > 1 ? "They cost nothing, so they are asked first." : "It costs nothing, so it is asked first.";
   }
+  if (step.explanation.because) return step.explanation.because;
   // A policy that does not weigh costs may go on where it does not pay.
   if (!plan || saving <= 0) return "It comes next in the order of the model.";
   const more = plan.covariates.filter((name) => !step.covariates.includes(name));

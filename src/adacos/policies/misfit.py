@@ -1,0 +1,150 @@
+"""Where an additive model fails: cells of two covariates that hold more or fewer positives.
+
+Under an additive model the log-odds are a sum over covariates. Where what one value says depends on
+another, the sum is wrong in some cell "this covariate low, that one high", even though it is right
+on average over either. Each cell is judged by probabilities of models that did not see its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.kernels.binomial import interval
+from adacos.policies.base import BasePolicy
+from adacos.policies.sequence_policy import SequencePolicy
+from adacos.tables.description import Description
+from adacos.tables.encoder import TableEncoder
+from adacos.tables.kinds import BINARY, NUMERIC
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# Cells of fewer rows are left out: nothing can be said of them.
+LEAST_ROWS = 20
+
+
+class Side(NamedTuple):
+    """Values of a covariate: not above a number, above it, or one of its codes."""
+
+    covariate: str
+    relation: str
+    value: float | str
+
+    def told(self, said: Description) -> str:
+        """The same in words."""
+        return f"{said.label(self.covariate)} {self.relation} {said.shown(*self[::2])}"
+
+
+class Cell(NamedTuple):
+    """Rows with values on two sides: share of positives expected and found, and its interval."""
+
+    first: Side
+    second: Side
+    rows: int
+    expected: float
+    found: float
+    low: float
+    high: float
+
+    def told(self, said: Description) -> str:
+        """What is wrong there, in words."""
+        return (
+            f"Of the {self.rows:,} rows with {self.first.told(said)} and {self.second.told(said)}, "
+            f"{self.expected:.0%} were expected to be positive and {self.found:.0%} are "
+            f"(interval {self.low:.0%} to {self.high:.0%})."
+        )
+
+
+def misfit_by_cell(
+    encoder: TableEncoder,
+    encoded: Floats,
+    y: Floats,
+    probability: Floats,
+    *,
+    confidence: float = 0.95,
+) -> list[Cell]:
+    """The cells of two covariates in which an additive model is wrong, the worst first.
+
+    Parameters
+    ----------
+    encoder : what was learned about the columns.
+    encoded : (rows, columns) encoded values, NaN where there is none.
+    y : (rows,) classes as 0 and 1.
+    probability : (rows,) of the second class, by a model of all covariates that did not see the
+        row.
+    confidence : with which no cell is named where the probabilities are right. The intervals are
+        those of a binomial share, wider as more cells are looked at; probabilities that differ
+        inside a cell make them cautious.
+    """
+    sides, members = _sides(encoder, encoded)
+    if not sides:
+        return []
+    inside = members.astype(np.float64)
+    rows = inside.T @ inside
+    found = inside.T @ (inside * y[:, None])
+    expected = inside.T @ (inside * probability[:, None])
+    pairs = [
+        (i, j)
+        for i, j in combinations(range(len(sides)), 2)
+        if sides[i].covariate != sides[j].covariate and rows[i, j] >= LEAST_ROWS
+    ]
+    each = 1 - (1 - confidence) / max(len(pairs), 1)
+    cells = []
+    for i, j in pairs:
+        n, hits = round(rows[i, j]), round(found[i, j])
+        low, high = interval(hits, n, each)
+        share = float(expected[i, j] / n)
+        if not low <= share <= high:
+            cells.append(Cell(sides[i], sides[j], n, share, hits / n, float(low), float(high)))
+    return sorted(cells, key=lambda cell: -abs(cell.found - cell.expected) * np.sqrt(cell.rows))
+
+
+def advice(policy: BasePolicy, cells: Sequence[Cell]) -> str | None:
+    """Which policy to try where cells misfit; None where none does."""
+    if not cells:
+        return None
+    told = "What one covariate says here depends on the value of another, which a sum cannot tell."
+    if isinstance(policy, SequencePolicy) and policy.in_one_order:
+        return (
+            f"{told} Try BranchingClassifier (--policy branching), whose questions depend on the "
+            "values, or let AutoPolicyClassifier (--policy auto) find out whether that is cheaper."
+        )
+    return f"{told} More branches (max_depth) or trees (--policy cegb) may cost less."
+
+
+def _sides(encoder: TableEncoder, encoded: Floats) -> tuple[list[Side], Bools]:
+    """Every side of every covariate, and which rows are on it."""
+    found = list(_each_side(encoder, encoded))
+    members = [rows for _, rows in found]
+    return [side for side, _ in found], np.array(members, dtype=np.bool_).reshape(
+        -1, len(encoded)
+    ).T
+
+
+def _each_side(encoder: TableEncoder, encoded: Floats) -> Iterator[tuple[Side, Bools]]:
+    for k, name in enumerate(encoder.names):
+        own = encoded[:, encoder.source == k]
+        known = ~np.isnan(own).any(axis=1)
+        if not known.any():
+            continue
+        if encoder.kinds[k] == NUMERIC:
+            # Halfway between the values around the median, which no row then equals.
+            values = np.unique(own[known, 0])
+            if len(values) < 2:
+                continue
+            above = int(np.searchsorted(values, np.median(own[known, 0]), side="right"))
+            above = min(max(above, 1), len(values) - 1)
+            cut = float((values[above - 1] + values[above]) / 2)
+            yield Side(name, "≤", cut), known & (own[:, 0] <= cut)
+            yield Side(name, ">", cut), known & (own[:, 0] > cut)
+        elif encoder.kinds[k] == BINARY:
+            for code in (float(encoder.low[k]), float(encoder.high[k])):
+                yield Side(name, "=", code), known & (own[:, 0] == code)
+        else:
+            for column, category in enumerate(encoder.categories[k]):
+                yield Side(name, "=", category), known & (own[:, column] > 0.5)

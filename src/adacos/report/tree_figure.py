@@ -1,0 +1,119 @@
+"""The tree of a policy that branches, drawn: questions, shares of rows, what they pay, answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from textwrap import wrap
+from typing import Any, NamedTuple
+
+from adacos.document.style import Picture, styled
+from adacos.policies.tree import Place, Tree, percent
+from adacos.report.figures import NARROW, picture
+
+_BLUE, _VERMILLION, _PALE, _GREY = "#0072B2", "#D55E00", "#DADADA", "#767676"
+# Inches: a line of text, what a level is set in, a bar, and space between places.
+_LINE, _INDENT, _BAR, _SPACE = 0.17, 0.24, 0.14, 0.13
+_SIZE = 8.5
+# Characters of this size that fit into an inch.
+_CHARACTERS = 14.0
+_WIDE, _BAR_COLUMN = 8.4, 2.6
+
+
+class Line(NamedTuple):
+    """A place in the order in which it is drawn: its depth, and where its parent was drawn."""
+
+    place: Place
+    depth: int
+    parent: int | None
+
+
+@styled
+def policy_tree(tree: Tree, answers: tuple[str, str], money: Callable[[float], str]) -> Picture:
+    """The questions one below the other, with what becomes of the rows of each leaf."""
+    lines = list(_lines(tree, 0, 0, None, [0]))
+
+    def draw(narrow: bool) -> Any:
+        width = NARROW if narrow else _WIDE
+        room = width - 0.1 if narrow else width - _BAR_COLUMN - 0.3
+        texts = [_texts(tree, line, room, money) for line in lines]
+        tops, height = [], 0.42 if narrow else 0.3
+        for line, text in zip(lines, texts, strict=True):
+            tops.append(height)
+            under = _BAR + 0.04 if narrow and not line.place.question else 0.0
+            height += _LINE * len(text) + under + _SPACE
+        axis = _sheet(width, height)
+        _legend(axis, answers, narrow)
+        for number, (line, text) in enumerate(zip(lines, texts, strict=True)):
+            left, top = 0.05 + _INDENT * line.depth, tops[number]
+            if line.parent is not None:
+                stem, middle = left - 0.6 * _INDENT, top + _LINE / 2
+                above = tops[line.parent] + _LINE * len(texts[line.parent]) + 0.02
+                axis.plot([stem, stem, left - 0.05], [above, middle, middle], color=_GREY, lw=0.9)
+            for row, words in enumerate(text):
+                weight = "bold" if row == 0 else "normal"
+                at = top + _LINE * (row + 0.5)
+                axis.text(left, at, words, va="center", fontsize=_SIZE, fontweight=weight)
+            if not line.place.question:
+                below = top + _LINE * len(text) + 0.03
+                start, length = (left, width - left - 0.1) if narrow else (room + 0.2, _BAR_COLUMN)
+                _bar(axis, line.place, start, below if narrow else top + 0.03, length)
+        return axis.figure
+
+    caption = (
+        "The policy in one picture. Every row is asked the question at the top; its value leads to "
+        "one of the branches, and so on. Each bar is the share of all evaluation rows that end in "
+        "that branch, by their answers; beside a covariate stands which share of them acquires it."
+    )
+    return picture(draw, "policy", caption)
+
+
+def _lines(
+    tree: Tree, number: int, depth: int, parent: int | None, count: list[int]
+) -> Iterator[Line]:
+    """The places from the root down, each followed by those below it."""
+    own = count[0]
+    count[0] += 1
+    yield Line(tree.places[number], depth, parent)
+    for below in tree.places[number].below:
+        yield from _lines(tree, below, depth + 1, own, count)
+
+
+def _texts(tree: Tree, line: Line, room: float, money: Callable[[float], str]) -> list[str]:
+    """What stands at a place, broken to the room that there is."""
+    place = line.place
+    fits = int((room - _INDENT * line.depth) * _CHARACTERS)
+    first = f"{place.condition} ({percent(place.share)})" if place.condition else "everyone"
+    told = f"asked {place.question}" if place.question else tree.told(place, money)
+    # Bold is wider.
+    return [*wrap(first, int(0.9 * fits)), *wrap(told, fits)]
+
+
+def _sheet(width: float, height: float) -> Any:
+    """Axes that fill a figure, measured in inches from its top left corner."""
+    from matplotlib.figure import Figure
+
+    axis = Figure(figsize=(width, height)).add_axes((0, 0, 1, 1))
+    axis.set_xlim(0, width)
+    axis.set_ylim(height, 0)
+    axis.axis("off")
+    return axis
+
+
+def _bar(axis: Any, place: Place, left: float, top: float, length: float) -> None:
+    """Share of all rows, by answer, on a pale ground that stands for everyone."""
+    middle = top + _BAR / 2
+    share = length * place.share
+    axis.barh(middle, length, _BAR, left=left, color=_PALE)
+    axis.barh(middle, share * (1 - place.positive), _BAR, left=left, color=_BLUE)
+    begin = left + share * (1 - place.positive)
+    axis.barh(middle, share * place.positive, _BAR, left=begin, color=_VERMILLION)
+
+
+def _legend(axis: Any, answers: tuple[str, str], narrow: bool) -> None:
+    left = 0.05
+    for number, (color, answer) in enumerate(zip((_BLUE, _VERMILLION), answers, strict=True)):
+        top = 0.13 + (0.17 * number if narrow else 0.0)
+        axis.barh(top, 0.16, 0.11, left=left, color=color)
+        axis.text(left + 0.22, top, f"answered {answer}", va="center", fontsize=_SIZE)
+        if not narrow:
+            left += 0.22 + (10 + len(answer)) / _CHARACTERS + 0.3
