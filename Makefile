@@ -42,7 +42,7 @@ docs: $(VENV)/.docs
 wheel: $(VENV)/.dev
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
-	$(BIN)/python -m pytest -m wheel tests/test_packaging.py
+	$(BIN)/python -m pytest -m wheel tests/test_packaging.py tests/service/test_container.py
 
 # The lowest versions that pyproject.toml declares, in an environment of their own.
 test-lowest: $(VENV)-lowest/.done

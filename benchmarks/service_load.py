@@ -3,9 +3,10 @@
 Run: python -m benchmarks.service_load [seconds [workers]]
 
 Many consultations at once over kept connections, each with the values of a random row of the Pima
-table, slightly moved so that requests repeat only where consultations begin alike. Prints steps per
-second, latencies, errors, memory of the service, and CPU time per step on both sides: on a machine
-that others use as well, the last tells what it would do alone.
+table, slightly moved so that requests repeat only where consultations begin alike. All guards are
+on: a key, a case log, a limit on requests a second above what this client sends, allowed hosts.
+Prints steps per second, latencies, errors, memory of the service, and CPU time per step on both
+sides: on a machine that others use as well, the last tells what it would do alone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ import adacos
 from adacos import AdaCOSClassifier, Costs
 
 CONNECTIONS = 16
+KEY = "0123456789abcdef0123456789abcdef"
+HEAD = (
+    b"POST /v1/step HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b"Authorization: Bearer " + KEY.encode() + b"\r\n"
+)
 
 
 class Load:
@@ -43,11 +49,8 @@ class Load:
         row = self._row(chance)
         while time.monotonic() < self.end:
             body = json.dumps({"acquired": acquired}).encode()
-            head = (
-                b"POST /v1/step HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-            )
             began = time.perf_counter()
-            writer.write(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            writer.write(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
             answer = await reader.readuntil(b"\r\n\r\n")
             length = int(answer.lower().split(b"content-length:")[1].split(b"\r\n")[0])
             content = await reader.readexactly(length)
@@ -76,8 +79,10 @@ def main(seconds: float = 60.0, workers: int = 2) -> None:
         model = Path(folder) / "pima.adacos"
         adacos.save(AdaCOSClassifier(costs).fit(data.X, data.y), model)
         command = [sys.executable, "-m", "adacos.cli.app", "serve", str(model), "--port", "0"]
-        command += ["--workers", str(workers), "--rate-limit", "0", "--json"]
-        service = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        command += ["--workers", str(workers), "--rate-limit", "100000", "--json"]
+        command += ["--case-log", f"sqlite:///{folder}/cases.db"]
+        keyed = {**os.environ, "ADACOS_API_KEY": KEY}
+        service = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=keyed)
         try:
             assert service.stdout is not None
             port = int(json.loads(service.stdout.readline())["url"].split(":")[-1].strip("/"))

@@ -19,6 +19,7 @@ QUICK: dict[str, Any] = {
     "n_trees": 6,
     "n_lambdas": 2,
     "n_tradeoffs": 3,
+    "max_depth": 2,
     "n_init": 1,
     "n_rounds": 2,
     "n_states": 400,
@@ -32,6 +33,7 @@ QUICK: dict[str, Any] = {
 }
 _FORWARD: dict[str, Any] = {"sequence": "forward"}
 VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "aaco": [{"max_sets": 32}, {"max_sets": 10}],
     "adacos": [{}, {"outlook": "paper"}, _FORWARD, {"sequence": "both"}],
     "cos": [{}, _FORWARD],
     "full": [{}, _FORWARD],
@@ -62,7 +64,8 @@ class Case(NamedTuple):
         return "-".join([self.policy.name, *words, *self._numbered()])
 
     def _numbered(self) -> list[str]:
-        return [f"ahead{n}" for key, n in self.parameters.items() if key == "lookahead"]
+        words = {"lookahead": "ahead", "max_sets": "sets"}
+        return [f"{words[key]}{n}" for key, n in self.parameters.items() if key in words]
 
     def make(self, costs: Any = None, **parameters: Any) -> Any:
         """The policy, unfitted."""

@@ -12,9 +12,11 @@ from adacos import Acquire, AdaCOSClassifier, BranchingClassifier, Costs, load_p
 from adacos.bench.regret import expected_cost
 from adacos.datasets import make_discrete_problem, make_value_dependent_problem
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.folds import drawn_rows
 from adacos.models.quick import quick_model
 from adacos.models.set_fits import prepare
-from adacos.policies.growing import _realised, ground
+from adacos.policies import growing
+from adacos.policies.growing import _outcome, ground
 from adacos.rivals import OptimalPolicyClassifier
 from tests.policy_checks import check_consultation, check_pickle, check_policy
 
@@ -141,16 +143,24 @@ def test_realised_cost_is_that_of_adacos_with_the_same_model() -> None:
     X, y = table(6, holes=True)
     policy = AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)
     encoded, labels = policy._encode(X), policy.model_.y
-    fold = np.zeros(len(y), dtype=np.intp)
-    fits = prepare(encoded, labels, policy.encoder_, n_splines=10, families=("common",), fold=fold)
-    land = ground(fits, encoded, policy.encoder_, policy.cost_table_, "coherent", 0)
+    land = ground(
+        encoded,
+        labels,
+        np.ones(len(labels)),
+        policy.encoder_,
+        policy.cost_table_,
+        order=policy.model_.sequence.order,
+        outlook="coherent",
+        n_splines=10,
+        seed=0,
+    )
     free = policy.cost_table_.covariates == 0
     prices = np.maximum(policy.cost_table_.covariates, 1e-12)
     policy.model_ = quick_model(land.fits, np.ones(len(y)), prices, free, land.lacking)
     result = policy.acquire(X)
     expected = result.cost + policy.cost_table_.matrix[y, (result.label == 1).astype(int)]
-    found = _realised(land, policy.model_, np.arange(len(y)), np.zeros(len(free), dtype=bool))
-    np.testing.assert_allclose(found, expected)
+    found = _outcome(land, policy.model_, np.arange(len(y)), np.zeros(len(free), dtype=bool))
+    np.testing.assert_allclose(found[np.arange(len(y)), y], expected)
 
 
 def test_quick_order_is_greedy_in_gradient_per_cost() -> None:
@@ -227,3 +237,33 @@ def test_the_picture() -> None:
     paid = sum(place.share * place.cost for place in leaves)
     assert paid == pytest.approx(result.cost.mean())
     assert tree.to_dict()["places"][0]["below"] == (1, 2)
+
+
+def test_many_covariates_and_rows_are_grown_on_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Positions in the part stand for the right columns of the table."""
+    monkeypatch.setattr(growing, "MOST_ROWS", 500)
+    monkeypatch.setattr(growing, "MOST_COVARIATES", 4)
+    rng = np.random.default_rng(4)
+    noise = rng.normal(size=(1500, 6))
+    told, first, second = rng.integers(0, 2, 1500), rng.normal(size=1500), rng.normal(size=1500)
+    y = np.where(told == 1, first, second) > 0
+    X = np.column_stack([noise[:, :3], second, noise[:, 3:], told, first])
+    prices = [9.0, 9.0, 9.0, 2.0, 9.0, 9.0, 9.0, 0.1, 2.0]
+    costs = Costs(prices, false_positive=50, false_negative=50)
+    policy = BranchingClassifier(costs, cv=2, strengths="common").fit(X, y)
+    result = policy.acquire(X)
+    asked = {int(node.split.covariate) for node in policy.nodes_ if node.split is not None}
+    assert asked <= {3, 7, 8}
+    assert result.acquired[told == 1, 8].mean() > 0.95
+    assert result.acquired[told == 0, 3].mean() > 0.95
+    assert (result.label == y).mean() > 0.9
+    assert not result.acquired[:, [0, 1, 2, 4, 5, 6]].any()
+
+
+def test_drawn_rows_keep_the_classes() -> None:
+    y = np.array([0.0] * 9_000 + [1.0] * 1_000)
+    rows = drawn_rows(y, 500, seed=1)
+    assert len(np.unique(rows)) == len(rows) == 500
+    assert y[rows].sum() == 50
+    np.testing.assert_array_equal(drawn_rows(y, 500, seed=1), rows)
+    np.testing.assert_array_equal(drawn_rows(y, 10_000, seed=1), np.arange(10_000))

@@ -25,9 +25,11 @@ from adacos.registry import POLICIES, Policy
 from tests.policy_cases import Case, cases
 from tests.policy_checks import (
     check_consultation,
+    check_file,
     check_parameters,
     check_pickle,
     check_policy,
+    check_result,
     missing,
 )
 from tests.rivals.problems import MIXED_COSTS, mixed_table
@@ -93,6 +95,24 @@ def pima() -> tuple[Any, Any, Costs]:
 def test_promises_on_a_mixed_table(case: Case) -> None:
     """Numbers, categories, holes, a free covariate, a panel, gains for right answers."""
     check_policy(case.make(MIXED_COSTS), *mixed_table())
+
+
+@pytest.mark.parametrize("case", cases(variants=False))
+def test_members_of_a_panel_may_have_discounts_of_their_own(case: Case) -> None:
+    """Each row pays by its order of acquisition, asked step by step as well, and after a file."""
+    X, y = mixed_table()
+    costs = Costs(
+        {"age": 1.0, "blood": 3.0, "sugar": 4.0, "kind": 2.0, "noise": 2.0},
+        false_positive=60,
+        false_negative=90,
+        panels={"draw": {"blood": 2.5, "sugar": 0.5, "age": 0.0}},
+    )
+    policy = case.make(costs).fit(X, y)
+    assert policy.cost_table_.excess is not None
+    result = policy.acquire(X)
+    check_result(policy, X, result)
+    check_consultation(policy, X.head(8))
+    check_file(policy, X, result)
 
 
 @pytest.mark.parametrize("case", cases(variants=False))

@@ -195,10 +195,12 @@ class Ghost(AdaCOSClassifier):
         return replace(result, acquired=np.ones_like(result.acquired))
 
 
+# At the first prices nothing is acquired, at the second up to everything.
+@pytest.mark.parametrize("prices", [[9, 2, 2, 4, 5], [0.9, 0.2, 0.2, 0.4, 0.5]])
 @pytest.mark.parametrize("cls", [Peeker, Waster, Ghost])
-def test_the_checks_catch_cheats(cls: Any) -> None:
+def test_the_checks_catch_cheats(cls: Any, prices: list[float]) -> None:
     X, y = numbers(90, 2)
-    costs = Costs([0.9, 0.2, 0.2, 0.4, 0.5], false_positive=100, false_negative=300)
+    costs = Costs(prices, false_positive=100, false_negative=300)
     with pytest.raises(AssertionError):
         check_policy(cls(costs, cv=3, strengths="common"), X, y, saved=False)
 

@@ -31,6 +31,21 @@ def test_sets_are_nested_from_the_free_ones_to_all(order: list[int], n_free: int
     assert masks[-1].all()
 
 
+@given(st.permutations(range(6)), st.integers(0, 6))
+def test_sets_cost_what_their_order_costs(order: list[int], n_free: int) -> None:
+    """The first member of the panel in the sequence pays in full, whichever is cheapest."""
+    later = {1: 0.5, 3: 2.0, 4: 8.0}
+    costs = Costs([1.0, 7.0, 2.0, 3.0, 9.0, 0.5], panels={"p": later})
+    table = costs.bind(list("abcdef"))
+    sequence = SetSequence(np.array(order), n_free)
+    paid, opened, by_size = 0.0, False, [0.0]
+    for k in order:
+        paid += later[k] if k in later and opened else float(table.covariates[k])
+        opened |= k in later
+        by_size.append(paid)
+    np.testing.assert_allclose(sequence.costs(table), by_size[n_free:])
+
+
 def draw(n: int = 150, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Influence falls from column to column; the last one is constant."""
     rng = np.random.default_rng(seed)

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 import adacos
 from adacos import AdaCOSClassifier, Costs, load_pima
 
@@ -23,6 +25,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 PACKAGE = str(Path(adacos.__file__).resolve().parent)
 BEGIN, END = "<!-- walks: python tools/draw_walks.py -->", "<!-- end of walks -->"
+
+# From a public call to a kernel.
+MOST_HOPS = 8
 
 Call = tuple[str, str]
 
@@ -69,12 +74,21 @@ def recorded(call: Callable[[], Any], first: str) -> list[tuple[Call, ...]]:
     return ways
 
 
-def tree(title: str, ways: list[tuple[Call, ...]]) -> str:
-    """The ways as an indented list, a shared beginning written once; each line with its hops."""
+def tree(title: str, ways: list[tuple[Call, ...]], up_to: str = "") -> str:
+    """The ways as an indented list, a shared beginning written once; each line with its hops.
+
+    What follows the function named `up_to` is counted and not written.
+    """
     most = max(len(way) - 1 for way in ways)
+    if most > MOST_HOPS:
+        longest = " > ".join(name for _, name in max(ways, key=len))
+        raise SystemExit(f"{title}: {most} hops, at most {MOST_HOPS} are allowed: {longest}")
     lines = [f"{title}   (at most {most} hops)"]
     seen: set[tuple[Call, ...]] = set()
     for way in ways:
+        names = [name for _, name in way]
+        if up_to in names:
+            way = way[: names.index(up_to) + 1]
         for hops in range(len(way)):
             if way[: hops + 1] not in seen:
                 seen.add(way[: hops + 1])
@@ -104,15 +118,18 @@ def drawing() -> str:
 
     acquire = recorded(lambda: policy.acquire(X), "BasePolicy.acquire")
     asked = recorded(consultation.next, "Consultation.next")
-    over_http = [
-        way[: [name for _, name in way].index("Consultation.next") + 1]
-        for way in recorded(ask, "step")
-    ]
+    over_http = recorded(ask, "step")
+    holes = X.head(50).copy()
+    holes.iloc[::2, 0] = np.nan
+    with_holes = recorded(lambda: policy.acquire(holes), "BasePolicy.acquire")
+    deepest = max(with_holes, key=len)
     return "\n\n".join(
         [
             tree("AdaCOSClassifier.acquire(X)", acquire),
             tree("Consultation.next()", asked),
-            tree("POST /v1/step, which then goes the way of next()", over_http),
+            tree("POST /v1/step, from next() on as above", over_http, "Consultation.next"),
+            f"acquire(X) where values are missing   ({len(deepest) - 1} hops at the deepest)\n"
+            + " > ".join(name for _, name in deepest[3:]),
         ]
     )
 

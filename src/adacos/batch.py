@@ -21,6 +21,7 @@ from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError, MalformedRowsError, MissingExtraError
 from adacos.policies.base import BasePolicy
 from adacos.tables.cells import is_number
+from adacos.tables.description import Description, description_of
 from adacos.tables.reading import CHUNK_ROWS, Kinds, Malformed, Piece, TableFile
 from adacos.tables.unusual import KINDS, unusual
 from adacos.tables.writing import refuse_same_file, whole_or_absent
@@ -29,7 +30,7 @@ from adacos.validation import choices
 Write = Callable[[dict[str, list[Any]]], None]
 
 _PARQUET = (".parquet", ".pq")
-RESULTS = ("label", "probability", "cost", "expected_cost", "acquired", "unusual")
+RESULTS = ("label", "class", "probability", "cost", "expected_cost", "acquired", "unusual")
 # A spreadsheet takes text that begins so for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -73,12 +74,14 @@ def score_file(
     escape_formulas: bool = False,
     chunk_rows: int = CHUNK_ROWS,
     encoding: str = "utf-8-sig",
+    decimal: str = ".",
     progress: Callable[[int, float], None] = lambda rows, share: None,
 ) -> ScoreSummary:
     """Answer every row of a CSV or Parquet file into another one.
 
-    The output has the columns of `keep`, then label, probability, cost, expected_cost, and what was
-    acquired, in order, separated by semicolons.
+    The output has the columns of `keep`, then label, class (its name, where the model's description
+    names the classes), probability, cost, expected_cost, and what was acquired, in order, separated
+    by semicolons.
 
     Parameters
     ----------
@@ -92,13 +95,13 @@ def score_file(
     escape_formulas : put an apostrophe before text that a spreadsheet would take for a formula; for
         CSV output.
     chunk_rows : rows in memory at a time.
-    encoding : of a CSV source.
+    encoding, decimal : of a CSV source; the output is written with decimal points.
     progress : called with the number of rows written so far and the share of the source read.
     """
     _check_output(destination, source, keep, escape_formulas)
     names = policy.encoder_.names
     _check_names("known", known, names, "must name covariates of the model")
-    file = TableFile(source, encoding=encoding)
+    file = TableFile(source, encoding=encoding, decimal=decimal)
     _check_names("keep", keep, file.columns, "must name columns of the input")
     kinds = Kinds.of(policy.encoder_)
     kinds = kinds._replace(text=kinds.text | (set(keep) - set(names)))
@@ -114,7 +117,7 @@ def score_file(
             if len(piece.table) == 0:
                 continue
             result, flags = _answer(policy, piece, known)
-            columns = {**_kept(piece, keep), **_columns(result)}
+            columns = {**_kept(piece, keep), **_columns(result, description_of(policy))}
             if flag_unusual:
                 columns["unusual"] = _in_words(flags, names)
             write(columns)
@@ -206,7 +209,7 @@ def _kept(piece: Piece, keep: Sequence[str]) -> dict[str, list[Any]]:
     return {name: piece.table.column(name).tolist() for name in keep}
 
 
-def _columns(result: AcquisitionResult) -> dict[str, list[Any]]:
+def _columns(result: AcquisitionResult, said: Description) -> dict[str, list[Any]]:
     listed: dict[bytes, str] = {}
     acquired = []
     for row, order in enumerate(result.order):
@@ -214,8 +217,10 @@ def _columns(result: AcquisitionResult) -> dict[str, list[Any]]:
         if pattern not in listed:
             listed[pattern] = ";".join(result.covariates(row))
         acquired.append(listed[pattern])
+    label = result.label.tolist()
     return {
-        "label": result.label.tolist(),
+        "label": label,
+        **({"class": [said.class_name(one) for one in label]} if said.classes else {}),
         "probability": result.probability.tolist(),
         "cost": result.cost.tolist(),
         "expected_cost": result.expected_cost.tolist(),

@@ -15,6 +15,7 @@ from scipy.special import expit
 
 from adacos import __version__
 from adacos.consultation import fingerprint
+from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import decision_threshold
 from adacos.policies.auto import AutoPolicyClassifier, settled
 from adacos.policies.base import BasePolicy
@@ -81,12 +82,12 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "threshold": threshold_of(policy),
         "threshold_reason": threshold_reason(policy),
         "covariates": [_covariate(policy, k, said) for k in range(len(policy.encoder_.names))],
-        "panels": _panels(policy),
+        "panels": panels_of(policy),
         "training_rows": None if model is None else len(model.y),
         "training_positives": None if model is None else int(model.y.sum()),
         "order": None if sets is None else list(sets[-1]),
         "sets": None if sets is None else [list(names) for names in sets],
-        "expected_total_cost": policy.expected_cost_.tolist() if asked_in_order(policy) else None,
+        "leave_out_cost_by_set": policy.expected_cost_.tolist() if asked_in_order(policy) else None,
         "tree": _tree(policy),
         "leave_out": [item._asdict() for item in leave_out_costs(given)],
         "misfit": _misfit(given),
@@ -202,7 +203,8 @@ def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = Fal
         result = chosen.acquire(X)
         at_stop = chosen._leave_out_at_stop(chosen._encode(X), result)
         label = chosen.rule_.label(at_stop)
-        found.append(_mean("this policy", result.cost + _charged(policy)[true, label]))
+        own_name = "this policy, stops chosen with these rows"
+        found.append(_mean(own_name, result.cost + _charged(policy)[true, label]))
     found += _of_sets(chosen) if isinstance(chosen, SequencePolicy) else []
     policy.leave_out_ = tuple(tuple(item) for item in found + _of_all_alike(policy, true))
     if isinstance(chosen, SequencePolicy):
@@ -267,7 +269,7 @@ def _of_sets(policy: SequencePolicy) -> list[LeaveOut]:
     model = policy.model_
     label = policy.rule_.label(model.leave_out_log_odds)
     wrong = _charged(policy)[model.y.astype(np.intp)[:, None], label]
-    by_set = wrong + policy.cost_table_.of(model.sequence.masks())
+    by_set = wrong + model.sequence.costs(policy.cost_table_)
     best = int(np.argmin(np.average(by_set, axis=0, weights=model.weight)))
     return [
         _mean("one set for all (COS), chosen with these rows", by_set[:, best], model.weight),
@@ -312,16 +314,26 @@ def _certificate(policy: BasePolicy) -> dict[str, Any] | None:
     return None if certificate is None else {**asdict(certificate), "text": str(certificate)}
 
 
-def _panels(policy: BasePolicy) -> list[dict[str, Any]]:
+def panels_of(policy: BasePolicy) -> list[dict[str, Any]]:
+    """The panels: members, the cost they share (None if it differs), their discounted costs."""
     costs = policy.cost_table_
+    after = costs.covariates - costs.discount
+    members = [np.flatnonzero(costs.panel == number) for number in range(len(costs.shared))]
     return [
         {
             "name": title,
-            "shared": float(costs.shared[number]),
-            "members": [costs.names[k] for k in np.flatnonzero(costs.panel == number)],
+            # Nobody's share is common where the discounts differ.
+            "shared": float(costs.shared[number]) if _same_discount(costs, number) else None,
+            "members": [costs.names[k] for k in members[number]],
+            "discounted": {costs.names[k]: round(float(after[k]), 10) for k in members[number]},
         }
         for number, title in enumerate(panel_titles(policy))
     ]
+
+
+def _same_discount(costs: CostTable, number: int) -> bool:
+    """Whether all members of a panel have the same discount."""
+    return costs.excess is None or not costs.excess[costs.panel == number].any()
 
 
 def _covariate(policy: BasePolicy, k: int, said: Description) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """What a covariate, a panel and a wrong answer cost.
 
-`Costs` is what the user writes: covariate costs by name or by position, panels by name, and the
+`Costs` is what the user states: covariate costs by name or by position, panels by name, and the
 misclassification costs. `CostTable` is the same bound to the columns of one table: arrays only.
-A panel is a set of covariates that share a cost contained in each member's covariate cost (one
-blood draw, say): the first member acquired pays its full cost, every later member its cost less
-the shared one.
+A panel is a set of covariates of which the first member acquired pays its full cost and every later
+member its discounted cost: its cost less the one that all share (one blood draw, say), or a cost of
+its own. Where the discounts differ, a set costs more or less by the member that comes first: what
+was acquired is charged in its order of acquisition, and a set without an order in its cheapest one.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from adacos.validation import choices, real
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+# Shared cost and members, or members with their discounted costs.
+Panel = tuple[float, tuple[str | int, ...]] | dict[str | int, float]
 
 
 class Costs:
     """Covariate costs, panels and misclassification costs.
 
-    A panel is a set of covariates that share a cost contained in each member's covariate cost: the
-    first member acquired pays its full cost, every later member its cost less the shared one.
+    A panel is a set of covariates of which the first member acquired pays its full cost, every
+    later member its discounted cost: its cost less a shared one, or a cost of its own.
 
     Parameters
     ----------
@@ -40,8 +43,9 @@ class Costs:
     misclassification : array-like of shape (2, 2) or None, default=None
         The whole matrix C[true class, label] in place of these two. Entries may be negative, but a
         wrong label must cost more than the right one.
-    panels : mapping of str to (float, sequence of str or int) or None, default=None
-        For each panel the shared cost and its members, by name or position.
+    panels : mapping of str to (float, sequence of str or int) or to mapping, default=None
+        For each panel the shared cost, which is part of each member's cost, and its members, by
+        name or position; or the members with what each costs once another has been paid.
 
     Attributes
     ----------
@@ -50,7 +54,7 @@ class Costs:
     matrix : ndarray of shape (2, 2)
         C[true class, label].
     panels : dict
-        Shared cost and members of each panel.
+        Shared cost and members of each panel, or a dict of members and discounted costs.
 
     Raises
     ------
@@ -73,6 +77,13 @@ class Costs:
     38.29
     >>> costs.of(["insulin"], given=["glucose"])
     20.68
+
+    Discounts may differ between members; then the order of acquisition matters:
+
+    >>> costs = Costs({"biopsy": 90.0, "stain": 60.0},
+    ...               panels={"tissue": {"biopsy": 80.0, "stain": 5.0}})
+    >>> costs.of(["biopsy", "stain"]), costs.of(["stain", "biopsy"]), costs.of({"stain", "biopsy"})
+    (95.0, 140.0, 95.0)
     """
 
     def __init__(
@@ -82,7 +93,7 @@ class Costs:
         false_positive: float | None = None,
         false_negative: float | None = None,
         misclassification: ArrayLike | None = None,
-        panels: Mapping[str, tuple[float, Sequence[str | int]]] | None = None,
+        panels: Mapping[str, tuple[float, Sequence[str | int]] | Mapping[Any, float]] | None = None,
     ) -> None:
         self.covariates = _checked_covariates(covariates)
         self.matrix = _checked_matrix(false_positive, false_negative, misclassification)
@@ -158,28 +169,8 @@ class Costs:
                     f"{len(values)} costs",
                     "Give the costs in column order, or by name.",
                 )
-        panel = np.full(len(names), -1, dtype=np.intp)
-        shared = np.zeros(len(self.panels))
-        for number, (title, (amount, members)) in enumerate(self.panels.items()):
-            shared[number] = amount
-            for member in members:
-                position = _position(member, names, f"panels[{title!r}]")
-                if panel[position] >= 0:
-                    raise InvalidInputError(
-                        f"panels[{title!r}]",
-                        "a covariate may belong to one panel only",
-                        names[position],
-                        "Merge the panels or drop the member from one of them.",
-                    )
-                if values[position] < amount:
-                    raise InvalidInputError(
-                        f"panels[{title!r}]",
-                        "the shared cost is part of each member's cost and cannot exceed it",
-                        f"shared {amount:g}, {names[position]} costs {values[position]:g}",
-                        "Give each member the cost of acquiring it alone.",
-                    )
-                panel[position] = number
-        return CostTable(tuple(names), values, panel, shared, self.matrix)
+        panel, shared, excess = _bound_panels(self.panels, values, names)
+        return CostTable(tuple(names), values, panel, shared, self.matrix, excess)
 
     def of(self, covariates: Collection[str | int], given: Collection[str | int] = ()) -> float:
         """Cost of acquiring some covariates when others have been acquired already.
@@ -187,7 +178,8 @@ class Costs:
         Parameters
         ----------
         covariates : collection of str or int
-            What is acquired, by name or position.
+            What is acquired, by name or position: a sequence in its order; a set, which has none,
+            in its cheapest order.
         given : collection of str or int, default=()
             What has been acquired before: it is not paid again, and panels count it.
 
@@ -206,8 +198,11 @@ class Costs:
         table = self.bind(names)
         before = np.zeros(len(names), dtype=np.bool_)
         before[[_position(item, names, "given") for item in given]] = True
+        order = np.array([_position(item, names, "covariates") for item in covariates], np.intp)
+        if isinstance(covariates, Sequence):
+            return round(float(table.of_order(order, given=before)), 10)
         after = before.copy()
-        after[[_position(item, names, "covariates") for item in covariates]] = True
+        after[order] = True
         return round(float(table.of(after, given=before)), 10)
 
     def __eq__(self, other: object) -> bool:
@@ -233,21 +228,39 @@ class Costs:
 
 @dataclass(frozen=True)
 class CostTable:
-    """Costs bound to columns: arrays over covariates, and sums over sets of them."""
+    """Costs bound to columns: arrays over covariates, and sums over sets of them.
+
+    Attributes
+    ----------
+    names, covariates : columns and their covariate costs.
+    panel : number of each covariate's panel, -1 for none.
+    shared : of each panel what every later member is spared: the least discount of its members.
+    matrix : C[true class, label].
+    excess : by how much each covariate's discount exceeds the shared one; None if none does.
+    """
 
     names: tuple[str, ...]
     covariates: Floats
     panel: NDArray[np.intp]
     shared: Floats
     matrix: Floats
+    excess: Floats | None = None
 
-    def of(self, acquired: Bools, given: Bools | None = None) -> Floats:
+    def of(self, acquired: Bools, given: Bools | None = None, rank: Any = None) -> Floats:
         """Cost of the covariates in `acquired` beyond those in `given`.
 
-        Both are masks whose last axis runs over covariates; leading axes broadcast.
+        Both are masks whose last axis runs over covariates; leading axes broadcast. `rank` tells
+        which of the acquired come earlier (less is earlier, likewise broadcast); it matters where
+        the members of a panel have different discounts. Without it they come in the cheapest order.
         """
         total = self._paid(acquired if given is None else acquired | given)
-        return total if given is None else total - self._paid(given)
+        total = total if given is None else total - self._paid(given)
+        return total if self.excess is None else total - self._spared(acquired, given, rank)
+
+    def of_order(self, order: NDArray[np.intp], given: Bools | None = None) -> Floats:
+        """Cost of orders of acquisition: covariates along the last axis, then -1."""
+        rank = rank_in(order, len(self.names))
+        return self.of(rank < len(self.names), given, rank)
 
     def of_next(self, acquired: Bools) -> Floats:
         """Cost of each covariate as the next one after `acquired`, of the same shape."""
@@ -256,12 +269,52 @@ class CostTable:
         before = acquired[..., None, :]
         return self.of(before | np.eye(len(self.names), dtype=np.bool_), given=before)
 
+    @property
+    def discount(self) -> Floats:
+        """What each covariate is spared once another member of its panel has been paid."""
+        common: Floats = np.append(self.shared, 0.0)[self.panel]
+        return common if self.excess is None else common + self.excess
+
+    def only(self, kept: Bools) -> CostTable:
+        """The costs of some of the columns."""
+        return CostTable(
+            tuple(name for name, inside in zip(self.names, kept, strict=True) if inside),
+            self.covariates[kept],
+            self.panel[kept],
+            self.shared,
+            self.matrix,
+            None if self.excess is None else self.excess[kept],
+        )
+
     def _paid(self, acquired: Bools) -> Floats:
         paid: Floats = acquired @ self.covariates
         for number, amount in enumerate(self.shared):
             members = acquired[..., self.panel == number].sum(axis=-1)
             paid = paid - amount * np.maximum(members - 1, 0)
         return paid
+
+    def _spared(self, acquired: Bools, given: Bools | None, rank: Any) -> Floats:
+        """What is spared beyond the shared costs: each panel's excesses but that of its first."""
+        assert self.excess is not None
+        given = np.zeros_like(acquired) if given is None else given
+        new = acquired & ~given
+        first = np.broadcast_to(self.excess if rank is None else rank, new.shape)
+        spared: Floats = new @ self.excess
+        for number in np.unique(self.panel[self.panel >= 0]):
+            own = self.panel == number
+            among = np.where(new[..., own], first[..., own], np.inf).argmin(axis=-1)
+            opens = new[..., own].any(axis=-1) & ~given[..., own].any(axis=-1)
+            spared = spared - np.where(opens, self.excess[own][among], 0.0)
+        return spared
+
+
+def rank_in(order: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+    """Place of each of n covariates in orders of acquisition, which end in -1; n where in none."""
+    rank = np.full((*order.shape[:-1], n + 1), n, dtype=np.intp)
+    places = np.broadcast_to(np.arange(order.shape[-1]), order.shape)
+    # What is -1 falls into a place of its own, past the last covariate.
+    np.put_along_axis(rank, order, places, axis=-1)
+    return rank[..., :n]
 
 
 def total_of(paid: Floats, true: NDArray[Any], label: NDArray[Any], matrix: Floats) -> Floats:
@@ -330,8 +383,8 @@ def _checked_matrix(
     return matrix
 
 
-def _checked_panels(panels: Any) -> dict[str, tuple[float, tuple[str | int, ...]]]:
-    checked: dict[str, tuple[float, tuple[str | int, ...]]] = {}
+def _checked_panels(panels: Any) -> dict[str, Panel]:
+    checked: dict[str, Panel] = {}
     if panels is not None and not isinstance(panels, Mapping):
         raise InvalidInputError(
             "panels",
@@ -342,25 +395,70 @@ def _checked_panels(panels: Any) -> dict[str, tuple[float, tuple[str | int, ...]
     for title, content in (panels or {}).items():
         name = f"panels[{title!r}]"
         try:
-            amount, members = content
-            members = tuple(members)
+            amount, listed = (None, content) if isinstance(content, Mapping) else content
+            members = tuple(listed)
         except (TypeError, ValueError):
             raise InvalidInputError(
                 name,
-                "must be (shared cost, members)",
+                "must be (shared cost, members), or a mapping from member to discounted cost",
                 content,
                 "For example panels={'blood': (2.10, ['glucose', 'insulin'])}.",
             ) from None
-        amount = real(f"{name} shared cost", amount, at_least=0)
-        if isinstance(content[1], str) or len(set(members)) != len(members) or len(members) < 2:
+        if isinstance(listed, str) or len(set(members)) != len(members) or len(members) < 2:
             raise InvalidInputError(
                 name,
                 "needs at least two different members",
-                content[1],
+                listed,
                 "List the names of the covariates that share the cost.",
             )
-        checked[str(title)] = (amount, members)
+        if isinstance(content, Mapping):
+            checked[str(title)] = {
+                member: real(f"{name}[{member!r}]", cost, at_least=0)
+                for member, cost in content.items()
+            }
+        else:
+            checked[str(title)] = (real(f"{name} shared cost", amount, at_least=0), members)
     return checked
+
+
+def _bound_panels(
+    panels: Mapping[str, Panel], values: Floats, names: list[str]
+) -> tuple[NDArray[np.intp], Floats, Floats | None]:
+    """Panel of each column, shared cost of each panel, and excess discounts, see `CostTable`."""
+    panel = np.full(len(names), -1, dtype=np.intp)
+    shared, excess = np.zeros(len(panels)), np.zeros(len(names))
+    for number, (title, content) in enumerate(panels.items()):
+        parameter = f"panels[{title!r}]"
+        listed = content if isinstance(content, dict) else content[1]
+        members = [_position(member, names, parameter) for member in listed]
+        for position in members:
+            if panel[position] >= 0:
+                raise InvalidInputError(
+                    parameter,
+                    "a covariate may belong to one panel only",
+                    names[position],
+                    "Merge the panels or drop the member from one of them.",
+                )
+            panel[position] = number
+        own = values[members]
+        if isinstance(content, dict):
+            discount = own - np.array(list(content.values()))
+            rule = "a member must not cost more once another has been paid"
+        else:
+            discount = np.full(len(own), content[0])
+            rule = "the shared cost is part of each member's cost and cannot exceed it"
+        wrong = np.flatnonzero((discount < 0) | (discount > own))
+        for k in wrong[:1]:
+            later = "" if isinstance(content, dict) else f"shared {content[0]:g}, "
+            later += f"{names[members[k]]} costs {own[k]:g}"
+            later += f", then {own[k] - discount[k]:g}" if isinstance(content, dict) else ""
+            remedy = "Give each member the cost of acquiring it alone."
+            raise InvalidInputError(parameter, rule, later, remedy)
+        shared[number] = discount.min()
+        excess[members] = discount - shared[number]
+    # Discounts that differ by rounding only are one discount.
+    excess[excess <= 1e-9 * values] = 0.0
+    return panel, shared, excess if excess.any() else None
 
 
 def _position(item: str | int, names: list[str], parameter: str) -> int:

@@ -49,7 +49,10 @@ def main() -> None:
             f"{recall(result, data.y[held_out]):.3f}",
         )
     console.print(table)
-    console.print("\nSets of the sequence, and what always stopping there is expected to cost:")
+    console.print(
+        "\nSets of the sequence, and what always stopping there cost training rows left out of the "
+        "models\n(the order was found with them, so the least of these flatters):"
+    )
     for members, cost in zip(adacos.sets_, adacos.expected_cost_, strict=True):
         listed = ", ".join(members) or "(nothing acquired)"
         console.print(f"  {cost:7.2f}  {listed}", highlight=False)

@@ -296,15 +296,15 @@ def run(policy: Policy, encoded: Floats, known: Bools) -> AcquisitionResult:
             for first in range(0, len(rows), ROWS_AT_ONCE):
                 part = rows[first : first + ROWS_AT_ONCE]
                 begin = Rows(encoded[part], available[part], pattern | opening, pattern)
-                found = walk(
+                walked = walk(
                     policy._begin(begin),
                     policy._decide,
                     policy._advance,
                     begin.available,
                     _opened(begin),
                 )
-                for whole, own in zip(trail, found, strict=True):
-                    whole[part] = own
+                for whole, piece in zip(trail, walked, strict=True):
+                    whole[part] = piece
     return _result(policy, trail, np.atleast_2d(known))
 
 
@@ -369,7 +369,7 @@ def _result(policy: Policy, trail: Trail, known: Bools) -> AcquisitionResult:
     acquired = acquired_in(trail.order)
     # Both sums run over arrays of one shape, so that they round alike: nothing acquired costs 0.
     given = np.broadcast_to(known, acquired.shape)
-    paid = costs.of(acquired, given=given) if known.any() else costs.of(acquired)
+    paid = costs.of_order(trail.order, given=given if known.any() else None)
     return AcquisitionResult(
         label=rule.label(trail.log_odds),
         probability=expit(trail.log_odds),

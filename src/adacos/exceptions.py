@@ -10,6 +10,10 @@ class AdacosError(Exception):
     """Base of every error raised on purpose by this library."""
 
 
+class PositiveClassWarning(UserWarning):
+    """Which of two words is the positive class was not said, and matters at these costs."""
+
+
 class InvalidInputError(AdacosError, ValueError):
     """A parameter or a table breaks a rule.
 

@@ -105,6 +105,16 @@ def maybe(constraint: Constraint) -> Constraint:
     return lambda name, value: None if value is None else constraint(name, value)
 
 
+def jobs(name: str, value: Any) -> None:
+    """A number of processes as joblib counts them: None, from 1 up, or from -1 down."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, Integral) or value == 0:
+        raise InvalidInputError(
+            name, "must be None or an integer other than 0", value, "-1 stands for every core."
+        )
+
+
 def each(constraint: Constraint) -> Constraint:
     """A sequence whose members satisfy the constraint."""
 
@@ -128,6 +138,9 @@ def check_parameters(estimator: Any) -> None:
 def fits(value: Any, hint: Any) -> bool:
     """Whether a value is of an annotated type; what the annotation leaves open fits."""
     origin, inner = get_origin(hint), get_args(hint)
+    if hasattr(origin, "__value__"):
+        # NDArray is an alias of its own kind from Python 3.12 on.
+        return fits(value, origin.__value__[inner])
     if origin in (Union, UnionType):
         return any(fits(value, choice) for choice in inner)
     if origin is np.ndarray:

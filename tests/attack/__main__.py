@@ -1,7 +1,8 @@
 """All attacks and a minute of mixed good and hostile traffic: python -m tests.attack [seconds]
 
-Prints one line an attack, the counts, and the memory of the service under the mixed traffic. Ends
-with an error if any attack got through. Loopback only; bounded by time.
+Prints one line an attack, the counts, and the memory of the service after each minute of the mixed
+traffic (600 seconds make ten of them). Ends with an error if an attack got through, a good request
+failed or memory grew. Loopback only; bounded by time.
 """
 
 from __future__ import annotations
@@ -58,38 +59,47 @@ def mixed(model: Path, took: dict[str, float], seconds: float) -> int:
         for name, described in attacks().items()
         if took[name] < QUICK and described.get("service", "open") == "open"
     ]
-    end, counts, slowest, samples = time.monotonic() + seconds, Counter(), 0.0, []
+    began = time.monotonic()
+    end, counts, slowest, samples = began + seconds, Counter(), 0.0, []
 
     def attacker() -> None:
-        number = 0
         while time.monotonic() < end:
-            attack(service, hostile[number % len(hostile)])
+            attack(service, hostile[counts["hostile"] % len(hostile)])
             counts["hostile"] += 1
-            number += 1
 
     attackers = [threading.Thread(target=attacker) for _ in range(2)]
     for one in attackers:
         one.start()
-    while time.monotonic() < end:
-        began = time.monotonic()
+    while (now := time.monotonic()) < end:
         status, _ = ask(service.url, "/v1/step", {"known": {"Age": 20 + counts["good"] % 50}})
-        slowest = max(slowest, time.monotonic() - began)
+        slowest = max(slowest, time.monotonic() - now)
         counts["good"] += 1
         counts["failed"] += status != 200
         if counts["good"] % 20 == 0:
-            samples.append(service.memory())
+            samples.append((now - began, service.memory()))
         time.sleep(0.01)
     for one in attackers:
         one.join()
-    tenth = max(len(samples) // 10, 1)
-    first, last = sum(samples[tenth : 2 * tenth]) / tenth, sum(samples[-tenth:]) / tenth
+    service.stop()
+    first, last = _tell_memory(samples, seconds)
     print(
         f"{seconds:.0f} s of mixed traffic: {counts['hostile']} hostile, {counts['good']} good "
         f"requests, {counts['failed']} of them failed, the slowest took {slowest:.2f} s; "
         f"memory {first:.0f} MiB after a tenth of the time, {last:.0f} MiB at the end"
     )
-    service.stop()
     return counts["failed"] + (last > 1.1 * first)
+
+
+def _tell_memory(samples: list[tuple[float, float]], seconds: float) -> tuple[float, float]:
+    """Print the mean of each minute; means of the second and the last tenth of the time (MiB)."""
+
+    def between(begin: float, end: float) -> float:
+        inside = [memory for moment, memory in samples if begin <= moment < end]
+        return sum(inside) / max(len(inside), 1)
+
+    for minute in range(int(seconds // 60)):
+        print(f"minute {minute + 1:2}: {between(60 * minute, 60 * (minute + 1)):.1f} MiB")
+    return between(0.1 * seconds, 0.2 * seconds), between(0.9 * seconds, seconds)
 
 
 def main(seconds: float = 60.0) -> None:

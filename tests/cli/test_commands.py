@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import tomllib
 
 import numpy as np
@@ -52,6 +53,40 @@ def _table(data):
     return ColumnTable({name: data.X[:, k] for k, name in enumerate(data.names)})
 
 
+def test_discounted_costs_of_a_panel(run, folder, tmp_path):
+    prices = tmp_path / "prices.toml"
+    text = (folder / "prices.toml").read_text()
+    common = 'shared = 2.10\nmembers = ["Glucose", "Insulin"]\n'
+    assert common in text
+    prices.write_text(text.replace(common, "discounted = {Glucose = 15.51, Insulin = 2.78}\n"))
+    arguments = ("--target", "diabetes", "--drop", "id", "--prices", prices, "--policy", "cos")
+    model = tmp_path / "m.adacos"
+    assert run("fit", folder / "train.csv", *arguments, "--out", model)[0] == 0
+    code, out, _ = run("info", model, "--json")
+    assert code == 0
+    (panel,) = json.loads(out)["panels"]
+    assert panel == {
+        "name": "blood",
+        "shared": None,
+        "members": ["Glucose", "Insulin"],
+        "discounted": {"Glucose": 15.51, "Insulin": 2.78},
+    }
+    said = " ".join(run("info", model)[1].split())
+    assert re.search(r"the others cost less: Glucose 15.51\W.*Insulin 2.78", said)
+    out = tmp_path / "report.html"
+    data = ("--data", folder / "train.csv", "--target", "diabetes")
+    assert run("report", model, *data, "--out", out)[0] == 0
+    assert "Insulin 2.78" in out.read_text()
+    prices.write_text(text.replace(common, "discounted = {Glucose = 15.51, Insuline = 2.78}\n"))
+    code, _, error = run("fit", folder / "train.csv", *arguments, "--out", model)
+    assert code != 0
+    assert "Insulin" in error
+    prices.write_text(text.replace(common, "discounted = 3\n"))
+    code, _, error = run("fit", folder / "train.csv", *arguments, "--out", model)
+    assert code != 0
+    assert "discounted" in error
+
+
 def test_fit_options(run, folder, tmp_path):
     prices = tmp_path / "prices.csv"
     prices.write_text("covariate,cost\nGlucose,17.61\nInsulin,22.78\n")
@@ -69,7 +104,14 @@ def test_fit_options(run, folder, tmp_path):
     assert cost["BMI"] == 1
     assert card["policy"] == "COSClassifier"
     assert card["target_recall"] == 0.9
-    assert card["panels"] == [{"name": "blood", "shared": 2.1, "members": ["Glucose", "Insulin"]}]
+    assert card["panels"] == [
+        {
+            "name": "blood",
+            "shared": 2.1,
+            "members": ["Glucose", "Insulin"],
+            "discounted": {"Glucose": 15.51, "Insulin": 20.68},
+        }
+    ]
 
 
 def test_text_columns_and_classes(run, tmp_path):
@@ -319,7 +361,7 @@ def test_the_terminal_shows_how_far_a_fit_is(monkeypatch):
     rng = np.random.default_rng(0)
     table = ColumnTable({"a": rng.normal(size=80), "b": rng.normal(size=80)})
     y = (table.column("a") > 0).astype(int)
-    rows = TrainingRows(table, y, 80, [], {})
+    rows = TrainingRows(table, y, 80, [], {}, {})
     policy = adacos.AdaCOSClassifier(adacos.Costs([1.0, 1.0]), cv=2, strengths="common")
     command._learn(policy, rows, nested=False, as_json=False)
     assert [(unit, done) for unit, done, _ in told] == [("sets", k) for k in (1, 2, 3)]

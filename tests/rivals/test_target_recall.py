@@ -13,7 +13,9 @@ from adacos import Costs, TargetRecallClassifier, rivals
 
 SMALL: dict[str, dict[str, Any]] = {
     "AdaptGbrtClassifier": {"n_trees": 8, "n_lambdas": 3, "full_fractions": (0.5,), "cv": 2},
+    "AACOClassifier": {"cv": 2},
     "CEGBClassifier": {"n_trees": 20, "n_tradeoffs": 3, "cv": 2},
+    "STreeDClassifier": {"cv": 2},
     "DWSMClassifier": {"n_rounds": 3, "n_states": 600, "n_init": 1},
     "GreedyMiserClassifier": {"n_trees": 60, "n_lambdas": 6, "cv": 2},
     "OptimalPolicyClassifier": {"n_codes": 4},
@@ -21,7 +23,11 @@ SMALL: dict[str, dict[str, Any]] = {
     "Shim2018Classifier": {"n_updates": 60, "n_pretraining": 60, "device": "cpu"},
 }
 # What the tests of a rival need beyond the core.
-NEEDS = {"CEGBClassifier": "lightgbm", "Shim2018Classifier": "torch"}
+NEEDS = {
+    "CEGBClassifier": "lightgbm",
+    "STreeDClassifier": "pystreed",
+    "Shim2018Classifier": "torch",
+}
 
 
 def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

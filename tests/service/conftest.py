@@ -16,9 +16,9 @@ from adacos import AdaCOSClassifier, Costs
 from adacos.service.app import create_app
 from adacos.service.settings import Settings
 from adacos.tables.columns import ColumnTable
-from tests.service.databases import log_url, postgres
+from tests.service.databases import log_url, postgres, small_disk
 
-__all__ = ["log_url", "postgres"]
+__all__ = ["log_url", "postgres", "small_disk"]
 
 
 class TestClient(AnyClient):

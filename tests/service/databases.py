@@ -1,7 +1,10 @@
-"""A PostgreSQL server for tests: Debian's, in a folder of its own, on loopback, not as root."""
+"""Databases for tests: PostgreSQL as Debian has it, in a folder of its own, on loopback, not as
+root; and a file system that is soon full.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import shutil
@@ -14,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+_CONNECTIONS = "select pid from pg_stat_activity where datname like 'cases%' order by pid"
+
 
 def _programs() -> Path | None:
     """The folder of the newest server that is installed."""
@@ -25,7 +30,7 @@ def _programs() -> Path | None:
 
 
 class Postgres:
-    """A server that can be frozen and thawed."""
+    """A server that can be frozen and thawed, killed and started again."""
 
     def __init__(self, programs: Path) -> None:
         self.programs = programs
@@ -38,12 +43,16 @@ class Postgres:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        data = self._folder / "data"
-        self._run("initdb", "-D", data, "-U", "adacos", "-A", "trust", "-E", "UTF8", "--no-sync")
+        self._data = self._folder / "data"
+        trusted = ("-U", "adacos", "-A", "trust", "-E", "UTF8", "--no-sync")
+        self._run("initdb", "-D", self._data, *trusted)
+        self._start()
+
+    def _start(self) -> None:
         self._server = subprocess.Popen(
             [
-                *(programs / "postgres", "-D", data, "-p", str(self.port), "-k", self._folder),
-                *("-c", "listen_addresses=127.0.0.1"),
+                *(self.programs / "postgres", "-D", self._data, "-p", str(self.port)),
+                *("-k", self._folder, "-c", "listen_addresses=127.0.0.1"),
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -56,15 +65,38 @@ class Postgres:
             assert time.monotonic() < until
             time.sleep(0.1)
 
-    def database(self, name: str) -> str:
-        """URL of a new, empty database."""
-        self._run("createdb", "-h", "127.0.0.1", "-p", self.port, "-U", "adacos", name)
+    def database(self, name: str, folder: Path | None = None) -> str:
+        """URL of a new, empty database; its tables in a folder if one is given."""
+        inside: tuple[str, ...] = ()
+        if folder is not None:
+            if self._user is not None:
+                shutil.chown(folder, self._user)
+            self.client("psql", "-c", f"create tablespace {name} location '{folder}'", "postgres")
+            inside = ("-D", name)
+        self.client("createdb", *inside, name)
         return f"postgresql+psycopg://adacos@127.0.0.1:{self.port}/{name}"
+
+    def drop(self, name: str) -> None:
+        """Give up a database that has a folder of its own."""
+        self.client("dropdb", "--force", name)
+        self.client("psql", "-c", f"drop tablespace {name}", "postgres")
+
+    def kill(self) -> None:
+        """End all processes at once, as a crash would, and start the server again."""
+        for process in self._processes():
+            os.kill(process, signal.SIGKILL)
+        self._server.wait()
+        self._start()
 
     def freeze(self, *, thaw: bool = False) -> None:
         """Stop all processes of the server where they are, or let them go on."""
         for process in self._processes():
             os.kill(process, signal.SIGCONT if thaw else signal.SIGSTOP)
+
+    def kill_connection(self) -> None:
+        """End the process of one connection; the server then drops the others and recovers."""
+        told = self.client("psql", "-Atc", _CONNECTIONS, "postgres").stdout.split()
+        os.kill(int(told[0]), signal.SIGKILL)
 
     def client(self, program: str, *arguments: object, **options: object):
         """Run one of the server's clients against it."""
@@ -117,3 +149,34 @@ def log_url(request, tmp_path) -> str:
         return f"sqlite:///{tmp_path}/cases.db"
     server = request.getfixturevalue("postgres")
     return server.database(f"cases_{time.monotonic_ns()}")
+
+
+class SmallDisk:
+    """A file system of its own that can be filled to the last byte, and emptied again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._filler = folder / "filler"
+
+    def fill(self) -> None:
+        with self._filler.open("wb", buffering=0) as file:
+            for size in (1 << 20, 1 << 10, 1):
+                with contextlib.suppress(OSError):
+                    while file.write(bytes(size)):
+                        pass
+
+    def empty(self) -> None:
+        self._filler.unlink()
+
+
+@pytest.fixture
+def small_disk():
+    folder = Path(tempfile.mkdtemp(prefix="adacos-disk-", dir="/tmp"))
+    mount = ["mount", "-t", "tmpfs", "-o", "size=32m", "none", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        folder.rmdir()
+        pytest.skip("file systems can be mounted by root only")
+    yield SmallDisk(folder)
+    # Lazily, so that a test that failed leaves nothing behind.
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+    folder.rmdir()

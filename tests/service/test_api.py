@@ -9,7 +9,7 @@ import logging
 import numpy as np
 import pytest
 
-from adacos import FullModelClassifier
+from adacos import Costs, FullModelClassifier
 from adacos.service import answers
 from adacos.service.app import create_app
 from adacos.service.rate import Buckets
@@ -91,6 +91,23 @@ def test_a_price_lowered_by_a_panel_is_told(pima):
     # A policy may ask for both at once: the second of them is spared the shared cost.
     (together,) = answers.Answers(full)._lowered(("Glucose", "Insulin"), {"Age"})
     assert (together.had, together.amount) == ((), 2.10)
+
+
+def test_discounts_of_members_follow_the_order_of_the_request(pima):
+    data = pima[0]
+    panels = {"blood": {"Glucose": 15.51, "Insulin": 2.78}}
+    costs = Costs(data.prices, false_positive=400, false_negative=400, panels=panels)
+    policy = FullModelClassifier(costs, strengths="common").fit(data.X, data.y)
+    client = TestClient(create_app(policy))
+    had = {"Glucose": 120.0, "Insulin": 80.0}
+    one = client.post("/v1/step", json={"acquired": had}).json()
+    other = client.post("/v1/step", json={"acquired": dict(reversed(had.items()))}).json()
+    assert one["explanation"]["paid"] == pytest.approx(17.61 + 2.78)
+    assert other["explanation"]["paid"] == pytest.approx(22.78 + 15.51)
+    (both,) = answers.Answers(policy)._lowered(("Insulin", "Glucose"), {"Age"})
+    assert both.amount == pytest.approx(2.10)
+    (both,) = answers.Answers(policy)._lowered(("Glucose", "Insulin"), {"Age"})
+    assert both.amount == pytest.approx(20.0)
 
 
 def test_steps_are_computed_once(pima, monkeypatch):

@@ -207,12 +207,22 @@ def test_nothing_of_requests_is_logged(model):
     assert "61.25" not in process.stderr.read() + process.stdout.read()
 
 
-def test_interrupted_twice(model):
-    process, _ = start(model)
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(15) == 0
+@pytest.mark.parametrize("workers", [1, 2])
+def test_interrupted_twice_with_a_request_in_hand(model, workers):
+    """The first Ctrl-C waits for a body that does not come, the second one does not."""
+    process, told = start(model, "--workers", str(workers))
+    port = int(told["url"].rstrip("/").rpartition(":")[2])
+    assert httpx.get(f"{told['url']}v1/health", timeout=30).status_code == 200
+    with socket.create_connection(("127.0.0.1", port)) as one:
+        one.sendall(
+            b"POST /v1/step HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 100\r\n\r\n{"
+        )
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(15) == 0
     assert "Traceback" not in process.stderr.read()
 
 

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from adacos.bench.pairing import (
     Interval,
+    Pairs,
     fold_interval,
     geometric_ratio_by_folds,
     geometric_ratio_by_rows,
+    paired_tests,
     row_differences,
     row_interval,
-    row_means,
 )
 from adacos.bench.tables import Cell, cell_of
 from adacos.bench.units import Outcome
@@ -142,7 +143,7 @@ def compare_overall(
     for kind in index.kinds():
         logs: list[Floats] = []
         split_logs: list[Floats] = []
-        rows: dict[tuple[str, ...], tuple[Floats, Floats]] = {}
+        rows: dict[tuple[str, ...], Pairs] = {}
         for cell in index.cells(kind):
             other = cell._replace(method=second)
             wanted = (
@@ -161,11 +162,7 @@ def compare_overall(
                 continue
             logs.append(np.log(fold_a / fold_b))
             split_logs.append(np.log(_split_means(a, fold_a) / _split_means(b, fold_b)))
-            row_a, row_b = row_means(a, measure), row_means(b, measure)
-            rows[cell.dataset, f"{cell.false_positive:g}"] = (
-                np.array([row_a[r] for r in row_a]),
-                np.array([row_b[r] for r in row_a]),
-            )
+            rows[cell.dataset, f"{cell.false_positive:g}"] = paired_tests(a, b, measure)
         if logs and len({len(log) for log in logs}) == 1:
             over_splits = np.mean(split_logs, axis=0)
             found.append(

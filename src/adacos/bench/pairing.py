@@ -4,9 +4,9 @@ Two views, neither of which is the whole truth. Folds: the mean difference per f
 interval. There are few of them and their training rows overlap, so the variance is enlarged by
 Nadeau and Bengio's factor, 1/n + (test rows / training rows) in place of 1/n. Rows: each tested
 row's own difference, averaged first over the cross-validations in which it was tested, with a
-normal interval or a studentised bootstrap over rows. It answers for new rows, given models trained
-as these were. That a difference is within either interval is no evidence that there is none: the
-interval says how large it may be. Repeating the cross-validation of the same rows narrows neither.
+normal interval; for ratios the interval is over rows and folds together. It answers for new rows.
+That a difference is within either interval is no evidence that there is none: the interval says how
+large it may be. Repeating the cross-validation of the same rows narrows neither.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from adacos.bench.units import Outcome
 from adacos.exceptions import InvalidInputError
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
 
 # Test rows over training rows in five-fold cross-validation.
 FIVE_FOLD_OVERLAP = 1 / 4
@@ -65,12 +66,7 @@ def row_differences(
     """Difference of each row of one cell, averaged over the cross-validations that tested it."""
     a, b = row_means(first, values), row_means(second, values)
     if a.keys() != b.keys():
-        raise InvalidInputError(
-            "outcomes",
-            "both methods must have been tested on the same rows",
-            f"{len(a)} and {len(b)} rows",
-            "Run both methods on the same splits and folds.",
-        )
+        raise _other_rows(len(a), len(b))
     return np.array([a[row] - b[row] for row in a])
 
 
@@ -97,59 +93,105 @@ def geometric_ratio_by_folds(
     return Interval(*np.exp([inner.estimate, inner.low, inner.high]).tolist())
 
 
-def geometric_ratio_by_rows(
-    cells: Mapping[tuple[str, ...], tuple[Floats, Floats]],
-    *,
-    confidence: float = 0.95,
-    n_draws: int = 2000,
-    seed: int = 0,
-) -> Interval:
-    """Ratio of geometric means over cells with a studentised bootstrap interval over rows.
+@dataclass(frozen=True)
+class Pairs:
+    """Costs of two methods in every test: the row tested, and the fold of which cross-validation.
 
-    `cells` maps a key that begins with the data set to the two methods' values of its rows, in the
-    same order of rows in all cells of a data set: a row is drawn for all its cells at once. The
-    interval is symmetric in the logarithm: its half width is a quantile of |t| over the draws,
-    where t divides the deviation of a draw by its own standard error. Costs are skew (rare large
-    losses), and quantiles of the draws themselves reject too often.
+    A row that several cross-validations tested stands there as often.
     """
-    by_dataset: dict[str, list[tuple[Floats, Floats]]] = {}
-    for key, pair in cells.items():
-        by_dataset.setdefault(key[0], []).append(pair)
-    rng = np.random.default_rng(seed)
-    estimate, variance = 0.0, 0.0
-    drawn, drawn_variance = np.zeros(n_draws), np.zeros(n_draws)
-    for pairs in by_dataset.values():
-        first = np.stack([a for a, _ in pairs])
-        second = np.stack([b for _, b in pairs])
-        n = first.shape[1]
-        value, square = _log_ratio(first, second, np.ones(n))
-        estimate, variance = estimate + value, variance + square
-        for k in range(n_draws):
-            weight = np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
-            value, square = _log_ratio(first, second, weight)
-            drawn[k] += value
-            drawn_variance[k] += square
-    n_cells = len(cells)
-    error = np.sqrt(variance)
-    off, scale = np.abs(drawn - estimate), np.sqrt(drawn_variance)
-    # Where the rows that differ are so few that draws miss them all, nothing can be said.
-    t = np.divide(off, scale, out=np.where(off > 0, np.inf, 0.0), where=scale > 0)
-    half = float(np.quantile(t, confidence, method="higher")) * error if error > 0 else 0.0
-    ends = np.array([estimate, estimate - half, estimate + half]) / n_cells
+
+    first: Floats
+    second: Floats
+    rows: Ints
+    folds: Ints
+
+
+def paired_tests(
+    first: Sequence[Outcome], second: Sequence[Outcome], values: str = "total"
+) -> Pairs:
+    """All tests of one cell; both methods must have been run on the same folds."""
+    for a, b in zip(first, second, strict=True):
+        if not np.array_equal(a.rows, b.rows):
+            raise _other_rows(len(a.rows), len(b.rows))
+    return Pairs(
+        np.concatenate([getattr(outcome, values) for outcome in first]),
+        np.concatenate([getattr(outcome, values) for outcome in second]),
+        np.concatenate([outcome.rows for outcome in first]),
+        np.repeat(np.arange(len(first)), [len(outcome.rows) for outcome in first]),
+    )
+
+
+def geometric_ratio_by_rows(
+    cells: Mapping[tuple[str, ...], Pairs], *, confidence: float = 0.95
+) -> Interval:
+    """Ratio of geometric means over cells with an interval over rows and folds.
+
+    `cells` maps a key that begins with the data set to its tests, the same ones in the same order
+    in all cells of a data set. To first order the logarithm of the ratio moves with a test by its
+    influence u = Σ_cells (first / mean first - second / mean second) / number of tests. Tests of
+    one row share the row, tests of one fold share the trained models, and a model that turned out
+    well or badly moves all of them: the variance is Σ_rows (Σu)² + max(0, Σ_folds (Σu)² - Σu²), as
+    clustering both ways has it. Costs are skew (rare large losses), so that the variance itself is
+    uncertain: the quantile is that of t with the degrees of freedom that the fourth moment of the
+    influences leaves (Satterthwaite).
+    """
+    by_dataset: dict[str, list[Pairs]] = {}
+    for key, pairs in cells.items():
+        by_dataset.setdefault(key[0], []).append(pairs)
+    estimate, variance, uncertainty = 0.0, 0.0, 0.0
+    for same_tests in by_dataset.values():
+        influence = np.zeros(len(same_tests[0].rows))
+        for pairs in same_tests:
+            a, b = pairs.first.mean(), pairs.second.mean()
+            estimate += float(np.log(a / b))
+            influence += (pairs.first / a - pairs.second / b) / len(influence)
+        own, freedom = _clustered(influence, same_tests[0].rows)
+        shared, folds = _between(influence, same_tests[0].folds)
+        variance += own + shared
+        uncertainty += own**2 / freedom
+        if shared > 0:
+            uncertainty += (shared + float(influence @ influence)) ** 2 / (folds - 1)
+    half = 0.0
+    if variance > 0:
+        freedom = max(variance**2 / uncertainty, 1.0)
+        half = float(stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(variance))
+    ends = np.array([estimate, estimate - half, estimate + half]) / len(cells)
     with np.errstate(over="ignore"):
         return Interval(*np.exp(ends).tolist())
 
 
-def _log_ratio(first: Floats, second: Floats, weight: Floats) -> tuple[float, float]:
-    """Sum over cells of the log ratio of weighted means over n rows, and its squared error.
+def _clustered(influence: Floats, cluster: Ints) -> tuple[float, float]:
+    """Variance of the sum of influences over independent clusters, and its degrees of freedom.
 
-    The error is that of the linear part: to first order the sum moves with row i by
-    Σ_cells (first_i / mean first - second_i / mean second) / n.
+    A sample variance of n values with kurtosis k has a relative variance of (k - 1) / n, that of a
+    normal sample with f degrees of freedom 2 / f.
     """
-    n = len(weight)
-    a, b = first @ weight / n, second @ weight / n
-    influence = (first / a[:, None] - second / b[:, None]).sum(axis=0)
-    return float(np.log(a / b).sum()), float(weight @ influence**2) / n / (n - 1)
+    _, number = np.unique(cluster, return_inverse=True)
+    sums = np.bincount(number, weights=influence)
+    n, squares = len(sums), float(sums @ sums)
+    if squares == 0:
+        return 0.0, float(n - 1)
+    excess = max(n * float(np.sum(sums**4)) / squares**2 - 1.0, 2 / n)
+    return squares * n / (n - 1), float(np.clip(2 * n / excess, 1, n - 1))
+
+
+def _between(influence: Floats, folds: Ints) -> tuple[float, int]:
+    """What folds add to the variance beyond the tests in them, and the number of folds."""
+    _, number = np.unique(folds, return_inverse=True)
+    sums = np.bincount(number, weights=influence)
+    k = len(sums)
+    if k < 2:
+        return 0.0, 2
+    return max(float(sums @ sums * k / (k - 1) - influence @ influence), 0.0), k
+
+
+def _other_rows(first: int, second: int) -> InvalidInputError:
+    return InvalidInputError(
+        "outcomes",
+        "both methods must have been tested on the same rows",
+        f"{first} and {second} rows",
+        "Run both methods on the same splits and folds.",
+    )
 
 
 def _t_interval(mean: float, scale: float, freedom: int, confidence: float) -> Interval:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 
 from adacos.bench.configuration import BenchConfig
 from adacos.bench.methods import shares_fit, supports
-from adacos.bench.settings import Setting
+from adacos.bench.settings import Setting, Split
 from adacos.bench.tasks import Failure, Task, run_tasks
 from adacos.bench.units import (
     Outcome,
@@ -20,6 +22,7 @@ from adacos.bench.units import (
     run_unit,
 )
 from adacos.datasets import Dataset
+from adacos.registry import Method
 
 UNITS = "units"
 
@@ -85,15 +88,30 @@ def run(config: BenchConfig, *, progress: bool | None = None) -> RunResult:
         source.name: source.load(config.data.get(source.name), paper=True)
         for source in config.sources
     }
-    units = plan(config, tables)
-    folder = config.out / UNITS
+    units = plan(
+        tables, config.chosen_methods, config.settings, config.cross_validations, config.folds
+    )
+    return finish(units, tables, config.methods, config.settings, config.out, config.jobs, progress)
+
+
+def finish(
+    units: Sequence[Unit],
+    tables: Mapping[str, Dataset],
+    methods: Sequence[str],
+    settings: Sequence[Setting],
+    out: Path,
+    jobs: int,
+    progress: bool | None,
+) -> RunResult:
+    """Run the units that are not finished yet, and read all of them."""
+    folder = out / UNITS
     folder.mkdir(parents=True, exist_ok=True)
     todo = [unit for unit in units if not is_finished(unit, folder)]
     tasks = [
         Task(unit.title, unit.effort, partial(run_unit, unit, tables[unit.dataset], folder))
         for unit in todo
     ]
-    failures = run_tasks(tasks, jobs=config.jobs, progress=progress)
+    failures = run_tasks(tasks, jobs=jobs, progress=progress)
     failed = {failure.unit for failure in failures}
     outcomes: list[Outcome] = []
     seconds: dict[tuple[str, str, int, str], Seconds] = {}
@@ -105,13 +123,13 @@ def run(config: BenchConfig, *, progress: bool | None = None) -> RunResult:
         for method, time in spent.items():
             place = unit.dataset, unit.split.name, unit.fold, method
             seconds[place] = time + seconds.get(place, Seconds(0.0, 0.0))
-    order = {name: i for i, name in enumerate(config.methods)}
+    datasets = list(tables)
     outcomes.sort(
         key=lambda o: (
-            config.datasets.index(o.dataset),
+            datasets.index(o.dataset),
             _split_number(o.split),
-            order[o.method],
-            config.settings.index(o.setting),
+            methods.index(o.method),
+            settings.index(o.setting),
             o.fold,
         )
     )
@@ -123,32 +141,36 @@ def run(config: BenchConfig, *, progress: bool | None = None) -> RunResult:
     )
 
 
-def plan(config: BenchConfig, tables: dict[str, Dataset]) -> list[Unit]:
-    """The units of a configuration.
+def plan(
+    tables: Mapping[str, Dataset],
+    methods: Sequence[Method],
+    settings: Sequence[Setting],
+    splits: Sequence[Split],
+    folds: Sequence[int],
+) -> list[Unit]:
+    """The units of data sets × methods × settings × splits × folds.
 
     Methods of one family go together with all their settings if they share a fit; otherwise each
     setting is a unit of its own, so that less is lost when a run is stopped.
     """
     families = [
-        tuple(methods)
-        for _, methods in groupby(
-            sorted(config.chosen_methods, key=lambda m: m.family), key=lambda m: m.family
-        )
+        tuple(members)
+        for _, members in groupby(sorted(methods, key=lambda m: m.family), key=lambda m: m.family)
     ]
     units = []
     for dataset, table in tables.items():
-        for methods in families:
-            settings: tuple[Setting, ...] = tuple(
+        for members in families:
+            own = tuple(
                 setting
-                for setting in config.settings
-                if setting.applies_to(dataset) and any(supports(m, setting) for m in methods)
+                for setting in settings
+                if setting.applies_to(dataset) and any(supports(m, setting) for m in members)
             )
-            together = any(shares_fit(method) for method in methods)
-            for part in [settings] if together else [(setting,) for setting in settings]:
+            together = any(shares_fit(method) for method in members)
+            for part in [own] if together else [(setting,) for setting in own]:
                 units += [
-                    make_unit(dataset, table, split, fold, methods, part)
-                    for split in config.cross_validations
-                    for fold in config.folds
+                    make_unit(dataset, table, split, fold, members, part)
+                    for split in splits
+                    for fold in folds
                     if part
                 ]
     return units

@@ -31,6 +31,8 @@ class Setting:
         Least recall asked for.
     datasets : tuple of str or None, default=None
         Data sets it is run on, or None for all.
+    panels : bool, default=False
+        Whether the data set's panels count; the paper charges every covariate in full.
 
     Examples
     --------
@@ -44,23 +46,29 @@ class Setting:
     misclassification: Matrix | None
     target_recall: float | None = None
     datasets: tuple[str, ...] | None = None
+    panels: bool = False
 
-    def costs(self, prices: Mapping[str, float] | list[float]) -> Costs:
+    def costs(
+        self, prices: Mapping[str, float] | list[float], panels: Mapping[str, Any] | None = None
+    ) -> Costs:
         """Put these errors beside covariate costs.
 
         Parameters
         ----------
         prices : mapping of str to float, or list of float
             Covariate costs.
+        panels : mapping of str to panel, or None, default=None
+            Panels as `Costs` takes them; they are left out unless the setting counts them.
 
         Returns
         -------
         Costs
             Both together.
         """
+        panels = panels if self.panels else None
         if self.misclassification is None:
-            return Costs(prices, false_positive=self.false_positive)
-        return Costs(prices, misclassification=self.misclassification)
+            return Costs(prices, false_positive=self.false_positive, panels=panels)
+        return Costs(prices, misclassification=self.misclassification, panels=panels)
 
     def applies_to(self, dataset: str) -> bool:
         """Whether the setting is run on a data set.
@@ -88,9 +96,10 @@ class Setting:
         Returns
         -------
         list
-            Name, costs and target recall.
+            Name, costs, target recall and whether panels count.
         """
-        return [self.name, self.false_positive, self.misclassification, self.target_recall]
+        errors = self.false_positive, self.misclassification, self.target_recall
+        return [self.name, *errors, self.panels]
 
 
 def asymmetric(false_positive: float, *, ratio: float = 10.0) -> Setting:

@@ -25,6 +25,7 @@ from adacos.bench.sources import library_digest
 from adacos.datasets import Dataset, paper_folds
 from adacos.metrics import operation_costs, total_costs
 from adacos.registry import Method
+from adacos.tables.columns import ColumnTable
 from adacos.tables.writing import whole_or_absent
 
 Floats = NDArray[np.float64]
@@ -153,7 +154,7 @@ def run_unit(unit: Unit, table: Dataset, folder: Path) -> None:
         for number, setting in enumerate(unit.settings):
             if not supports(method, setting):
                 continue
-            policy = build(method, setting.costs(prices), setting, unit.seed)
+            policy = build(method, setting.costs(prices, table.panels), setting, unit.seed)
             start = time.perf_counter()
             if leader is not None and hasattr(policy, "from_model"):
                 policy.from_model(leader)
@@ -231,21 +232,24 @@ def _missing(X: Any) -> NDArray[np.bool_]:
     """Mask of unknown values of an array or a data frame."""
     if isinstance(X, np.ndarray) and X.dtype.kind == "f":
         return np.isnan(X)
+    if isinstance(X, ColumnTable):
+        columns = [X.column(name) for name in X.columns]
+        return np.column_stack([c == "" if c.dtype.kind == "U" else np.isnan(c) for c in columns])
     import narwhals as nw
 
     frame = nw.from_native(X, eager_only=True)
-    columns = []
+    gaps = []
     for name in frame.columns:
         column = frame[name]
         gap = column.is_null().to_numpy()
         if column.dtype.is_float():
             gap = gap | np.isnan(column.fill_null(0.0).to_numpy())
-        columns.append(gap)
-    return np.column_stack(columns)
+        gaps.append(gap)
+    return np.column_stack(gaps)
 
 
 def _take(X: Any, rows: Ints) -> Any:
-    if isinstance(X, np.ndarray):
+    if isinstance(X, np.ndarray | ColumnTable):
         return X[rows]
     import narwhals as nw
 
@@ -253,13 +257,16 @@ def _take(X: Any, rows: Ints) -> Any:
 
 
 def _table_digest(table: Dataset) -> str:
-    """Digest of the rows, classes and covariate costs of a data set."""
+    """Digest of the rows, classes, covariate costs and panels of a data set."""
     if isinstance(table.X, np.ndarray) and table.X.dtype.kind in "fiub":
         content = np.ascontiguousarray(table.X).tobytes()
+    elif isinstance(table.X, ColumnTable):
+        content = repr([(name, table.X.column(name).tolist()) for name in table.X.columns]).encode()
     else:
         import narwhals as nw
 
         content = repr(nw.from_native(table.X, eager_only=True).rows()).encode()
     digest = hashlib.sha256(content)
-    digest.update(repr((list(map(str, table.y)), sorted(table.prices.items()))).encode())
+    costs = sorted(table.prices.items()), sorted(table.panels.items())
+    digest.update(repr((list(map(str, table.y)), *costs)).encode())
     return digest.hexdigest()

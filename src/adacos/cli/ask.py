@@ -14,6 +14,7 @@ from adacos.cli.common import (
     ExpectSha256,
     Json,
     Model,
+    TypedDecimal,
     allowed,
     example_pair,
     in_words,
@@ -29,6 +30,7 @@ from adacos.consultation import check_value
 from adacos.consultation.steps import Acquire, Classify, Value, ValueWarning
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
+from adacos.tables.cells import check_decimal
 from adacos.tables.description import coded_values, describe, description_of
 from adacos.validation import did_you_mean
 
@@ -57,6 +59,7 @@ def ask(
         Path | None,
         typer.Option("--describe", help="Description in place of the model's own (TOML)."),
     ] = None,
+    decimal: TypedDecimal = ".",
     expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
@@ -77,7 +80,9 @@ def ask(
     policy = load_policy(model, expect_sha256)
     if description is not None:
         describe(policy, description)
-    dialogue = _Dialogue(policy, typed_values(policy, known or [], "--known"), as_json)
+    check_decimal(decimal)
+    values = typed_values(policy, known or [], "--known", decimal)
+    dialogue = _Dialogue(policy, values, as_json, decimal)
     while True:
         step = dialogue.consultation.next()
         if isinstance(step, Classify):
@@ -97,9 +102,11 @@ def ask(
 class _Dialogue:
     """A consultation, with what was told already and the answer that is to be repeated."""
 
-    def __init__(self, policy: BasePolicy, known: dict[str, Value], as_json: bool) -> None:
+    def __init__(
+        self, policy: BasePolicy, known: dict[str, Value], as_json: bool, decimal: str
+    ) -> None:
         self.console = plain_console(quiet=as_json)
-        self._policy, self._as_json = policy, as_json
+        self._policy, self._as_json, self._decimal = policy, as_json, decimal
         self._said = description_of(policy)
         self._told: set[str] = set()
         self._doubtful = ""
@@ -315,9 +322,8 @@ class _Dialogue:
     def _typed(self, name: str, text: str) -> Value:
         """A typed value; the label of a code stands for the code."""
         codes = {label: code for code, label in self._said.of(name).values.items()}
-        return typed_value(
-            self._policy, name, codes.get(text, text), "Type skip if there is no value."
-        )
+        absent = "Type skip if there is no value."
+        return typed_value(self._policy, name, codes.get(text, text), absent, self._decimal)
 
     def _categories(self, name: str) -> tuple[str, ...]:
         encoder = self._policy.encoder_

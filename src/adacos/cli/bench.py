@@ -14,6 +14,7 @@ from adacos.exceptions import AdacosError, InvalidInputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from adacos.bench.lomax import LomaxReport
     from adacos.bench.paper import PaperReport
     from adacos.bench.regret import RegretReport
     from adacos.bench.tasks import Failure
@@ -140,6 +141,55 @@ def regret(
         raise typer.Exit(1)
 
 
+@app.command()
+def lomax(
+    data: Annotated[
+        Path, typer.Option(help="Folder of the sets: NAME.csv with its costs in NAME.json.")
+    ],
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Names separated by commas, or all. Default: AdaCOS, COS and STreeD."),
+    ] = None,
+    datasets: Annotated[
+        str | None, typer.Option(help="Sets separated by commas. Default: all with two classes.")
+    ] = None,
+    splits: Annotated[int, typer.Option(help="Random 80/20 splits.")] = 40,
+    seed: Seed = 0,
+    against: Annotated[
+        str, typer.Option(help="Method by whose total cost the others' are divided.")
+    ] = "STreeD",
+    jobs: Jobs = None,
+    out: Out = Path("lomax"),
+    plugin: Plugin = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the ratios as JSON and nothing else.")
+    ] = False,
+) -> None:
+    """Compare methods on Lomax's cost-sensitive sets, with discounts within groups of tests."""
+    from joblib import cpu_count
+
+    from adacos.bench.lomax import LomaxOptions, run_lomax
+
+    load_plugins(plugin or [])
+    options = LomaxOptions(
+        data=data,
+        methods=_names(methods),
+        datasets=_names(datasets),
+        splits=splits,
+        seed=seed,
+        against=against,
+        jobs=cpu_count() if jobs is None else jobs,
+        out=out,
+    )
+    found = run_lomax(options, progress=False if as_json else None)
+    if as_json:
+        typer.echo(json.dumps(found.summary(), indent=2))
+    else:
+        _print_lomax(found)
+    if found.failures:
+        raise typer.Exit(1)
+
+
 def load_plugins(paths: list[Path]) -> None:
     """Run Python files that register methods or data sets; they may import their neighbours."""
     import runpy
@@ -212,6 +262,26 @@ def _print_regret(found: RegretReport) -> None:
     for trial in found.below_optimum:
         console.print(f"[red]below the optimum[/] {trial.title}", highlight=False)
     console.print(f"{found.index} written")
+
+
+def _print_lomax(found: LomaxReport) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("Method", "Ratio", "Over splits", "Over rows", "Cells below, above")
+    for r in found.overall:
+        own = [cell.verdict for cell in found.cells if cell.method == r.method]
+        ends = [f"{i.low:.3f} to {i.high:.3f}" if i else "" for i in (r.by_splits, r.by_rows)]
+        counts = f"{own.count('below')}, {own.count('above')} of {len(own)}"
+        table.add_row(r.method, f"{r.ratio:.3f}", *ends, counts)
+    table.title = f"Total cost as a ratio to {found.against}, geometric mean over sets and levels"
+    console = Console()
+    console.print(table)
+    for line in found.left_out:
+        console.print(f"left out: {escape(line)}", highlight=False)
+    _print_failures(found.failures, console)
+    console.print(f"{found.index} written in {found.seconds:.0f} s")
 
 
 def _print_failures(failures: Sequence[Failure], console: Console) -> None:

@@ -17,7 +17,7 @@ import typer
 from adacos.consultation.steps import Acquire, Classify, Value
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
-from adacos.tables.cells import MISSING
+from adacos.tables.cells import DECIMALS, MISSING, number
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import NUMERIC
@@ -33,6 +33,10 @@ SkipMalformed = Annotated[
     bool, typer.Option("--skip-malformed", help="Leave rows out that cannot be read.")
 ]
 Encoding = Annotated[str, typer.Option(help="Encoding of a CSV file.")]
+Decimal = Annotated[str, typer.Option(help="Decimal sign of numbers in CSV files, . or , (comma).")]
+TypedDecimal = Annotated[
+    str, typer.Option("--decimal", help="Decimal sign of typed numbers, . or , (comma).")
+]
 ExpectSha256 = Annotated[
     str | None,
     typer.Option(help="Refuse the model unless this is the SHA-256 of its file, as `fit` told it."),
@@ -96,7 +100,7 @@ def pairs(
     known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     # Lists show a name that holds a comma in quotation marks: it may be typed so.
     beginning = re.compile(rf'(?:^|,)\s*(?:"({known})"|({known}|[^,=]+?))\s*=')
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in items:
         starts = list(beginning.finditer(text))
         if not starts or starts[0].start() > 0:
@@ -110,11 +114,11 @@ def pairs(
         ends = [start.start() for start in starts[1:]] + [len(text)]
         for start, end in zip(starts, ends, strict=True):
             name, value = start[1] or start[2], text[start.end() : end].strip()
-            if not value or name in found:
+            if not value or name in values:
                 rule = "each name must have a value, and only one"
                 raise InvalidInputError(parameter, rule, text, f"For example {example}.")
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 def example_pair(encoder: TableEncoder) -> str:
@@ -124,7 +128,11 @@ def example_pair(encoder: TableEncoder) -> str:
 
 
 def typed_value(
-    policy: BasePolicy, name: str, text: str, absent: str = "Leave it out if there is no value."
+    policy: BasePolicy,
+    name: str,
+    text: str,
+    absent: str = "Leave it out if there is no value.",
+    decimal: str = ".",
 ) -> Value:
     """A value typed by the user: a category, a number, or yes or no where that is 1 or 0.
 
@@ -147,24 +155,23 @@ def typed_value(
     word = text.lower()
     if word in _YES + _NO and {encoder.low[k], encoder.high[k]} <= {0.0, 1.0}:
         return float(word in _YES)
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
+    value = number(text, decimal)
+    if value is None or math.isnan(value):
         remedy = f"In training it was {allowed(encoder, name)}."
-        if "," in text:
-            remedy += " Use a decimal point."
+        if re.search(r"\d[.,]", text):
+            remedy += f" Use a decimal {DECIMALS[decimal]}, and nothing between thousands."
         raise InvalidInputError(name, "must be a number", text, remedy)
-    return number
+    return value
 
 
-def typed_values(policy: BasePolicy, items: Sequence[str], option: str) -> dict[str, Value]:
+def typed_values(
+    policy: BasePolicy, items: Sequence[str], option: str, decimal: str = "."
+) -> dict[str, Value]:
     """Values typed by the user as NAME=VALUE after an option, by covariate."""
     encoder = policy.encoder_
     example = f"{option} {quote(example_pair(encoder))}"
     found = pairs(items, encoder.names, option, example)
-    return {name: typed_value(policy, name, text) for name, text in found.items()}
+    return {name: typed_value(policy, name, text, decimal=decimal) for name, text in found.items()}
 
 
 def allowed(encoder: TableEncoder, name: str, most: int = 12) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from adacos.cli.common import (
+    Decimal,
     Encoding,
     ExpectSha256,
     Json,
@@ -39,6 +40,7 @@ def explain(
         list[str] | None, typer.Option(help="Covariate known from the start; repeatable.")
     ] = None,
     encoding: Encoding = "utf-8-sig",
+    decimal: Decimal = ".",
     expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
@@ -56,9 +58,9 @@ def explain(
             "--row", "give either --row or --data", "both" if row else "neither", "See --help."
         )
     values = (
-        typed_values(policy, row or [], "--row")
+        typed_values(policy, row or [], "--row", decimal)
         if data is None
-        else _from_file(policy, data, line, encoding)
+        else _from_file(policy, TableFile(data, encoding=encoding, decimal=decimal), line)
     )
     steps = walk(policy, values, known or [])
     if as_json:
@@ -102,12 +104,12 @@ def walk(
     return [*steps, step]
 
 
-def _from_file(policy: BasePolicy, data: Path, line: int, encoding: str) -> dict[str, Value]:
+def _from_file(policy: BasePolicy, file: TableFile, line: int) -> dict[str, Value]:
     encoder = policy.encoder_
-    for piece in TableFile(data, encoding=encoding).pieces(encoder.names, Kinds.of(encoder)):
+    for piece in file.pieces(encoder.names, Kinds.of(encoder)):
         for bad in piece.malformed:
             if bad.line == line:
-                raise InvalidInputError(data.name, "the row must be readable", str(bad), "")
+                raise InvalidInputError(file.path.name, "the row must be readable", str(bad), "")
         (found,) = (piece.lines == line).nonzero()
         if len(found):
             cells: dict[str, Any] = {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
@@ -12,6 +14,7 @@ import numpy as np
 import typer
 
 from adacos.cli.common import (
+    Decimal,
     Encoding,
     Json,
     SkipMalformed,
@@ -29,7 +32,7 @@ from adacos.cli.training import (
     read_training_rows,
 )
 from adacos.costs import Costs
-from adacos.exceptions import InvalidInputError, NotCertifiableError
+from adacos.exceptions import InvalidInputError, NotCertifiableError, PositiveClassWarning
 from adacos.models.progress import listening
 from adacos.policies.base import BasePolicy
 from adacos.policies.recall import set_aside
@@ -92,7 +95,10 @@ def fit(
     ] = False,
     positive: Annotated[
         str | None,
-        typer.Option(help="Positive class; by default the second in order. Becomes class 1."),
+        typer.Option(
+            help="Positive class; by default the second in order. It becomes class 1 "
+            "with its own name."
+        ),
     ] = None,
     drop: Annotated[
         list[str] | None, typer.Option(help="Column to leave out, such as an identifier.")
@@ -124,6 +130,7 @@ def fit(
     seed: Annotated[int, typer.Option(help="Seed of the folds and of that draw.")] = 0,
     skip_malformed: SkipMalformed = False,
     encoding: Encoding = "utf-8-sig",
+    decimal: Decimal = ".",
     as_json: Json = False,
 ) -> None:
     """Learn which covariates to acquire, and when to stop, from a table.
@@ -147,10 +154,10 @@ def fit(
     _check_recall(target_recall, recall_confidence, false_negative, nested)
     on_uncertifiable = _on_uncertifiable(always_positive, largest, recall_confidence)
     said = None if description is None else read_description(description)
-    file = TableFile(data, encoding=encoding)
+    file = TableFile(data, encoding=encoding, decimal=decimal)
     covariates = choose_covariates(file, target, drop or [], categorical or [])
     costs = costs_given(
-        read_prices(prices or [], panel or [], covariates),
+        read_prices(prices or [], panel or [], covariates, decimal),
         covariates,
         default_price,
         {"false_positive": false_positive, "false_negative": false_negative},
@@ -163,6 +170,8 @@ def fit(
     tell_malformed(rows.malformed)
     if said is not None:
         _check_described(said, covariates, rows, positive)
+    if rows.class_names and not (said and said.classes):
+        said = replace(said or Description(), classes=rows.class_names)
     rows = rows.drawn(max_rows, seed)
     seconds = expected_seconds(rows.table) * _EFFORT.get(policy, 1)
     warnings = _warn(rows, seconds)
@@ -287,7 +296,9 @@ def _learn(
                 report(done, (done / whole) ** 1.5)
 
         try:
-            with listening(heard):
+            with listening(heard), warnings.catch_warnings():
+                # Told with the results, together with the option that chooses.
+                warnings.simplefilter("ignore", PositiveClassWarning)
                 estimator.fit(rows.table, rows.y)
         except NotCertifiableError as error:
             raise _not_certifiable(error) from error

@@ -61,11 +61,7 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
         console.print(card["tree"]["text"], soft_wrap=True)
     console.print(_stops(policy, card, said))
     for panel in card["panels"]:
-        shared = _amount(panel["shared"], said)
-        console.print(
-            f"Panel {panel['name']}: {listed(panel['members'])} share {shared} of their cost, paid "
-            "once"
-        )
+        console.print(_panel_in_words(panel, said))
     if card["leave_out"]:
         console.print(_leave_out(card, said))
     if card["misfit"] is not None and card["misfit"]["advice"] is not None:
@@ -83,6 +79,17 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
     for lead, text in (("Intended use", card["intended_use"]), ("Source", card["citation"])):
         if text:
             console.print(f"{lead}: {text}")
+
+
+def _panel_in_words(panel: dict[str, Any], said: Description) -> str:
+    if panel["shared"] is not None:
+        shared = _amount(panel["shared"], said)
+        return (
+            f"Panel {panel['name']}: {listed(panel['members'])} share {shared} of their cost, paid "
+            "once"
+        )
+    later = [f"{name} {_amount(cost, said)}" for name, cost in panel["discounted"].items()]
+    return f"Panel {panel['name']}: once one of them is paid, the others cost less: {listed(later)}"
 
 
 def _of_class(said: Description, label: Any) -> str:
@@ -117,7 +124,7 @@ def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table
     """Covariates in the order of acquisition, and what stopping after each of them costs."""
     described = {c["name"]: c for c in card["covariates"]}
     order = card["order"] or list(described)
-    sets, expected = card["sets"] or [], card["expected_total_cost"] or []
+    sets, expected = card["sets"] or [], card["leave_out_cost_by_set"] or []
     stops = {len(names): said.money(cost) for names, cost in zip(sets, expected, strict=True)}
     table = Table("")
     # A long name is broken, never cut: it is what options and answers must be given with.
@@ -125,7 +132,7 @@ def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table
         table.add_column(title, overflow="fold")
     table.add_column("cost", justify="right")
     if stops:
-        table.add_column("total cost if all stop here", justify="right", max_width=14)
+        table.add_column("leave-out cost if all stop here", justify="right", max_width=14)
     if 0 in stops:
         table.add_row("0", "nothing acquired", "", "", "", stops[0])
     for rank, name in enumerate(order, start=1):

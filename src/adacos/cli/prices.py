@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from adacos.cli.common import pairs, say
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError
-from adacos.tables.cells import csv_rows, number
+from adacos.tables.cells import csv_rows, delimiter_of, number
 from adacos.validation import choices, listed
 
 _EXAMPLE = "For example [prices] with lines Glucose = 17.61, or --prices Glucose=17.61."
@@ -24,18 +24,25 @@ class PriceList(NamedTuple):
     """Covariate costs, panels and what a price file says about errors."""
 
     prices: dict[str, float]
-    panels: dict[str, tuple[float, list[str]]]
+    panels: dict[str, tuple[float, list[str]] | dict[str, float]]
     errors: dict[str, float]
 
 
-def read_prices(items: Sequence[str], panels: Sequence[str], columns: Sequence[str]) -> PriceList:
-    """Prices of these columns from files and pairs, a later one replacing an earlier one."""
+def read_prices(
+    items: Sequence[str], panels: Sequence[str], columns: Sequence[str], decimal: str = "."
+) -> PriceList:
+    """Prices of these columns from files and pairs, a later one replacing an earlier one.
+
+    `decimal` is the decimal sign of CSV files and pairs.
+    """
     found = PriceList({}, {}, {})
     for item in items:
         if "=" in item and not Path(item).is_file():
             example = f"--prices {quote(f'{columns[0]}=17.61')}"
             given = pairs([item], columns, "--prices", example)
-            found.prices.update({name: _cost(text, name) for name, text in given.items()})
+            found.prices.update(
+                {name: _cost(text, name, decimal=decimal) for name, text in given.items()}
+            )
         elif not Path(item).is_file():
             raise InvalidInputError(
                 "--prices", "must be a file or NAME=COST", item, "Check the path."
@@ -43,15 +50,16 @@ def read_prices(items: Sequence[str], panels: Sequence[str], columns: Sequence[s
         elif Path(item).suffix.lower() == ".toml":
             _add_toml(Path(item), found)
         else:
-            found.prices.update(_read_csv(Path(item)))
+            found.prices.update(_read_csv(Path(item), decimal))
     for text in panels:
         title, sign, content = text.partition("=")
         amount, colon, members = content.partition(":")
         if not (title and sign and colon):
             raise InvalidInputError("--panel", "must be NAME=SHARED:MEMBER,MEMBER", text, _PANEL)
-        found.panels[title] = _cost(amount, title, _PANEL), _members(members, columns)
+        found.panels[title] = _cost(amount, title, _PANEL, decimal), _members(members, columns)
     _check_names("--prices", "every price must be that of a covariate", found.prices, columns)
-    for title, (_, named) in found.panels.items():
+    for title, panel in found.panels.items():
+        named = panel if isinstance(panel, dict) else panel[1]
         _check_names(f"panel {title!r}", "its members must be covariates", named, columns)
     return found
 
@@ -134,19 +142,7 @@ def _add_toml(path: Path, found: PriceList) -> None:
     prices, panels, errors = tables
     found.prices.update({name: _cost(cost, name) for name, cost in prices.items()})
     for title, panel in panels.items():
-        if (
-            not isinstance(panel, dict)
-            or set(panel) != {"shared", "members"}
-            or not isinstance(panel["members"], list)
-            or not all(isinstance(member, str) for member in panel["members"])
-        ):
-            raise InvalidInputError(
-                f"{path.name} [panels.{title}]",
-                "must hold shared and members",
-                panel,
-                'For example shared = 2.10 and members = ["Glucose", "Insulin"].',
-            )
-        found.panels[title] = _cost(panel["shared"], title), panel["members"]
+        found.panels[title] = _panel(panel, title, f"{path.name} [panels.{title}]")
     unknown = sorted(set(errors) - {"false_positive", "false_negative"})
     if unknown:
         raise InvalidInputError(
@@ -158,33 +154,52 @@ def _add_toml(path: Path, found: PriceList) -> None:
     found.errors.update({name: _cost(cost, name) for name, cost in errors.items()})
 
 
-def _read_csv(path: Path) -> dict[str, float]:
+def _panel(panel: Any, title: str, parameter: str) -> tuple[float, list[str]] | dict[str, float]:
+    """Shared cost and members, or members with what each costs after another."""
+    keys = set(panel) if isinstance(panel, dict) else set()
+    if keys == {"discounted"} and isinstance(panel["discounted"], dict):
+        return {name: _cost(cost, name) for name, cost in panel["discounted"].items()}
+    if (
+        keys != {"shared", "members"}
+        or not isinstance(panel["members"], list)
+        or not all(isinstance(member, str) for member in panel["members"])
+    ):
+        raise InvalidInputError(
+            parameter,
+            "must hold shared and members, or discounted",
+            panel,
+            'For example shared = 2.10 and members = ["Glucose", "Insulin"], or discounted = '
+            "{Glucose = 15.51, Insulin = 20.68}, the costs once another member has been paid.",
+        )
+    return _cost(panel["shared"], title), panel["members"]
+
+
+def _read_csv(path: Path, decimal: str) -> dict[str, float]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInputError(path.name, "must be UTF-8 text", str(error), _EXAMPLE) from error
-    found: dict[str, float] = {}
-    for cells, line, fault in csv_rows(text.splitlines(keepends=True), path.name):
-        priced = len(cells) == 2 and _is_number(cells[1])
-        if line == 1 and not priced and not fault:
-            continue
-        if not priced or cells[0].strip() in found:
+    prices: dict[str, float] = {}
+    lines = text.splitlines(keepends=True)
+    delimiter = delimiter_of(lines[0] if lines else "", decimal)
+    for cells, line, fault in csv_rows(lines, path.name, delimiter):
+        cost = number(cells[1], decimal) if len(cells) == 2 else None
+        if cost is None or isnan(cost) or cells[0].strip() in prices:
+            if line == 1 and not fault:
+                continue
             raise InvalidInputError(
                 path.name,
                 f"line {line} must hold a covariate and its cost, each covariate once",
                 fault or cells,
                 "For example Glucose,17.61.",
             )
-        found[cells[0].strip()] = float(cells[1])
-    return found
+        prices[cells[0].strip()] = cost
+    return prices
 
 
-def _cost(value: Any, name: str, example: str = _EXAMPLE) -> float:
-    if isinstance(value, bool) or not _is_number(value):
+def _cost(value: Any, name: str, example: str = _EXAMPLE, decimal: str = ".") -> float:
+    plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+    cost = number(value, decimal) if plain else None
+    if cost is None or isnan(cost):
         raise InvalidInputError(f"cost of {name!r}", "must be a number", value, example)
-    return float(value)
-
-
-def _is_number(value: Any) -> bool:
-    found = number(value) if isinstance(value, str | int | float) else None
-    return found is not None and not isnan(found)
+    return cost

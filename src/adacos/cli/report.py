@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from adacos.cli.common import (
+    Decimal,
     Encoding,
     ExpectSha256,
     Json,
@@ -35,6 +36,7 @@ def report(
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     skip_malformed: SkipMalformed = False,
     encoding: Encoding = "utf-8-sig",
+    decimal: Decimal = ".",
     expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
@@ -55,7 +57,7 @@ def report(
     kinds = Kinds.of(encoder)
     kinds = kinds._replace(text=kinds.text | {target})
     with progress(f"reading {data.name}", as_json) as tell:
-        piece = TableFile(data, encoding=encoding).read(
+        piece = TableFile(data, encoding=encoding, decimal=decimal).read(
             {*encoder.names, target}, kinds, skip_malformed=skip_malformed, progress=tell
         )
     tell_malformed(piece.malformed)

@@ -11,6 +11,7 @@ import typer
 
 from adacos.batch import ScoreSummary, score_file
 from adacos.cli.common import (
+    Decimal,
     Encoding,
     ExpectSha256,
     Json,
@@ -59,6 +60,7 @@ def score(
     chunk_rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = 50_000,
     skip_malformed: SkipMalformed = False,
     encoding: Encoding = "utf-8-sig",
+    decimal: Decimal = ".",
     expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
@@ -87,6 +89,7 @@ def score(
             escape_formulas=escape_formulas,
             chunk_rows=chunk_rows,
             encoding=encoding,
+            decimal=decimal,
             progress=report,
         )
     seconds = time.perf_counter() - started

@@ -22,7 +22,8 @@ class TrainingRows(NamedTuple):
     Attributes
     ----------
     table : the covariates.
-    y : the class of each row.
+    y : the class of each row; with --positive 1 for that class and 0 for all others.
+    class_names : what 0 and 1 stand for then, by the class as text.
     n_read : rows in the file, with those that were left out.
     malformed : rows left out because they could not be read.
     missing : share of missing values of the covariates that have any.
@@ -33,6 +34,7 @@ class TrainingRows(NamedTuple):
     n_read: int
     malformed: list[Malformed]
     missing: dict[str, float]
+    class_names: dict[str, str]
 
     def drawn(self, most: int, seed: int) -> TrainingRows:
         """At most so many rows, drawn at random; 0 for all."""
@@ -63,10 +65,10 @@ def choose_covariates(
             )
     if target in drop:
         raise InvalidInputError("--drop", "must leave the target", target, "Remove it.")
-    found = [name for name in file.columns if name not in (*drop, target)]
-    if not found:
+    covariates = [name for name in file.columns if name not in (*drop, target)]
+    if not covariates:
         raise InvalidInputError("data", "needs a covariate beside the target", target, "Add one.")
-    return found
+    return covariates
 
 
 def _repeat(parameter: str, unknown: list[str], columns: Collection[str]) -> str:
@@ -88,25 +90,26 @@ def read_training_rows(
     kinds = file.kinds()
     as_text = {target, *categorical}
     kinds = Kinds(kinds.text | as_text, kinds.truth - as_text)
-    names = [*covariates, target]
-    piece = file.read(names, kinds, skip_malformed=skip_malformed, progress=progress)
+    columns = [*covariates, target]
+    piece = file.read(columns, kinds, skip_malformed=skip_malformed, progress=progress)
     y = piece.table.column(target)
     labelled = y != ""
     if not skip_malformed and not labelled.all():
         _refuse_unlabelled(piece.lines[~labelled], target)
     y = y[labelled]
     labels = classes(y) if positive is None else against(y, positive)
-    found = np.unique(labels)
-    if len(found) != 2:
+    names = {} if positive is None else names_against(y, positive)
+    present = np.unique(labels)
+    if len(present) != 2:
         raise InvalidInputError(
             f"column {target!r}",
             "must hold two classes",
-            f"{len(found)}: {listed(found[:5])}",
+            f"{len(present)}: {listed(present[:5])}",
             "Name one with --positive to set it against the others.",
         )
     table = piece.table.select(covariates)[labelled]
     n_read = len(piece.lines) + len(piece.malformed)
-    return TrainingRows(table, labels, n_read, piece.malformed, missing_shares(table))
+    return TrainingRows(table, labels, n_read, piece.malformed, missing_shares(table), names)
 
 
 def _refuse_unlabelled(lines: NDArray[np.intp], target: str) -> None:
@@ -120,13 +123,13 @@ def _refuse_unlabelled(lines: NDArray[np.intp], target: str) -> None:
 
 def missing_shares(table: ColumnTable) -> dict[str, float]:
     """Share of missing values of the columns that have any."""
-    found = {}
+    shares = {}
     for name in table.columns:
         values = table.column(name)
         share = float(np.mean(values == "" if values.dtype.kind == "U" else np.isnan(values)))
         if share > 0:
-            found[name] = share
-    return found
+            shares[name] = share
+    return shares
 
 
 def classes(y: NDArray[Any]) -> NDArray[Any]:
@@ -141,15 +144,21 @@ def classes(y: NDArray[Any]) -> NDArray[Any]:
 
 def against(y: NDArray[Any], positive: str) -> NDArray[Any]:
     """1 for the positive class, 0 for any other."""
-    found = np.unique(y).tolist()
-    if positive not in found:
+    values = np.unique(y).tolist()
+    if positive not in values:
         raise InvalidInputError(
             "--positive",
             "must be a value of the target",
             positive,
-            choices([positive], found[:20], "It has"),
+            choices([positive], values[:20], "It has"),
         )
     return np.asarray(y == positive, dtype=np.int64)
+
+
+def names_against(y: NDArray[Any], positive: str) -> dict[str, str]:
+    """What the classes 0 and 1 of `against` stand for."""
+    others = [name for name in np.unique(y).tolist() if name != positive]
+    return {"0": others[0] if len(others) == 1 else f"not {positive}", "1": positive}
 
 
 def expected_seconds(table: ColumnTable) -> float:

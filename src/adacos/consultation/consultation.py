@@ -18,7 +18,15 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from adacos.consultation.fingerprint import fingerprint
-from adacos.consultation.steps import Acquire, Classify, Reasons, Value, ValueWarning, explain
+from adacos.consultation.steps import (
+    Acquire,
+    Classify,
+    Explanation,
+    Reasons,
+    Value,
+    ValueWarning,
+    explain,
+)
 from adacos.consultation.values import check_value
 from adacos.engine import Decision, Policy, step
 from adacos.exceptions import InvalidInputError
@@ -105,8 +113,31 @@ class Consultation:
         Acquire or Classify
             The step: what to acquire, or the label; with its reasons in `explanation`.
         """
-        if self._step is None:
-            self._step = self._advised()
+        if self._step is not None:
+            return self._step
+        standing, policy = self._standings[-1], self.policy
+        advised = step(policy, standing.encoded, standing.have, self._known, standing.unavailable)
+        log_odds, rule = advised.decision.log_odds, policy.rule_
+        label = policy.classes_[rule.label(log_odds)[0]]
+        explanation = explain(
+            policy._reasons(advised.state, advised.decision),
+            label.item() if isinstance(label, np.generic) else label,
+            float(expit(log_odds[0])),
+            float(rule.risk(log_odds)[0]),
+            standing.values,
+            self.paid,
+        )
+        if standing.stopped or not advised.covariates:
+            self._step = Classify(
+                label=explanation.label,
+                probability=explanation.probability,
+                cost=self.paid,
+                expected_cost=explanation.stop_now,
+                explanation=explanation,
+                warnings=standing.warnings,
+            )
+        else:
+            self._step = self._asking_for(list(advised.covariates), explanation)
         return self._step
 
     def observe(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> Self:
@@ -238,8 +269,9 @@ class Consultation:
     @property
     def paid(self) -> float:
         """Covariate cost so far."""
-        have = self._standings[-1].have
-        return float(self.policy.cost_table_.of(have & ~self._known, given=self._known))
+        places = [self._position[name] for name in self._standings[-1].values]
+        order = np.array([k for k in places if not self._known[k]], dtype=np.intp)
+        return float(self.policy.cost_table_.of_order(order, given=self._known))
 
     @property
     def warnings(self) -> tuple[ValueWarning, ...]:
@@ -317,41 +349,22 @@ class Consultation:
         self._step = None
         return self
 
-    def _advised(self) -> Acquire | Classify:
-        standing, policy = self._standings[-1], self.policy
-        next_step = step(policy, standing.encoded, standing.have, self._known, standing.unavailable)
-        log_odds, rule = next_step.decision.log_odds, policy.rule_
-        label = policy.classes_[rule.label(log_odds)[0]]
-        paid, names = self.paid, self._encoder.names
-        explanation = explain(
-            policy._reasons(next_step.state, next_step.decision),
-            label.item() if isinstance(label, np.generic) else label,
-            float(expit(log_odds[0])),
-            float(rule.risk(log_odds)[0]),
-            standing.values,
-            paid,
-        )
-        if standing.stopped or not next_step.covariates:
-            return Classify(
-                label=explanation.label,
-                probability=explanation.probability,
-                cost=paid,
-                expected_cost=explanation.stop_now,
-                explanation=explanation,
-                warnings=standing.warnings,
-            )
+    def _asking_for(self, covariates: list[int], explanation: Explanation) -> Acquire:
+        """The step that asks for these covariates."""
+        standing = self._standings[-1]
+        asked = np.array(covariates, dtype=np.intp)
         after = standing.have.copy()
-        after[list(next_step.covariates)] = True
+        after[asked] = True
         return Acquire(
-            covariates=tuple(names[k] for k in next_step.covariates),
-            cost=float(policy.cost_table_.of(after, given=standing.have)),
-            sharing=self._sharing(list(next_step.covariates), after | standing.unavailable, after),
+            covariates=tuple(self._encoder.names[k] for k in covariates),
+            cost=float(self.policy.cost_table_.of_order(asked, given=standing.have)),
+            sharing=self._sharing(asked, after | standing.unavailable, after),
             explanation=explanation,
             warnings=standing.warnings,
         )
 
     def _sharing(
-        self, covariates: list[int], settled: Bools, after: Bools
+        self, covariates: NDArray[np.intp], settled: Bools, after: Bools
     ) -> tuple[tuple[str, float], ...]:
         """Members of the same panels that are still to be had, and their cost `after`."""
         costs = self.policy.cost_table_
@@ -380,8 +393,8 @@ class Consultation:
                     "undo() takes the last event back.",
                 )
             value, warning = check_value(self._encoder, k, given)
-            own = self._encoder.source == k
-            encoded[0, own] = self._encoder.encode(k, np.array([value]))[0]
+            columns = self._encoder.source == k
+            encoded[0, columns] = self._encoder.encode(k, np.array([value]))[0]
             have[k], unavailable[k], values[name] = True, False, value
             warnings += [] if warning is None else [warning]
         return _Standing(encoded, have, unavailable, values, tuple(warnings))

@@ -66,8 +66,7 @@ def opening_reasons(
     assert lacking is not None
     after = state.model.intercepts[i] + state.part[:, i] + lacking.mean[:, i]
     risk = expected_bayes_risk(after, np.sqrt(lacking.variance[:, i]), rule.matrix)
-    paid = np.isin(np.arange(len(encoder.names)), asked)
-    cost = float(costs.of(paid))
+    cost = float(costs.of_order(np.array(asked, dtype=np.intp)))
     names = tuple(encoder.names[k] for k in asked)
     summed = _contributions(state, float(outlook.log_odds[0]), encoder.names)
     expected = [part for part in summed["contributions"] if part.covariate in names]
@@ -94,10 +93,12 @@ def _plans(
         every = slice(0, outlook.mean.shape[1])
         future = cost + outlook.expected_risk(np.zeros(1, dtype=np.intp), every, rule.matrix)[0]
     plans, covariates = [], []
-    for k, own, total in zip(state.upcoming.tolist(), cost.tolist(), future.tolist(), strict=True):
+    for k, price, total in zip(
+        state.upcoming.tolist(), cost.tolist(), future.tolist(), strict=True
+    ):
         if state.available is None or state.available[0, k]:
             covariates.append(names[k])
-            plans.append(Plan(tuple(covariates), own, total))
+            plans.append(Plan(tuple(covariates), price, total))
     return tuple(plans)
 
 
@@ -137,25 +138,25 @@ def _flips(
 ) -> tuple[Flip, ...]:
     """Values of a covariate for which the model of a set that holds it gives the other label."""
     basis = state.model.basis
-    own = np.flatnonzero(basis.source == covariate)
+    columns = np.flatnonzero(basis.source == covariate)
     threshold = decision_threshold(rule.matrix)
     sign = 1.0 if label == 0 else -1.0
     kind, name = basis.kinds[covariate], encoder.names[covariate]
     if kind == CONSTANT:
         return ()
     if kind == NUMERIC:
-        grid = np.linspace(basis.low[own[0]], basis.high[own[0]], _COARSE)
+        grid = np.linspace(basis.low[columns[0]], basis.high[columns[0]], _COARSE)
         beyond = sign * (log_odds_with(state, covariate, grid[:, None], stage) - threshold)
         changes = np.flatnonzero((beyond[1:] > 0) != (beyond[:-1] > 0))
         # Each change is looked at closely.
         close = np.linspace(grid[changes], grid[changes + 1], _FINE, axis=1)
-        found = log_odds_with(state, covariate, close.reshape(-1, 1), stage)
-        height = sign * (found.reshape(close.shape) - threshold)
+        log_odds = log_odds_with(state, covariate, close.reshape(-1, 1), stage)
+        height = sign * (log_odds.reshape(close.shape) - threshold)
         ranges = _ranges(beyond > 0, close, height)
         return (Flip(name, other, ranges, ()),) if ranges else ()
-    candidates = np.eye(len(own)) if kind == CATEGORICAL else np.stack([basis.low, basis.high])
+    candidates = np.eye(len(columns)) if kind == CATEGORICAL else np.stack([basis.low, basis.high])
     if kind != CATEGORICAL:
-        candidates = candidates[:, own]
+        candidates = candidates[:, columns]
     turning = sign * (log_odds_with(state, covariate, candidates, stage) - threshold) > 0
     names = encoder.categories[covariate] if kind == CATEGORICAL else candidates[:, 0].tolist()
     values: tuple[Value, ...] = tuple(names[i] for i in np.flatnonzero(turning))

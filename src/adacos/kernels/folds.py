@@ -43,3 +43,17 @@ def _deal(order: Ints, n_folds: int) -> Ints:
     fold = np.empty(len(order), dtype=np.intp)
     fold[order] = np.arange(len(order)) % n_folds
     return fold
+
+
+def drawn_rows(y: Floats, most: int, seed: int) -> Ints:
+    """At most about so many rows, drawn within each class; all of them if they are fewer."""
+    if len(y) <= most:
+        return np.arange(len(y))
+    rng = np.random.default_rng(seed)
+    parts = []
+    for label in np.unique(y):
+        rows = np.flatnonzero(y == label)
+        # A rare class keeps enough rows to be dealt to folds.
+        size = max(round(most * len(rows) / len(y)), min(len(rows), 50))
+        parts.append(rng.choice(rows, size=size, replace=False))
+    return np.sort(np.concatenate(parts))

@@ -8,6 +8,8 @@ additive model. The weights (not negative, sum one) minimise the held-out loss o
 of log-odds, a convex problem; the best single candidate is a corner of it, and picking that corner
 is noisy where several are about as good. The leave-out log-odds of a fold's rows use weights found
 on the *other* folds, so that they do not see the rows they are judged on.
+
+With many rows the candidates worth fitting are found on a part of them, see `CHOICE_ROWS`.
 """
 
 from __future__ import annotations
@@ -34,24 +36,33 @@ from adacos.kernels.line_search import halve
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
 
 # From wiggly to straight and from loose to tight; the blend fills the gaps of the coarse grid.
 SMOOTHNESS_GRID = (1.0, 30.0, 1e4)
 RIDGE_GRID = (0.3, 3.0, 30.0, 100.0)
 # The candidate in the middle, from which all others start.
 CENTER = (30.0, 3.0)
+# From four times these rows on, every candidate is tried on about this many of them, an equal share
+# of each fold and class, and only those used there are fitted on all rows.
+CHOICE_ROWS = 8192
+# A candidate is used when its weight, averaged over the blends with all rows and without each fold,
+# is at least this.
+LEAST_WEIGHT = 0.05
 
 
 class Blend(NamedTuple):
     """Fit on all rows and leave-out log-odds.
 
-    `strengths` is the geometric mean of the candidates' strengths with the blend's weights.
+    `strengths` is the geometric mean of the candidates' strengths with the blend's weights; `used`
+    says which candidates these are, None where there was no choice.
     """
 
     strengths: Floats
     coef: Floats
     leave_out_log_odds: Floats
     leave_out_loss: float
+    used: Bools | None = None
 
 
 def central_strengths(linear: NDArray[np.bool_]) -> Floats:
@@ -93,29 +104,38 @@ def blend_strengths(
     weight: Floats,
     fold: Ints,
     term: Ints,
-    linear: NDArray[np.bool_],
+    linear: Bools,
     *,
     families: tuple[str, ...] = ("common", "per_covariate"),
     start: Floats | None = None,
+    candidates: Bools | None = None,
 ) -> Blend:
     """Blend of the candidates of the given families.
 
     `term[m]` numbers the penalised terms (-1 for the intercept) and `linear[t]` says whether term t
     is a linear part (ridge) or a wiggly part (smoothness). `start` is a coefficient vector.
+    `candidates` limits the choice to those that a similar problem used (`Blend.used`).
     """
     n_folds = int(fold.max()) + 1
+    if candidates is None and len(y) >= 4 * CHOICE_ROWS:
+        rows = _some_rows(fold, y, len(y) // CHOICE_ROWS)
+        part = (design[rows], y[rows], weight[rows], fold[rows])
+        candidates = blend_strengths(*part, term, linear, families=families, start=start).used
     center = central_strengths(linear)
     fit = newton(design, y, weight, _penalty(term, center), start, tolerance=1e-6)
     grams = fold_grams(design, curvature(fit.log_odds, weight), fold, n_folds)
     strengths = np.empty((len(linear), 0))
     coefs = np.empty((design.shape[1], 0))
     held_out = np.empty((len(y), 0))
-    if "common" in families:
-        grid = [(smoothness, ridge) for smoothness in SMOOTHNESS_GRID for ridge in RIDGE_GRID]
-        strengths = np.stack([np.where(linear, r, s) for s, r in grid], axis=1)
+    grid = [(s, r) for s in SMOOTHNESS_GRID for r in RIDGE_GRID] if "common" in families else []
+    n_candidates = len(grid) + ("per_covariate" in families)
+    tried = np.ones(n_candidates, dtype=np.bool_) if candidates is None else candidates
+    if tried[: len(grid)].any():
+        chosen = [pair for pair, keep in zip(grid, tried, strict=False) if keep]
+        strengths = np.stack([np.where(linear, r, s) for s, r in chosen], axis=1)
         penalties = np.stack([_penalty(term, column) for column in strengths.T], axis=1)
         coefs, held_out = fit_folds(design, y, weight, fold, penalties, fit.coef, grams)
-    if "per_covariate" in families:
+    if tried[len(grid) :].any():
         own, coef, log_odds = _by_restricted_likelihood(
             design, y, weight, fold, term, center, fit, grams
         )
@@ -123,17 +143,26 @@ def blend_strengths(
         coefs = np.column_stack([coefs, coef])
         held_out = np.column_stack([held_out, log_odds])
     shares = stack_weights(held_out, y, weight)
-    leave_out = np.empty(len(y))
+    leave_out, mean_shares = np.empty(len(y)), shares / (1 + n_folds)
     for f in range(n_folds):
         rows = fold == f
         elsewhere = stack_weights(held_out[~rows], y[~rows], weight[~rows], start=shares)
         leave_out[rows] = held_out[rows] @ elsewhere
+        mean_shares += elsewhere / (1 + n_folds)
+    used = tried.copy()
+    used[tried] = mean_shares >= LEAST_WEIGHT
     return Blend(
         np.exp(np.log(strengths) @ shares),
         coefs @ shares,
         leave_out,
         float(weight @ row_loss(leave_out, y)),
+        used,
     )
+
+
+def _some_rows(fold: Ints, y: Floats, step: int) -> Ints:
+    """One row in `step`, evenly over folds and classes."""
+    return np.sort(np.lexsort((y, fold))[::step])
 
 
 def stack_weights(

@@ -76,7 +76,7 @@ _LOCK = Lock()
 
 def stage_values(model: SequenceModel, costs: CostTable, matrix: Floats) -> Values:
     """What each set of a sequence is worth; found once for a model and costs."""
-    key = costs.of(model.sequence.masks()).tobytes() + matrix.tobytes()
+    key = model.sequence.costs(costs).tobytes() + matrix.tobytes()
     with _LOCK:
         found = _FOUND.get(model)
     if found is None or found[0] != key:
@@ -88,7 +88,7 @@ def stage_values(model: SequenceModel, costs: CostTable, matrix: Floats) -> Valu
 
 def _solve(model: SequenceModel, costs: CostTable, matrix: Floats) -> Values:
     """From the last set back."""
-    masks = model.sequence.masks()
+    masks, rank = model.sequence.masks(), model.sequence.rank
     last = len(masks) - 1
     grid = decision_threshold(matrix) + _AROUND
     risk = bayes_risk(grid, matrix)
@@ -103,7 +103,7 @@ def _solve(model: SequenceModel, costs: CostTable, matrix: Floats) -> Values:
     for i in range(last - 1, -1, -1):
         own = slice(end - (last - i), end)
         end = own.start
-        cost = costs.of(masks[i + 1 :], given=masks[i])
+        cost = costs.of(masks[i + 1 :], given=masks[i], rank=rank)
         after = expected[:, own] + _freed(mean[:, own], spread[i][None, :], freedom[i + 1 :], grid)
         gain[i] = risk - (cost + after).min(axis=1)
         freedom[i] = np.minimum(-gain[i], 0.0)

@@ -28,6 +28,7 @@ from adacos.validation import choice, integer, real
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
 
 FAMILIES = {
     "auto": ("common", "per_covariate"),
@@ -40,7 +41,8 @@ class AdditiveFit(NamedTuple):
     """An additive model of some covariates.
 
     `coef` runs over all columns of the basis, zero outside the set; `strengths` over all terms,
-    NaN outside the set.
+    NaN outside the set. `used` says which candidates of the strengths were blended, None where they
+    were given, and `chosen_at` for how many covariates they were last chosen among all.
     """
 
     intercept: float
@@ -48,6 +50,8 @@ class AdditiveFit(NamedTuple):
     strengths: Floats
     leave_out_log_odds: Floats
     leave_out_loss: float
+    used: Bools | None = None
+    chosen_at: int = 0
 
 
 def fit_additive(
@@ -63,12 +67,14 @@ def fit_additive(
     start: AdditiveFit | None = None,
     tolerance: float = 1e-12,
     shrink: Floats | None = None,
+    candidates: Bools | None = None,
 ) -> AdditiveFit:
     """Fit the model of these covariates on `columns` = basis.transform(training rows).
 
     The strengths are found by leave-out log-likelihood over `fold` unless they are given; then the
     tolerance of `newton` applies and `fold` may be None. `start` is the model of a similar set.
     `shrink` multiplies the log-odds of each row, whose missing values are integrated out.
+    `candidates` limits the strengths to choose from to those that a similar set used.
     """
     inside = np.isin(basis.group, covariates)
     terms = np.flatnonzero(np.isin(basis.term_group, covariates))
@@ -96,13 +102,29 @@ def fit_additive(
     else:
         assert fold is not None
         fit = blend_strengths(
-            design, y, weight, fold, term, basis.linear[terms], families=families, start=begin
+            design,
+            y,
+            weight,
+            fold,
+            term,
+            basis.linear[terms],
+            families=families,
+            start=begin,
+            candidates=candidates,
         )
     coef = np.zeros(len(basis.group))
     coef[inside] = fit.coef[1:]
     chosen = np.full(len(basis.linear), np.nan)
     chosen[terms] = fit.strengths
-    return AdditiveFit(float(fit.coef[0]), coef, chosen, fit.leave_out_log_odds, fit.leave_out_loss)
+    return AdditiveFit(
+        float(fit.coef[0]),
+        coef,
+        chosen,
+        fit.leave_out_log_odds,
+        fit.leave_out_loss,
+        fit.used,
+        len(covariates) if candidates is None or start is None else start.chosen_at,
+    )
 
 
 class LogisticGAM(ClassifierMixin, BaseEstimator):
@@ -240,9 +262,9 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         self.intercept_, self.coef_ = fitted.intercept, fitted.coef
         self.ridge_ = np.full(self.n_features_in_, np.nan)
         self.smoothness_ = np.full(self.n_features_in_, np.nan)
-        linear, of = self.basis_.linear, self.basis_.term_group
-        self.ridge_[of[linear]] = fitted.strengths[linear]
-        self.smoothness_[of[~linear]] = fitted.strengths[~linear]
+        linear, covariate_of = self.basis_.linear, self.basis_.term_group
+        self.ridge_[covariate_of[linear]] = fitted.strengths[linear]
+        self.smoothness_[covariate_of[~linear]] = fitted.strengths[~linear]
         self.leave_out_proba_ = np.full(len(kept), np.nan)
         self.leave_out_proba_[kept] = expit(fitted.leave_out_log_odds)
         self.leave_out_log_loss_ = fitted.leave_out_loss / float(weight.sum())

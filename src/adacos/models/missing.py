@@ -105,15 +105,15 @@ def _quantiles(encoded: Floats, weight: Floats | None) -> Floats:
     level = np.linspace(0, 1, _GRID)
     if weight is None:
         return np.asarray(np.nanquantile(encoded, level, axis=0).T)
-    found = []
+    quantiles = []
     for column in encoded.T:
         order = np.argsort(column)[: int(np.sum(~np.isnan(column)))]
-        own = weight[order]
-        first = np.cumsum(own) - own
-        last = np.maximum(first + own - 1, first)
+        counts = weight[order]
+        first = np.cumsum(counts) - counts
+        last = np.maximum(first + counts - 1, first)
         place, value = np.column_stack([first, last]).ravel(), np.repeat(column[order], 2)
-        found.append(np.interp(level * place[-1], place, value))
-    return np.array(found)
+        quantiles.append(np.interp(level * place[-1], place, value))
+    return np.array(quantiles)
 
 
 class Holes(NamedTuple):
@@ -158,16 +158,16 @@ def fill_holes(
     where only their scores are asked for.
     """
     columns = np.flatnonzero(inside)
-    own = joint.to_scores(encoded)[:, columns]
-    filled, found = conditional_normal(
-        own, ~np.isnan(own), joint.mean[columns], joint.covariance[np.ix_(columns, columns)]
+    scores = joint.to_scores(encoded)[:, columns]
+    filled, same_holes = conditional_normal(
+        scores, ~np.isnan(scores), joint.mean[columns], joint.covariance[np.ix_(columns, columns)]
     )
     center = np.full_like(encoded, np.nan)
     center[:, columns] = filled
     values = np.where(inside, encoded, np.nan)
     deviation, spread = np.zeros_like(encoded), np.zeros_like(encoded)
     patterns = []
-    for rows, missing, covariance in found:
+    for rows, missing, covariance in same_holes:
         here = columns[missing]
         patterns.append(HolePattern(rows, here, covariance))
         deviation[np.ix_(rows, here)] = np.sqrt(np.maximum(np.diag(covariance), 0.0))
@@ -408,5 +408,6 @@ def between_covariates(joint: JointModel, pattern: HolePattern) -> Floats:
     """Correlation of the missing encoded columns of a pattern, zero within a covariate."""
     deviation = np.sqrt(np.maximum(np.diag(pattern.covariance), 0.0))
     inverse = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
-    of = joint.source[pattern.missing]
-    return np.asarray(pattern.covariance * np.outer(inverse, inverse) * (of[:, None] != of))
+    covariate = joint.source[pattern.missing]
+    different = covariate[:, None] != covariate
+    return np.asarray(pattern.covariance * np.outer(inverse, inverse) * different)

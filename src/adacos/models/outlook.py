@@ -176,8 +176,8 @@ def log_odds_with(state: WalkState, covariate: int, values: Floats, stage: int) 
     if state.available is not None:
         available = np.repeat(state.available, n, axis=0)
         available[:, covariate] = True
-    part = np.repeat(state.part, n, axis=0)
-    part += contribution(state.model, encoded, available, covariate)
+    coefs = state.model.coefs[:, state.model.basis.group == covariate].T
+    part = state.part + state.model.basis.block(values, covariate) @ coefs
     return log_odds_now(
         state._replace(stage=stage, encoded=encoded, available=available, part=part)
     )
@@ -193,19 +193,19 @@ def look_ahead(
     if i + 1 == len(sequence):
         nothing = np.empty((len(log_odds), 0))
         return Outlook(log_odds, nothing, nothing, nothing, forecast)
-    masks = sequence.masks()
+    masks, rank = sequence.masks(), sequence.rank
     fixed = model.intercepts[i + 1 :] + state.part[:, i + 1 :]
     if state.available is None:
         density = model.densities[i]
         known = density.regressors
         r = (state.encoded[:, known] - basis.mean[known]) / basis.scale[known]
         mean, sd = density.moments(r)
-        cost = costs.of(masks[i + 1 :], given=masks[i])[None, :]
+        cost = costs.of(masks[i + 1 :], given=masks[i], rank=rank)[None, :]
         return Outlook(log_odds, mean + fixed, sd, cost, forecast)
     mean, learned, unknown = learnable(model, state.encoded, state.available, i)
     shrink = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * unknown)
     reachable = state.available[:, None, :]
-    cost = costs.of(masks[i + 1 :] & reachable, given=masks[i] & reachable)
+    cost = costs.of(masks[i + 1 :] & reachable, given=masks[i] & reachable, rank=rank)
     sd = shrink * np.sqrt(learned)
     return Outlook(log_odds, shrink * (mean + fixed), sd, cost, forecast)
 
@@ -214,13 +214,13 @@ def contribution(
     model: SequenceModel, values: Floats, where: Bools | None, covariate: int
 ) -> Floats:
     """f_jk(x_k) of one covariate under every model j, zero for rows outside `where`."""
-    own = values[:, model.basis.source == covariate]
+    columns = values[:, model.basis.source == covariate]
     coefs = model.coefs[:, model.basis.group == covariate].T
     if where is None:
-        return model.basis.block(own, covariate) @ coefs
+        return model.basis.block(columns, covariate) @ coefs
     rows = where[:, covariate]
     result = np.zeros((len(values), coefs.shape[1]))
-    result[rows] = model.basis.block(own[rows], covariate) @ coefs
+    result[rows] = model.basis.block(columns[rows], covariate) @ coefs
     return result
 
 
@@ -228,5 +228,5 @@ def _part_of_one(model: SequenceModel, encoded: Floats, available: Bools, stage:
     """`WalkState.part` of a single row, all its covariates at once."""
     covariates = model.sequence.set(stage)
     covariates = covariates[available[0, covariates]]
-    own = model.basis.contributions(encoded, covariates, model.coefs)
-    return np.asarray(own.sum(axis=0, keepdims=True))
+    contributions = model.basis.contributions(encoded, covariates, model.coefs)
+    return np.asarray(contributions.sum(axis=0, keepdims=True))

@@ -9,6 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 # Called with what is being done, how many parts of it are done, and how many there are.
 Listener = Callable[[str, int, int], None]
@@ -30,3 +35,22 @@ def tell(what: str, done: int, whole: int) -> None:
     """Say that so many parts of the whole are done."""
     for listener in _LISTENERS.get():
         listener(what, done, whole)
+
+
+def told(fit: Callable[P, Result]) -> Callable[P, Result]:
+    """Let a method print where it is if the estimator's parameter `verbose` asks for it."""
+
+    @wraps(fit)
+    def telling(*args: P.args, **kwargs: P.kwargs) -> Result:
+        estimator: Any = args[0]
+        if not estimator.verbose:
+            return fit(*args, **kwargs)
+        with listening(partial(print_progress, estimator)):
+            return fit(*args, **kwargs)
+
+    return telling
+
+
+def print_progress(estimator: Any, what: str, done: int, whole: int) -> None:
+    """One line about where a fit is."""
+    print(f"[{type(estimator).__name__}] {what} {done} of {whole}", flush=True)

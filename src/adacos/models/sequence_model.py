@@ -85,7 +85,7 @@ class SequenceModel:
         label = label_of(self.leave_out_log_odds, costs.matrix)
         wrong = costs.matrix[self.y.astype(np.intp)[:, None], label]
         wrong = np.average(wrong, axis=0, weights=self.weight)
-        return np.asarray(wrong + costs.of(self.sequence.masks()))
+        return np.asarray(wrong + self.sequence.costs(costs))
 
     def unavailable(self, encoded: Floats, stage: int) -> Contribution:
         """What the unavailable values of S_stage contribute, given its available ones.

@@ -49,11 +49,20 @@ class SetSequence:
         """Covariates of the i-th set (counted from 0), in order of acquisition."""
         return self.order[: self.n_free + i]
 
-    def masks(self) -> NDArray[np.bool_]:
-        """Membership, shape (sets, covariates)."""
+    @property
+    def rank(self) -> Ints:
+        """Place of each covariate in the order."""
         rank = np.empty(len(self.order), dtype=np.intp)
         rank[self.order] = np.arange(len(self.order))
-        return rank < self.sizes[:, None]
+        return rank
+
+    def masks(self) -> NDArray[np.bool_]:
+        """Membership, shape (sets, covariates)."""
+        return self.rank < self.sizes[:, None]
+
+    def costs(self, costs: CostTable) -> Floats:
+        """What each set costs, acquired in the order of the sequence."""
+        return costs.of(self.masks(), rank=self.rank)
 
 
 def group_lasso_sequence(
@@ -99,11 +108,10 @@ def forward_sequence(
         candidates = [np.array([*order, i], dtype=np.intp) for i in left]
         ranks = []
         for members, log_odds in zip(candidates, leave_out(candidates), strict=True):
-            mask = np.isin(np.arange(p), members)
             wrong = np.average(
                 costs.matrix[y.astype(np.intp), label_of(log_odds, costs.matrix)], weights=weight
             )
-            total = round(float(wrong + costs.of(mask)), 9)
+            total = round(float(wrong + costs.of_order(members)), 9)
             ranks.append((total, float((weight * row_loss(log_odds, y)).sum())))
         order.append(left[ranks.index(min(ranks))])
         tell("forward step", len(order) - n_free, p - n_free)

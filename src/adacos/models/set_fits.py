@@ -20,12 +20,20 @@ from adacos.models.expected_rows import HoleMoments, expected_rows
 from adacos.models.gam import AdditiveFit, fit_additive
 from adacos.models.missing import JointModel, fill_holes, fit_joint
 from adacos.tables.encoder import TableEncoder
+from adacos.tables.kinds import NUMERIC
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
 
 # A screening fit is compared with others of its step, not used: it may stop earlier.
 SCREENING_TOLERANCE = 1e-6
+# Small sets choose their strengths among all candidates. Once a set has more covariates than the
+# first, or its design more entries than the second, only those used by the set before are tried,
+# until sets have grown by the third since all were.
+SMALL_SET, SMALL_DESIGN, GROWTH = 16, 250_000, 1.5
+# Columns that a basis may have however few the rows are; beyond, no more columns than rows.
+ALWAYS_COLUMNS = 256
 # Rough fits that find how uncertain the missing values of a row leave its log-odds.
 SHRINKING_FITS = 3
 
@@ -78,11 +86,24 @@ class SetFits:
                 families=self.families,
                 start=start,
                 shrink=self._shrink(covariates, start),
+                candidates=self._candidates(covariates, start),
             )
         return self._fitted[key]
 
+    def _candidates(self, covariates: Ints, start: AdditiveFit | None) -> Bools | None:
+        """Candidates of the strengths worth trying for a set, None for all of them."""
+        entries = int(np.isin(self.basis.group, covariates).sum()) * len(self.y)
+        small = len(covariates) <= SMALL_SET and entries <= SMALL_DESIGN
+        if small or start is None or len(covariates) >= GROWTH * start.chosen_at:
+            return None
+        return start.used
+
     def screen(self, sets: list[Ints]) -> list[Floats]:
-        """Leave-out log-odds of several sets at central strengths, for comparing them.
+        """Leave-out log-odds of several sets at central strengths, for comparing them."""
+        return [fit.leave_out_log_odds for fit in self.screened(sets)]
+
+    def screened(self, sets: list[Ints]) -> list[AdditiveFit]:
+        """Models of several sets at central strengths.
 
         Each set starts from the screened set that it extends by its last covariate.
         """
@@ -92,7 +113,7 @@ class SetFits:
             delayed(self._screen_one)(sets[i]) for i in new
         )
         self._screened.update({keys[i]: fit for i, fit in zip(new, fits, strict=True)})
-        return [self._screened[key].leave_out_log_odds for key in keys]
+        return [self._screened[key] for key in keys]
 
     def _shrink(self, covariates: Ints, start: AdditiveFit | None) -> Floats | None:
         """Factor of each row's log-odds that integrates its missing values out, or None.
@@ -136,6 +157,15 @@ class SetFits:
         )
 
 
+def affordable_splines(n_rows: int, kinds: tuple[str, ...], n_splines: int) -> int:
+    """B-splines per numeric covariate, at most `n_splines`: fewer where rows are few for so many.
+
+    A covariate has one column less than B-splines, and four of these are the fewest there can be.
+    """
+    columns = max(n_rows, ALWAYS_COLUMNS) // max(kinds.count(NUMERIC), 1)
+    return int(np.clip(columns + 1, 4, n_splines))
+
+
 def prepare(
     encoded: Floats,
     y: Floats,
@@ -158,6 +188,7 @@ def prepare(
     joint = fit_joint(every, encoder.source, encoder.kinds, every_weight)
     holes = fill_holes(joint, every, np.ones(every.shape[1], dtype=np.bool_))
     complete = holes.values
+    n_splines = affordable_splines(len(y), encoder.kinds, n_splines)
     basis, columns = fit_basis(complete[: len(y)], weight, encoder.source, encoder.kinds, n_splines)
     if unlabeled is not None:
         columns = basis.transform(complete)

@@ -56,7 +56,8 @@ class AdaCOSClassifier(SequencePolicy):
         leave-out total cost (which needs both misclassification costs), or the one with which this
         policy has the lower nested leave-out cost, see `adacos.policies.leave_out`.
     n_splines : int, default=10
-        Number of cubic B-splines per numeric covariate.
+        Number of cubic B-splines per numeric covariate; fewer, but four at least, where there
+        would be more than 256 columns and more columns than rows.
     strengths : {"auto", "common", "per_covariate"}, default="auto"
         Penalties to choose from, see `LogisticGAM`.
     cv : int, splitter or iterable of (train, test), default=10

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from adacos.consultation.steps import Reasons
 from adacos.costs import Costs
 from adacos.engine import Decision, Rows
-from adacos.kernels.folds import stratified_folds
+from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.metrics import total_costs
 from adacos.models.gam import FAMILIES
@@ -203,7 +203,7 @@ class AutoPolicyClassifier(BasePolicy):
         """
         training = self._begin_fit(X, y)
         table, classes = validate_table(self, X, reset=False), np.asarray(y).ravel()
-        rows = _drawn(training.y, self.random_state)
+        rows = drawn_rows(training.y, MOST_ROWS, self.random_state)
         with listening(self._print_progress) if self.verbose else nullcontext():
             cost = self._nested(table, training.encoded, training.y, classes, rows)
         self.compared_ = tuple(_compared(cost))
@@ -337,16 +337,3 @@ def _compared(cost: dict[str, Floats]) -> Iterator[Compared]:
             float(more.mean()),
             float(more.std(ddof=1) / root),
         )
-
-
-def _drawn(y: Floats, seed: int) -> Ints:
-    """Rows to compare on: all, or so many of each class as its share."""
-    if len(y) <= MOST_ROWS:
-        return np.arange(len(y))
-    rng = np.random.default_rng(seed)
-    parts = []
-    for label in (0.0, 1.0):
-        rows = np.flatnonzero(y == label)
-        size = max(round(MOST_ROWS * len(rows) / len(y)), min(len(rows), 2 * FOLDS))
-        parts.append(rng.choice(rows, size=size, replace=False))
-    return np.sort(np.concatenate(parts))

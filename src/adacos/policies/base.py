@@ -7,6 +7,7 @@ in `fit`, and implements `_decide`.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from adacos.consultation import Consultation
 from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable
 from adacos.engine import AcquisitionResult, Decision, DecisionRule, Rows, Seen, run
-from adacos.exceptions import InvalidInputError
+from adacos.exceptions import InvalidInputError, PositiveClassWarning
 from adacos.kernels.threads import one_blas_thread
 from adacos.tables.description import CovariateDescription, Description
 from adacos.tables.encoder import (
@@ -95,8 +96,25 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         names = covariate_names(self)
         self.cost_table_ = (self.costs or Costs()).bind(names)
         self.rule_ = DecisionRule(self.cost_table_.matrix)
+        self._tell_positive_class()
         self.encoder_ = TableEncoder.fit(table, names)
         return TrainingTable(self.encoder_.transform(table), labels, self.cost_table_)
+
+    def _tell_positive_class(self) -> None:
+        """Say which of two words is the positive class, where the errors do not cost the same."""
+        (_, false_alarm), (miss, _) = (
+            self.cost_table_.matrix - np.diag(self.cost_table_.matrix)[:, None]
+        )
+        recall = getattr(self, "target_recall", None)
+        if self.classes_.dtype.kind in "OSU" and (false_alarm != miss or recall is not None):
+            negative, positive = self.classes_.tolist()
+            warnings.warn(
+                f"The positive class is {positive!r}, the second in alphabetical order: a false "
+                f"negative is a row of it that is answered {negative!r}. Pass y as 1 for the "
+                "positive class and 0 for the other to choose, or to say so.",
+                PositiveClassWarning,
+                stacklevel=5,
+            )
 
     @abstractmethod
     def _decide(self, state: Any) -> Decision:
@@ -161,9 +179,10 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The rows. NaN means that the value is not available for that row and cannot be
             acquired.
         known : array-like of bool, default=None
-            Mask of the values that are known from the start, of the shape of X or one entry per
-            covariate for all rows. They cost nothing, are used, and do not count as acquired. A
-            recall certificate was earned without them and does not extend to such rows.
+            Mask of the values that are known from the start, of the shape of X, or one entry per
+            covariate for all rows that have a value of it. They cost nothing, are used, and do not
+            count as acquired. A recall certificate was earned without them and does not extend to
+            such rows.
 
         Returns
         -------
@@ -197,8 +216,11 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 f"{mask.dtype} of shape {mask.shape}",
                 "Pass True where a value is known from the start.",
             )
-        mask = in_fitted_order(self, X, mask)
-        contradiction = np.argwhere(mask & np.isnan(encoded[:, self.encoder_.first]))
+        mask = np.asarray(in_fitted_order(self, X, mask))
+        missing = np.isnan(encoded[:, self.encoder_.first])
+        if mask.ndim == 1:
+            return np.asarray(mask & ~missing) if missing[:, mask].any() else mask
+        contradiction = np.argwhere(mask & missing)
         if len(contradiction):
             row, covariate = contradiction[0]
             raise InvalidInputError(
@@ -208,7 +230,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 + (f" (and {len(contradiction) - 1} more)" if len(contradiction) > 1 else ""),
                 "Fill in the value, or set the mask to False there.",
             )
-        return np.asarray(mask)
+        return mask
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of each row after acquiring what the policy asks for.

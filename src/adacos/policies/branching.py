@@ -18,6 +18,7 @@ from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable
 from adacos.engine import STOP, AcquisitionResult, Decision, Rows
 from adacos.exceptions import InvalidInputError
+from adacos.models.gam import FAMILIES
 from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.set_fits import SetFits, prepare
@@ -32,6 +33,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
+# Strengths of the leaves' models to choose from: with few rows one for all covariates does as well.
+_LEAF_FAMILIES = FAMILIES["common"]
 # In place of a node: the row goes along a set sequence.
 _SETTLED = -1
 
@@ -70,7 +73,7 @@ class BranchingClassifier(AdaCOSClassifier):
     costs : Costs, default=None
         Covariate and misclassification costs. None makes every covariate free and both errors
         cost 1.
-    max_depth : int, default=3
+    max_depth : int, default=4
         Most branches one after the other; 0 is AdaCOS.
     outlook : {"coherent", "dynamic", "paper"}, default="dynamic"
         How the log-odds after an acquisition are foreseen, see `AdaCOSClassifier`.
@@ -80,7 +83,7 @@ class BranchingClassifier(AdaCOSClassifier):
     n_splines : int, default=10
         Number of cubic B-splines per numeric covariate.
     strengths : {"auto", "common", "per_covariate"}, default="auto"
-        Penalties to choose from, see `LogisticGAM`.
+        Penalties of `model_` to choose from, see `LogisticGAM`; leaves have the common ones.
     cv : int, splitter or iterable of (train, test), default=10
         Folds behind the leave-out probabilities: their number, or splits that hold out every row
         once.
@@ -169,7 +172,7 @@ class BranchingClassifier(AdaCOSClassifier):
         self,
         costs: Costs | None = None,
         *,
-        max_depth: int = 3,
+        max_depth: int = 4,
         outlook: str = "dynamic",
         sequence: str = "group_lasso",
         n_splines: int = 10,
@@ -236,7 +239,17 @@ class BranchingClassifier(AdaCOSClassifier):
         encoded = self._encode(fits.table[0])
         costs = replace(self.cost_table_, matrix=self.rule_.matrix)
         if self.max_depth and not self.rule_.always_positive:
-            land = ground(fits, encoded, self.encoder_, costs, self.outlook, self.random_state)
+            land = ground(
+                encoded,
+                fits.y,
+                fits.weight,
+                self.encoder_,
+                costs,
+                order=self.model_.sequence.order,
+                outlook=self.outlook,
+                n_splines=self.n_splines,
+                seed=self.random_state,
+            )
             nodes = grow(land, self.max_depth)
             if len(nodes) > 1:
                 self.nodes_ = self._with_models(nodes, fits, encoded, unlabeled, costs)
@@ -302,7 +315,7 @@ class BranchingClassifier(AdaCOSClassifier):
                 fits.y,
                 self.encoder_,
                 n_splines=self.n_splines,
-                families=fits.families,
+                families=_LEAF_FAMILIES,
                 fold=fits.fold,
                 weight=weight,
                 n_jobs=self.n_jobs,

@@ -18,17 +18,20 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from adacos.costs import CostTable, total_of
-from adacos.engine import STOP, Decision, acquired_in, walk
+from adacos.costs import CostTable
+from adacos.engine import STOP, Decision, walk
 from adacos.kernels.bayes_risk import label_of
-from adacos.kernels.folds import stratified_folds
+from adacos.kernels.folds import drawn_rows, stratified_folds
+from adacos.kernels.irls import newton
+from adacos.kernels.strengths import central_strengths
 from adacos.models.density import moment_matrix
 from adacos.models.outlook import WalkState, advance, begin
 from adacos.models.progress import tell
 from adacos.models.quick import quick_model
 from adacos.models.sequence_model import SequenceModel
-from adacos.models.set_fits import SetFits
+from adacos.models.set_fits import SCREENING_TOLERANCE, SetFits, prepare
 from adacos.policies.adacos import weigh
 from adacos.policies.tree import LEFT, RIGHT, Node, Split
 from adacos.tables.encoder import TableEncoder
@@ -42,27 +45,32 @@ FOLDS = 5
 # Folds after which only the most promising splits go on to the others, and how many go on.
 FIRST_FOLDS, GO_ON = 2, 3
 # Standard errors by which a split must lower the cost.
-ERRORS = 1.0
+ERRORS = 0.25
 # Errors of the dearest kind that it must outweigh besides: rare losses hide from standard errors.
 UNSEEN = 1.0
+# Share of the models' probability, beside the class as it turned out, in judging a split.
+TRUST = 0.5
 # Weight of the rows of the other side in the models of one side.
-KINSHIP = 0.1
+KINSHIP = 0.03
 # A side of fewer rows is not made.
-LEAST_ROWS = 25
-# Quantiles at which a number is cut.
-QUANTILES = (0.25, 0.5, 0.75)
+LEAST_ROWS = 15
+# More rows are drawn from, and further covariates left to the leaves.
+MOST_ROWS, MOST_COVARIATES = 5000, 12
+# Quantiles at which a number is cut, the first one tried first.
+QUANTILES = (0.5, 0.25, 0.75)
 
 
 @dataclass(frozen=True)
 class Ground:
-    """The training rows a tree grows on.
+    """What a tree grows on: some training rows and the covariates that may be asked early.
 
     Attributes
     ----------
-    fits : the rows prepared, without unlabelled ones.
+    fits : the rows prepared.
     encoded : their encoded values, NaN where there is none.
-    encoder : what was learned about the columns.
+    encoder : what was learned about these columns.
     costs : covariate costs, and the misclassification costs in force.
+    kept : the covariates, by their position in the whole table.
     outlook : by which the leaves decide, see `AdaCOSClassifier`.
     fold : fold of each row.
     lacking : what the holes add to the moment matrix, for one unit of row weight.
@@ -72,6 +80,7 @@ class Ground:
     encoded: Floats
     encoder: TableEncoder
     costs: CostTable
+    kept: Ints
     outlook: str
     fold: Ints
     lacking: Floats
@@ -89,63 +98,89 @@ class Trial(NamedTuple):
     ----------
     split : the split.
     side : (rows,) LEFT, RIGHT or -1 of every training row.
-    cost : (rows,) cross-fitted cost of the rows of the leaf, NaN where it is not found yet.
+    outcome : cross-fitted outcome of the rows of the leaf, see `_outcome`; NaN where it is not
+        found yet.
     """
 
     split: Split
     side: Ints
-    cost: Floats
+    outcome: Floats
 
 
 def ground(
-    fits: SetFits,
     encoded: Floats,
+    y: Floats,
+    weight: Floats,
     encoder: TableEncoder,
     costs: CostTable,
+    *,
+    order: Ints,
     outlook: str,
+    n_splines: int,
     seed: int,
 ) -> Ground:
-    """Rows ready for growing; the folds are dealt anew."""
-    fold = stratified_folds(encoded, fits.y, FOLDS, seed)
+    """Rows ready for growing.
+
+    Where there are many, `MOST_ROWS` of them are drawn; of the covariates those are kept that are
+    free or among the first `MOST_COVARIATES` of the order in which AdaCOS asks.
+    """
+    rows = drawn_rows(y, MOST_ROWS, seed)
+    kept = (costs.covariates == 0) | np.isin(np.arange(len(order)), order[:MOST_COVARIATES])
+    encoded, weight = encoded[np.ix_(rows, kept[encoder.source])], weight[rows]
+    encoder, costs = encoder.only(kept), costs.only(kept)
+    fold = stratified_folds(encoded, y[rows], FOLDS, seed)
+    fits = prepare(
+        encoded,
+        y[rows],
+        encoder,
+        n_splines=n_splines,
+        families=("common",),
+        fold=fold,
+        weight=weight,
+    )
     lacking = np.zeros_like(fits.moments)
     if fits.holes is not None:
-        basis, n = fits.basis, len(fits.y)
-        standardised = (fits.complete[:n] - basis.mean) / basis.scale
-        plain = moment_matrix(standardised, fits.columns[:n], fits.weight)
-        lacking = (fits.moments * (plain[0, 0] / fits.moments[0, 0]) - plain) / plain[0, 0]
-    n = len(fits.y)
-    fits = replace(fits, complete=fits.complete[:n], columns=fits.columns[:n])
-    return Ground(fits, encoded, encoder, costs, outlook, fold, lacking)
+        standardised = (fits.complete - fits.basis.mean) / fits.basis.scale
+        plain = moment_matrix(standardised, fits.columns, weight)
+        lacking = (fits.moments - plain) / plain[0, 0]
+    return Ground(fits, encoded, encoder, costs, np.flatnonzero(kept), outlook, fold, lacking)
 
 
 def grow(land: Ground, deepest: int) -> list[Node]:
     """The tree, its leaves still without models; a single leaf where no split pays."""
     nodes = [Node(np.empty(0, dtype=np.intp))]
     everyone = np.ones(len(land.y), dtype=np.bool_)
-    cost = _cross_fitted(land, everyone, land.fits.weight, nodes[0].path, range(FOLDS))
-    waiting = [(0, 0, everyone, land.fits.weight, cost)]
+    outcome = _cross_fitted(land, everyone, land.fits.weight, nodes[0].path, range(FOLDS))
+    waiting = [(0, 0, everyone, land.fits.weight, outcome)]
     while waiting:
-        number, depth, rows, weight, cost = waiting.pop(0)
+        number, depth, rows, weight, outcome = waiting.pop(0)
         if depth >= deepest:
             continue
         node = nodes[number]
-        best = _best_split(land, rows, weight, node.path, cost)
+        best = _best_split(land, rows, weight, node.path, outcome)
         if best is None:
             continue
         path = _longer(node.path, best.split.covariate)
-        gain, error = _gain(land, best.cost - cost, rows)
+        gain, error = _gain(land, best.outcome, outcome, rows, 0.0)
         nodes[number] = replace(
             node, split=best.split, below=(len(nodes), len(nodes) + 1), gain=gain, error=error
         )
         price = _price(land, node.path, best.split.covariate)
         for side in (LEFT, RIGHT):
             mine = best.side == side
-            waiting.append(
-                (len(nodes), depth + 1, rows & mine, _leaning(weight, mine), best.cost - price)
-            )
+            after = best.outcome - np.array([price, price, 0.0])
+            waiting.append((len(nodes), depth + 1, rows & mine, _leaning(weight, mine), after))
             nodes.append(Node(path))
         tell("branch", len(nodes) // 2, 2**deepest - 1)
-    return nodes
+    return [_in_table(node, land.kept) for node in nodes]
+
+
+def _in_table(node: Node, kept: Ints) -> Node:
+    """A node with its covariates by their position in the whole table."""
+    split = node.split
+    if split is not None:
+        split = replace(split, covariate=int(kept[split.covariate]))
+    return replace(node, path=kept[node.path], split=split)
 
 
 def leaf_weights(
@@ -166,54 +201,79 @@ def _leaning(weight: Floats, mine: Bools) -> Floats:
 
 
 def _best_split(
-    land: Ground, rows: Bools, weight: Floats, path: Ints, cost: Floats
+    land: Ground, rows: Bools, weight: Floats, path: Ints, outcome: Floats
 ) -> Trial | None:
-    """The split of a leaf that lowers the cross-fitted cost most surely, or None."""
-    trials = _trials(land, rows, path, cost)
-    for folds in (range(FIRST_FOLDS), range(FIRST_FOLDS, FOLDS)):
-        for trial in trials:
-            _try(land, trial, rows, weight, path, folds, cost)
-        surplus = [_surplus(land, trial, cost, rows) for trial in trials]
-        ranked = np.argsort(surplus, kind="stable")[::-1]
-        trials = [trials[i] for i in ranked[:GO_ON] if surplus[i] > -np.inf]
-    return trials[0] if trials and max(surplus) > 0 else None
+    """The split of a leaf that lowers the cross-fitted cost most surely, or None.
 
-
-def _surplus(land: Ground, trial: Trial, cost: Floats, rows: Bools) -> float:
-    """Gain less its allowances for noise and for an error not yet seen.
-
-    Minus infinity where there is no gain.
+    Every covariate is tried at its middle cut on some folds, the best of them at their other cuts,
+    and the best splits then on the folds that are left.
     """
-    gain, error = _gain(land, trial.cost - cost, rows)
-    tried = rows & ~np.isnan(trial.cost)
+    trials = _trials(land, rows, weight, path, outcome)
+
+    def tried(some: list[Trial], folds: range) -> list[Trial]:
+        """The best of some trials, after these folds besides."""
+        for trial in some:
+            _try(land, trial, rows, weight, path, folds, outcome)
+        return sorted(some, key=lambda trial: -_surplus(land, trial, outcome, rows))[:GO_ON]
+
+    best = tried([cuts[0] for cuts in trials], range(FIRST_FOLDS))
+    taken = {trial.split.covariate for trial in best}
+    others = [t for cuts in trials for t in cuts[1:] if t.split.covariate in taken]
+    best += tried(others, range(FIRST_FOLDS))
+    best = sorted(best, key=lambda trial: -_surplus(land, trial, outcome, rows))[:GO_ON]
+    best = [trial for trial in best if _gain(land, trial.outcome, outcome, rows, TRUST)[0] > 0]
+    best = tried(best, range(FIRST_FOLDS, FOLDS))
+    return best[0] if best and _surplus(land, best[0], outcome, rows) > 0 else None
+
+
+def _surplus(land: Ground, trial: Trial, outcome: Floats, rows: Bools) -> float:
+    """Gain less its allowances for noise and for an error not yet seen."""
+    gain, error = _gain(land, trial.outcome, outcome, rows, TRUST)
+    tried = rows & ~np.isnan(trial.outcome[:, 0])
     dearest = float(np.ptp(land.costs.matrix)) / float(land.fits.weight[tried].sum())
-    return gain - ERRORS * error - UNSEEN * dearest if gain > 0 else -np.inf
+    return gain - ERRORS * error - UNSEEN * dearest
 
 
-def _gain(land: Ground, difference: Floats, rows: Bools) -> tuple[float, float]:
-    """Mean by which the cost falls over the rows tried so far, and its standard error."""
-    tried = rows & ~np.isnan(difference)
-    gain, weight = -difference[tried], land.fits.weight[tried]
+def _gain(
+    land: Ground, after: Floats, before: Floats, rows: Bools, trust: float
+) -> tuple[float, float]:
+    """Mean by which the cost falls over the rows tried so far, and its standard error.
+
+    What a row costs depends on its class. The class as it turned out is an unbiased but noisy
+    judge; the probability of both models together, with all covariates and without the row, is a
+    steady one that may be wrong. The two are mixed.
+    """
+    tried = rows & ~np.isnan(after[:, 0])
+    fall = (before - after)[tried, :2]
+    probability = expit((before + after)[tried, 2] / 2)
+    judge = (1 - trust) * land.y[tried] + trust * probability
+    gain, weight = (1 - judge) * fall[:, 0] + judge * fall[:, 1], land.fits.weight[tried]
     mean = float(np.average(gain, weights=weight))
     spread = float(np.average((gain - mean) ** 2, weights=weight))
     return mean, float(np.sqrt(spread / max(float(weight.sum()) - 1, 1.0)))
 
 
-def _trials(land: Ground, rows: Bools, path: Ints, cost: Floats) -> list[Trial]:
-    """Every split worth trying: affordable, and with enough rows on both sides."""
-    affordable = np.average(cost[rows], weights=land.fits.weight[rows])
+def _trials(
+    land: Ground, rows: Bools, weight: Floats, path: Ints, outcome: Floats
+) -> list[list[Trial]]:
+    """For each affordable covariate the splits with enough rows on both sides, middle one first."""
+    realised = np.where(land.y == 1, outcome[:, 1], outcome[:, 0])
+    affordable = np.average(realised[rows], weights=land.fits.weight[rows])
     trials = []
     for k in range(len(land.costs.names)):
         if _price(land, path, k) >= affordable:
             continue
-        for split in _cuts(land, k, rows):
+        own = []
+        for split in _cuts(land, k, rows, weight):
             side = split.side(land.encoded, land.encoder)
             if min(np.sum(rows & (side == way)) for way in (LEFT, RIGHT)) >= LEAST_ROWS:
-                trials.append(Trial(split, side, np.full(len(rows), np.nan)))
+                own.append(Trial(split, side, np.full((len(rows), 3), np.nan)))
+        if own:
+            trials.append(own)
     return trials
 
 
-def _cuts(land: Ground, k: int, rows: Bools) -> list[Split]:
+def _cuts(land: Ground, k: int, rows: Bools, weight: Floats) -> list[Split]:
     """Splits by one covariate."""
     kind = land.encoder.kinds[k]
     own = land.encoded[np.ix_(rows, land.encoder.source == k)]
@@ -221,7 +281,7 @@ def _cuts(land: Ground, k: int, rows: Bools) -> list[Split]:
     if not known.any():
         return []
     if kind == CATEGORICAL:
-        return _category_cuts(k, own[known], land.y[rows][known])
+        return _category_cuts(land, k, rows, weight)
     if kind == BINARY:
         return [Split(k, np.ones(1), float(land.encoder.low[k] + land.encoder.high[k]) / 2)]
     if kind != NUMERIC:
@@ -232,18 +292,36 @@ def _cuts(land: Ground, k: int, rows: Bools) -> list[Split]:
         return []
     # Halfway between two values, as near as can be to the quantile.
     nearest = np.abs(between[:, None] - np.quantile(own[known, 0], QUANTILES)).argmin(axis=0)
-    return [Split(k, np.ones(1), float(cut)) for cut in between[np.unique(nearest)]]
+    return [
+        Split(k, np.ones(1), float(cut)) for cut in between[list(dict.fromkeys(nearest.tolist()))]
+    ]
 
 
-def _category_cuts(k: int, indicators: Floats, y: Floats) -> list[Split]:
-    """Categories in the order of their share of positives, cut near the quantiles of the rows."""
+def _category_cuts(land: Ground, k: int, rows: Bools, weight: Floats) -> list[Split]:
+    """Two groups of categories each, that differ most in what the other covariates say.
+
+    The interactions of the categories with the columns of the other covariates have a score under
+    the additive model of the leaf; its first principal component puts the categories in an order,
+    which is cut near the quantiles of the rows. It looks at the labels of all rows, of those left
+    out too: among few categories there is little to choose from.
+    """
+    indicators = np.where(rows[:, None], land.encoded[:, land.encoder.source == k], 0.0)
+    indicators = np.nan_to_num(indicators)
     count = indicators.sum(axis=0)
-    share = (indicators.T @ y + y.mean()) / (count + 1.0)
-    order = np.argsort(share, kind="stable")
+    basis, columns = land.fits.basis, land.fits.columns
+    penalty = np.append(0.0, central_strengths(basis.linear)[basis.term])
+    design = np.hstack([np.ones((len(rows), 1)), columns])
+    fit = newton(design, land.y, weight, penalty, tolerance=SCREENING_TOLERANCE)
+    residual = weight * (land.y - expit(fit.log_odds))
+    others = columns[:, basis.group != k]
+    score = indicators.T @ (residual[:, None] * others / np.maximum(others.std(axis=0), 1e-9))
+    score /= np.sqrt(np.maximum(count, 1.0))[:, None]
+    left, *_ = np.linalg.svd(score, full_matrices=False)
+    order = np.argsort(left[:, 0] / np.sqrt(np.maximum(count, 1.0)), kind="stable")
     below = np.cumsum(count[order]) / count.sum()
     wanted = np.abs(below[:-1, None] - np.array(QUANTILES)).argmin(axis=0)
     splits = []
-    for last in np.unique(wanted):
+    for last in dict.fromkeys(wanted.tolist()):
         weights = np.zeros(len(order))
         weights[order[last + 1 :]] = 1.0
         splits.append(Split(k, weights, 0.5))
@@ -251,24 +329,30 @@ def _category_cuts(k: int, indicators: Floats, y: Floats) -> list[Split]:
 
 
 def _try(
-    land: Ground, trial: Trial, rows: Bools, weight: Floats, path: Ints, folds: range, cost: Floats
+    land: Ground,
+    trial: Trial,
+    rows: Bools,
+    weight: Floats,
+    path: Ints,
+    folds: range,
+    outcome: Floats,
 ) -> None:
-    """Fill in what the rows of these folds cost with the split."""
+    """Fill in the outcome of the rows of these folds with the split."""
     longer = _longer(path, trial.split.covariate)
     price = _price(land, path, trial.split.covariate)
     for side in (LEFT, RIGHT):
         mine = trial.side == side
         found = _cross_fitted(land, rows & mine, _leaning(weight, mine), longer, folds)
-        done = ~np.isnan(found)
-        trial.cost[done] = price + found[done]
+        done = ~np.isnan(found[:, 0])
+        trial.outcome[done] = found[done] + np.array([price, price, 0.0])
     # Where the covariate is not to be had, nothing changes.
     same = rows & (trial.side < 0) & np.isin(land.fold, folds)
-    trial.cost[same] = cost[same]
+    trial.outcome[same] = outcome[same]
 
 
 def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: range) -> Floats:
-    """Cost of these rows beyond the path's, by models without their fold; NaN elsewhere."""
-    found = np.full(len(rows), np.nan)
+    """Outcome of these rows beyond the path, by models without their fold; NaN elsewhere."""
+    found = np.full((len(rows), 3), np.nan)
     first = land.costs.covariates == 0
     first[path] = True
     reached = np.isin(np.arange(len(first)), path)
@@ -278,14 +362,19 @@ def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: 
         if len(held_out):
             kept = np.where(land.fold == f, 0.0, weight)
             model = quick_model(land.fits, kept, prices, first, land.lacking)
-            found[held_out] = _realised(land, model, held_out, reached)
+            found[held_out] = _outcome(land, model, held_out, reached)
     return found
 
 
-def _realised(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) -> Floats:
-    """What AdaCOS with this model pays beyond the path, plus what its answers cost."""
+def _outcome(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) -> Floats:
+    """What becomes of rows with AdaCOS and this model, (rows, 3).
+
+    What they pay beyond the path plus the cost of their answer if they are of class 0, the same if
+    they are of class 1, and their log-odds with all covariates.
+    """
     costs = land.costs
-    total = np.empty(len(rows))
+    found = np.empty((len(rows), 3))
+    found[:, 2] = model.intercepts[-1] + land.fits.columns[rows] @ model.coefs[-1]
     available = ~np.isnan(land.encoded[np.ix_(rows, land.encoder.first)])
     have = np.zeros(len(reached), dtype=np.bool_)
     have[model.sequence.set(0)] = True
@@ -308,11 +397,10 @@ def _realised(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) ->
             there,
             np.full(there.shape, STOP),
         )
-        acquired = acquired_in(trail.order)
-        paid = costs.of(acquired, given=reached & there)
+        paid = costs.of_order(trail.order, given=reached & there)
         label = label_of(trail.log_odds, costs.matrix)
-        total[part] = total_of(paid, land.y[rows[part]], label, costs.matrix)
-    return total
+        found[part, :2] = paid[:, None] + costs.matrix[:, label].T
+    return found
 
 
 def _longer(path: Ints, k: int) -> Ints:
@@ -321,6 +409,6 @@ def _longer(path: Ints, k: int) -> Ints:
 
 
 def _price(land: Ground, path: Ints, k: int) -> float:
-    """Cost of a covariate after those of a path."""
+    """Cost of a covariate after those of a path; nothing if it is one of them."""
     reached = np.isin(np.arange(len(land.costs.names)), path)
-    return float(land.costs.of_next(reached)[k])
+    return 0.0 if reached[k] else float(land.costs.of_next(reached)[k])

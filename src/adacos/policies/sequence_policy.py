@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self, TypeGuard
 
@@ -25,7 +26,7 @@ from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
 from adacos.models.missing import JointModel
 from adacos.models.outlook import Outlook, WalkState, advance, begin, log_odds_now, look_ahead
-from adacos.models.progress import listening
+from adacos.models.progress import listening, print_progress
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
 from adacos.models.set_fits import SetFits, prepare
@@ -49,7 +50,7 @@ from adacos.policies.recall import (
 from adacos.policies.sharing import check_shareable
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
-from adacos.validation import Constraints, check_parameters, folds, one_of, whole
+from adacos.validation import Constraints, check_parameters, folds, jobs, one_of, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -71,6 +72,7 @@ class SequencePolicy(BasePolicy):
         "strengths": one_of(*FAMILIES),
         "cv": folds,
         "random_state": whole(0),
+        "n_jobs": jobs,
         "verbose": whole(0),
         **RECALL_CONSTRAINTS,
     }
@@ -257,12 +259,9 @@ class SequencePolicy(BasePolicy):
         if self.sequence == "both":
             assert fits.table is not None
             self.sequence_ = better_sequence(self, *fits.table)
-        listener = listening(self._print_progress) if self.verbose else nullcontext()
+        listener = listening(partial(print_progress, self)) if self.verbose else nullcontext()
         with listener:
             return build_sequence_model(fits, self.cost_table_, self.sequence_)
-
-    def _print_progress(self, what: str, done: int, whole: int) -> None:
-        print(f"[{type(self).__name__}] {what} {done} of {whole}", flush=True)
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes into a pickle or a copy: everything but the training rows."""

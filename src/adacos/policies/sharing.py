@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from inspect import signature
 from typing import Any
 
@@ -22,21 +23,33 @@ def check_shareable(policy: Any, fitted: Any) -> None:
         )
     defaults = {name: p.default for name, p in signature(type(policy)).parameters.items()}
     for name in ("sequence", "n_splines", "strengths", "cv", "random_state"):
-        own = getattr(policy, name)
-        if own not in (defaults[name], getattr(fitted, name)):
+        own, other = getattr(policy, name), getattr(fitted, name)
+        if not (_same(own, defaults[name]) or _same(own, other)):
             raise InvalidInputError(
                 name,
                 "must be that of the fitted policy, or left out: from_model learns nothing",
                 own,
-                f"It was fitted with {name}={getattr(fitted, name)!r}; to change it, call fit.",
+                f"It was fitted with {name}={other!r}; to change it, call fit.",
             )
-    costs = (policy.costs or Costs()).bind(fitted.encoder_.names).covariates
-    other = fitted.cost_table_.covariates
-    if policy.sequence == "group_lasso" and not np.array_equal(costs, other):
-        k = int(np.flatnonzero(costs != other)[0])
+    covariates = (policy.costs or Costs()).bind(fitted.encoder_.names).covariates
+    fitted_with = fitted.cost_table_.covariates
+    if policy.sequence == "group_lasso" and not np.array_equal(covariates, fitted_with):
+        k = int(np.flatnonzero(covariates != fitted_with)[0])
         raise InvalidInputError(
             "costs",
             "must have the covariate costs of the fitted policy, whose order follows from them",
-            f"{fitted.encoder_.names[k]} at {costs[k]:g} instead of {other[k]:g}",
+            f"{fitted.encoder_.names[k]} at {covariates[k]:g} instead of {fitted_with[k]:g}",
             "Call fit: other covariate costs may want another order.",
         )
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two parameters are equal; splits are, part by part, whatever holds their rows."""
+    if isinstance(one, Sequence) and isinstance(other, Sequence) and not isinstance(one, str):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if hasattr(one, "split") and type(one) is type(other) and not isinstance(one, str):
+        # A copy of a splitter deals the rows out alike.
+        return _same(sorted(vars(one)), sorted(vars(other))) and all(
+            _same(value, getattr(other, name)) for name, value in vars(one).items()
+        )
+    return bool(np.array_equal(one, other))

@@ -111,6 +111,23 @@ register_policy(
     requires=("lightgbm", "rivals"),
     look=("orange", "h", ":"),
 )
+register_policy(
+    "streed",
+    "adacos.rivals.streed:STreeDClassifier",
+    title="STreeD",
+    rival=True,
+    effort=10.0,
+    requires=("pystreed", "rivals"),
+    look=("green", "d", ":"),
+)
+register_policy(
+    "aaco",
+    "adacos.rivals.aaco:AACOClassifier",
+    title="AACO",
+    rival=True,
+    effort=10.0,
+    look=("sky", "d", ":"),
+)
 # The exact optimum needs discrete covariates: numbers are cut into three codes.
 register_policy(
     "optimal",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from adacos.card import deciding_matrix, panel_titles, threshold_of
+from adacos.card import deciding_matrix, panels_of, threshold_of
 from adacos.kernels.bayes_risk import bayes_risk, label_of
 from adacos.kernels.binomial import interval
 from adacos.models.forecasts import FORECASTS
@@ -64,11 +64,11 @@ class Stop(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Covariates that share a cost."""
+    """Covariates that share a cost, None if it differs, and what each costs after another."""
 
     name: str
-    shared: float
-    members: tuple[str, ...]
+    shared: float | None
+    later: tuple[tuple[str, float], ...]
 
 
 class Level(NamedTuple):
@@ -134,14 +134,9 @@ def stops(held: Held) -> list[Stop]:
 
 def panels(policy: BasePolicy) -> list[Panel]:
     """The panels of the policy's costs."""
-    costs = policy.cost_table_
     return [
-        Panel(
-            title,
-            float(costs.shared[number]),
-            tuple(costs.names[k] for k in np.flatnonzero(costs.panel == number)),
-        )
-        for number, title in enumerate(panel_titles(policy))
+        Panel(panel["name"], panel["shared"], tuple(panel["discounted"].items()))
+        for panel in panels_of(policy)
     ]
 
 
@@ -173,7 +168,7 @@ def flow(held: Held) -> list[Level]:
 def cost_by_set(held: Held, policy: SequencePolicy) -> tuple[Floats, Floats, Floats]:
     """Mean total cost if every row stopped at a set: foretold, on these rows, its error."""
     label = label_of(policy.model_.log_odds_by_set(held.encoded), deciding_matrix(policy))
-    paid = policy.cost_table_.of(policy.model_.sequence.masks())
+    paid = policy.model_.sequence.costs(policy.cost_table_)
     totals = held.charged[held.true[:, None], label] + paid
     foretold = label_of(policy.model_.leave_out_log_odds, deciding_matrix(policy))
     trained = policy.model_.y.astype(np.intp)

@@ -167,12 +167,20 @@ def _panels(held: Held) -> list[Block]:
     return [
         Text(
             "Some covariates share a cost, which is part of the cost of each: the first of them "
-            "that is acquired pays its full cost, every later one its cost less the shared cost."
+            "that is acquired pays its full cost, every later one its cost less the shared cost, "
+            "or the cost beside its name."
         ),
         Grid(
             ("panel", "shared cost", "members"),
             tuple(
-                (p.name, said.money(p.shared), ", ".join(said.label(name) for name in p.members))
+                (
+                    p.name,
+                    "" if p.shared is None else said.money(p.shared),
+                    ", ".join(
+                        said.label(name) + (f" {said.money(cost)}" if p.shared is None else "")
+                        for name, cost in p.later
+                    ),
+                )
                 for p in found
             ),
         ),

@@ -14,6 +14,7 @@ _HOME = {policy.class_name: policy for policy in POLICIES.values() if policy.riv
 __all__ = list(_HOME)
 
 if TYPE_CHECKING:
+    from adacos.rivals.aaco import AACOClassifier as AACOClassifier
     from adacos.rivals.adapt_gbrt import AdaptGbrtClassifier as AdaptGbrtClassifier
     from adacos.rivals.cegb import CEGBClassifier as CEGBClassifier
     from adacos.rivals.dwsm import DWSMClassifier as DWSMClassifier
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from adacos.rivals.optimal import OptimalPolicyClassifier as OptimalPolicyClassifier
     from adacos.rivals.pomdp import POMDPClassifier as POMDPClassifier
     from adacos.rivals.shim2018 import Shim2018Classifier as Shim2018Classifier
+    from adacos.rivals.streed import STreeDClassifier as STreeDClassifier
 
 
 def __getattr__(name: str) -> Any:

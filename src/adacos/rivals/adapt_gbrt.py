@@ -25,7 +25,7 @@ from adacos.kernels.bayes_risk import decision_threshold, label_of
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.gam import LogisticGAM
-from adacos.models.progress import tell
+from adacos.models.progress import tell, told
 from adacos.policies.base import BasePolicy, TrainingTable
 from adacos.rivals.calibration import class_weights, fit_calibration
 from adacos.rivals.greedy_miser import RIDGE, first_score, gradient_of, lambda_grid
@@ -104,6 +104,8 @@ class AdaptGbrtClassifier(BasePolicy):
         Number of folds.
     random_state : int, default=0
         Seed of the folds.
+    verbose : int, default=0
+        Whether `fit` prints where it is: which candidate of the cross-validation.
 
     Attributes
     ----------
@@ -152,6 +154,7 @@ class AdaptGbrtClassifier(BasePolicy):
         "max_bins": whole(2),
         "cv": whole(2),
         "random_state": whole(0),
+        "verbose": whole(0),
         "learning_rates": each(finite(above=0)),
         "full_fractions": each(finite(above=0, below=1)),
     }
@@ -168,6 +171,7 @@ class AdaptGbrtClassifier(BasePolicy):
         max_bins: int = 64,
         cv: int = 5,
         random_state: int = 0,
+        verbose: int = 0,
     ) -> None:
         self.costs = costs
         self.depth = depth
@@ -178,8 +182,10 @@ class AdaptGbrtClassifier(BasePolicy):
         self.max_bins = max_bins
         self.cv = cv
         self.random_state = random_state
+        self.verbose = verbose
 
     @one_blas_thread
+    @told
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the full model, choose the settings by cross-validated total cost, fit all rows.
 
@@ -353,7 +359,7 @@ def _held_out(
     full, cheap, paid = np.empty(shape[0]), np.empty(shape), np.empty(shape)
     to_full = np.empty(shape, dtype=np.bool_)
     column = np.searchsorted(source, np.arange(len(training.costs.names)))
-    everything = training.costs.of(~np.isnan(training.encoded[:, column]))
+    available = ~np.isnan(training.encoded[:, column])
     until = (checkpoints * depth)[:, None]
     for k in range(int(fold.max()) + 1):
         inside, outside = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
@@ -379,6 +385,12 @@ def _held_out(
             cheap[inside, i] += np.cumsum(cheap_values, axis=1)[:, checkpoints - 1]
             to_full[inside, i] = gate > 0
             tell("candidate", k * len(candidates) + i + 1, (int(fold.max()) + 1) * len(candidates))
-            used = np.minimum(gate_use, cheap_use)[:, None, :] < until
-            paid[inside, i] = np.where(gate > 0, everything[inside, None], training.costs.of(used))
+            # The gate's covariates come first, then the cheap trees' or all the others.
+            by_gate = gate_use[:, None, :] < until
+            sent, last = gate[..., None] > 0, until.max()
+            by_cheap = np.minimum(cheap_use, last)[:, None, :]
+            used = by_gate | np.where(sent, available[inside, None], by_cheap < until)
+            later = last + np.where(sent, np.arange(len(column)), by_cheap)
+            rank = np.where(by_gate, gate_use[:, None, :], later)
+            paid[inside, i] = training.costs.of(used, rank=rank)
     return _HeldOut(full, cheap, to_full, paid)

@@ -18,7 +18,7 @@ from adacos.engine import Decision, Seen
 from adacos.exceptions import MissingExtraError
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
-from adacos.models.progress import tell
+from adacos.models.progress import tell, told
 from adacos.policies.base import BasePolicy
 from adacos.rivals.calibration import mean_total_cost
 from adacos.rivals.greedy_miser import lambda_grid, numbers_of_trees
@@ -63,6 +63,8 @@ class CEGBClassifier(BasePolicy):
         Number of folds.
     random_state : int, default=0
         Seed of the folds and of LightGBM.
+    verbose : int, default=0
+        Whether `fit` prints where it is: which fold of the cross-validation.
 
     Attributes
     ----------
@@ -103,6 +105,7 @@ class CEGBClassifier(BasePolicy):
         "min_rows": whole(1),
         "cv": whole(2),
         "random_state": whole(0),
+        "verbose": whole(0),
     }
 
     def __init__(
@@ -116,6 +119,7 @@ class CEGBClassifier(BasePolicy):
         min_rows: int = 5,
         cv: int = 5,
         random_state: int = 0,
+        verbose: int = 0,
     ) -> None:
         self.costs = costs
         self.depth = depth
@@ -125,8 +129,10 @@ class CEGBClassifier(BasePolicy):
         self.min_rows = min_rows
         self.cv = cv
         self.random_state = random_state
+        self.verbose = verbose
 
     @one_blas_thread
+    @told
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the penalty by cross-validated total cost, then fit all rows.
 
@@ -163,7 +169,8 @@ class CEGBClassifier(BasePolicy):
                 last = np.minimum(checkpoints, values.shape[1]) - 1
                 log_odds[inside, i] = np.cumsum(values, axis=1)[:, last]
                 until = (checkpoints * forest.depth)[:, None]
-                paid[inside, i] = costs.of(first_use[:, None, :] < until)
+                used = first_use[:, None, :]
+                paid[inside, i] = costs.of(used < until, rank=used)
             tell("fold", k + 1, int(fold.max()) + 1)
         self.cv_cost_ = mean_total_cost(log_odds, paid, labels, costs.matrix)
         at, number = np.unravel_index(self.cv_cost_.argmin(), self.cv_cost_.shape)

@@ -27,10 +27,10 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from adacos.costs import Costs, CostTable, total_of
+from adacos.costs import Costs, CostTable, rank_in, total_of
 from adacos.engine import STOP, Decision, Seen, acquired_in, walk
 from adacos.kernels.threads import one_blas_thread
-from adacos.models.progress import tell
+from adacos.models.progress import tell, told
 from adacos.policies.base import BasePolicy
 from adacos.validation import Constraints, finite, maybe, one_of, whole
 
@@ -117,6 +117,8 @@ class DWSMClassifier(BasePolicy):
         the run with the best training reward is kept.
     random_state : int, default=0
         Seed of the random sets.
+    verbose : int, default=0
+        Whether `fit` prints where it is: which round of policy iteration.
 
     Attributes
     ----------
@@ -153,6 +155,7 @@ class DWSMClassifier(BasePolicy):
         "n_states": whole(1),
         "n_init": whole(1),
         "random_state": whole(0),
+        "verbose": whole(0),
     }
 
     def __init__(
@@ -166,6 +169,7 @@ class DWSMClassifier(BasePolicy):
         n_states: int = 5000,
         n_init: int = 3,
         random_state: int = 0,
+        verbose: int = 0,
     ) -> None:
         self.costs = costs
         self.variant = variant
@@ -175,8 +179,10 @@ class DWSMClassifier(BasePolicy):
         self.n_states = n_states
         self.n_init = n_init
         self.random_state = random_state
+        self.verbose = verbose
 
     @one_blas_thread
+    @told
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the scores by policy iteration, then the class probability where they stop.
 
@@ -254,9 +260,11 @@ def follow(
 
 def costs_to_go(game: Game, scores: LinearScores, start: Bools, paid_for: Bools) -> Floats:
     """What each row costs if the policy takes over at `start`, beyond the set `paid_for`."""
-    acquired, _ = follow(scores, game.encoded, game.available, start)
+    acquired, order = follow(scores, game.encoded, game.available, start)
     label = scores.answer(game.encoded, acquired)
-    paid = game.costs.of(acquired, given=paid_for)
+    rank = rank_in(order, order.shape[1])
+    # What lies between `paid_for` and `start`, one covariate at most, comes first.
+    paid = game.costs.of(acquired, given=paid_for, rank=np.where(start, -1, rank))
     return total_of(paid, game.y, label, game.costs.matrix)
 
 

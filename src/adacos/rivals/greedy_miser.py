@@ -18,7 +18,7 @@ from adacos.costs import Costs, CostTable
 from adacos.engine import Decision, Seen
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
-from adacos.models.progress import tell
+from adacos.models.progress import tell, told
 from adacos.policies.base import BasePolicy, TrainingTable
 from adacos.rivals.calibration import (
     class_weights,
@@ -88,6 +88,8 @@ class GreedyMiserClassifier(BasePolicy):
         Number of folds.
     random_state : int, default=0
         Seed of the folds.
+    verbose : int, default=0
+        Whether `fit` prints where it is: which fold of the cross-validation.
 
     Attributes
     ----------
@@ -131,6 +133,7 @@ class GreedyMiserClassifier(BasePolicy):
         "max_bins": whole(2),
         "cv": whole(2),
         "random_state": whole(0),
+        "verbose": whole(0),
     }
 
     def __init__(
@@ -145,6 +148,7 @@ class GreedyMiserClassifier(BasePolicy):
         max_bins: int = 64,
         cv: int = 5,
         random_state: int = 0,
+        verbose: int = 0,
     ) -> None:
         self.costs = costs
         self.loss = loss
@@ -155,8 +159,10 @@ class GreedyMiserClassifier(BasePolicy):
         self.max_bins = max_bins
         self.cv = cv
         self.random_state = random_state
+        self.verbose = verbose
 
     @one_blas_thread
+    @told
     def fit(self, X: Any, y: Any) -> Self:
         """Choose λ and the number of trees by cross-validated total cost, then fit all rows.
 
@@ -318,6 +324,7 @@ def _held_out(
             values, first_use = forest.walk(training.encoded[inside])
             scores[inside, i] = constant + np.cumsum(values, axis=1)[:, checkpoints - 1]
             until = (checkpoints * settings.depth)[:, None]
-            paid[inside, i] = training.costs.of(first_use[:, None, :] < until)
+            used = first_use[:, None, :]
+            paid[inside, i] = training.costs.of(used < until, rank=used)
         tell("fold", k + 1, int(fold.max()) + 1)
     return scores, paid

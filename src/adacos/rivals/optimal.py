@@ -246,17 +246,7 @@ class OptimalPolicyClassifier(BasePolicy):
     def _without(self, unavailable: Bools) -> OptimalTable:
         """The optimal policy over the other covariates."""
         joint = self.joint_.sum(axis=tuple(1 + np.flatnonzero(unavailable)))
-        costs = self.cost_table_
-        return tabulate(
-            joint,
-            CostTable(
-                tuple(np.array(costs.names)[~unavailable]),
-                costs.covariates[~unavailable],
-                costs.panel[~unavailable],
-                costs.shared,
-                costs.matrix,
-            ),
-        )
+        return tabulate(joint, self.cost_table_.only(~unavailable))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from adacos.costs import Costs, CostTable
 from adacos.engine import STOP, Decision, Seen
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.threads import one_blas_thread
-from adacos.models.progress import tell
+from adacos.models.progress import tell, told
 from adacos.policies.base import BasePolicy
 from adacos.rivals.codes import UNKNOWN, Codes, fit_codes
 from adacos.validation import Constraints, finite, maybe, whole
@@ -121,6 +121,8 @@ class POMDPClassifier(BasePolicy):
         Random starts, and mixtures that are averaged, in each class.
     random_state : int, default=0
         Seed of folds and starts.
+    verbose : int, default=0
+        Whether `fit` prints where it is: which fold of the cross-validation.
 
     Attributes
     ----------
@@ -157,6 +159,7 @@ class POMDPClassifier(BasePolicy):
         "cv": whole(2),
         "n_init": whole(1),
         "random_state": whole(0),
+        "verbose": whole(0),
     }
 
     def __init__(
@@ -170,6 +173,7 @@ class POMDPClassifier(BasePolicy):
         cv: int = 5,
         n_init: int = 5,
         random_state: int = 0,
+        verbose: int = 0,
     ) -> None:
         self.costs = costs
         self.n_components = n_components
@@ -179,8 +183,10 @@ class POMDPClassifier(BasePolicy):
         self.cv = cv
         self.n_init = n_init
         self.random_state = random_state
+        self.verbose = verbose
 
     @one_blas_thread
+    @told
     def fit(self, X: Any, y: Any) -> Self:
         """Fit a mixture to the rows of each class.
 

@@ -23,7 +23,6 @@ from adacos.policies.base import BasePolicy
 from adacos.validation import Constraints, each, finite, maybe, one_of, whole
 
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 REWARDS = ("auto", "money", "log_likelihood")
 DEVICES = ("auto", "cpu", "cuda")
@@ -338,13 +337,7 @@ def _moments(encoded: Floats) -> tuple[Floats, Floats]:
     return np.nanmean(encoded, axis=0), np.where(deviation > 0, deviation, 1.0)
 
 
-def _mask_of(order: NDArray[np.intp]) -> Bools:
-    """Acquired covariates from orders of acquisition that are filled with -1."""
-    covariates = np.arange(order.shape[-1])
-    return np.asarray((order[..., None] == covariates).any(axis=-2))
-
-
 def _total_costs(log_odds: Floats, order: Any, y: Floats, costs: CostTable) -> Floats:
     """Covariate cost paid plus misclassification cost of the Bayes label, for each row."""
     label = label_of(log_odds, costs.matrix)
-    return total_of(costs.of(_mask_of(order)), y, label, costs.matrix)
+    return total_of(costs.of_order(order), y, label, costs.matrix)

@@ -68,18 +68,17 @@ class Rewards:
         self._stake = min((1 - share) * self._false_positive, share * self._false_negative)
         money = np.array([reward == "money" for reward, _ in candidates])
         price = np.array([price for _, price in candidates]) / np.where(money, self._stake, 1.0)
-        shared = np.append(costs.shared, 0.0)[costs.panel]
         same = (costs.panel[:, None] == costs.panel) & (costs.panel >= 0)
         self._money = torch.tensor(money, device=device).unsqueeze(-1)
         self._price = torch.tensor(price, dtype=torch.float32, device=device).view(-1, 1, 1)
         self._covariates = torch.tensor(costs.covariates, dtype=torch.float32, device=device)
-        self._shared = torch.tensor(shared, dtype=torch.float32, device=device)
+        self._discount = torch.tensor(costs.discount, dtype=torch.float32, device=device)
         self._same_panel = torch.tensor(same, dtype=torch.float32, device=device)
 
     def of_acquiring(self, acquired: Any) -> Any:
         """Reward of acquiring each covariate next: minus the price of what is not yet paid."""
         opened = acquired.float() @ self._same_panel > 0
-        return -self._price * (self._covariates - self._shared * opened)
+        return -self._price * (self._covariates - self._discount * opened)
 
     def of_stopping(self, log_odds: Any, y: Any) -> Any:
         """Reward of stopping at these log-odds."""

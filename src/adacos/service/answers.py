@@ -19,12 +19,10 @@ from adacos.consultation.steps import Acquire, Value
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.service.encoding import as_json
-from adacos.service.schemas import Course, Lowered, ScoreRequest, StepRequest
+from adacos.service.schemas import Course, Items, Lowered, ScoreRequest, StepRequest
 from adacos.tables.columns import ColumnTable
 
 STEPS_KEPT = 2048
-
-Items = tuple[tuple[str, Value], ...]
 
 
 class Answers:
@@ -32,20 +30,16 @@ class Answers:
 
     def __init__(self, policy: BasePolicy) -> None:
         self.policy = policy
-        self._step = lru_cache(maxsize=STEPS_KEPT)(self._compute_step)
-
-    def step(self, request: StepRequest) -> bytes:
-        """The next step as JSON."""
-        return self._step(
-            tuple(request.known.items()),
-            tuple(request.acquired.items()),
-            tuple(request.unavailable),
-            request.stop,
-        )
+        # By `StepRequest.key`: the next step as JSON.
+        self.step = lru_cache(maxsize=STEPS_KEPT)(self._compute_step)
 
     def consultation(self, request: StepRequest) -> Consultation:
         """The consultation that the request describes."""
-        return self._replay(request.known, request.acquired, request.unavailable, request.stop)
+        consultation = self._replay(request.known, request.acquired, request.unavailable)
+        # One that has come to its end is not stopped early, whatever was asked for.
+        if request.stop and isinstance(consultation.next(), Acquire):
+            consultation.stop()
+        return consultation
 
     def course(self, request: StepRequest, consultation: Consultation) -> Course:
         """How a finished consultation went; see `CaseAnswer`."""
@@ -100,8 +94,10 @@ class Answers:
     def _compute_step(
         self, known: Items, acquired: Items, unavailable: tuple[str, ...], stop: bool
     ) -> bytes:
-        consultation = self._replay(dict(known), dict(acquired), list(unavailable), stop)
+        consultation = self._replay(dict(known), dict(acquired), list(unavailable))
         step = consultation.next()
+        if stop and isinstance(step, Acquire):
+            step = consultation.stop().next()
         more: dict[str, Any] = (
             {
                 "lowered": [
@@ -119,10 +115,12 @@ class Answers:
         found = []
         for number, title in enumerate(panel_titles(self.policy)):
             members = [costs.names[k] for k in np.flatnonzero(costs.panel == number)]
-            asked = [name for name in members if name in covariates]
+            asked = [name for name in covariates if name in members]
             there = [name for name in members if name in had]
-            # The first member of all pays the shared cost, every other one is spared it.
-            amount = float(costs.shared[number]) * (len(asked) - (not there))
+            # The first member of all pays its full cost, every other one its discounted cost.
+            spared = [costs.names.index(name) for name in (asked if there else asked[1:])]
+            amount = float(costs.shared[number]) * len(spared)
+            amount += 0.0 if costs.excess is None else float(costs.excess[spared].sum())
             if asked and amount > 0:
                 found.append(Lowered(title, tuple(asked), tuple(there), amount))
         return found
@@ -132,7 +130,6 @@ class Answers:
         known: dict[str, Value],
         acquired: dict[str, Value],
         unavailable: list[str],
-        stop: bool,
     ) -> Consultation:
         for name in acquired:
             if name in known:
@@ -149,7 +146,4 @@ class Answers:
             consultation.observe(acquired)
         if unavailable:
             consultation.unavailable(*unavailable)
-        # One that has come to its end is not stopped early, whatever was asked for.
-        if stop and isinstance(consultation.next(), Acquire):
-            consultation.stop()
         return consultation

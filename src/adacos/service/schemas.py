@@ -12,12 +12,12 @@ import uuid
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WrapValidator, create_model
 from pydantic.json_schema import WithJsonSchema
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from adacos.consultation.steps import Acquire, Classify, ValueWarning
+from adacos.consultation.steps import Acquire, Classify, Value, ValueWarning
 from adacos.policies.base import BasePolicy
 from adacos.service.settings import Settings
 from adacos.tables.description import description_of
@@ -28,6 +28,7 @@ LARGEST = 1e15
 CASE_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 Scalar = bool | int | float | str
+Items = tuple[tuple[str, Value], ...]
 Course = Literal["followed", "departed", "stopped"]
 
 
@@ -44,6 +45,16 @@ class StepRequest(Strict):
     acquired: dict[str, Any] = {}
     unavailable: list[str] = []
     stop: bool = False
+
+    @property
+    def key(self) -> tuple[Items, Items, tuple[str, ...], bool]:
+        """All of it, hashable: requests with the same key have the same answer."""
+        return (
+            tuple(self.known.items()),
+            tuple(self.acquired.items()),
+            tuple(self.unavailable),
+            self.stop,
+        )
 
 
 class CaseRequest(StepRequest):
@@ -83,7 +94,9 @@ def requests_for(policy: BasePolicy, settings: Settings) -> Requests:
     """Request types that know the covariates and the classes of a policy."""
     encoder = policy.encoder_
     types = {name: _value_type(policy, k) for k, name in enumerate(encoder.names)}
-    values = _values("Values", types, "Values by covariate.")
+    values: Any = Annotated[
+        _values("Values", types, "Values by covariate."), WrapValidator(_in_given_order)
+    ]
     row = _values(
         "Row",
         {name: kind | None for name, kind in types.items()},
@@ -112,6 +125,12 @@ def requests_for(policy: BasePolicy, settings: Settings) -> Requests:
         create_model("ScoreRequestOfModel", __base__=ScoreRequest, rows=rows, known=known),
         create_model("OutcomeRequestOfModel", __base__=OutcomeRequest, outcome=outcome),
     )
+
+
+def _in_given_order(given: Any, check: Any) -> Any:
+    """Checked values in the order of the request, which is that of acquisition."""
+    checked = check(given)
+    return {name: checked[name] for name in given}
 
 
 def _values(title: str, types: dict[str, Any], text: str) -> Any:

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 from adacos.exceptions import InvalidInputError
 
 DELIMITERS = ",;\t|"
+# Decimal signs, and what each is called.
+DECIMALS = {".": "point", ",": "comma"}
 # Texts of a cell that mean unknown, in any case.
 MISSING = ("NA", "N/A", "NaN", "null", "?")
 UNKNOWN = frozenset({"", *(text.lower() for text in MISSING)})
@@ -25,6 +27,7 @@ _TRUTH = {"true": 1.0, "false": 0.0}
 _MOST_CELL_CHARACTERS = 1_000_000
 _MOST_CELL_LINES = 200
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_DIGIT_AND_SIGN = re.compile(r".*\d[.,'\s\u00a0\u202f]\d")
 _QUOTE = "A quotation mark without its partner is the usual cause."
 
 
@@ -62,8 +65,8 @@ def csv_rows(lines: Iterable[str], source: str, delimiter: str = ",") -> Iterato
         yield Row(cells, reader.line_num)
 
 
-def delimiter_of(header: str) -> str:
-    """The delimiter that cuts a header into the most cells."""
+def delimiter_of(header: str, decimal: str = ".") -> str:
+    """The delimiter that cuts a header into the most cells; of several, not the decimal sign."""
 
     def cells(delimiter: str) -> int:
         try:
@@ -71,7 +74,15 @@ def delimiter_of(header: str) -> str:
         except csv.Error:
             return 0
 
-    return max(DELIMITERS, key=cells)
+    return max(sorted(DELIMITERS, key=decimal.__eq__), key=cells)
+
+
+def check_decimal(decimal: str) -> None:
+    """A decimal sign is a point or a comma."""
+    if decimal not in DECIMALS:
+        raise InvalidInputError(
+            "decimal", "must be a point or a comma", decimal, 'For example decimal=",".'
+        )
 
 
 def check_names(names: list[str], source: str) -> None:
@@ -85,20 +96,38 @@ def check_names(names: list[str], source: str) -> None:
         )
 
 
-def number(cell: Any) -> float | None:
-    """A finite number, NaN for an unknown value, None for anything else."""
+def number(cell: Any, decimal: str = ".") -> float | None:
+    """A finite number, NaN for an unknown value, None for anything else.
+
+    With a decimal comma there may be no point: whether it separates thousands cannot be told.
+    """
     try:
-        value = float(cell)
+        value = float(cell if decimal == "." else with_point(cell))
     except (ValueError, OverflowError):
         return nan if str(cell).strip().lower() in UNKNOWN else None
     # Python reads 1_0 as 10; in a table it is a slip or a code.
     return None if isinf(value) or (isinstance(cell, str) and "_" in cell) else value
 
 
-def truth(cell: Any) -> float | None:
+def with_point(cell: Any) -> Any:
+    """A text with a decimal comma as one with a decimal point; none that holds a point already."""
+    if not isinstance(cell, str):
+        return cell
+    return "" if "." in cell else cell.replace(",", ".")
+
+
+def no_number(cell: Any, decimal: str = ".") -> str:
+    """Why a cell is refused where a number should be, in words."""
+    if isinstance(cell, str) and _DIGIT_AND_SIGN.match(cell):
+        sign = DECIMALS[decimal]
+        return f"is not a finite number with a decimal {sign} and no separators of thousands"
+    return "is not a finite number"
+
+
+def truth(cell: Any, decimal: str = ".") -> float | None:
     """True as 1 and false as 0; otherwise like `number`."""
     value = _TRUTH.get(str(cell).strip().lower())
-    return number(cell) if value is None else value
+    return number(cell, decimal) if value is None else value
 
 
 def is_truth(cell: str) -> bool:
@@ -106,10 +135,10 @@ def is_truth(cell: str) -> bool:
     return cell.strip().lower() in _TRUTH
 
 
-def is_number(cell: str) -> bool:
+def is_number(cell: str, decimal: str = ".") -> bool:
     """Whether a cell holds a number, infinite ones included."""
     try:
-        float(cell)
+        float(cell if decimal == "." else with_point(cell))
     except ValueError:
         return False
     return "_" not in cell

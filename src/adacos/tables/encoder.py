@@ -223,6 +223,20 @@ class TableEncoder:
         """First encoded column of each covariate."""
         return np.searchsorted(self.source, np.arange(len(self.names)))
 
+    def only(self, kept: Bools) -> TableEncoder:
+        """The encoder of some of the covariates."""
+        chosen = np.flatnonzero(kept)
+        width = np.bincount(self.source, minlength=len(self.names))[chosen]
+        return TableEncoder(
+            names=tuple(self.names[k] for k in chosen),
+            kinds=tuple(self.kinds[k] for k in chosen),
+            categories=tuple(self.categories[k] for k in chosen),
+            frequencies=tuple(self.frequencies[k] for k in chosen),
+            low=self.low[chosen],
+            high=self.high[chosen],
+            source=np.repeat(np.arange(len(chosen)), width),
+        )
+
     def check(self) -> None:
         """Refuse an encoder whose parts do not fit each other, as a foreign file may hold it."""
         p = len(self.names)

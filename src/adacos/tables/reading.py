@@ -27,11 +27,13 @@ from adacos.tables import parquet
 from adacos.tables.cells import (
     UNKNOWN,
     Row,
+    check_decimal,
     check_names,
     csv_rows,
     delimiter_of,
     is_number,
     is_truth,
+    no_number,
     number,
     truth,
 )
@@ -90,7 +92,7 @@ class Kinds(NamedTuple):
 
 
 class TableFile:
-    """A CSV file (plain or .gz) or a Parquet file.
+    """A CSV file (plain or .gz) or a Parquet file; encoding and decimal sign are for the former.
 
     Attributes
     ----------
@@ -98,8 +100,12 @@ class TableFile:
     share_read : how much of the file has been read, 0 to 1.
     """
 
-    def __init__(self, path: str | Path, *, encoding: str = "utf-8-sig") -> None:
+    def __init__(
+        self, path: str | Path, *, encoding: str = "utf-8-sig", decimal: str = "."
+    ) -> None:
         self.path, self._encoding, self.share_read = Path(path), encoding, 0.0
+        check_decimal(decimal)
+        self._decimal = decimal
         _check_file(self.path)
         self.is_parquet = self.path.suffix.lower() in (".parquet", ".pq")
         if self.is_parquet:
@@ -108,7 +114,7 @@ class TableFile:
         _check_encoding(encoding)
         with self._open() as file:
             first = next(self._lines(file), "")
-        self._delimiter = delimiter_of(first)
+        self._delimiter = delimiter_of(first, decimal)
         with self._open() as file:
             header = next(self._rows(file), Row([], 1))
         self.columns = [name.strip() for name in header.cells]
@@ -126,7 +132,9 @@ class TableFile:
             known = [cell for cell in cells if cell.strip().lower() not in UNKNOWN]
             if known and all(is_truth(cell) for cell in known):
                 true_or_false.add(name)
-            elif sum(is_number(cell) for cell in known) < _NUMERIC_SHARE * len(known):
+            elif sum(is_number(cell, self._decimal) for cell in known) < _NUMERIC_SHARE * len(
+                known
+            ):
                 text.add(name)
         return Kinds(frozenset(text), frozenset(true_or_false))
 
@@ -149,7 +157,7 @@ class TableFile:
         with self._open() as file:
             rows = islice(self._rows(file), 1, None)
             while taken := list(islice(rows, chunk_rows)):
-                yield _parse(taken, self.columns, wanted, kinds)
+                yield _parse(taken, self.columns, wanted, kinds, self._decimal)
 
     def read(
         self,
@@ -266,7 +274,9 @@ def _check_encoding(encoding: str) -> None:
         ) from None
 
 
-def _parse(rows: list[Row], columns: list[str], wanted: list[str], kinds: Kinds) -> Piece:
+def _parse(
+    rows: list[Row], columns: list[str], wanted: list[str], kinds: Kinds, decimal: str
+) -> Piece:
     """Rows of cells as columns; a row with a wrong cell is left out and told."""
     width = len(columns)
     malformed = [
@@ -287,18 +297,25 @@ def _parse(rows: list[Row], columns: list[str], wanted: list[str], kinds: Kinds)
             result[name] = np.array(known, dtype=np.str_)
         else:
             parse = truth if name in kinds.truth else number
-            result[name] = _numbers([parse(cell) for cell in cells], cells, name, faults)
+            values = [parse(cell, decimal) for cell in cells]
+            result[name] = _numbers(values, cells, name, faults, decimal)
     return _without(faults, result, lines, malformed)
 
 
 def _numbers(
-    values: list[float | None], cells: Collection[Any], name: str, faults: dict[int, str]
+    values: list[float | None],
+    cells: Collection[Any],
+    name: str,
+    faults: dict[int, str],
+    decimal: str = ".",
 ) -> NDArray[np.float64]:
     """Parsed cells as an array; where one is no number, the row's fault is noted."""
     if None in values:
         for position, (value, cell) in enumerate(zip(values, cells, strict=True)):
             if value is None:
-                faults.setdefault(position, f"{cell!r} in column {name!r} is not a finite number")
+                faults.setdefault(
+                    position, f"{cell!r} in column {name!r} {no_number(cell, decimal)}"
+                )
         values = [nan if value is None else value for value in values]
     return np.array(values, dtype=np.float64)
 

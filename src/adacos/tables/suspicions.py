@@ -33,8 +33,10 @@ _SHARE_OF_FORM = 0.9
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})([T ].*)?"
 )
+_DECIMAL_POINT = re.compile(r"[+-]?\d+\.\d+")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _WHOLE = re.compile(r"[+-]?\d+")
+_SEPARATED = re.compile(r"[+-]?\d{1,3}(?:[.,'\s\u00a0\u202f]\d{3})+(?:[.,]\d+)?")
 
 
 _MESSAGES = {
@@ -44,7 +46,9 @@ _MESSAGES = {
     "date": "{}: looks like dates. Turn them into a number, such as days before the decision, or "
     "leave them out.",
     "decimal_comma": "{}: looks like numbers with a decimal comma, read as categories. Write them "
-    "with a decimal point.",
+    "with a decimal point, or read the CSV file with --decimal ,",
+    "written_numbers": "{}: looks like numbers, read as categories: they have separators between "
+    "thousands, or another decimal sign than the file is read with. Leave the separators out.",
 }
 
 
@@ -53,7 +57,7 @@ class Suspicion(NamedTuple):
 
     Attributes
     ----------
-    kind : "few_rows", "leak", "identifier", "date" or "decimal_comma".
+    kind : "few_rows", "leak", "identifier", "date", "decimal_comma" or "written_numbers".
     covariates : the names concerned; all of them are meant where there is none.
     message : what was seen, and what to do about it.
     """
@@ -73,15 +77,15 @@ def suspicions(X: Any, y: Any) -> list[Suspicion]:
     names = covariate_names(probe)
     _, labels = check_labels(y)
     positive = labels == 1
-    found: dict[str, list[str]] = {}
+    suspects: dict[str, list[str]] = {}
     for position, name in enumerate(names):
         for kind in _kinds_of(column_values(table, position, name), positive):
-            found.setdefault(kind, []).append(name)
+            suspects.setdefault(kind, []).append(name)
     result = list(_few_rows(positive, len(names)))
     for kind, message in _MESSAGES.items():
-        if kind in found:
-            text = ", ".join(found[kind])
-            result.append(Suspicion(kind, tuple(found[kind]), message.format(text)))
+        if kind in suspects:
+            text = ", ".join(suspects[kind])
+            result.append(Suspicion(kind, tuple(suspects[kind]), message.format(text)))
     return result
 
 
@@ -108,6 +112,12 @@ def _kinds_of(values: NDArray[Any], positive: Bools) -> Iterator[str]:
             and _share(values[known], _DECIMAL_COMMA) > 0
         ):
             yield "decimal_comma"
+        elif (
+            _share(values[known], _SEPARATED, _DECIMAL_POINT, _DECIMAL_COMMA, _WHOLE)
+            >= _SHARE_OF_FORM
+            and _share(values[known], _SEPARATED, _DECIMAL_POINT) > 0
+        ):
+            yield "written_numbers"
     else:
         known = ~np.isnan(values)
         if _are_dates(values[known]):

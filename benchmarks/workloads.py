@@ -1,0 +1,150 @@
+"""Fixed workloads, each run in a process of its own: processor time and peak memory.
+
+    python -m benchmarks.workloads acquire_pima            # one line: seconds and MiB
+    python -m benchmarks.workloads --list
+
+`benchmarks.compare` runs them on two checkouts. Every workload is made of what the package exports,
+so that an older checkout can run it too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+from adacos import AdaCOSClassifier, Costs, LogisticGAM, load_physionet2012, load_pima, paper_folds
+
+Work = Callable[[], Any]
+SHARED = Path(os.environ.get("ADACOS_SHARED", "../shared"))
+
+
+def table(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
+    """Correlated covariates of which the first few tell something, in curves."""
+    rng = np.random.default_rng([n, p])
+    X = rng.standard_normal((n, p))
+    X += 0.5 * X[:, [0]]
+    log_odds = np.sin(X[:, :4] * 1.5).sum(axis=1) + 0.5 * X[:, 0] - 0.5
+    return X, (rng.random(n) < 1 / (1 + np.exp(-log_odds))).astype(int)
+
+
+def fit_synthetic(n: int, p: int) -> Work:
+    X, y = table(n, p)
+    costs = Costs([1.0] * p, false_positive=100, false_negative=1000)
+    return lambda: AdaCOSClassifier(costs).fit(X, y)
+
+
+def pima() -> tuple[np.ndarray, np.ndarray, AdaCOSClassifier]:
+    data = load_pima(as_frame=False)
+    train = paper_folds(data.X, data.y) != 0
+    costs = Costs(list(data.prices.values()), false_positive=100, false_negative=1000)
+    return data.X[train], data.y[train], AdaCOSClassifier(costs)
+
+
+def fit_pima() -> Work:
+    X, y, policy = pima()
+    return lambda: policy.fit(X, y)
+
+
+def acquire_pima() -> Work:
+    X, y, policy = pima()
+    policy.fit(X, y)
+    rows = np.tile(X, (100, 1))[:60_000]
+    return lambda: policy.acquire(rows)
+
+
+def acquire_pima_with_holes() -> Work:
+    X, y, policy = pima()
+    policy.fit(X, y)
+    rows = np.tile(X, (40, 1))[:20_000]
+    rows[np.random.default_rng(0).random(rows.shape) < 0.2] = np.nan
+    return lambda: policy.acquire(rows)
+
+
+def consultation_pima() -> Work:
+    X, y, policy = pima()
+    policy.fit(X, y)
+    names = policy.encoder_.names
+
+    def play() -> None:
+        for row in X[:50]:
+            consultation = policy.consultation()
+            step = consultation.next()
+            while getattr(step, "covariates", ()):
+                consultation.observe({n: float(row[names.index(n)]) for n in step.covariates})
+                step = consultation.next()
+
+    return play
+
+
+def gam_pima() -> Work:
+    X, y, _ = pima()
+    return lambda: LogisticGAM().fit(X, y)
+
+
+def physionet() -> tuple[np.ndarray, np.ndarray, AdaCOSClassifier]:
+    X, y, *_ = load_physionet2012(SHARED / "data" / "physionet2012.csv.gz", as_frame=False)
+    train = paper_folds(X, y) != 0
+    costs = Costs([1.0] * X.shape[1], false_positive=100, false_negative=1000)
+    return X[train], y[train], AdaCOSClassifier(costs)
+
+
+def fit_physionet() -> Work:
+    X, y, policy = physionet()
+    return lambda: policy.fit(X, y)
+
+
+def acquire_physionet() -> Work:
+    X, y, policy = physionet()
+    policy.set_params(strengths="common", cv=2).fit(X, y)
+    complete = X[~np.isnan(X).any(axis=1)]
+    rows = np.tile(complete, (-(-60_000 // len(complete)), 1))[:60_000]
+    return lambda: policy.acquire(rows)
+
+
+# Quick ones first; those of the second table are asked for by name.
+WORKLOADS: dict[str, Callable[[], Work]] = {
+    "gam_pima": gam_pima,
+    "fit_pima": fit_pima,
+    "acquire_pima": acquire_pima,
+    "acquire_pima_with_holes": acquire_pima_with_holes,
+    "consultation_pima": consultation_pima,
+    "fit_200x20": lambda: fit_synthetic(200, 20),
+}
+LONG: dict[str, Callable[[], Work]] = {
+    "fit_200x40": lambda: fit_synthetic(200, 40),
+    "fit_200x80": lambda: fit_synthetic(200, 80),
+    "fit_1000x200": lambda: fit_synthetic(1000, 200),
+    "fit_10000x20": lambda: fit_synthetic(10_000, 20),
+    "fit_physionet": fit_physionet,
+    "acquire_physionet": acquire_physionet,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("name", nargs="?", choices=[*WORKLOADS, *LONG])
+    parser.add_argument("--list", action="store_true")
+    given = parser.parse_args()
+    if given.list or given.name is None:
+        print("\n".join([*WORKLOADS, *LONG]))
+        return
+    work = {**WORKLOADS, **LONG}[given.name]()
+    begin = time.process_time()
+    work()
+    taken = time.process_time() - begin
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{taken:.4f} {peak:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""The automatic choice: what it compares, how it decides, and that it is the chosen policy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from adacos import AdaCOSClassifier, AutoPolicyClassifier, Costs, load_pima
+from adacos.datasets import make_value_dependent_problem
+from adacos.policies.auto import CANDIDATES, choose
+from adacos.policies.leave_out import leave_out_cost
+
+TITLES = [candidate.title for candidate in CANDIDATES]
+
+
+def costs_of(**more: float) -> dict[str, np.ndarray]:
+    """Costs of 400 rows under each candidate: those of AdaCOS and what is added to them."""
+    rng = np.random.default_rng(0)
+    standing = rng.gamma(2.0, 5.0, size=400)
+    noise = {title: rng.normal(0, 0.5, size=400) for title in TITLES}
+    noise["AdaCOS"] = np.zeros(400)
+    return {
+        title: standing + more.get(title, 3.0) + noise[title] - noise[title].mean()
+        for title in TITLES
+    } | {"AdaCOS": standing}
+
+
+@pytest.mark.parametrize(
+    ("more", "taken"),
+    [
+        ({}, "AdaCOS"),
+        # 0.5 / sqrt(400) is the standard error, 1 / 400 the share of one error.
+        ({"Branching": -0.02}, "AdaCOS"),
+        ({"Branching": -0.04}, "Branching"),
+        ({"Branching": -0.04, "AdaCOS, forward": -0.05}, "AdaCOS, forward"),
+        # A simpler policy needs not to cost more.
+        ({"COS": -0.001}, "COS"),
+        ({"COS": 0.001}, "AdaCOS"),
+        ({"COS": -0.001, "Branching": -0.04}, "Branching"),
+    ],
+)
+def test_the_rule(more: dict[str, float], taken: str) -> None:
+    assert choose(costs_of(**more), dearest=1.0).title == taken
+
+
+def test_an_error_not_yet_seen_is_allowed_for() -> None:
+    """A gain without any spread is refused where a single dear error would eat it."""
+    cost = costs_of()
+    cost["Branching"] = cost["AdaCOS"] - 0.5
+    assert choose(cost, dearest=100.0).title == "Branching"
+    assert choose(cost, dearest=1000.0).title == "AdaCOS"
+
+
+def test_the_nested_cost_is_that_of_leave_out_cost() -> None:
+    """The same folds, fitted anew by other code."""
+    X, y, prices, *_ = load_pima()
+    X, y = X[:300], y[:300]
+    costs = Costs(prices, false_positive=100, false_negative=1000)
+    policy = AutoPolicyClassifier(costs, cv=3, strengths="common").fit(X, y)
+    plain = AdaCOSClassifier(costs, cv=3, strengths="common")
+    expected = leave_out_cost(plain, X, y)
+    found = {item.title: item for item in policy.compared_}
+    assert found["AdaCOS"].cost == pytest.approx(expected.mean)
+    assert found["AdaCOS"].error == pytest.approx(expected.error)
+    assert found["AdaCOS"].more == 0
+    dynamic = leave_out_cost(plain.set_params(outlook="dynamic"), X, y)
+    assert found["AdaCOS, dynamic"].cost == pytest.approx(dynamic.mean)
+    assert found["AdaCOS, dynamic"].more == pytest.approx(dynamic.mean - expected.mean)
+
+
+def test_it_is_the_chosen_policy() -> None:
+    problem = make_value_dependent_problem(n_irrelevant=1)
+    X, y = problem.sample(400, seed=3)
+    costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
+    policy = AutoPolicyClassifier(costs, cv=3, strengths="common").fit(X, y)
+    assert policy.choice_ == "Branching"
+    one, other = policy.acquire(X), policy.policy_.acquire(X)
+    np.testing.assert_array_equal(one.order, other.order)
+    np.testing.assert_array_equal(one.probability, other.probability)
+    step = policy.consultation().next()
+    assert "asked here of everyone" in str(step.explanation)
+
+
+def test_progress_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    problem = make_value_dependent_problem()
+    X, y = problem.sample(120, seed=3)
+    costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
+    AutoPolicyClassifier(costs, cv=2, strengths="common", verbose=1).fit(X, y)
+    assert "[AutoPolicyClassifier] comparison, fold 5 of 5" in capsys.readouterr().out
