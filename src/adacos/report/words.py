@@ -15,7 +15,6 @@ _EXPLAINED = {
     "its cost.",
     "COS": "acquires one set of covariates for every row: the one with the lowest expected total "
     "cost.",
-    "Branching": "asks a few questions first, and goes on in an order that depends on the answers.",
     "full model": "acquires every covariate of every row.",
     "everyone positive": "acquires nothing and answers positive for every row.",
     "everyone negative": "acquires nothing and answers negative for every row.",
