@@ -21,7 +21,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "POMDPClassifier": {"n_components": 2, "smoothing": 5.0, "n_init": 1},
     "Shim2018Classifier": {"n_updates": 60, "n_pretraining": 60, "device": "cpu"},
 }
-# STreeD is not among them: the few leaves of its tree leave no threshold that 179 positives certify.
+# STreeD is not among them: the few leaves of its tree leave no threshold that the rows certify.
 # What the tests of a rival need beyond the core.
 NEEDS = {
     "CEGBClassifier": "lightgbm",
