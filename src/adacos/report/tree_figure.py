@@ -49,8 +49,7 @@ def policy_tree(tree: Tree, answers: tuple[str, str], money: Callable[[float], s
                 stem, middle = left - 0.6 * _INDENT, top + _LINE / 2
                 above = tops[line.parent] + _LINE * len(texts[line.parent]) + 0.02
                 axis.plot([stem, stem, left - 0.05], [above, middle, middle], color=_GREY, lw=0.9)
-            for row, words in enumerate(text):
-                weight = "bold" if row == 0 else "normal"
+            for row, (words, weight) in enumerate(text):
                 at = top + _LINE * (row + 0.5)
                 axis.text(left, at, words, va="center", fontsize=_SIZE, fontweight=weight)
             if not line.place.question:
@@ -78,14 +77,21 @@ def _lines(
         yield from _lines(tree, below, depth + 1, own, count)
 
 
-def _texts(tree: Tree, line: Line, room: float, money: Callable[[float], str]) -> list[str]:
-    """What stands at a place, broken to the room that there is."""
+def _texts(
+    tree: Tree, line: Line, room: float, money: Callable[[float], str]
+) -> list[tuple[str, str]]:
+    """What stands at a place, broken to the room that there is, and how heavy it is set."""
     place = line.place
     fits = int((room - _INDENT * line.depth) * _CHARACTERS)
     first = f"{place.condition} ({percent(place.share)})" if place.condition else "everyone"
     told = f"asked {place.question}" if place.question else tree.told(place, money)
-    # Bold is wider.
-    return [*wrap(first, int(0.9 * fits)), *wrap(told, fits)]
+    # Bold is wider; between a number and its sign no line is broken.
+    parts = ((first, "bold", int(0.9 * fits)), (told, "normal", fits))
+    return [
+        (words, weight)
+        for text, weight, most in parts
+        for words in wrap(text.replace(" %", "\N{NO-BREAK SPACE}%"), most)
+    ]
 
 
 def _sheet(width: float, height: float) -> Any:
