@@ -13,7 +13,6 @@ from adacos.kernels.bayes_risk import bayes_risk
 from adacos.kernels.martingale import coherent_mean
 from adacos.models.dynamic import stage_values
 from adacos.models.outlook import begin, look_ahead
-from adacos.policies.adacos import expects_gain
 
 
 def fitted(outlook: str = "dynamic", false_positive: float = 100.0) -> AdaCOSClassifier:
@@ -65,7 +64,7 @@ def test_whoever_adacos_asks_is_asked() -> None:
         state = begin(model, encoded, available, have, np.zeros_like(have))
         outlook = look_ahead(state, costs)
         typical = outlook._replace(sd=np.broadcast_to(values.sd[stage], outlook.sd.shape).copy())
-        asked, _ = expects_gain(typical, costs.matrix)
+        asked = typical.some_pays(costs.matrix)
         gain = values.gain_at(stage, outlook.log_odds)
         assert np.all(gain[asked] > -1e-3 * costs.matrix.max())
     assert np.all(values.freedom <= 0)

@@ -141,7 +141,7 @@ def test_the_card_is_that_of_the_chosen_policy(auto, policy, rows) -> None:
     result = policy.acquire(X)
     label = (policy._leave_out_at_stop(policy._encode(X), result) > np.log(60 / 90)).astype(int)
     cost = result.cost + np.where(label == y, 0, np.where(label == 1, 60, 90))
-    assert own["name"] == "this policy"
+    assert own["name"] == "this policy, stops chosen with these rows"
     assert own["cost"] == pytest.approx(cost.mean())
     plain = model_card(AdaCOSClassifier(COSTS, **QUICK).fit(X, y))
     assert plain["tree"] is plain["choice"] is None

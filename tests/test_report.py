@@ -315,7 +315,8 @@ def test_every_policy_has_a_report(kind, tmp_path):
     wrong = np.where(y == 1, 60 * (result.label == 0), 20 * (result.label == 1))
     assert found["total_cost"] == pytest.approx((result.cost + wrong).mean())
     assert "What the policy does" in text
-    assert ("Shape functions" in text) == hasattr(policy, "sets_")
+    # Of an automatic choice it is the chosen policy that has the sets.
+    assert ("Shape functions" in text) == hasattr(getattr(policy, "policy_", policy), "sets_")
 
 
 @pytest.mark.usefixtures("undrawn")

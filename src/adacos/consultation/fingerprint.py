@@ -11,6 +11,8 @@ import numpy as np
 
 from adacos.engine import Policy
 
+# What is told of a policy beside what it decides by: words, and estimates of its cost.
+_TOLD = {"description_", "leave_out_", "misfit_", "misfit_states_"}
 _FINGERPRINTS: WeakKeyDictionary[Any, tuple[tuple[int, ...], str]] = WeakKeyDictionary()
 
 
@@ -20,7 +22,7 @@ def fingerprint(policy: Policy) -> str:
     learned = {
         name: value
         for name, value in vars(policy).items()
-        if name.endswith("_") and name not in ("description_", "leave_out_")
+        if name.endswith("_") and name not in _TOLD
     }
     identity = tuple(id(value) for value in learned.values())
     cached = _FINGERPRINTS.get(policy)

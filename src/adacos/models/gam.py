@@ -85,13 +85,8 @@ def fit_additive(
     if shrink is not None:
         design *= shrink[:, None]
     term = np.append(-1, renumbered[basis.term[inside]])
-    begin = np.zeros(design.shape[1])
     if start is None:
-        # The straight model is cheap and brings the curvature near that of the optimum.
-        straight = np.append(True, basis.linear[basis.term[inside]])
-        begin[straight] = newton(
-            design[:, straight], y, weight, np.ones(int(straight.sum())), tolerance=1e-4
-        ).coef
+        begin = _straight(design, y, weight, np.append(True, basis.linear[basis.term[inside]]))
     else:
         begin = np.append(start.intercept, start.coef[inside])
     if strengths is not None or len(terms) == 0:
@@ -125,6 +120,14 @@ def fit_additive(
         fit.used,
         len(covariates) if candidates is None or start is None else start.chosen_at,
     )
+
+
+def _straight(design: Floats, y: Floats, weight: Floats, linear: Bools) -> Floats:
+    """Coefficients of the straight model: cheap, with a curvature near that of the optimum."""
+    begin = np.zeros(design.shape[1])
+    penalty = np.ones(int(linear.sum()))
+    begin[linear] = newton(design[:, linear], y, weight, penalty, tolerance=1e-4).coef
+    return begin
 
 
 class LogisticGAM(ClassifierMixin, BaseEstimator):

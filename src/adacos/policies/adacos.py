@@ -186,9 +186,25 @@ class AdaCOSClassifier(SequencePolicy):
 def weigh(
     state: WalkState, costs: CostTable, matrix: Floats, outlook: str
 ) -> tuple[Bools, Outlook]:
-    """Whether each row goes on, and what that was decided by."""
-    if outlook != DYNAMIC:
-        return expects_gain(look_ahead(state, costs, FORECASTS[outlook]), matrix)
+    """Whether each row goes on, and what that was decided by.
+
+    A row goes on if the future cost of some later set is below the Bayes risk now. For a few rows
+    all future costs are evaluated, and come back with the outlook.
+    """
+    if outlook == DYNAMIC:
+        return _weigh_freely(state, costs, matrix)
+    ahead = look_ahead(state, costs, FORECASTS[outlook])
+    if ahead.mean.size > _FEW_CELLS:
+        return ahead.some_pays(matrix), ahead
+    risk = bayes_risk(ahead.log_odds, matrix)
+    every = slice(0, ahead.mean.shape[1])
+    future = ahead.cost + ahead.expected_risk(np.arange(len(risk)), every, matrix)
+    gain = np.asarray((future < risk[:, None]).any(axis=1))
+    return gain, ahead._replace(future=future)
+
+
+def _weigh_freely(state: WalkState, costs: CostTable, matrix: Floats) -> tuple[Bools, Outlook]:
+    """The same where one may stop at any later set."""
     ahead, values = look_ahead(state, costs), stage_values(state.model, costs, matrix)
     now = ahead.log_odds
     if ahead.mean.shape[1] == 0:
@@ -203,17 +219,3 @@ def weigh(
         return go_on, ahead._replace(future=future)
     future = ahead.cost + values.after(now[:, None], ahead.sd, state.stage, matrix)
     return np.asarray(future.min(axis=1) < bayes_risk(now, matrix)), ahead._replace(future=future)
-
-
-def expects_gain(outlook: Outlook, matrix: Floats) -> tuple[Bools, Outlook]:
-    """Whether the future cost of some later set is below the Bayes risk now, for each row.
-
-    For a few rows all future costs are evaluated, and come back with the outlook.
-    """
-    if outlook.mean.size > _FEW_CELLS:
-        return outlook.some_pays(matrix), outlook
-    risk = bayes_risk(outlook.log_odds, matrix)
-    every = slice(0, outlook.mean.shape[1])
-    future = outlook.cost + outlook.expected_risk(np.arange(len(risk)), every, matrix)
-    gain = np.asarray((future < risk[:, None]).any(axis=1))
-    return gain, outlook._replace(future=future)

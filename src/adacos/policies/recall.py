@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.binomial import lower_bound, trials_needed
 from adacos.tables.encoder import check_labels, validate_table
@@ -438,3 +439,14 @@ def positive_rows(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.bool
 def percent(share: float) -> str:
     """Rounded down, so that no promise grows by printing it."""
     return f"{np.floor(share * 1000 + 1e-9) / 10:g} %"
+
+
+def refuse_false_negative_cost(costs: Costs | None) -> None:
+    """A target recall and a cost of false negatives exclude each other."""
+    if isinstance(costs, Costs) and costs.false_negative_given:
+        raise InvalidInputError(
+            "target_recall",
+            "cannot be combined with a false-negative cost: either follows from the other",
+            costs,
+            "Give Costs(..., false_positive=...) alone, or leave the target recall out.",
+        )

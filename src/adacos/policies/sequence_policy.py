@@ -43,6 +43,7 @@ from adacos.policies.recall import (
     given,
     positive_rows,
     recall_threshold,
+    refuse_false_negative_cost,
     refuse_training_rows,
     set_aside,
     threshold_sequence,
@@ -274,7 +275,7 @@ class SequencePolicy(BasePolicy):
         check_recall_parameters(self)
         if self.target_recall is None:
             return
-        self._refuse_false_negative_cost()
+        refuse_false_negative_cost(self.costs)
         if self.sequence != "group_lasso":
             raise InvalidInputError(
                 "sequence",
@@ -337,7 +338,7 @@ class SequencePolicy(BasePolicy):
         check_recall_parameters(self)
         recall = given("target_recall", target_recall, self.target_recall)
         confidence = given("confidence", confidence, self.recall_confidence)
-        self._refuse_false_negative_cost()
+        refuse_false_negative_cost(self.costs)
         encoded = self._encode(X)
         if not allow_training_rows:
             refuse_training_rows(self.training_rows_, encoded)
@@ -415,7 +416,8 @@ class SequencePolicy(BasePolicy):
         """Answer by the threshold that leave-out probabilities ask for."""
         threshold = self._estimate_threshold(recall)
         reached = np.all(self._leave_out_of_positives() >= threshold, axis=1)
-        self.recall_estimate_ = float(np.average(reached, weights=self._positive_weight()))
+        weight = self.model_.weight[self.model_.y == 1]
+        self.recall_estimate_ = float(np.average(reached, weights=weight))
         self._use_threshold(threshold)
 
     def _log_odds_anywhere(self, encoded: Floats) -> Floats:
@@ -427,14 +429,10 @@ class SequencePolicy(BasePolicy):
         positive: Floats = self.model_.leave_out_log_odds[self.model_.y == 1]
         return positive[:, self._may_stop_at()]
 
-    def _positive_weight(self) -> Floats:
-        weight: Floats = self.model_.weight[self.model_.y == 1]
-        return weight
-
     def _estimate_threshold(self, recall: float) -> float:
         """The paper's threshold for a target recall, as log-odds."""
         least = self._leave_out_of_positives().min(axis=1)
-        weight = self._positive_weight()
+        weight: Floats = self.model_.weight[self.model_.y == 1]
         threshold = recall_threshold(least, recall, None if np.all(weight == 1) else weight)
         if 0 in self._may_stop_at() and self.model_.sequence.n_free == 0:
             # At the empty set all rows are alike: a threshold just above would miss every one.
@@ -473,15 +471,6 @@ class SequencePolicy(BasePolicy):
             replace(self.cost_table_, matrix=rule.matrix)
         )
         return self
-
-    def _refuse_false_negative_cost(self) -> None:
-        if isinstance(self.costs, Costs) and self.costs.false_negative_given:
-            raise InvalidInputError(
-                "target_recall",
-                "cannot be combined with a false-negative cost: either follows from the other",
-                self.costs,
-                "Give Costs(..., false_positive=...) alone, or leave the target recall out.",
-            )
 
     def _opening(self) -> Ints:
         return np.asarray(self.model_.sequence.set(0))

@@ -36,9 +36,7 @@ register_policy(
 register_policy(
     "branching",
     "adacos.policies.branching:BranchingClassifier",
-    title="Branching",
-    effort=10.0,
-    look=("vermillion", "^", "-."),
+    variants=(Variant("Branching", recall=True, effort=10.0, look=("vermillion", "^", "-.")),),
 )
 register_policy(
     "auto",
