@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import adacos
 from adacos import AdaCOSClassifier, COSClassifier, Costs, FullModelClassifier, load_wisconsin
 from adacos.metrics import total_costs
+from adacos.policies.auto import settled
 from adacos.report import covariate_importances, figures, numbers, write_report
 from adacos.report.held import hold, methods, sensitivity
 from adacos.report.shapes import shapes, usual_stage
@@ -315,8 +316,7 @@ def test_every_policy_has_a_report(kind, tmp_path):
     wrong = np.where(y == 1, 60 * (result.label == 0), 20 * (result.label == 1))
     assert found["total_cost"] == pytest.approx((result.cost + wrong).mean())
     assert "What the policy does" in text
-    # Of an automatic choice it is the chosen policy that has the sets.
-    assert ("Shape functions" in text) == hasattr(getattr(policy, "policy_", policy), "sets_")
+    assert ("Shape functions" in text) == hasattr(settled(policy), "sets_")
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -363,7 +363,7 @@ def test_the_terminal_shows_how_far_a_fit_is(monkeypatch):
     y = (table.column("a") > 0).astype(int)
     rows = TrainingRows(table, y, 80, [], {}, {})
     policy = adacos.AdaCOSClassifier(adacos.Costs([1.0, 1.0]), cv=2, strengths="common")
-    command._learn(policy, rows, nested=False, as_json=False)
+    command._learn(policy, rows, 0.0, nested=False, as_json=False)
     assert [(unit, done) for unit, done, _ in told] == [("sets", k) for k in (1, 2, 3)]
     shares = [share for *_, share in told]
     assert shares == sorted(shares)

@@ -43,7 +43,8 @@ def told(fit: Callable[P, Result]) -> Callable[P, Result]:
     @wraps(fit)
     def telling(*args: P.args, **kwargs: P.kwargs) -> Result:
         estimator: Any = args[0]
-        if not estimator.verbose:
+        # A parameter that is no number is refused by the fit itself.
+        if not (isinstance(estimator.verbose, int) and estimator.verbose):
             return fit(*args, **kwargs)
         with listening(partial(print_progress, estimator)):
             return fit(*args, **kwargs)

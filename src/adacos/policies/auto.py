@@ -33,7 +33,7 @@ from adacos.policies.cos import COSClassifier
 from adacos.policies.leave_out import table_rows
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.tables.encoder import validate_table
-from adacos.validation import Constraints, folds, one_of, whole
+from adacos.validation import Constraints, folds, jobs, one_of, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -163,6 +163,7 @@ class AutoPolicyClassifier(BasePolicy):
         "strengths": one_of(*FAMILIES),
         "cv": folds,
         "random_state": whole(0),
+        "n_jobs": jobs,
         "verbose": whole(0),
     }
 
@@ -261,14 +262,15 @@ class AutoPolicyClassifier(BasePolicy):
         fold = stratified_folds(encoded[rows], y[rows], FOLDS, self.random_state)
         cost = {candidate.title: np.empty(len(rows)) for candidate in CANDIDATES}
         costs = self.costs or Costs()
-        for number in range(FOLDS):
+        n_folds = int(fold.max()) + 1
+        for number in range(n_folds):
             inside, outside = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
             held_out, true = table_rows(table, rows[inside]), classes[rows[inside]]
             learned = table_rows(table, rows[outside]), classes[rows[outside]]
             for candidate, policy in self._fitted(*learned):
                 result = policy.acquire(held_out)
                 cost[candidate.title][inside] = total_costs(result, true, costs)
-            tell(COMPARISON, number + 1, FOLDS)
+            tell(COMPARISON, number + 1, n_folds)
         return cost
 
     def _fitted(self, X: Any, y: Any) -> Iterator[tuple[Candidate, SequencePolicy]]:

@@ -162,8 +162,8 @@ class Tree:
     >>> costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
     >>> print(BranchingClassifier(costs).fit(X, y).tree_)
     500 rows: every row is asked x0
-    ├─ x0 = 0 (49 %): x1 100 %; paid 6.00, answered 1: 49 %
-    └─ x0 = 1 (51 %): x2 100 %; paid 6.00, answered 1: 48 %
+    ├─ x0 = 0 (50 %): x1 100 %; paid 6.00, answered 1: 55 %
+    └─ x0 = 1 (50 %): x2 100 %; paid 6.00, answered 1: 56 %
     """
 
     places: tuple[Place, ...]

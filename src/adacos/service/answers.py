@@ -70,7 +70,9 @@ class Answers:
                 columns[name] = np.array(["" if c is None else c for c in cells], dtype=np.str_)
             else:
                 columns[name] = np.array([np.nan if c is None else c for c in cells])
-        known = np.isin(encoder.names, request.known) if request.known else None
+        known = None
+        if request.known:
+            known = np.tile(np.isin(encoder.names, request.known), (len(request.rows), 1))
         table: Any = ColumnTable(columns)
         if not hasattr(self.policy, "feature_names_in_"):
             # The policy was fitted on an array, which has no names.
