@@ -22,7 +22,12 @@ def supports(method: Method, setting: Setting) -> bool:
 
 def shares_fit(method: Method) -> bool:
     """Whether one fit serves several settings and the other methods of the family."""
-    return hasattr(method.make(Costs()), "from_model")
+    return can_share(method.make(Costs()))
+
+
+def can_share(policy: Any) -> bool:
+    """Whether a policy can become fitted with the fit of another."""
+    return hasattr(policy, "from_model") and getattr(policy, "shares_fits", True)
 
 
 def parameters(method: Method) -> dict[str, Any]:

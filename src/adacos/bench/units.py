@@ -19,7 +19,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.bench.methods import build, signature, supports
+from adacos.bench.methods import build, can_share, signature, supports
 from adacos.bench.settings import Setting, Split
 from adacos.bench.sources import library_digest
 from adacos.datasets import Dataset, paper_folds
@@ -156,7 +156,7 @@ def run_unit(unit: Unit, table: Dataset, folder: Path) -> None:
                 continue
             policy = build(method, setting.costs(prices, table.panels), setting, unit.seed)
             start = time.perf_counter()
-            if leader is not None and hasattr(policy, "from_model"):
+            if leader is not None and can_share(policy):
                 policy.from_model(leader)
             else:
                 policy.fit(X_train, table.y[train])

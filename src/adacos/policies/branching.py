@@ -168,6 +168,9 @@ class BranchingClassifier(AdaCOSClassifier):
 
     stores: ClassVar[tuple[type, ...]] = (Node, Place, Split, Tree)
 
+    # A tree is grown from the training rows.
+    shares_fits: ClassVar[bool] = False
+
     def __init__(
         self,
         costs: Costs | None = None,

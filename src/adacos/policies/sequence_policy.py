@@ -88,6 +88,8 @@ class SequencePolicy(BasePolicy):
         SetSequence,
     )
 
+    # Whether `from_model` can be called.
+    shares_fits: ClassVar[bool] = True
     # Training rows, kept where the sequence depends on the costs; never saved.
     _set_fits: SetFits | None = None
     sequence_: str
