@@ -311,6 +311,8 @@ def test_the_certificate_is_shown(models, open_page):
         def told() -> str:
             finish(page)
             page.locator("#decision").wait_for()
+            # The caveat is drawn with the answer, which may still be on its way.
+            expect(page.locator("#certificate")).to_contain_text("This does not extend")
             found = page.locator("#certificate").inner_text()
             page.get_by_role("button", name="New consultation").click()
             caveat, _, promised = found.partition("\n")
