@@ -79,13 +79,8 @@ class SequencePolicy(BasePolicy):
     }
 
     stores: ClassVar[tuple[type, ...]] = (
-        AdditiveBasis,
-        ConditionalDensity,
-        JointModel,
-        RecallCertificate,
-        RowDigests,
-        SequenceModel,
-        SetSequence,
+        *(AdditiveBasis, ConditionalDensity, JointModel, RecallCertificate),
+        *(RowDigests, SequenceModel, SetSequence),
     )
 
     # Whether `from_model` can be called.
