@@ -25,7 +25,7 @@ from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.metrics import total_costs
 from adacos.models.gam import FAMILIES
-from adacos.models.progress import listening, tell
+from adacos.models.progress import listening, print_progress, tell
 from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import BranchingClassifier
@@ -247,7 +247,7 @@ class AutoPolicyClassifier(BasePolicy):
     def _print_progress(self, what: str, done: int, whole: int) -> None:
         # The candidates tell of every set that they fit.
         if what == COMPARISON:
-            print(f"[{type(self).__name__}] {what} {done} of {whole}", flush=True)
+            print_progress(self, what, done, whole)
 
     def _make(self, candidate: Candidate, **parameters: Any) -> SequencePolicy:
         """A candidate with the parameters of this policy, unfitted."""
