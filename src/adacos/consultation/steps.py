@@ -135,7 +135,7 @@ class Explanation:
     label : object
         Label if stopping now.
     probability : float
-        Probability of the second class.
+        Probability of the second class; of more than two classes that of the label.
     bayes_risk : float
         Expected misclassification cost of the label.
     paid : float
@@ -154,9 +154,12 @@ class Explanation:
     intercept : float or None
         Where the log-odds start, if the policy has an additive model.
     contributions : tuple of Contribution
-        What each covariate adds to them: intercept and contributions sum to the log-odds now.
+        What each covariate adds to them: intercept and contributions sum to the log-odds now. Of
+        more than two classes those of the label against the most probable other class.
     because : str
         A reason in words, where the policy does not weigh this row's plans; else empty.
+    probabilities : dict of str to float or None
+        Of more than two classes the probability of each; None of two.
     """
 
     label: Any
@@ -171,10 +174,13 @@ class Explanation:
     intercept: float | None
     contributions: tuple[Contribution, ...]
     because: str = ""
+    probabilities: dict[str, float] | None = None
 
     def __str__(self) -> str:
+        each = self.probabilities or {}
+        told = ", ".join(f"{name} {p:.1%}" for name, p in each.items())
         lines = [
-            f"Probability {self.probability:.1%}; label {self.label} now, "
+            f"Probability {told or f'{self.probability:.1%}'}; label {self.label} now, "
             f"with a Bayes risk of {self.bayes_risk:.2f}.",
             f"Paid so far {self.paid:.2f}. Expected total cost if stopping now {self.stop_now:.2f}"
             + (
@@ -282,7 +288,7 @@ class Classify:
     label : object
         The label.
     probability : float
-        Probability of the second class.
+        Probability of the second class; of more than two classes that of the label.
     cost : float
         Covariate cost paid.
     expected_cost : float
@@ -380,7 +386,9 @@ def _shown(value: Value | None) -> str:
 def _plain(value: Any) -> Any:
     """Tuples as lists, numpy scalars as Python's."""
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
+        # Two classes have one probability.
+        shown = {k: v for k, v in value.items() if k != "probabilities" or v is not None}
+        return {name: _plain(item) for name, item in shown.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value.item() if hasattr(value, "item") else value

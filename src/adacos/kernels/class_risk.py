@@ -19,6 +19,7 @@ expected risk is at most the risk now, as under the integral.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -26,6 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, softmax
 from scipy.stats import qmc
+
+from adacos.kernels.bayes_risk import bayes_risk, label_of
+from adacos.kernels.strengths import row_loss
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -50,6 +54,28 @@ def log_odds_of(probability: Floats) -> Floats:
     """Log-odds (..., K - 1) of probabilities (..., K) that are not zero."""
     logarithm = np.log(np.maximum(probability, np.exp(-_LARGEST)))
     return np.asarray(logarithm[..., 1:] - logarithm[..., :1])
+
+
+def best_label(log_odds: Floats, matrix: Floats) -> NDArray[np.int64]:
+    """Label of least expected misclassification cost, for two classes or more.
+
+    Log-odds have a last axis over the later classes where there are more than two.
+    """
+    return label_of(log_odds, matrix) if len(matrix) == 2 else class_label(log_odds, matrix)
+
+
+def least_risk(log_odds: Floats, matrix: Floats) -> Floats:
+    """Expected misclassification cost of the best label, for two classes or more."""
+    return bayes_risk(log_odds, matrix) if len(matrix) == 2 else class_bayes_risk(log_odds, matrix)
+
+
+def log_loss(log_odds: Floats, y: Floats) -> Floats:
+    """Negative log-likelihood of each row, for two classes or more."""
+    if log_odds.ndim == 1:
+        return row_loss(log_odds, y)
+    scores = _with_first(log_odds)
+    own = scores[np.arange(len(y)), y.astype(np.intp)]
+    return np.asarray(np.logaddexp.reduce(scores, axis=1) - own)
 
 
 def class_risks(log_odds: Floats, matrix: Floats) -> Floats:
@@ -124,6 +150,23 @@ def coherent_class_mean(log_odds: Floats, root: Floats) -> Floats:
 def integrated_class_log_odds(mean: Floats, root: Floats) -> Floats:
     """Log-odds of the mean probabilities E[softmax(0, u)], u ~ N(mean, covariance) of each row."""
     return _by_blocks(mean, root, lambda m, w: log_odds_of(_Odds.at(m, w).mean()))
+
+
+def pair_variance(covariance: Floats) -> Floats:
+    """Variance (...) of the log-odds of two classes, averaged over all pairs of classes.
+
+    `covariance` (..., K - 1, K - 1) is that of the log-odds against the first class.
+    """
+    size = covariance.shape[-1]
+    trace = np.trace(covariance, axis1=-2, axis2=-1)
+    # Over ordered pairs: those with the first class, and those among the later ones.
+    among = size * trace - covariance.sum(axis=(-2, -1))
+    return np.asarray(np.maximum(2.0 * (trace + among), 0.0) / (size * (size + 1)))
+
+
+def pairwise_shrink(variance: Floats) -> Floats:
+    """Factor of log-odds that leaves about the mean probabilities where they vary so, by pairs."""
+    return np.asarray(1.0 / np.sqrt(1.0 + np.pi / 8.0 * variance))
 
 
 class _Odds(NamedTuple):
@@ -231,9 +274,10 @@ def _along(weight: Floats, factor: Floats) -> Floats:
     return np.matmul(weight, factor[:, :, None])[:, :, 0]
 
 
-def _by_blocks(values: Floats, root: Floats, function: object) -> Floats:
+def _by_blocks(
+    values: Floats, root: Floats, function: Callable[[Floats, Floats], Floats]
+) -> Floats:
     """A function of rows and weights, over blocks of rows."""
-    assert callable(function)
     points = normal_points(root.shape[-1])
     common = root.ndim == 2
     weight = _exponentials(points @ root.T) if common else np.empty(0)

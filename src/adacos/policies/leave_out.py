@@ -43,8 +43,8 @@ class LeaveOutCost:
         Realised cost of each row.
     expected : ndarray of shape (n_rows,)
         What the policy itself expected when it stopped.
-    of_class : ndarray of shape (n_rows, 2)
-        What the row would have cost as a row of either class; `realised` is one of the two.
+    of_class : ndarray of shape (n_rows, n_classes)
+        What the row would have cost as a row of each class; `realised` is one of them.
     result : AcquisitionResult
         What it did with each row.
     fold : ndarray of int of shape (n_rows,)
@@ -105,7 +105,7 @@ def leave_out_cost(
     integer("random_state", random_state, at_least=0)
     reader = clone(policy)
     table = validate_table(reader, X, reset=True)
-    _, labels = check_labels(y)
+    _, labels = check_labels(y, many=policy.takes_many_classes)
     check_consistent_length(X, labels)
     encoded = TableEncoder.fit(table, covariate_names(reader)).transform(table)
     fold = stratified_folds(encoded, labels, folds, random_state)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
+from adacos.consultation.class_reasons import class_reasons
 from adacos.consultation.reasons import opening_reasons, sequence_reasons
 from adacos.consultation.steps import Reasons
 from adacos.costs import Costs
@@ -22,6 +23,7 @@ from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.basis import AdditiveBasis
+from adacos.models.class_outlook import look_ahead_classes
 from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
 from adacos.models.missing import JointModel
@@ -127,7 +129,7 @@ class SequencePolicy(BasePolicy):
         X : array-like or data frame of shape (n_rows, n_covariates)
             Training rows; NaN marks what is unknown.
         y : array-like of shape (n_rows,)
-            Their classes, two in all.
+            Their classes, two or more.
         X_unlabeled : array-like or data frame, default=None
             Further rows without labels; they sharpen the covariance used for missing values and
             the conditional densities.
@@ -149,6 +151,7 @@ class SequencePolicy(BasePolicy):
         if sample_weight is not None or not isinstance(self.cv, Integral):
             X, y, sample_weight, fold = self._weighed(X, y, sample_weight)
         training = self._begin_fit(X, y)
+        refuse_with_many_classes(self)
         if fold is None:
             fold = stratified_folds(training.encoded, training.y, self.cv, self.random_state)
         self.training_rows_ = RowDigests.of(training.encoded, self.random_state)
@@ -165,6 +168,7 @@ class SequencePolicy(BasePolicy):
             weight=sample_weight,
             n_jobs=self.n_jobs,
             unlabeled=unlabeled,
+            n_classes=len(self.classes_),
         )
         fits = replace(fits, table=(X, y))
         self._set_fits = None if self.sequence == "group_lasso" else fits
@@ -235,7 +239,8 @@ class SequencePolicy(BasePolicy):
         self.n_features_in_, self.training_rows_ = fitted.n_features_in_, fitted.training_rows_
         if hasattr(fitted, "feature_names_in_"):
             self.feature_names_in_ = fitted.feature_names_in_
-        self.cost_table_ = (self.costs or Costs()).bind(fitted.encoder_.names)
+        self.cost_table_ = (self.costs or Costs()).bind(fitted.encoder_.names, len(self.classes_))
+        refuse_with_many_classes(self)
         model = fitted.model_
         self._set_fits, self.sequence_ = None, fitted.sequence_
         if self.sequence != "group_lasso":
@@ -333,6 +338,7 @@ class SequencePolicy(BasePolicy):
         check_is_fitted(self)
         check_parameters(self)
         check_recall_parameters(self)
+        refuse_with_many_classes(self, calibrated=True)
         recall = given("target_recall", target_recall, self.target_recall)
         confidence = given("confidence", confidence, self.recall_confidence)
         refuse_false_negative_cost(self.costs)
@@ -479,15 +485,41 @@ class SequencePolicy(BasePolicy):
         return advance(state, going, covariates.shape[1])
 
     def _reasons(self, state: WalkState, decision: Decision) -> Reasons:
-        outlook: Outlook = decision.weighed or look_ahead(state, self.cost_table_)
         asked = [int(k) for k in decision.covariates.flat if k != STOP]
         classes = self.classes_.tolist()
+        if state.model.many_classes:
+            ahead = decision.weighed or look_ahead_classes(state, self.cost_table_)
+            return class_reasons(
+                state, ahead, self.rule_, self.encoder_, classes, asked, self.cost_table_
+            )
+        outlook: Outlook = decision.weighed or look_ahead(state, self.cost_table_)
         if np.isin(asked, state.model.sequence.set(state.stage)).any():
             return opening_reasons(
                 state, outlook, self.rule_, self.encoder_, classes, asked, self.cost_table_
             )
         return sequence_reasons(
             state, outlook, self.rule_, self.encoder_, classes, asked[0] if asked else None
+        )
+
+
+def refuse_with_many_classes(policy: SequencePolicy, *, calibrated: bool = False) -> None:
+    """Refuse what is there for two classes only, where there are more."""
+    if len(policy.classes_) == 2:
+        return
+    if calibrated or policy.target_recall is not None:
+        raise InvalidInputError(
+            "target_recall",
+            "needs two classes: the positive one is the one it protects",
+            f"{len(policy.classes_)} classes",
+            "Price the errors instead: Costs(..., misclassification=C), dear in the row of the "
+            "class to protect.",
+        )
+    if getattr(policy, "outlook", None) == "dynamic":
+        raise InvalidInputError(
+            "outlook",
+            "'dynamic' needs two classes",
+            f"{len(policy.classes_)} classes",
+            "Use outlook='coherent', which takes any number.",
         )
 
 

@@ -378,7 +378,7 @@ def _wrong_kind(name: str, kind: str) -> InvalidInputError:
 
 
 # What takes more than two classes, for those who tried something else.
-MANY_CLASSES = "LogisticGAM"
+MANY_CLASSES = "LogisticGAM, FullModelClassifier, COSClassifier and AdaCOSClassifier"
 
 
 def check_labels(y: Any, *, many: bool = False) -> tuple[NDArray[Any], Floats]:
