@@ -32,7 +32,6 @@ from adacos.kernels.multinomial import (
 from adacos.kernels.strengths import (
     CHOICE_ROWS,
     LEAST_WEIGHT,
-    RIDGE_GRID,
     SMOOTHNESS_GRID,
     Blend,
     central_strengths,
@@ -44,6 +43,9 @@ from adacos.kernels.strengths import (
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
+
+# As with two classes, and one looser step: of several classes some are often nearly separated.
+RIDGE_GRID = (0.03, 0.3, 3.0, 30.0)
 
 
 def straight_classes(
