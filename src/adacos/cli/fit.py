@@ -165,8 +165,16 @@ def fit(
     )
     with progress(f"reading {data.name}", as_json) as report:
         rows = read_training_rows(
-            file, covariates, target, categorical or [], positive, skip_malformed, report
+            file,
+            covariates,
+            target,
+            categorical or [],
+            positive,
+            skip_malformed,
+            report,
+            many=POLICIES[policy].load().takes_many_classes,
         )
+    _check_errors(costs, rows)
     tell_malformed(rows.malformed)
     if said is not None:
         _check_described(said, covariates, rows, positive)
@@ -196,6 +204,19 @@ def _check_options(policy: str, out: Path, inputs: list[Path]) -> None:
     if not out.parent.is_dir():
         raise InvalidInputError("--out", "its folder must exist", str(out), "Create it first.")
     refuse_same_file(out, inputs)
+
+
+def _check_errors(costs: Costs, rows: TrainingRows) -> None:
+    """Refuse costs of errors that are those of another number of classes."""
+    present = np.unique(rows.y)
+    if len(present) != len(costs.matrix):
+        raise InvalidInputError(
+            "errors",
+            f"must say what each error costs, for {len(present)} classes",
+            f"those of {len(costs.matrix)}",
+            "Write misclassification = [[0, ...], ...] under [errors] in a TOML price list: a row "
+            f"for each true class, in the order {listed(present[:5])}, a column for each label.",
+        )
 
 
 def _check_described(
@@ -343,7 +364,7 @@ def _tell(
         return
     console = plain_console()
     show(estimator, console, held_back)
-    if rows.y.dtype.kind == "U":
+    if rows.y.dtype.kind == "U" and len(np.unique(rows.y)) == 2:
         other, positive = np.unique(rows.y).tolist()
         console.print(
             f"Positive class: {positive}, the second in order "

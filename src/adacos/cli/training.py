@@ -85,8 +85,9 @@ def read_training_rows(
     positive: str | None,
     skip_malformed: bool,
     progress: Callable[[int, float], None],
+    many: bool = False,
 ) -> TrainingRows:
-    """The rows with a class, which must be one of two."""
+    """The rows with a class, which must be one of two, or of more where `many` are taken."""
     kinds = file.kinds()
     as_text = {target, *categorical}
     kinds = Kinds(kinds.text | as_text, kinds.truth - as_text)
@@ -100,12 +101,13 @@ def read_training_rows(
     labels = classes(y) if positive is None else against(y, positive)
     names = {} if positive is None else names_against(y, positive)
     present = np.unique(labels)
-    if len(present) != 2:
+    if len(present) < 2 or (len(present) > 2 and not many):
         raise InvalidInputError(
             f"column {target!r}",
             "must hold two classes",
             f"{len(present)}: {listed(present[:5])}",
-            "Name one with --positive to set it against the others.",
+            "Name one with --positive to set it against the others, or choose --policy adacos, cos "
+            "or full, which take more than two classes.",
         )
     table = piece.table.select(covariates)[labelled]
     n_read = len(piece.lines) + len(piece.malformed)

@@ -35,13 +35,17 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 # Points of the rule for two log-odds, three, four; the last one serves all larger numbers.
-N_POINTS = (1024, 2048, 4096, 8192)
-# Exponents beyond this hide behind the others in any sum.
-_LARGEST = 300.0
+N_POINTS = (512, 2048, 4096, 8192)
+# A rough rule, with one in so many points, says where to start from.
+_ROUGHER = 8
+# Exponents beyond this hide behind the others in any sum. Squares of odds within the second fit
+# single precision.
+_LARGEST, _WIDEST_SINGLE = 300.0, 40.0
 # Entries of a temporary array: it stays in the processor's cache.
-_BLOCK = 65536
-# The probability is kept to this, in sum over the classes.
-_KEPT = 1e-8
+_BLOCK = 131072
+# The probability is kept to this, in sum over the classes: where only the risk matters, which errs
+# by as much of the costs, and where the mean itself is asked for.
+_KEPT, _KEPT_EXACTLY = 2e-5, 1e-9
 _ITERATIONS = 60
 
 
@@ -95,15 +99,15 @@ def class_bayes_risk(log_odds: Floats, matrix: Floats) -> Floats:
 
 
 @lru_cache(maxsize=32)
-def normal_points(dimension: int) -> Floats:
+def normal_points(dimension: int, rough: bool = False) -> Floats:
     """The points (points, dimension) of the rule, of mean 0 and covariance 1; not to be changed."""
-    number = N_POINTS[min(dimension - 2, len(N_POINTS) - 1)]
+    number = N_POINTS[min(dimension - 2, len(N_POINTS) - 1)] // (_ROUGHER if rough else 1)
     uniform = qmc.Sobol(dimension, scramble=False).random(number)
     # The first point of the sequence is zero; half a step brings all inside.
     points = ndtri(uniform + 0.5 / number)
     points -= points.mean(axis=0)
     whiten = np.linalg.inv(np.linalg.cholesky(points.T @ points / number))
-    points = points @ whiten.T
+    points = np.asarray(points @ whiten.T)
     points.flags.writeable = False
     return points
 
@@ -129,27 +133,39 @@ def expected_class_risk(mean: Floats, root: Floats, matrix: Floats) -> Floats:
     root : `roots` of their covariance, (K, K - 1) for all rows or one for each.
     matrix : C[y, label].
     """
-    return _by_blocks(mean, root, lambda m, w: _risk(_Odds.at(m, w), matrix))
+
+    def risk(mean: Floats, weight: Floats, few: Floats) -> Floats:
+        return _risk(_Odds.scaled(_exponentials(_with_first(mean)), weight), matrix)
+
+    return _by_blocks(mean, root, risk, single=True)
 
 
 def kept_class_risk(log_odds: Floats, root: Floats, matrix: Floats) -> Floats:
     """E[r(u)] for a normal u whose mean keeps the probabilities at `log_odds`, at most r now."""
 
-    def kept(now: Floats, weights: Floats) -> Floats:
-        risk = _risk(_keeping(now, weights), matrix)
-        return np.asarray(np.minimum(risk, class_bayes_risk(now, matrix)))
+    def kept(now: Floats, weights: Floats, few: Floats) -> Floats:
+        odds = _keeping(now, weights, _KEPT, _keeping(now, few, _KEPT).factor)
+        return np.asarray(np.minimum(_risk(odds, matrix), class_bayes_risk(now, matrix)))
 
-    return _by_blocks(log_odds, root, kept)
+    return _by_blocks(log_odds, root, kept, single=True)
 
 
 def coherent_class_mean(log_odds: Floats, root: Floats) -> Floats:
     """The mean m with E[softmax(0, u)] = softmax(0, log_odds) for u ~ N(m, covariance)."""
-    return _by_blocks(log_odds, root, lambda now, w: log_odds_of(_keeping(now, w).factor))
+
+    def mean(now: Floats, weight: Floats, few: Floats) -> Floats:
+        return log_odds_of(_keeping(now, weight, _KEPT_EXACTLY).factor)
+
+    return _by_blocks(log_odds, root, mean)
 
 
 def integrated_class_log_odds(mean: Floats, root: Floats) -> Floats:
     """Log-odds of the mean probabilities E[softmax(0, u)], u ~ N(mean, covariance) of each row."""
-    return _by_blocks(mean, root, lambda m, w: log_odds_of(_Odds.at(m, w).mean()))
+
+    def integrated(mean: Floats, weight: Floats, few: Floats) -> Floats:
+        return log_odds_of(_Odds.scaled(_exponentials(_with_first(mean)), weight).mean())
+
+    return _by_blocks(mean, root, integrated)
 
 
 def pair_variance(covariance: Floats) -> Floats:
@@ -184,22 +200,19 @@ class _Odds(NamedTuple):
     inverse: Floats
 
     @classmethod
-    def at(cls, mean: Floats, weight: Floats) -> _Odds:
-        """The odds at these means."""
-        return cls.scaled(_exponentials(_with_first(mean)), weight)
-
-    @classmethod
     def scaled(cls, factor: Floats, weight: Floats) -> _Odds:
-        """The odds at these factors."""
-        return cls(factor, weight, 1.0 / _along(weight, factor))
+        """The odds at these factors, in the precision of the weights."""
+        factor = factor.astype(weight.dtype)
+        return cls(factor, weight, 1 / _along(weight, factor))
 
     def mean(self) -> Floats:
         """Mean probability of each class, (rows, K)."""
         n_points = self.inverse.shape[1]
         if self.weight.ndim == 2:
-            return np.asarray(self.factor * (self.inverse @ self.weight) / n_points)
-        summed = np.matmul(self.inverse[:, None, :], self.weight)[:, 0]
-        return np.asarray(self.factor * summed / n_points)
+            summed = self.inverse @ self.weight
+        else:
+            summed = np.matmul(self.inverse[:, None, :], self.weight)[:, 0]
+        return np.asarray(self.factor * summed / n_points, dtype=np.float64)
 
     def products(self) -> Floats:
         """Mean product of the probabilities of two classes, (rows, K, K)."""
@@ -211,41 +224,42 @@ class _Odds(NamedTuple):
             shares = self.weight * self.inverse[:, :, None]
             summed = np.matmul(shares.transpose(0, 2, 1), shares)
         both = self.factor[:, :, None] * self.factor[:, None, :]
-        return np.asarray(both * summed / n_points)
+        return np.asarray(both * summed / n_points, dtype=np.float64)
 
 
 def _risk(odds: _Odds, matrix: Floats) -> Floats:
     """Mean over the points of the least expected cost."""
-    least = _along(odds.weight, odds.factor * matrix[:, 0])
-    for column in matrix.T[1:]:
+    prices = matrix.astype(odds.weight.dtype)
+    least = _along(odds.weight, odds.factor * prices[:, 0])
+    for column in prices.T[1:]:
         np.minimum(least, _along(odds.weight, odds.factor * column), out=least)
     least *= odds.inverse
-    return np.asarray(least.mean(axis=1))
+    return np.asarray(least.mean(axis=1), dtype=np.float64)
 
 
-def _keeping(log_odds: Floats, weight: Floats) -> _Odds:
+def _keeping(
+    log_odds: Floats, weight: Floats, tolerance: float, start: Floats | None = None
+) -> _Odds:
     """The odds whose mean probabilities are those at `log_odds`.
 
     Newton's step v on the convex function is shortened to log(1 + d) / d of it, d the range of v:
     the third derivative is at most the second times the range, and the steps then converge from
-    anywhere.
+    anywhere. `start` holds factors to begin with.
     """
     target = probabilities(log_odds)
-    centred = _with_first(log_odds)
-    centred -= centred.mean(axis=1, keepdims=True)
-    # A start that is exact for two classes and a small variance, and never far off.
     size = target.shape[1]
-    spread = np.log(np.maximum(weight, np.exp(-_LARGEST)))
-    spread -= spread.mean(axis=-1, keepdims=True)
-    variance = 2.0 * np.mean(spread**2, axis=(-2, -1)) * size / (size - 1)
-    point = centred * np.sqrt(1.0 + np.pi / 8.0 * variance)[..., None]
+    point = (
+        _first_guess(log_odds, weight)
+        if start is None
+        else np.log(np.maximum(start, 1e-37), dtype=np.float64)
+    )
     odds = _Odds.scaled(_exponentials(point), weight)
     active = np.arange(len(point))
     for _ in range(_ITERATIONS):
         part = _Odds(odds.factor[active], _of_rows(weight, active), odds.inverse[active])
         mean = part.mean()
         gap = mean - target[active]
-        unkept = np.abs(gap).sum(axis=1) > _KEPT
+        unkept = np.abs(gap).sum(axis=1) > tolerance
         if not unkept.any():
             break
         active, gap, mean = active[unkept], gap[unkept], mean[unkept]
@@ -260,7 +274,22 @@ def _keeping(log_odds: Floats, weight: Floats) -> _Odds:
         point[active] -= step * (np.log1p(reach) / reach)[:, None]
         moved = _Odds.scaled(_exponentials(point[active]), part.weight)
         odds.factor[active], odds.inverse[active] = moved.factor, moved.inverse
+        # What a short step leaves is of its square.
+        active = active[reach > 0.5 * np.sqrt(tolerance)]
+        if len(active) == 0:
+            break
     return odds
+
+
+def _first_guess(log_odds: Floats, weight: Floats) -> Floats:
+    """Log-odds of all classes that are exact for two of them and a small variance."""
+    centred = _with_first(log_odds)
+    size = centred.shape[1]
+    centred -= centred.mean(axis=1, keepdims=True)
+    spread = np.log(np.maximum(weight, np.exp(-_LARGEST)))
+    spread -= spread.mean(axis=-1, keepdims=True)
+    variance = 2.0 * np.mean(spread**2, axis=(-2, -1)) * size / (size - 1)
+    return np.asarray(centred * np.sqrt(1.0 + np.pi / 8.0 * variance)[..., None])
 
 
 def _of_rows(weight: Floats, rows: NDArray[np.generic]) -> Floats:
@@ -271,28 +300,41 @@ def _along(weight: Floats, factor: Floats) -> Floats:
     """Sum over the classes at each point, (rows, points)."""
     if weight.ndim == 2:
         return np.asarray(factor @ weight.T)
-    return np.matmul(weight, factor[:, :, None])[:, :, 0]
+    return np.asarray(np.matmul(weight, factor[:, :, None])[:, :, 0])
 
 
 def _by_blocks(
-    values: Floats, root: Floats, function: Callable[[Floats, Floats], Floats]
+    values: Floats,
+    root: Floats,
+    function: Callable[[Floats, Floats, Floats], Floats],
+    *,
+    single: bool = False,
 ) -> Floats:
-    """A function of rows and weights, over blocks of rows."""
-    points = normal_points(root.shape[-1])
+    """A function of rows and of the weights of the rule and of the rough one, over blocks.
+
+    Single precision is twice as fast, and enough for a mean over some thousand points.
+    """
+    rules = [normal_points(root.shape[-1], rough) for rough in (False, True)]
     common = root.ndim == 2
-    weight = _exponentials(points @ root.T) if common else np.empty(0)
-    size = max(_BLOCK // (len(points) * (1 if common else values.shape[1] + 1)), 1)
+    weights = [_exponentials(points @ root.T, single) if common else points for points in rules]
+    size = max(_BLOCK // (len(rules[0]) * (1 if common else values.shape[1] + 1)), 1)
     parts = []
     for first in range(0, max(len(values), 1), size):
         rows = slice(first, first + size)
-        own = weight if common else _exponentials(points @ root[rows].transpose(0, 2, 1))
-        parts.append(function(values[rows], own))
+        own = weights
+        if not common:
+            turned = root[rows].transpose(0, 2, 1)
+            own = [_exponentials(points @ turned, single) for points in rules]
+        parts.append(function(values[rows], *own))
     return np.concatenate(parts)
 
 
-def _exponentials(values: Floats) -> Floats:
-    """exp along the last axis, scaled to a largest value of 1."""
-    return np.exp(np.maximum(values - values.max(axis=-1, keepdims=True), -_LARGEST))
+def _exponentials(values: Floats, single: bool = False) -> Floats:
+    """exp along the last axis, scaled to a largest value of 1; in single precision if it can be."""
+    shifted = values - values.max(axis=-1, keepdims=True)
+    if single and shifted.min(initial=0.0) >= -_WIDEST_SINGLE:
+        return np.asarray(np.exp(shifted.astype(np.float32)))
+    return np.asarray(np.exp(np.maximum(shifted, -_LARGEST)))
 
 
 def _with_first(log_odds: Floats) -> Floats:

@@ -115,7 +115,7 @@ def blend_class_strengths(
     """Blend of the candidates; parameters as for `adacos.kernels.strengths.blend_strengths`."""
     n_folds = int(fold.max()) + 1
     if candidates is None and len(y) >= 4 * CHOICE_ROWS:
-        rows = some_rows(fold, y, len(y) // CHOICE_ROWS)
+        rows = some_rows(fold, y.astype(np.float64), len(y) // CHOICE_ROWS)
         part = (design[rows], y[rows], weight[rows], fold[rows])
         candidates = blend_class_strengths(*part, term, linear, families=families, start=start).used
     center = central_strengths(linear)

@@ -89,8 +89,8 @@ def fit_additive(
     `candidates` limits the strengths to choose from to those that a similar set used.
     """
     if n_classes > 2:
-        given = (families, strengths, start, tolerance, shrink, candidates)
-        return _fit_classes(columns, basis, covariates, y, weight, fold, n_classes, *given)
+        more = (families, strengths, start, tolerance, shrink, candidates)
+        return _fit_classes(columns, basis, covariates, y, weight, fold, n_classes, *more)
     design, inside, term, terms = _design(columns, basis, covariates, shrink)
     if start is None:
         begin = _straight(design, y, weight, np.append(True, basis.linear[basis.term[inside]]))
@@ -375,7 +375,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             The log-odds; of more than two classes they sum to zero in each row.
         """
-        return self._columns(X) @ self.coef_.T + self.intercept_
+        return np.asarray(self._columns(X) @ self.coef_.T + self.intercept_)
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes.
@@ -411,7 +411,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         """
         log_odds = self.decision_function(X)
         if log_odds.ndim == 2:
-            return self.classes_[log_odds.argmax(axis=1)]
+            return np.asarray(self.classes_[log_odds.argmax(axis=1)])
         positive = log_odds > 0
         return self.classes_[positive.astype(np.intp)]
 
