@@ -399,11 +399,14 @@ def test_names_of_classes_follow_the_positive_class(fit, clinic):
     assert "Positive class: sick, the second in order (for the other --positive healthy)" in words(
         out
     )
+    # With --positive the classes of the model are 0 and 1; the file may name those of the table.
+    model = clinic / "named.adacos"
+    assert fit(*described, "--positive", "healthy", "--out", model)[0] == 0
+    assert adacos.load(model).description_.classes == {"0": "needs a bed", "1": "goes home"}
+    (clinic / "words.toml").write_text('[classes]\nsick = "needs a bed"\nfine = "goes home"\n')
     code, _, err = fit(*described, "--positive", "sick")
     assert code == 2
-    assert (
-        'makes that class 1, all others 0; received sick, healthy. Write 1 = "needs a bed".' in err
-    )
+    assert "must name 0 and 1, or healthy and sick; received sick, fine." in words(err)
 
 
 def test_a_column_that_is_refused_takes_no_time(fit, clinic):

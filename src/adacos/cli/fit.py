@@ -169,6 +169,7 @@ def fit(
         )
     tell_malformed(rows.malformed)
     if said is not None:
+        said = _with_classes(said, rows)
         _check_described(said, covariates, rows, positive)
     if rows.class_names and not (said and said.classes):
         said = replace(said or Description(), classes=rows.class_names)
@@ -198,16 +199,24 @@ def _check_options(policy: str, out: Path, inputs: list[Path]) -> None:
     refuse_same_file(out, inputs)
 
 
+def _with_classes(said: Description, rows: TrainingRows) -> Description:
+    """The description by the classes of the model, where it names them as the table does."""
+    of_model = {name: label for label, name in rows.class_names.items()}
+    if not set(said.classes) <= set(of_model):
+        return said
+    return replace(said, classes={of_model[name]: said.classes[name] for name in said.classes})
+
+
 def _check_described(
     said: Description, covariates: list[str], rows: TrainingRows, positive: str | None
 ) -> None:
     """Refuse words for what the model will not have, before it is learned."""
-    if positive is not None and positive in said.classes and positive not in ("0", "1"):
+    if rows.class_names and not set(said.classes) <= set(rows.class_names):
         raise InvalidInputError(
             "description.classes",
-            f"must name 0 and 1: --positive {quote(positive)} makes that class 1, all others 0",
+            f"must name 0 and 1, or {rows.class_names['0']} and {rows.class_names['1']}",
             listed(said.classes),
-            f'Write 1 = "{said.classes[positive]}".',
+            f"--positive {quote(str(positive))} sets that class against all others.",
         )
     check_description(said, covariates, np.unique(rows.y).tolist())
 
