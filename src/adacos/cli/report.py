@@ -76,4 +76,5 @@ def report(
     if as_json:
         print_json({"report": str(out), **found})
     else:
-        say(f"{out} written: {len(y):,} rows, mean total cost {found['total_cost']:.2f}")
+        total = description_of(policy).money(found["total_cost"])
+        say(f"{out} written: {len(y):,} rows, mean total cost {total}")
