@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 PYTHON_PAGES = (
     "README.md",
     "docs/architecture.md",
+    "docs/budgets.md",
     "docs/choosing.md",
     "docs/index.md",
     "docs/howto-sklearn.md",
@@ -39,6 +40,7 @@ PYTHON_PAGES = (
 )
 SHELL_PAGES = (
     "README.md",
+    "docs/budgets.md",
     "docs/howto-files.md",
     "docs/install.md",
     "docs/reproduce.md",

@@ -26,6 +26,7 @@ _HOME = {
     "load": "adacos.persistence",
     "paper_folds": "adacos.datasets",
     "save": "adacos.persistence",
+    "trade_off": "adacos.policies.trade_off",
 }
 
 __all__ = ["__version__", *_HOME]
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from adacos.policies import FullModelClassifier as FullModelClassifier
     from adacos.policies import TargetRecallClassifier as TargetRecallClassifier
     from adacos.policies.recall import RecallCertificate as RecallCertificate
+    from adacos.policies.trade_off import trade_off as trade_off
     from adacos.tables.description import describe as describe
     from adacos.tables.imputer import GaussianImputer as GaussianImputer
 

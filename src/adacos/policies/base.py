@@ -77,6 +77,8 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     constraints: ClassVar[Constraints] = {}
 
     costs: Costs | None
+    # What a row may pay at most; a policy that has the parameter stores it.
+    budget: float | None = None
     n_features_in_: int
     feature_names_in_: NDArray[Any]
 
@@ -123,6 +125,17 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         The state is a `Seen` unless the policy keeps another. Only what was acquired may be looked
         at; what is not available cannot be acquired.
         """
+
+    @property
+    def ceiling(self) -> float | None:
+        """What a row may pay at most; None for any amount."""
+        return self.budget
+
+    def _within(self, state: Any, left: Floats) -> Any:
+        """A state of rows that can pay so much more: what costs more is not to be had."""
+        payable = self.cost_table_.of_next(state.acquired) <= left[:, None]
+        available = state.available & (state.acquired | payable)
+        return replace(state, available=available, at_any_price=state.available)
 
     def _opening(self) -> Ints:
         """Covariates that every row acquires together, before the first decision."""

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from adacos.costs import CostTable
-from adacos.engine import STOP, Decision, walk
+from adacos.costs import CostTable, left_of
+from adacos.engine import STOP, Decision, Purse, walk
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.irls import newton
@@ -74,6 +74,7 @@ class Ground:
     outlook : by which the leaves decide, see `AdaCOSClassifier`.
     fold : fold of each row.
     lacking : what the holes add to the moment matrix, for one unit of row weight.
+    budget : what a row may pay at most; None for any amount.
     """
 
     fits: SetFits
@@ -84,6 +85,7 @@ class Ground:
     outlook: str
     fold: Ints
     lacking: Floats
+    budget: float | None = None
 
     @property
     def y(self) -> Floats:
@@ -118,6 +120,7 @@ def ground(
     outlook: str,
     n_splines: int,
     seed: int,
+    budget: float | None = None,
 ) -> Ground:
     """Rows ready for growing.
 
@@ -143,7 +146,8 @@ def ground(
         standardised = (fits.complete - fits.basis.mean) / fits.basis.scale
         plain = moment_matrix(standardised, fits.columns, weight)
         lacking = (fits.moments - plain) / plain[0, 0]
-    return Ground(fits, encoded, encoder, costs, np.flatnonzero(kept), outlook, fold, lacking)
+    numbers = np.flatnonzero(kept)
+    return Ground(fits, encoded, encoder, costs, numbers, outlook, fold, lacking, budget)
 
 
 def grow(land: Ground, deepest: int) -> list[Node]:
@@ -261,7 +265,8 @@ def _trials(
     affordable = np.average(realised[rows], weights=land.fits.weight[rows])
     trials = []
     for k in range(len(land.costs.names)):
-        if _price(land, path, k) >= affordable:
+        price = _price(land, path, k)
+        if price >= affordable or price > _left(land, path):
             continue
         own = []
         for split in _cuts(land, k, rows, weight):
@@ -362,12 +367,14 @@ def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: 
         if len(held_out):
             kept = np.where(land.fold == f, 0.0, weight)
             model = quick_model(land.fits, kept, prices, first, land.lacking)
-            found[held_out] = _outcome(land, model, held_out, reached)
+            found[held_out] = _outcome(land, model, held_out, reached, _left(land, path))
     return found
 
 
-def _outcome(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) -> Floats:
-    """What becomes of rows with AdaCOS and this model, (rows, 3).
+def _outcome(
+    land: Ground, model: SequenceModel, rows: Ints, reached: Bools, left: float = np.inf
+) -> Floats:
+    """What becomes of rows with AdaCOS and this model that can pay so much more, (rows, 3).
 
     What they pay beyond the path plus the cost of their answer if they are of class 0, the same if
     they are of class 1, and their log-odds with all covariates.
@@ -390,12 +397,16 @@ def _outcome(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) -> 
         if len(part) == 0:
             continue
         there = available[part]
+        purse = None
+        if np.isfinite(left):
+            purse = Purse(left, costs, reached & there, lambda s, left: s._replace(left=left))
         trail = walk(
             begin(model, land.encoded[rows[part]], there, have, np.zeros_like(have)),
             decide,
             lambda state, going, covariates: advance(state, going, covariates.shape[1]),
             there,
             np.full(there.shape, STOP),
+            purse,
         )
         paid = costs.of_order(trail.order, given=reached & there)
         label = label_of(trail.log_odds, costs.matrix)
@@ -406,6 +417,13 @@ def _outcome(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) -> 
 def _longer(path: Ints, k: int) -> Ints:
     """The path after a covariate, which may be on it already."""
     return path if k in path else np.append(path, k)
+
+
+def _left(land: Ground, path: Ints) -> float:
+    """What rows can still pay after a path."""
+    if land.budget is None:
+        return np.inf
+    return float(left_of(land.budget, land.costs.of_order(path)))
 
 
 def _price(land: Ground, path: Ints, k: int) -> float:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from adacos.consultation.reasons import opening_reasons, sequence_reasons
 from adacos.consultation.steps import Reasons
-from adacos.costs import Costs
+from adacos.costs import Costs, CostTable
 from adacos.engine import STOP, AcquisitionResult, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.folds import stratified_folds
@@ -31,6 +31,11 @@ from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
+from adacos.policies.budgets import (
+    BUDGET_CONSTRAINTS,
+    keep_mean_budget,
+    refuse_mean_budget,
+)
 from adacos.policies.leave_out import better_sequence
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
@@ -75,6 +80,7 @@ class SequencePolicy(BasePolicy):
         "random_state": whole(0),
         "n_jobs": jobs,
         "verbose": whole(0),
+        **BUDGET_CONSTRAINTS,
         **RECALL_CONSTRAINTS,
     }
 
@@ -85,9 +91,12 @@ class SequencePolicy(BasePolicy):
 
     # Whether `from_model` can be called.
     shares_fits: ClassVar[bool] = True
-    # Training rows, kept where the sequence depends on the costs; never saved.
+    # Training rows, kept where the sequence or the multiplier depends on them; never saved.
     _set_fits: SetFits | None = None
     sequence_: str
+    mean_budget: float | None = None
+    # By how much more than once covariate costs count, for a mean budget.
+    multiplier_: float = 0.0
 
     def __init__(
         self,
@@ -98,6 +107,8 @@ class SequencePolicy(BasePolicy):
         strengths: str = "auto",
         cv: Any = 10,
         random_state: int = 0,
+        budget: float | None = None,
+        mean_budget: float | None = None,
         target_recall: float | None = None,
         recall_confidence: float | None = None,
         calibration_fraction: float = 0.5,
@@ -111,6 +122,8 @@ class SequencePolicy(BasePolicy):
         self.strengths = strengths
         self.cv = cv
         self.random_state = random_state
+        self.budget = budget
+        self.mean_budget = mean_budget
         self.target_recall = target_recall
         self.recall_confidence = recall_confidence
         self.calibration_fraction = calibration_fraction
@@ -167,13 +180,16 @@ class SequencePolicy(BasePolicy):
             unlabeled=unlabeled,
         )
         fits = replace(fits, table=(X, y))
-        self._set_fits = None if self.sequence == "group_lasso" else fits
+        keep = self.sequence != "group_lasso" or self.mean_budget is not None
+        self._set_fits = fits if keep else None
         self._finish_fit(self._build(fits))
         self._complete_fit(fits, unlabeled)
         return self.calibrate(*held_out, allow_training_rows=True) if held_out else self
 
     def _complete_fit(self, fits: SetFits, unlabeled: Floats | None) -> None:
-        """What a policy learns beyond the sequence model; nothing unless it says so."""
+        """What a policy learns beyond the sequence model."""
+        assert fits.table is not None
+        self._keep_mean_budget(fits.table[0])
 
     @property
     def in_one_order(self) -> bool:
@@ -249,7 +265,26 @@ class SequencePolicy(BasePolicy):
                 )
             model = self._build(self._set_fits)
         self._finish_fit(model)
+        if self.mean_budget is not None:
+            if fitted._set_fits is None or fitted._set_fits.table is None:
+                raise InvalidInputError(
+                    "fitted",
+                    "must be fitted in this process with a mean budget too",
+                    "a policy without its training rows",
+                    "Fit this policy: a mean budget is kept on rows that are left out.",
+                )
+            self._set_fits = fitted._set_fits
+            self._keep_mean_budget(fitted._set_fits.table[0])
         return self
+
+    def _keep_mean_budget(self, X: Any) -> None:
+        """Count covariate costs so often that training rows left out keep the mean budget."""
+        self.multiplier_ = 0.0
+        if self.mean_budget is None or self.rule_.always_positive:
+            return
+        self.multiplier_, self.mean_spent_ = keep_mean_budget(
+            self, self._encode(X), self.mean_budget
+        )
 
     def _build(self, fits: SetFits) -> SequenceModel:
         """Sequence model for the costs in use; of two sequences the one that costs less."""
@@ -259,7 +294,7 @@ class SequencePolicy(BasePolicy):
             self.sequence_ = better_sequence(self, *fits.table)
         listener = listening(partial(print_progress, self)) if self.verbose else nullcontext()
         with listener:
-            return build_sequence_model(fits, self.cost_table_, self.sequence_)
+            return build_sequence_model(fits, self.cost_table_, self.sequence_, self.budget)
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes into a pickle or a copy: everything but the training rows."""
@@ -333,6 +368,7 @@ class SequencePolicy(BasePolicy):
         check_is_fitted(self)
         check_parameters(self)
         check_recall_parameters(self)
+        refuse_mean_budget(self)
         recall = given("target_recall", target_recall, self.target_recall)
         confidence = given("confidence", confidence, self.recall_confidence)
         refuse_false_negative_cost(self.costs)
@@ -469,6 +505,19 @@ class SequencePolicy(BasePolicy):
         )
         return self
 
+    @property
+    def weighed_costs(self) -> CostTable:
+        """The costs by which acquisitions are weighed: a mean budget counts them more than once."""
+        return self.cost_table_.times(1 + self.multiplier_)
+
+    def _within(self, state: WalkState, left: Floats) -> WalkState:
+        return state._replace(left=(1 + self.multiplier_) * left)
+
+    def _left_out(self, state: WalkState, rows: Ints) -> WalkState:
+        """A state of training rows whose log-odds are those of models that did not see them."""
+        shift = state.model.leave_out_log_odds[rows, state.stage] - log_odds_now(state)
+        return state._replace(part=state.part + shift[:, None])
+
     def _opening(self) -> Ints:
         return np.asarray(self.model_.sequence.set(0))
 
@@ -479,16 +528,35 @@ class SequencePolicy(BasePolicy):
         return advance(state, going, covariates.shape[1])
 
     def _reasons(self, state: WalkState, decision: Decision) -> Reasons:
-        outlook: Outlook = decision.weighed or look_ahead(state, self.cost_table_)
+        outlook: Outlook = decision.weighed or look_ahead(state, self.weighed_costs)
+        outlook = outlook.in_money(1 + self.multiplier_)
         asked = [int(k) for k in decision.covariates.flat if k != STOP]
         classes = self.classes_.tolist()
         if np.isin(asked, state.model.sequence.set(state.stage)).any():
             return opening_reasons(
                 state, outlook, self.rule_, self.encoder_, classes, asked, self.cost_table_
             )
-        return sequence_reasons(
+        reasons = sequence_reasons(
             state, outlook, self.rule_, self.encoder_, classes, asked[0] if asked else None
         )
+        return replace(reasons, because=self._because(state, outlook))
+
+    def _because(self, state: WalkState, outlook: Outlook) -> str:
+        """What budgets have to do with a decision about one row, in words."""
+        told = []
+        if state.left is not None and np.isinf(outlook.cost).any():
+            left = state.left[0] / (1 + self.multiplier_)
+            first = state.upcoming[int(np.argmax(np.isinf(outlook.cost[0])))]
+            told.append(
+                f"Of the budget of {self.ceiling:.2f} there is {left:.2f} left; what comes from "
+                f"{self.encoder_.names[first]} on is beyond it."
+            )
+        if self.multiplier_ > 0:
+            told.append(
+                f"To keep the mean budget of {self.mean_budget:.2f}, covariate costs count "
+                f"{1 + self.multiplier_:.2f} times when going on is weighed."
+            )
+        return " ".join(told)
 
 
 def asked_in_order(policy: BasePolicy) -> TypeGuard[SequencePolicy]:
@@ -496,9 +564,14 @@ def asked_in_order(policy: BasePolicy) -> TypeGuard[SequencePolicy]:
     return isinstance(policy, SequencePolicy) and policy.in_one_order
 
 
-def go_on_to(state: WalkState, stage: int) -> Decision:
-    """Acquire up to one set, then stop; at once where the rows are beyond it."""
+def go_on_to(state: WalkState, stage: int, costs: CostTable) -> Decision:
+    """Acquire up to one set, then stop; at once where the rows are beyond it or cannot pay."""
     log_odds = log_odds_now(state)
     upcoming = state.upcoming[: max(stage - state.stage, 0)]
-    planned = upcoming if len(upcoming) else np.array([STOP])
-    return Decision(np.tile(planned, (len(log_odds), 1)), log_odds, state.original_stage)
+    planned = np.tile(upcoming if len(upcoming) else np.array([STOP]), (len(log_odds), 1))
+    if state.left is not None and len(upcoming):
+        # What is left differs between rows: one covariate at a time.
+        can_pay = np.isfinite(look_ahead(state, costs).cost[:, 0])
+        can_pay = np.broadcast_to(can_pay, len(log_odds))
+        planned = np.where(can_pay, upcoming[0], STOP)[:, None]
+    return Decision(planned, log_odds, state.original_stage)
