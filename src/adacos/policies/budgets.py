@@ -21,6 +21,8 @@ from adacos.costs import total_of
 from adacos.engine import AcquisitionResult, Decision, Rows, run
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows
+from adacos.models.outlook import Outlook, WalkState
+from adacos.models.set_fits import SetFits
 from adacos.validation import Constraints, amount
 
 Floats = NDArray[np.float64]
@@ -150,3 +152,32 @@ def refuse_mean_budget(policy: Any) -> None:
             policy.mean_budget,
             "Leave one of them out; budget, a ceiling for each row, goes with a certificate.",
         )
+
+
+def shared_rows(fits: SetFits | None) -> Any:
+    """The training rows of a policy whose fit is shared."""
+    if fits is None or fits.table is None:
+        raise InvalidInputError(
+            "fitted",
+            "must be fitted in this process with a mean budget too",
+            "a policy without its training rows",
+            "Fit this policy: a mean budget is kept on rows that are left out.",
+        )
+    return fits.table[0]
+
+
+def told_of_budgets(policy: Any, state: WalkState, outlook: Outlook) -> str:
+    """What budgets have to do with a decision about one row, in words."""
+    told, times = [], 1 + policy.multiplier_
+    if state.left is not None and np.isinf(outlook.cost).any():
+        first = state.upcoming[int(np.argmax(np.isinf(outlook.cost[0])))]
+        told.append(
+            f"Of the budget of {policy.ceiling:.2f} there is {state.left[0] / times:.2f} left; "
+            f"what comes from {policy.encoder_.names[first]} on is beyond it."
+        )
+    if times > 1:
+        told.append(
+            f"To keep the mean budget of {policy.mean_budget:.2f}, covariate costs count "
+            f"{times:.2f} times when going on is weighed."
+        )
+    return " ".join(told)

@@ -35,6 +35,8 @@ from adacos.policies.budgets import (
     BUDGET_CONSTRAINTS,
     keep_mean_budget,
     refuse_mean_budget,
+    shared_rows,
+    told_of_budgets,
 )
 from adacos.policies.leave_out import better_sequence
 from adacos.policies.recall import (
@@ -266,15 +268,8 @@ class SequencePolicy(BasePolicy):
             model = self._build(self._set_fits)
         self._finish_fit(model)
         if self.mean_budget is not None:
-            if fitted._set_fits is None or fitted._set_fits.table is None:
-                raise InvalidInputError(
-                    "fitted",
-                    "must be fitted in this process with a mean budget too",
-                    "a policy without its training rows",
-                    "Fit this policy: a mean budget is kept on rows that are left out.",
-                )
             self._set_fits = fitted._set_fits
-            self._keep_mean_budget(fitted._set_fits.table[0])
+            self._keep_mean_budget(shared_rows(fitted._set_fits))
         return self
 
     def _keep_mean_budget(self, X: Any) -> None:
@@ -539,24 +534,7 @@ class SequencePolicy(BasePolicy):
         reasons = sequence_reasons(
             state, outlook, self.rule_, self.encoder_, classes, asked[0] if asked else None
         )
-        return replace(reasons, because=self._because(state, outlook))
-
-    def _because(self, state: WalkState, outlook: Outlook) -> str:
-        """What budgets have to do with a decision about one row, in words."""
-        told = []
-        if state.left is not None and np.isinf(outlook.cost).any():
-            left = state.left[0] / (1 + self.multiplier_)
-            first = state.upcoming[int(np.argmax(np.isinf(outlook.cost[0])))]
-            told.append(
-                f"Of the budget of {self.ceiling:.2f} there is {left:.2f} left; what comes from "
-                f"{self.encoder_.names[first]} on is beyond it."
-            )
-        if self.multiplier_ > 0:
-            told.append(
-                f"To keep the mean budget of {self.mean_budget:.2f}, covariate costs count "
-                f"{1 + self.multiplier_:.2f} times when going on is weighed."
-            )
-        return " ".join(told)
+        return replace(reasons, because=told_of_budgets(self, state, outlook))
 
 
 def asked_in_order(policy: BasePolicy) -> TypeGuard[SequencePolicy]:

@@ -17,21 +17,17 @@ from adacos.card import (
 )
 from adacos.consultation import fingerprint
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html
-from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
 from adacos.policies.misfit import advice
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
-from adacos.policies.trade_off import trade_off
 from adacos.report import figures, numbers, words
 from adacos.report.choice import choice
 from adacos.report.held import OWN, Held, Mean, Method, hold, methods, sensitivity
 from adacos.report.importances import covariate_importances
 from adacos.report.shapes import shapes, usual_stage
+from adacos.report.spending import spending
 from adacos.report.tree_figure import policy_tree
-
-# Points of the curve of spending.
-_POINTS = 12
 
 
 def write_report(
@@ -49,7 +45,7 @@ def write_report(
         *choice(held),
         *_importances(held),
         *_cost_curve(held, compared[0]),
-        *_trade_off(held),
+        *spending(held),
         *_shapes(held),
         *_calibration(held),
         *_misfit(held),
@@ -233,30 +229,6 @@ def _cost_curve(held: Held, own: Method) -> list[Block]:
         names, foretold, found, error, own.total.value, unit + _in_currency(held)
     )
     return [Heading("Expected cost along the sequence"), picture]
-
-
-def _trade_off(held: Held) -> list[Block]:
-    policy, said = held.policy, held.said
-    if not isinstance(policy, AdaCOSClassifier) or policy.always_positive_:
-        return []
-    y = policy.classes_[held.true]
-    curve = trade_off(policy, held.table, y, points=_POINTS)
-    if len(curve.points) < 2:
-        return []
-    rows = tuple(
-        (
-            f"{1 + p.multiplier:.3g} times",
-            said.money(p.covariate_cost),
-            f"{said.money(p.misclassification_cost)} ± {p.misclassification_error:.2f}",
-            f"{said.money(p.total_cost)} ± {p.total_error:.2f}",
-        )
-        for p in curve.points
-    )
-    return [
-        Heading("What more spending buys"),
-        figures.trade_off_curve(curve, float(held.result.cost.mean()), _in_currency(held)),
-        Grid(("covariate costs count", "covariates", "errors", "total"), rows),
-    ]
 
 
 def _shapes(held: Held) -> list[Block]:
