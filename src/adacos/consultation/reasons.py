@@ -17,7 +17,7 @@ from adacos.consultation.steps import Contribution, Flip, Plan, Reasons, Value
 from adacos.costs import CostTable
 from adacos.engine import DecisionRule
 from adacos.kernels.bayes_risk import decision_threshold, expected_bayes_risk
-from adacos.models.outlook import Outlook, WalkState, lacking_part, log_odds_with
+from adacos.models.outlook import Outlook, WalkState, log_odds_with
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL, CONSTANT, NUMERIC
 
@@ -63,7 +63,7 @@ def opening_reasons(
     starting value of the log-odds.
     """
     label = int(rule.label(outlook.log_odds)[0])
-    i, lacking = state.stage, lacking_part(state)
+    i, lacking = state.stage, state.lacking
     assert lacking is not None
     after = state.model.intercepts[i] + state.part[:, i] + lacking.mean[:, i]
     risk = expected_bayes_risk(after, np.sqrt(lacking.variance[:, i]), rule.matrix)
@@ -110,7 +110,7 @@ def _contributions(state: WalkState, log_odds: float, names: tuple[str, ...]) ->
     An unavailable covariate adds what is expected of it. The variance of what is unavailable draws
     the sum towards zero, each part alike.
     """
-    stage, lacking = state.stage, lacking_part(state)
+    stage, lacking = state.stage, state.lacking
     covariates, coef = state.model.sequence.set(stage), state.model.coefs[[stage]]
     means = {} if lacking is None else lacking.means
     there = np.array([k not in means for k in covariates], dtype=np.bool_)

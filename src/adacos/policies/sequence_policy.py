@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -38,22 +37,20 @@ from adacos.policies.budgets import (
     shared_rows,
     told_of_budgets,
 )
+from adacos.policies.certifying import certified_threshold
 from adacos.policies.leave_out import better_sequence
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
     RecallCertificate,
     always_positive,
-    certify,
     check_recall_parameters,
     false_negative_cost,
-    from_first_telling,
     given,
     positive_rows,
     recall_threshold,
     refuse_false_negative_cost,
     refuse_training_rows,
     set_aside,
-    threshold_sequence,
 )
 from adacos.policies.sharing import check_shareable
 from adacos.tables.row_digests import RowDigests
@@ -63,9 +60,6 @@ from adacos.validation import Constraints, check_parameters, folds, jobs, one_of
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
-
-# Calibration rows on which it is checked that a certified policy tells rows apart at all.
-_ROWS_LOOKED_AT = 2048
 
 
 class SequencePolicy(BasePolicy):
@@ -372,7 +366,9 @@ class SequencePolicy(BasePolicy):
             refuse_training_rows(self.training_rows_, encoded)
         positive = positive_rows(y, self.classes_, len(encoded))
         try:
-            certificate, threshold = self._certify(encoded, positive, recall, confidence)
+            certificate, threshold = certified_threshold(
+                self, encoded, positive, recall, confidence
+            )
         except NotCertifiableError:
             if self.on_uncertifiable == "error":
                 raise
@@ -381,48 +377,6 @@ class SequencePolicy(BasePolicy):
         self.certificate_ = certificate
         self.recall_estimate_ = 1 - certificate.misses / certificate.n_positives
         return self._use_threshold(threshold)
-
-    def _certify(
-        self, encoded: Floats, positive: Bools, recall: float, confidence: float
-    ) -> tuple[RecallCertificate, float]:
-        """Certificate and its threshold as log-odds."""
-        held_out, others = encoded[positive], encoded[~positive]
-        # A row that reaches the threshold at every set is not missed wherever the policy stops.
-        least = self._log_odds_anywhere(held_out).min(axis=1)
-        trial = copy.copy(self)
-
-        def in_danger(threshold: float) -> Bools:
-            return np.asarray(least < threshold + 1e-6)
-
-        def misses_at(threshold: float) -> int:
-            rows = held_out[in_danger(threshold)]
-            return int(np.sum(~trial._use_threshold(threshold)._says_positive(rows)))
-
-        def tells_apart(threshold: float) -> bool:
-            every = max(-(-len(others) // _ROWS_LOOKED_AT), 1)
-            return not trial._use_threshold(threshold)._says_positive(others[::every]).all()
-
-        thresholds = threshold_sequence(self._leave_out_of_positives())
-        # Where the estimate answers positive for all, the costs ask for just that.
-        if tells_apart(self._estimate_threshold(recall)):
-            thresholds = from_first_telling(thresholds, tells_apart)
-        try:
-            certificate, threshold = certify(
-                misses_at,
-                thresholds,
-                len(held_out),
-                recall,
-                confidence,
-                at_most=lambda threshold: int(np.sum(in_danger(threshold))),
-            )
-        except NotCertifiableError as refusal:
-            if self.on_uncertifiable != "largest":
-                raise
-            certificate, threshold = refusal.certificate, float(thresholds[0])
-        if not tells_apart(threshold):
-            note = "; at these costs every calibration row is answered positive"
-            certificate = replace(certificate, method=certificate.method + note)
-        return certificate, threshold
 
     def _says_positive(self, encoded: Floats) -> Bools:
         if len(encoded) == 0:
