@@ -31,6 +31,7 @@ PYTHON_PAGES = (
     "docs/budgets.md",
     "docs/choosing.md",
     "docs/index.md",
+    "docs/providers.md",
     "docs/howto-sklearn.md",
     "docs/howto-values.md",
     "docs/howto-files.md",

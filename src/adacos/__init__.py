@@ -20,6 +20,7 @@ _HOME = {
     "Consultation": "adacos.consultation",
     "Costs": "adacos.costs",
     "InvalidInputError": "adacos.exceptions",
+    "Provider": "adacos.providers",
     "RecallCertificate": "adacos.policies.recall",
     "acquire": "adacos.pipelines",
     "describe": "adacos.tables.description",
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from adacos.policies import TargetRecallClassifier as TargetRecallClassifier
     from adacos.policies.recall import RecallCertificate as RecallCertificate
     from adacos.policies.trade_off import trade_off as trade_off
+    from adacos.providers import Provider as Provider
     from adacos.tables.description import describe as describe
     from adacos.tables.imputer import GaussianImputer as GaussianImputer
 

@@ -199,11 +199,16 @@ class Purse(NamedTuple):
 
 
 class Trail(NamedTuple):
-    """Where rows stopped: log-odds and set there, and what they acquired, in order, then -1."""
+    """Where rows stopped: log-odds and set there, and what they acquired, in order, then -1.
+
+    `waiting` holds the covariates (rows, covariates) for whose values a row waits, then -1; None
+    where all values are there.
+    """
 
     log_odds: Floats
     stage: Ints
     order: Ints
+    waiting: Ints | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -291,7 +296,11 @@ class AcquisitionResult:
             Their result.
         """
         return AcquisitionResult(
-            **{f.name: getattr(self, f.name)[selection] for f in fields(self) if f.name != "names"},
+            **{
+                f.name: getattr(self, f.name)[selection]
+                for f in fields(AcquisitionResult)
+                if f.name != "names"
+            },
             names=self.names,
         )
 
@@ -356,9 +365,9 @@ def run(policy: Policy, encoded: Floats, known: Bools) -> AcquisitionResult:
                     _opened(begin),
                     purse_of(policy, np.tile(pattern, (len(part), 1))),
                 )
-                for whole, piece in zip(trail, walked, strict=True):
+                for whole, piece in zip(trail[:3], walked[:3], strict=True):
                     whole[part] = piece
-    return _result(policy, trail, np.atleast_2d(known))
+    return result_of(policy, trail, np.atleast_2d(known))
 
 
 def purse_of(policy: Policy, known: Bools) -> Purse | None:
@@ -383,15 +392,18 @@ def walk(
     available: Bools,
     order: Ints,
     purse: Purse | None = None,
+    present: Bools | None = None,
 ) -> Trail:
     """Let the rows of a state acquire until each has stopped.
 
     `order` holds what they acquired so far and is filled in place. What a row cannot pay from its
-    purse is passed over.
+    purse is passed over. `present` is a mask of the values that are there, all of them if it is
+    None; a row that wants another one waits for it.
     """
     log_odds = np.empty(len(order))
     stage = np.empty(len(order), dtype=np.intp)
     count = (order >= 0).sum(axis=1)
+    waiting = np.full(order.shape, STOP)
     live = np.arange(len(order))
     while len(live):
         seen = state
@@ -402,8 +414,13 @@ def walk(
         if purse is not None:
             covariates = purse.payable(order[live], live, covariates, available[live])
         going = covariates[:, 0] != STOP
-        stopped = live[~going]
-        log_odds[stopped] = decision.log_odds[~going]
+        stops = ~going
+        if present is not None:
+            absent = _among(available[live] & ~present[live], covariates)
+            waiting[live[absent], : covariates.shape[1]] = covariates[absent]
+            going &= ~absent
+        stopped = live[stops]
+        log_odds[stopped] = decision.log_odds[stops]
         stage[stopped] = count[stopped] if decision.stage is None else decision.stage
         live, covariates = live[going], covariates[going]
         for column in covariates.T:
@@ -413,7 +430,13 @@ def walk(
             count[rows] += 1
         if len(live):
             state = advance(seen, going, covariates)
-    return Trail(log_odds, stage, order)
+    return Trail(log_odds, stage, order, None if present is None else waiting)
+
+
+def _among(mask: Bools, covariates: Ints) -> Bools:
+    """Whether some of the covariates (rows, k) of each row are in its mask."""
+    inside = np.take_along_axis(mask, covariates, axis=1) & (covariates != STOP)
+    return np.asarray(inside.any(axis=1))
 
 
 def front(order: Ints) -> Ints:
@@ -430,7 +453,7 @@ def acquired_in(order: Ints) -> Bools:
     return acquired
 
 
-def _result(policy: Policy, trail: Trail, known: Bools) -> AcquisitionResult:
+def result_of(policy: Policy, trail: Trail, known: Bools) -> AcquisitionResult:
     """What rows that stopped so are told, and what they paid."""
     costs, rule = policy.cost_table_, policy.rule_
     acquired = acquired_in(trail.order)

@@ -31,9 +31,8 @@ from adacos.policies.base import BasePolicy
 from adacos.policies.branching import BranchingClassifier
 from adacos.policies.budgets import BUDGET_CONSTRAINTS
 from adacos.policies.cos import COSClassifier
-from adacos.policies.leave_out import table_rows
 from adacos.policies.sequence_policy import SequencePolicy
-from adacos.tables.encoder import validate_table
+from adacos.tables.encoder import table_rows, validate_table
 from adacos.validation import Constraints, folds, jobs, one_of, whole
 
 Floats = NDArray[np.float64]
