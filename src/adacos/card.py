@@ -94,6 +94,10 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "target_recall": getattr(policy, "target_recall", None),
         "recall_estimate": getattr(policy, "recall_estimate_", None),
         "certificate": _certificate(policy),
+        "budget": policy.ceiling,
+        "mean_budget": getattr(policy, "mean_budget", None),
+        "multiplier": _multiplier(policy),
+        "budget_text": budgets_in_words(policy),
         "notice": NOTICE,
     }
 
@@ -153,6 +157,31 @@ def percent(share: float) -> str:
         if share >= 0.01 or share == 0
         else (f"{100 * share:.2g}\N{NO-BREAK SPACE}%")
     )
+
+
+def _multiplier(policy: BasePolicy) -> float | None:
+    """By how much more than once covariate costs count; None without a mean budget."""
+    return getattr(policy, "multiplier_", None) if hasattr(policy, "mean_spent_") else None
+
+
+def budgets_in_words(policy: BasePolicy) -> str | None:
+    """What a row may pay, and how a mean budget is kept; None without a budget."""
+    told, money = [], description_of(policy).money
+    if policy.ceiling is not None:
+        told.append(f"No row pays more than {money(policy.ceiling)} for covariates.")
+    mean = getattr(policy, "mean_budget", None)
+    if mean is not None:
+        told.append(f"Rows pay {money(mean)} on average at most.")
+    multiplier = _multiplier(policy)
+    if multiplier is not None:
+        told.append(
+            f"To keep it covariate costs count {1 + multiplier:.4g} times: training rows left out "
+            f"of the models pay {money(policy.mean_spent_)}."
+            if multiplier > 0
+            else f"It does not bind: training rows left out of the models pay "
+            f"{money(policy.mean_spent_)}."
+        )
+    return " ".join(told) or None
 
 
 def panel_titles(policy: BasePolicy) -> list[str]:

@@ -332,8 +332,10 @@ def _check_state(cls: type[Any], state: dict[str, Any]) -> None:
         hints = get_type_hints(cls)
         wrong = [name for name in state if name in hints and not fits(state[name], hints[name])]
     else:
-        needed = set(getattr(cls, "_get_param_names", lambda: vars(cls()))())
-        unknown = {name for name in set(state) - needed if not name.endswith("_")}
+        parameters = set(getattr(cls, "_get_param_names", lambda: vars(cls()))())
+        unknown = {name for name in set(state) - parameters if not name.endswith("_")}
+        # What the class itself has a value for was no parameter when older files were written.
+        needed = {name for name in parameters if not hasattr(cls, name)}
     unknown |= {name for name in state if callable(getattr(cls, name, None))}
     absent = needed - set(state)
     if absent or unknown or wrong:

@@ -54,6 +54,8 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
         console.print(f"{rows}, {share:.1%} {_of_class(said, card['positive_class'])}")
     console.print(_errors_in_words(card, said))
     console.print(_threshold_in_words(card))
+    if card["budget_text"] is not None:
+        console.print(card["budget_text"])
     if card["choice"] is not None:
         console.print(card["choice"]["reason"])
         console.print(_compared(card["choice"], said))

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from adacos.costs import CostTable
-from adacos.engine import STOP, Decision, walk
+from adacos.costs import CostTable, left_of
+from adacos.engine import STOP, Decision, Purse, walk
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.irls import newton
@@ -76,6 +76,7 @@ class Ground:
     fold : fold of each row.
     lacking : what the holes add to the moment matrix, for one unit of row weight.
     likely : probability of class 1 of each row by a model that did not see it.
+    budget : what a row may pay at most; None for any amount.
     """
 
     fits: SetFits
@@ -87,6 +88,7 @@ class Ground:
     fold: Ints
     lacking: Floats
     likely: Floats
+    budget: float | None = None
 
     @property
     def y(self) -> Floats:
@@ -121,6 +123,7 @@ def ground(
     outlook: str,
     n_splines: int,
     seed: int,
+    budget: float | None = None,
 ) -> Ground:
     """Rows ready for growing.
 
@@ -148,7 +151,7 @@ def ground(
         lacking = (fits.moments - plain) / plain[0, 0]
     likely = expit(leave_out_by_pairs(fits, fold))
     kept = np.flatnonzero(kept)
-    return Ground(fits, encoded, encoder, costs, kept, outlook, fold, lacking, likely)
+    return Ground(fits, encoded, encoder, costs, kept, outlook, fold, lacking, likely, budget)
 
 
 def grow(land: Ground, deepest: int) -> list[Node]:
@@ -265,7 +268,8 @@ def _trials(
     affordable = np.average(realised[rows], weights=land.fits.weight[rows])
     trials = []
     for k in range(len(land.costs.names)):
-        if _price(land, path, k) >= affordable:
+        price = _price(land, path, k)
+        if price >= affordable or price > _left(land, path):
             continue
         own = []
         for split in _cuts(land, k, rows, weight):
@@ -366,12 +370,14 @@ def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: 
         if len(held_out):
             kept = np.where(land.fold == f, 0.0, weight)
             model = quick_model(land.fits, kept, prices, first, land.lacking)
-            found[held_out] = _outcome(land, model, held_out, reached)
+            found[held_out] = _outcome(land, model, held_out, reached, _left(land, path))
     return found
 
 
-def _outcome(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) -> Floats:
-    """What becomes of rows with AdaCOS and this model, (rows, 2).
+def _outcome(
+    land: Ground, model: SequenceModel, rows: Ints, reached: Bools, left: float = np.inf
+) -> Floats:
+    """What becomes of rows with AdaCOS and this model that can pay so much more, (rows, 2).
 
     What they pay beyond the path plus the cost of their answer if they are of class 0, and the same
     if they are of class 1.
@@ -393,12 +399,16 @@ def _outcome(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) -> 
         if len(part) == 0:
             continue
         there = available[part]
+        purse = None
+        if np.isfinite(left):
+            purse = Purse(left, costs, reached & there, lambda s, left: s._replace(left=left))
         trail = walk(
             begin(model, land.encoded[rows[part]], there, have, np.zeros_like(have)),
             decide,
             lambda state, going, covariates: advance(state, going, covariates.shape[1]),
             there,
             np.full(there.shape, STOP),
+            purse,
         )
         paid = costs.of_order(trail.order, given=reached & there)
         label = label_of(trail.log_odds, costs.matrix)
@@ -409,6 +419,13 @@ def _outcome(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) -> 
 def _longer(path: Ints, k: int) -> Ints:
     """The path after a covariate, which may be on it already."""
     return path if k in path else np.append(path, k)
+
+
+def _left(land: Ground, path: Ints) -> float:
+    """What rows can still pay after a path."""
+    if land.budget is None:
+        return np.inf
+    return float(left_of(land.budget, land.costs.of_order(path)))
 
 
 def _price(land: Ground, path: Ints, k: int) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.document.style import Picture, new_figure, styled
+from adacos.policies.trade_off import TradeOff
 from adacos.report.held import OWN, Method
 from adacos.report.numbers import Bin, Curve, Level
 from adacos.report.shapes import Shape
@@ -288,6 +289,42 @@ def sensitivity(settings: list[tuple[float, list[Method]]], currency: str) -> Pi
         return figure
 
     return picture(draw, "sensitivity", "The same model when a missed positive costs less or more.")
+
+
+@styled
+def trade_off_curve(curve: TradeOff, own: float | None, currency: str) -> Picture:
+    """Misclassification cost against covariate cost; `own` is what the policy at hand pays."""
+    return picture(
+        lambda narrow: _trade_off(curve, own, currency, narrow),
+        "trade_off",
+        "What more spending buys: each point is the same model with covariate costs counted so "
+        "often that rows pay so much on average. Bars are standard errors of the cost of errors.",
+    )
+
+
+@styled
+def trade_off_file(curve: TradeOff, currency: str, ending: str) -> bytes:
+    """The same curve as the content of a file of the given kind."""
+    buffer = io.BytesIO()
+    _trade_off(curve, None, currency, narrow=False).savefig(buffer, format=ending, dpi=160)
+    return buffer.getvalue()
+
+
+def _trade_off(curve: TradeOff, own: float | None, currency: str, narrow: bool) -> Any:
+    figure, axes = new_figure(1, 1, *((NARROW, 4.0) if narrow else (7.6, 4.0)))
+    axis, columns = axes[0, 0], curve.to_dict()
+    paid, wrong = columns["covariate_cost"], columns["misclassification_cost"]
+    error = columns["misclassification_error"]
+    axis.errorbar(paid, wrong, yerr=error, color=_VERMILLION, marker="o", capsize=2.5)
+    if own is not None:
+        axis.axvline(own, color=_GREY, linewidth=0.9)
+        axis.annotate(
+            "this policy", (own, max(wrong)), xytext=(4, 0), textcoords="offset points",
+            fontsize=8.5, color=_GREY,
+        )  # fmt: skip
+    axis.set_xlabel("mean covariate cost" + currency)
+    axis.set_ylabel("mean cost of errors" + currency)
+    return figure
 
 
 def _asked(level: Level, number: int, names: dict[str, str]) -> str:

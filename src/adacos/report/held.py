@@ -16,7 +16,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
 from adacos.policies.auto import settled
 from adacos.policies.base import BasePolicy
-from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
+from adacos.policies.sequence_policy import SequencePolicy
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import validate_table
 
@@ -147,14 +147,13 @@ def relatives(held: Held, matrix: Floats) -> dict[str, SequencePolicy]:
         return {}
     costs = (policy.costs or Costs()).with_misclassification(matrix)
     kinds = {"AdaCOS": AdaCOSClassifier, "COS": COSClassifier, "full model": FullModelClassifier}
-    policies: dict[str, SequencePolicy] = {}
-    if not policy.in_one_order:
-        # The branches stay where they are; what is asked in the leaves follows the costs.
-        policies[OWN] = copy(policy)._use_rule(DecisionRule(matrix))
+    # Budgets and branches stay as they are; what is asked follows the costs.
+    policies: dict[str, SequencePolicy] = {OWN: copy(policy)._use_rule(DecisionRule(matrix))}
+    outlook = {"outlook": policy.outlook} if hasattr(policy, "outlook") else {}
     for name, kind in kinds.items():
-        outlook = {"outlook": policy.outlook} if hasattr(policy, "outlook") else {}
-        other = kind(costs, **(outlook if kind is AdaCOSClassifier else {})).from_model(policy)
-        policies[OWN if asked_in_order(policy) and isinstance(policy, kind) else name] = other
+        if not (policy.in_one_order and isinstance(policy, kind)):
+            other = kind(costs, **(outlook if kind is AdaCOSClassifier else {}))
+            policies[name] = other.from_model(policy)
     return policies
 
 

@@ -8,7 +8,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from adacos import __version__
-from adacos.card import headline, percent, threshold_of, threshold_reason
+from adacos.card import (
+    budgets_in_words,
+    headline,
+    percent,
+    threshold_of,
+    threshold_reason,
+)
 from adacos.consultation import fingerprint
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html
 from adacos.policies.base import BasePolicy
@@ -20,6 +26,7 @@ from adacos.report.choice import choice
 from adacos.report.held import OWN, Held, Mean, Method, hold, methods, sensitivity
 from adacos.report.importances import covariate_importances
 from adacos.report.shapes import shapes, usual_stage
+from adacos.report.spending import spending
 from adacos.report.tree_figure import policy_tree
 
 
@@ -38,6 +45,7 @@ def write_report(
         *choice(held),
         *_importances(held),
         *_cost_curve(held, compared[0]),
+        *spending(held),
         *_shapes(held),
         *_calibration(held),
         *_misfit(held),
@@ -64,6 +72,7 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
         f"{words.class_in_words(held, 1)}. They should have had no part in fitting.",
         words.errors(held),
         words.rule(threshold_of(policy), threshold_reason(policy)),
+        *filter(None, [budgets_in_words(policy)]),
         _compared(held, compared),
         words.model(held, fingerprint(held.given), __version__),
     ]
