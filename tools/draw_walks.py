@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -83,22 +83,26 @@ def tree(title: str, ways: list[tuple[Call, ...]], up_to: str = "") -> str:
     if most > MOST_HOPS:
         longest = " > ".join(name for _, name in max(ways, key=len))
         raise SystemExit(f"{title}: {most} hops, at most {MOST_HOPS} are allowed: {longest}")
-    lines = [f"{title}   (at most {most} hops)"]
-    seen: set[tuple[Call, ...]] = set()
+    calls: dict[Call, Any] = {}
     for way in ways:
         names = [name for _, name in way]
         if up_to in names:
             way = way[: names.index(up_to) + 1]
-        for hops in range(len(way)):
-            if way[: hops + 1] not in seen:
-                seen.add(way[: hops + 1])
-                file, name = way[hops]
-                lines.append(f"{hops:3}  {'  ' * hops}{name}  [{file}]")
-    return "\n".join(lines)
+        below = calls
+        for call in way:
+            below = below.setdefault(call, {})
+    return "\n".join([f"{title}   (at most {most} hops)", *written(calls, 0)])
+
+
+def written(calls: dict[Call, Any], hops: int) -> Iterator[str]:
+    """One line for each call, what it leads to below it."""
+    for (file, name), below in calls.items():
+        yield f"{hops:3}  {'  ' * hops}{name}  [{file}]"
+        yield from written(below, hops + 1)
 
 
 def drawing() -> str:
-    """All three walks."""
+    """All walks."""
     from fastapi.testclient import TestClient
 
     from adacos.service.app import create_app
@@ -122,14 +126,12 @@ def drawing() -> str:
     holes = X.head(50).copy()
     holes.iloc[::2, 0] = np.nan
     with_holes = recorded(lambda: policy.acquire(holes), "BasePolicy.acquire")
-    deepest = max(with_holes, key=len)
     return "\n\n".join(
         [
             tree("AdaCOSClassifier.acquire(X)", acquire),
             tree("Consultation.next()", asked),
             tree("POST /v1/step, from next() on as above", over_http, "Consultation.next"),
-            f"acquire(X) where values are missing   ({len(deepest) - 1} hops at the deepest)\n"
-            + " > ".join(name for _, name in deepest[3:]),
+            tree("AdaCOSClassifier.acquire(X) where values are missing", with_holes),
         ]
     )
 

@@ -18,6 +18,10 @@ class PositiveClassWarning(UserWarning):
     """Which of two words is the positive class was not said, and matters at these costs."""
 
 
+class ProviderWarning(UserWarning):
+    """A provider failed for good: for some rows its covariate counts as not available."""
+
+
 class InvalidInputError(AdacosError, ValueError):
     """A parameter or a table breaks a rule.
 

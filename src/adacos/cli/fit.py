@@ -93,6 +93,12 @@ def fit(
             help="Where the recall cannot be certified, certify the largest that the rows prove.",
         ),
     ] = False,
+    budget: Annotated[
+        float | None, typer.Option(help="What a row may pay for covariates at most.")
+    ] = None,
+    mean_budget: Annotated[
+        float | None, typer.Option(help="What rows may pay for covariates on average.")
+    ] = None,
     positive: Annotated[
         str | None,
         typer.Option(
@@ -180,6 +186,8 @@ def fit(
         policy,
         costs,
         random_state=seed,
+        budget=budget,
+        mean_budget=mean_budget,
         target_recall=target_recall,
         recall_confidence=recall_confidence,
         on_uncertifiable=on_uncertifiable,
@@ -270,16 +278,16 @@ def _on_uncertifiable(always_positive: bool, largest: bool, confidence: float | 
 
 def _warn(rows: TrainingRows, seconds: float) -> list[str]:
     """Tell what looks like a mistake and what will take long, once, on standard error."""
-    found = [str(suspicion) for suspicion in suspicions(rows.table, rows.y)]
+    doubts = [str(suspicion) for suspicion in suspicions(rows.table, rows.y)]
     if seconds > _LONG:
-        found.append(
+        doubts.append(
             f"{rows.table.shape[1]} covariates: this will take about {seconds / 60:.0f} minutes, "
             "since the time grows with the fourth power of their number. Leave out those that "
             "hardly matter with --drop."
         )
-    for message in found:
+    for message in doubts:
         say(f"warning: {message}", err=True)
-    return found
+    return doubts
 
 
 def _learn(
@@ -380,6 +388,14 @@ def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
             "Give --false-negative instead, or choose --policy branching or adacos, which take a "
             "target recall themselves.",
         )
+    for name in ("budget", "mean_budget"):
+        if parameters[name] is not None and name not in known:
+            raise InvalidInputError(
+                f"--{name.replace('_', '-')}",
+                f"{policy} must be able to take it",
+                parameters[name],
+                "Choose --policy adacos, branching, auto or cos, which keep budgets.",
+            )
     chosen.set_params(**{name: value for name, value in parameters.items() if name in known})
     return chosen
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.cli.common import say
+from adacos.cli.common import progress, say, tell_malformed
 from adacos.exceptions import InvalidInputError
 from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import MAX_CATEGORIES
@@ -130,6 +131,31 @@ def missing_shares(table: ColumnTable) -> dict[str, float]:
         if share > 0:
             shares[name] = share
     return shares
+
+
+def read_held_out(
+    policy: Any,
+    data: Path,
+    target: str,
+    positive: str | None,
+    skip_malformed: bool,
+    encoding: str,
+    decimal: str,
+    as_json: bool,
+) -> tuple[ColumnTable, NDArray[Any]]:
+    """Rows of a file that have a class, as a fitted policy takes them, and their classes."""
+    encoder = policy.encoder_
+    kinds = Kinds.of(encoder)
+    kinds = kinds._replace(text=kinds.text | {target})
+    with progress(f"reading {data.name}", as_json) as tell:
+        piece = TableFile(data, encoding=encoding, decimal=decimal).read(
+            {*encoder.names, target}, kinds, skip_malformed=skip_malformed, progress=tell
+        )
+    tell_malformed(piece.malformed)
+    given = piece.table.column(target)
+    labelled = given != ""
+    y = classes(given[labelled]) if positive is None else against(given[labelled], positive)
+    return piece.table.select(list(encoder.names))[labelled], y
 
 
 def classes(y: NDArray[Any]) -> NDArray[Any]:

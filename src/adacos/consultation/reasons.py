@@ -6,6 +6,7 @@ the label, and what each covariate adds to the log-odds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from adacos.consultation.steps import Contribution, Flip, Plan, Reasons, Value
 from adacos.costs import CostTable
 from adacos.engine import DecisionRule
 from adacos.kernels.bayes_risk import decision_threshold, expected_bayes_risk
-from adacos.models.outlook import Outlook, WalkState, lacking_part, log_odds_with
+from adacos.models.outlook import Outlook, WalkState, log_odds_with
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL, CONSTANT, NUMERIC
 
@@ -62,7 +63,7 @@ def opening_reasons(
     starting value of the log-odds.
     """
     label = int(rule.label(outlook.log_odds)[0])
-    i, lacking = state.stage, lacking_part(state)
+    i, lacking = state.stage, state.lacking
     assert lacking is not None
     after = state.model.intercepts[i] + state.part[:, i] + lacking.mean[:, i]
     risk = expected_bayes_risk(after, np.sqrt(lacking.variance[:, i]), rule.matrix)
@@ -98,7 +99,8 @@ def _plans(
     ):
         if state.available is None or state.available[0, k]:
             covariates.append(names[k])
-            plans.append(Plan(tuple(covariates), price, total))
+            if price < math.inf:
+                plans.append(Plan(tuple(covariates), price, total))
     return tuple(plans)
 
 
@@ -108,7 +110,7 @@ def _contributions(state: WalkState, log_odds: float, names: tuple[str, ...]) ->
     An unavailable covariate adds what is expected of it. The variance of what is unavailable draws
     the sum towards zero, each part alike.
     """
-    stage, lacking = state.stage, lacking_part(state)
+    stage, lacking = state.stage, state.lacking
     covariates, coef = state.model.sequence.set(stage), state.model.coefs[[stage]]
     means = {} if lacking is None else lacking.means
     there = np.array([k not in means for k in covariates], dtype=np.bool_)

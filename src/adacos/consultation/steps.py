@@ -121,7 +121,7 @@ class Reasons:
     contributions : tuple of Contribution
         What each covariate adds to them; the values are filled in by the consultation.
     because : str
-        A reason in words, where the policy does not weigh this row's plans.
+        A reason in words: where the policy does not weigh this row's plans, or a budget has a say.
     """
 
     plans: tuple[Plan, ...] = ()
@@ -161,7 +161,8 @@ class Explanation:
     contributions : tuple of Contribution
         What each covariate adds to them: intercept and contributions sum to the log-odds now.
     because : str
-        A reason in words, where the policy does not weigh this row's plans; else empty.
+        A reason in words: where the policy does not weigh this row's plans, or a budget has a say;
+        else empty.
     """
 
     label: Any

@@ -39,6 +39,9 @@ class WalkState(NamedTuple):
     encoded : their encoded values, of which only those of S_stage have been read.
     available : mask (rows, covariates), None when everything is available.
     part : (rows, sets) contribution of the acquired covariates to the log-odds of each model.
+    lacking : what the unavailable covariates of S_stage contribute to them; None when everything is
+        available.
+    left : (rows,) what they can still pay; None for any amount.
     """
 
     model: SequenceModel
@@ -47,6 +50,8 @@ class WalkState(NamedTuple):
     encoded: Floats
     available: Bools | None
     part: Floats
+    lacking: Contribution | None
+    left: Floats | None = None
 
     @property
     def upcoming(self) -> Ints:
@@ -67,7 +72,8 @@ class Outlook(NamedTuple):
     ----------
     log_odds : (rows,) at the set.
     mean, sd : (rows, later sets) of the log-odds after each later set by the regression.
-    cost : (rows, later sets) or one row when it is the same for all.
+    cost : (rows, later sets) or one row when it is the same for all; infinite where it cannot be
+        paid.
     forecast : what is made of the regression.
     future : (rows, later sets) cost of each plus the Bayes risk expected after it, once evaluated.
     """
@@ -85,6 +91,15 @@ class Outlook(NamedTuple):
             self.log_odds[rows, None], self.mean[rows, sets], self.sd[rows, sets], matrix
         )
 
+    def in_money(self, times: float) -> Outlook:
+        """The same at the costs as they are, where they were counted so many times."""
+        if times == 1.0:
+            return self
+        future = self.future
+        if future is not None:
+            future = future - (1 - 1 / times) * np.where(np.isfinite(self.cost), self.cost, 0.0)
+        return self._replace(cost=self.cost / times, future=future)
+
     def some_pays(self, matrix: Floats) -> Bools:
         """Whether some later set is expected to save more than it costs, for each row."""
         return self.forecast.some_pays(self.log_odds, self.mean, self.sd, self.cost, matrix)
@@ -99,10 +114,10 @@ def begin(
     counts as known; a covariate of S_1 that they do not have yet counts as unavailable.
     """
     last, ahead = _place(model.sequence, have, known, np.asarray(~available.any(axis=0)))
-    lacking = model.sequence.set(0)[~have[model.sequence.set(0)]]
-    if len(lacking):
+    unread = model.sequence.set(0)[~have[model.sequence.set(0)]]
+    if len(unread):
         available = available.copy()
-        available[:, lacking] = False
+        available[:, unread] = False
     derived = given_known(model, ahead)
     origin = np.arange(len(model.sequence))
     if derived is not model:
@@ -118,7 +133,8 @@ def begin(
         part = np.zeros((len(encoded), len(derived.sequence)))
         for covariate in derived.sequence.set(stage):
             part += contribution(derived, encoded, some, covariate)
-    return WalkState(derived, origin, stage, encoded, some, part)
+    lacking = None if some is None else derived.unavailable(encoded, stage)
+    return WalkState(derived, origin, stage, encoded, some, part, lacking)
 
 
 def _place(
@@ -147,21 +163,16 @@ def advance(state: WalkState, going: Bools, n_sets: int = 1) -> WalkState:
     part = state.part[going]
     for covariate in state.upcoming[:n_sets]:
         part += contribution(state.model, encoded, available, covariate)
-    return state._replace(stage=stage, encoded=encoded, available=available, part=part)
-
-
-def lacking_part(state: WalkState) -> Contribution | None:
-    """What the unavailable covariates of S_stage contribute; None when everything is available."""
-    if state.available is None:
-        return None
-    return state.model.unavailable(state.encoded, state.stage)
+    lacking = None if available is None else state.model.unavailable(encoded, stage)
+    return state._replace(
+        stage=stage, encoded=encoded, available=available, part=part, lacking=lacking
+    )
 
 
 def log_odds_now(state: WalkState) -> Floats:
     """Log-odds of the rows at their set, with what is unavailable integrated out."""
-    i = state.stage
+    i, lacking = state.stage, state.lacking
     log_odds = state.model.intercepts[i] + state.part[:, i]
-    lacking = lacking_part(state)
     if lacking is None:
         return np.asarray(log_odds)
     return integrated_log_odds(log_odds + lacking.mean[:, i], np.sqrt(lacking.variance[:, i]))
@@ -172,14 +183,15 @@ def log_odds_with(state: WalkState, covariate: int, values: Floats, stage: int) 
     n = len(values)
     encoded = np.repeat(state.encoded, n, axis=0)
     encoded[:, state.model.basis.source == covariate] = values
-    available = None
+    available, lacking = None, None
     if state.available is not None:
         available = np.repeat(state.available, n, axis=0)
         available[:, covariate] = True
+        lacking = state.model.unavailable(encoded, stage)
     coefs = state.model.coefs[:, state.model.basis.group == covariate].T
     part = state.part + state.model.basis.block(values, covariate) @ coefs
     return log_odds_now(
-        state._replace(stage=stage, encoded=encoded, available=available, part=part)
+        WalkState(state.model, state.origin, stage, encoded, available, part, lacking)
     )
 
 
@@ -200,14 +212,24 @@ def look_ahead(
         known = density.regressors
         r = (state.encoded[:, known] - basis.mean[known]) / basis.scale[known]
         mean, sd = density.moments(r)
-        cost = costs.of(masks[i + 1 :], given=masks[i], rank=rank)[None, :]
+        cost = _payable(costs.of(masks[i + 1 :], given=masks[i], rank=rank)[None, :], state.left)
         return Outlook(log_odds, mean + fixed, sd, cost, forecast)
     mean, learned, unknown = learnable(model, state.encoded, state.available, i)
     shrink = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * unknown)
     reachable = state.available[:, None, :]
     cost = costs.of(masks[i + 1 :] & reachable, given=masks[i] & reachable, rank=rank)
+    cost = _payable(cost, state.left)
     sd = shrink * np.sqrt(learned)
     return Outlook(log_odds, shrink * (mean + fixed), sd, cost, forecast)
+
+
+def _payable(cost: Floats, left: Floats | None) -> Floats:
+    """Costs of the later sets, infinite for those that a row cannot pay."""
+    if left is None:
+        return cost
+    # Rows that lack nothing have paid the same: one row stands for all.
+    some = left[:1] if np.all(left == left[0]) else left
+    return np.where(cost > some[:, None], np.inf, cost)
 
 
 def contribution(

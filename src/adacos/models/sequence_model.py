@@ -22,7 +22,12 @@ from adacos.models.density import ConditionalDensity, fit_densities
 from adacos.models.gam import AdditiveFit
 from adacos.models.missing import Contribution, JointModel, fill_holes, missing_contribution
 from adacos.models.progress import tell
-from adacos.models.sequences import SetSequence, forward_sequence, group_lasso_sequence
+from adacos.models.sequences import (
+    SetSequence,
+    forward_sequence,
+    group_lasso_sequence,
+    payable_first,
+)
 from adacos.models.set_fits import SetFits
 
 Floats = NDArray[np.float64]
@@ -125,16 +130,19 @@ class SequenceModel:
         return result
 
 
-def build_sequence_model(fits: SetFits, costs: CostTable, sequence: str) -> SequenceModel:
+def build_sequence_model(
+    fits: SetFits, costs: CostTable, sequence: str, budget: float | None = None
+) -> SequenceModel:
     """Find the sequence, fit the models of its sets and the densities.
 
-    `sequence` is "group_lasso" or "forward".
+    `sequence` is "group_lasso" or "forward". What can be paid within a budget comes first.
     """
     if sequence == "forward":
         sets = forward_sequence(costs, fits.y, fits.weight, fits.screen)
     else:
         labelled = fits.complete[: len(fits.y)]
         sets = group_lasso_sequence(fits.basis, labelled, fits.y, fits.weight, costs.covariates)
+    sets = payable_first(sets, costs, budget)
     models: list[AdditiveFit] = []
     for i in range(len(sets)):
         models.append(fits.fit(sets.set(i), models[-1] if models else None))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.costs import CostTable
+from adacos.costs import ROUNDING, CostTable
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.group_lasso import entry_order
 from adacos.kernels.strengths import row_loss
@@ -63,6 +63,21 @@ class SetSequence:
     def costs(self, costs: CostTable) -> Floats:
         """What each set costs, acquired in the order of the sequence."""
         return costs.of(self.masks(), rank=self.rank)
+
+
+def payable_first(sequence: SetSequence, costs: CostTable, budget: float | None) -> SetSequence:
+    """The sequence with what a budget pays for first, the rest after it; else the order stays.
+
+    A dear covariate that comes early would end every walk; what comes after it may still be had.
+    """
+    if budget is None:
+        return sequence
+    first: list[int] = sequence.set(0).tolist()
+    rest: list[int] = []
+    for k in sequence.order[sequence.n_free :].tolist():
+        paid = costs.of_order(np.array([*first, k], dtype=np.intp))
+        (first if paid <= budget * (1 + ROUNDING) else rest).append(k)
+    return SetSequence(np.array([*first, *rest], dtype=np.intp), sequence.n_free)
 
 
 def group_lasso_sequence(

@@ -13,6 +13,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from adacos.kernels.martingale import integrated_log_odds
 from adacos.kernels.strengths import central_strengths
 from adacos.models.basis import AdditiveBasis, fit_basis
 from adacos.models.density import moment_matrix
@@ -76,18 +77,10 @@ class SetFits:
         """Model of one set."""
         key = frozenset(covariates.tolist())
         if key not in self._fitted:
-            self._fitted[key] = fit_additive(
-                self.columns[: len(self.y)],
-                self.basis,
-                covariates,
-                self.y,
-                self.weight,
-                self.fold,
-                families=self.families,
-                start=start,
-                shrink=self._shrink(covariates, start),
-                candidates=self._candidates(covariates, start),
-            )
+            if self.holes is not None and start is None:
+                # How wiggly the functions are decides how much the missing values vary.
+                start = self._fit_from(covariates, None)
+            self._fitted[key] = self._fit_from(covariates, start)
         return self._fitted[key]
 
     def _candidates(self, covariates: Ints, start: AdditiveFit | None) -> Bools | None:
@@ -115,15 +108,32 @@ class SetFits:
         self._screened.update({keys[i]: fit for i, fit in zip(new, fits, strict=True)})
         return [self._screened[key] for key in keys]
 
+    def _fit_from(self, covariates: Ints, start: AdditiveFit | None) -> AdditiveFit:
+        return fit_additive(
+            self.columns[: len(self.y)],
+            self.basis,
+            covariates,
+            self.y,
+            self.weight,
+            self.fold,
+            families=self.families,
+            start=start,
+            shrink=self._shrink(covariates, start),
+            candidates=self._candidates(covariates, start),
+        )
+
     def _shrink(self, covariates: Ints, start: AdditiveFit | None) -> Floats | None:
         """Factor of each row's log-odds that integrates its missing values out, or None.
 
-        E[g(u)] is close to g(u / sqrt(1 + π s² / 8)) for a missing part of variance s². That
-        variance depends on the model, which is found with it in a few rough fits.
+        It is logit E[g(u)] / E[u] for a missing part whose variance depends on the model, which is
+        found with it in a few rough fits, at the strengths of `start` where it has them.
         """
         if self.holes is None:
             return None
         shrink = np.ones(len(self.y))
+        strengths = central_strengths(self.basis.linear)
+        if start is not None:
+            strengths = np.where(np.isnan(start.strengths), strengths, start.strengths)
         for _ in range(SHRINKING_FITS):
             start = fit_additive(
                 self.columns[: len(self.y)],
@@ -132,13 +142,16 @@ class SetFits:
                 self.y,
                 self.weight,
                 None,
-                strengths=central_strengths(self.basis.linear),
+                strengths=strengths,
                 start=start,
                 tolerance=SCREENING_TOLERANCE,
                 shrink=shrink,
             )
             variance = self.holes.variance(self.basis, start.coef, len(self.y))
-            shrink = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * variance)
+            log_odds = start.intercept + self.columns[: len(self.y)] @ start.coef
+            # The factor is even in the log-odds and has a limit at zero.
+            log_odds = np.maximum(np.abs(log_odds), 1e-3)
+            shrink = integrated_log_odds(log_odds, np.sqrt(variance)) / log_odds
         return shrink
 
     def _screen_one(self, covariates: Ints) -> AdditiveFit:
