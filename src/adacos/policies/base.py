@@ -104,7 +104,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "fit" in vars(cls) and not has_fit_parameter(cls, "sample_weight"):
-            cls.fit = _without_weights(cls.fit)  # type: ignore[attr-defined]
+            cls.fit = _without_weights(cls.fit)
 
     def _begin_fit(self, X: Any, y: Any) -> TrainingTable:
         """Validate parameters and data; sets `classes_`, `encoder_`, `cost_table_`, `rule_`."""
