@@ -264,9 +264,8 @@ def _warn(rows: TrainingRows, seconds: float) -> list[str]:
     found = [str(suspicion) for suspicion in suspicions(rows.table, rows.y)]
     if seconds > _LONG:
         found.append(
-            f"{rows.table.shape[1]} covariates: this will take about {seconds / 60:.0f} minutes, "
-            "since the time grows with the fourth power of their number. Leave out those that "
-            "hardly matter with --drop."
+            f"{rows.table.shape[1]} covariates: this will take about {seconds / 60:.0f} minutes. "
+            "Leave out those that hardly matter with --drop."
         )
     for message in found:
         say(f"warning: {message}", err=True)
