@@ -194,27 +194,29 @@ def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = Fal
         then left out.
     """
     true = np.searchsorted(policy.classes_, np.asarray(y))
-    found, chosen = [], settled(policy)
-    own = None
+    compared, chosen = [], settled(policy)
+    honest = None
     if nested:
-        own = leave_out_cost(policy, X, y)
-        found.append(LeaveOut("this policy, fitted anew in each fold", own.mean, own.error))
+        honest = leave_out_cost(policy, X, y)
+        compared.append(
+            LeaveOut("this policy, fitted anew in each fold", honest.mean, honest.error)
+        )
     elif isinstance(chosen, SequencePolicy):
         result = chosen.acquire(X)
         at_stop = chosen._leave_out_at_stop(chosen._encode(X), result)
         label = chosen.rule_.label(at_stop)
         own_name = "this policy, stops chosen with these rows"
-        found.append(_mean(own_name, result.cost + _charged(policy)[true, label]))
-    found += _of_sets(chosen) if isinstance(chosen, SequencePolicy) else []
-    policy.leave_out_ = tuple(tuple(item) for item in found + _of_all_alike(policy, true))
+        compared.append(_mean(own_name, result.cost + _charged(policy)[true, label]))
+    compared += _of_sets(chosen) if isinstance(chosen, SequencePolicy) else []
+    policy.leave_out_ = tuple(tuple(item) for item in compared + _of_all_alike(policy, true))
     if isinstance(chosen, SequencePolicy):
         p = expit(chosen._leave_out_with_all())
         cells = misfit_by_cell(chosen.encoder_, chosen._encode(X), true.astype(np.float64), p)
         policy.misfit_ = tuple(
             (tuple(cell.first), tuple(cell.second), *cell[2:]) for cell in cells[:_CELLS]
         )
-    if own is not None and not hasattr(policy, "false_negative_cost_"):
-        policy.misfit_states_ = _states(own)
+    if honest is not None and not hasattr(policy, "false_negative_cost_"):
+        policy.misfit_states_ = _states(honest)
 
 
 def _states(own: LeaveOutCost) -> tuple[tuple[Any, ...], ...]:
@@ -282,10 +284,10 @@ def _of_all_alike(
 ) -> list[LeaveOut]:
     """What answering everyone alike would have cost; negative is no answer to a target recall."""
     charged = _charged(policy)
-    found = [_mean("everyone positive", charged[true, 1], weight)]
+    constants = [_mean("everyone positive", charged[true, 1], weight)]
     if not hasattr(policy, "false_negative_cost_"):
-        found.append(_mean("everyone negative", charged[true, 0], weight))
-    return found
+        constants.append(_mean("everyone negative", charged[true, 0], weight))
+    return constants
 
 
 def _charged(policy: BasePolicy) -> Floats:

@@ -168,9 +168,9 @@ def file_sha256(path: str | os.PathLike[str]) -> str:
 
 
 def _check_digest(file: BufferedReader, path: str | os.PathLike[str], expected: str) -> None:
-    found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != expected.strip().lower():
-        raise ModelFileError(f"{path} is not the file that was expected: its SHA-256 is {found}.")
+    digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != expected.strip().lower():
+        raise ModelFileError(f"{path} is not the file that was expected: its SHA-256 is {digest}.")
 
 
 def _members(file: BufferedReader, path: str | os.PathLike[str]) -> dict[str, bytes]:

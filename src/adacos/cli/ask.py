@@ -283,15 +283,15 @@ class _Dialogue:
 
     def _doubts(self, values: dict[str, Value]) -> list[str]:
         """Why values may be slips of the hand, in words."""
-        encoder, found = self._policy.encoder_, []
+        encoder, warnings = self._policy.encoder_, []
         for name, value in values.items():
             _, warning = check_value(encoder, encoder.names.index(name), value)
             implausible = self._said.implausible(name, value)
             if warning is None and implausible:
-                found.append(f"{implausible} Type it again if it is right.")
+                warnings.append(f"{implausible} Type it again if it is right.")
             elif warning is not None:
-                found.append(self._doubt_in_words(warning))
-        return found
+                warnings.append(self._doubt_in_words(warning))
+        return warnings
 
     def _values(self, answer: str, step: Acquire) -> dict[str, Value]:
         """Values by covariate: of the one asked for, or of those named in the answer."""

@@ -110,10 +110,10 @@ def _from_file(policy: BasePolicy, file: TableFile, line: int) -> dict[str, Valu
         for bad in piece.malformed:
             if bad.line == line:
                 raise InvalidInputError(file.path.name, "the row must be readable", str(bad), "")
-        (found,) = (piece.lines == line).nonzero()
-        if len(found):
+        (places,) = (piece.lines == line).nonzero()
+        if len(places):
             cells: dict[str, Any] = {
-                name: piece.table.column(name)[found[0]].item() for name in encoder.names
+                name: piece.table.column(name)[places[0]].item() for name in encoder.names
             }
             return {name: cell for name, cell in cells.items() if cell == cell and cell != ""}
     raise InvalidInputError("line", "must be a line of the file", line, "Line 1 is the header.")

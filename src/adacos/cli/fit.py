@@ -261,15 +261,15 @@ def _on_uncertifiable(always_positive: bool, largest: bool, confidence: float | 
 
 def _warn(rows: TrainingRows, seconds: float) -> list[str]:
     """Tell what looks like a mistake and what will take long, once, on standard error."""
-    found = [str(suspicion) for suspicion in suspicions(rows.table, rows.y)]
+    doubts = [str(suspicion) for suspicion in suspicions(rows.table, rows.y)]
     if seconds > _LONG:
-        found.append(
+        doubts.append(
             f"{rows.table.shape[1]} covariates: this will take about {seconds / 60:.0f} minutes. "
             "Leave out those that hardly matter with --drop."
         )
-    for message in found:
+    for message in doubts:
         say(f"warning: {message}", err=True)
-    return found
+    return doubts
 
 
 def _learn(

@@ -66,7 +66,7 @@ def report(
     y = classes(given[labelled]) if positive is None else against(given[labelled], positive)
     table = piece.table.select(list(encoder.names))[labelled]
     with progress("drawing", as_json), whole_or_absent(out) as temporary:
-        found = write_report(
+        written = write_report(
             policy,
             table,
             y,
@@ -74,6 +74,6 @@ def report(
             title or description_of(policy).title or f"Report on {model.name}",
         )
     if as_json:
-        print_json({"report": str(out), **found})
+        print_json({"report": str(out), **written})
     else:
-        say(f"{out} written: {len(y):,} rows, mean total cost {found['total_cost']:.2f}")
+        say(f"{out} written: {len(y):,} rows, mean total cost {written['total_cost']:.2f}")

@@ -110,7 +110,7 @@ def _tell(summary: ScoreSummary, destination: Path, seconds: float, flagged: boo
         f"total cost {summary.mean_expected_cost:.2f}"
     )
     if summary.unusual:
-        found = ", ".join(f"{count:,} {_WORDS[kind]}" for kind, count in summary.unusual.items())
+        unusual = ", ".join(f"{count:,} {_WORDS[kind]}" for kind, count in summary.unusual.items())
         where = "column unusual" if flagged else "--flag-unusual names them"
         rows = f"{summary.unusual_rows:,} row{'s' if summary.unusual_rows > 1 else ''}"
-        say(f"Values unlike those in training: {found}, in {rows} ({where})", err=True)
+        say(f"Values unlike those in training: {unusual}, in {rows} ({where})", err=True)

@@ -79,13 +79,15 @@ def policy_flow(levels: list[Level], names: dict[str, str], answers: tuple[str, 
 
 @styled
 def cost_curve(
-    names: list[str], foretold: Floats, found: Floats, error: Floats, policy: float, unit: str
+    names: list[str], foretold: Floats, observed: Floats, error: Floats, policy: float, unit: str
 ) -> Picture:
     """Mean total cost if every row stopped at a set, and that of the policy."""
-    at = np.arange(len(found))
+    at = np.arange(len(observed))
 
     def draw(narrow: bool) -> Any:
-        figure, axes = new_figure(1, 1, *((NARROW, 1.6 + 0.3 * len(found)) if narrow else (7.6, 4)))
+        figure, axes = new_figure(
+            1, 1, *((NARROW, 1.6 + 0.3 * len(observed)) if narrow else (7.6, 4))
+        )
         axis = axes[0, 0]
         on_rows = "on these rows ± standard error"
         first = {"color": _BLUE, "marker": "o", "label": "foretold from training rows"}
@@ -93,19 +95,19 @@ def cost_curve(
         own = {"color": _VERMILLION, "linestyle": "--", "label": f"{OWN} on these rows"}
         if narrow:
             axis.plot(foretold, at, **first)
-            axis.errorbar(found, at, xerr=error, **second)
+            axis.errorbar(observed, at, xerr=error, **second)
             axis.axvline(policy, **own)
             axis.set_yticks(at, names)
             axis.invert_yaxis()
             axis.set_xlabel(unit)
-            axis.set_xlim(left=min(0.0, float(found.min())))
+            axis.set_xlim(left=min(0.0, float(observed.min())))
         else:
             axis.plot(at, foretold, **first)
-            axis.errorbar(at, found, yerr=error, **second)
+            axis.errorbar(at, observed, yerr=error, **second)
             axis.axhline(policy, **own)
             axis.set_xticks(at, names, rotation=40, ha="right")
             axis.set_ylabel(unit)
-            axis.set_ylim(bottom=min(0.0, float(found.min())))
+            axis.set_ylim(bottom=min(0.0, float(observed.min())))
         figure.legend(loc="outside upper center", ncols=1 if narrow else 3)
         return figure
 
@@ -253,16 +255,16 @@ def decision_curves(threshold: Floats, curves: list[Curve], own: float) -> Pictu
 
 
 @styled
-def sensitivity(found: list[tuple[float, list[Method]]], currency: str) -> Picture:
+def sensitivity(settings: list[tuple[float, list[Method]]], currency: str) -> Picture:
     """Total and covariate cost against the false-negative cost."""
-    factors = [factor for factor, _ in found]
+    factors = [factor for factor, _ in settings]
 
     def draw(narrow: bool) -> Any:
         figure, axes = new_figure(*((2, 1, NARROW, 5.8) if narrow else (1, 2, 8.4, 3.7)))
         first, second = axes.ravel()
-        for position, method in enumerate(found[0][1]):
+        for position, method in enumerate(settings[0][1]):
             color, line = _LOOK[method.name]
-            own = [methods[position] for _, methods in found]
+            own = [methods[position] for _, methods in settings]
             first.errorbar(
                 factors,
                 [m.total.value for m in own],

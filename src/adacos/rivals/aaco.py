@@ -309,16 +309,16 @@ def candidate_sets(p: int, most: int, rng: np.random.Generator) -> list[Ints]:
         sizes = range(p + 1)
         return [np.array(s, dtype=np.intp) for size in sizes for s in combinations(range(p), size)]
     singles = [(int(k),) for k in rng.permutation(p)]
-    found = dict.fromkeys([(), tuple(range(p)), *singles][:most])
+    subsets = dict.fromkeys([(), tuple(range(p)), *singles][:most])
     pairs = list(combinations(range(p), 2))
-    room = most - len(found)
-    found |= dict.fromkeys(pairs[int(k)] for k in rng.permutation(len(pairs))[: room // 2])
+    room = most - len(subsets)
+    subsets |= dict.fromkeys(pairs[int(k)] for k in rng.permutation(len(pairs))[: room // 2])
     for _ in range(10 * most):
-        if len(found) == most:
+        if len(subsets) == most:
             break
         size = int(rng.integers(2, p))
-        found[tuple(int(k) for k in np.sort(rng.choice(p, size, replace=False)))] = None
-    return [np.array(s, dtype=np.intp) for s in sorted(found, key=lambda s: (len(s), s))]
+        subsets[tuple(int(k) for k in np.sort(rng.choice(p, size, replace=False)))] = None
+    return [np.array(s, dtype=np.intp) for s in sorted(subsets, key=lambda s: (len(s), s))]
 
 
 def _models(fits: SetFits, pool: list[Ints], p: int) -> tuple[Bools, Floats, Floats, Floats]:

@@ -371,8 +371,8 @@ def fit_actions(features: Floats, cost: Floats, start: Floats, penalty: float) -
         return value, (slope + penalty * penalised).ravel()
 
     options = {"maxiter": _NEWTON_STEPS}
-    found = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options=options)
-    return np.asarray(found.x).reshape(start.shape)
+    optimum = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(optimum.x).reshape(start.shape)
 
 
 def _class_at_the_stop(game: Game, scores: LinearScores, rng: np.random.Generator) -> Floats:
