@@ -28,6 +28,7 @@ from adacos.kernels.irls import newton
 from adacos.kernels.strengths import central_strengths
 from adacos.models.density import moment_matrix
 from adacos.models.outlook import WalkState, advance, begin
+from adacos.models.pairs import leave_out_by_pairs
 from adacos.models.progress import tell
 from adacos.models.quick import quick_model
 from adacos.models.sequence_model import SequenceModel
@@ -45,11 +46,11 @@ FOLDS = 5
 # Folds after which only the most promising splits go on to the others, and how many go on.
 FIRST_FOLDS, GO_ON = 2, 3
 # Standard errors by which a split must lower the cost.
-ERRORS = 1.0
+ERRORS = 0.5
 # Errors of the dearest kind that it must outweigh besides: rare losses hide from standard errors.
 UNSEEN = 1.0
-# Share of the models' probability, beside the class as it turned out, in judging a split.
-TRUST = 0.5
+# Share of the probability, beside the class as it turned out, in judging a split.
+TRUST = 0.8
 # Weight of the rows of the other side in the models of one side.
 KINSHIP = 0.03
 # A side of fewer rows is not made.
@@ -74,6 +75,7 @@ class Ground:
     outlook : by which the leaves decide, see `AdaCOSClassifier`.
     fold : fold of each row.
     lacking : what the holes add to the moment matrix, for one unit of row weight.
+    likely : probability of class 1 of each row by a model that did not see it.
     budget : what a row may pay at most; None for any amount.
     """
 
@@ -85,6 +87,7 @@ class Ground:
     outlook: str
     fold: Ints
     lacking: Floats
+    likely: Floats
     budget: float | None = None
 
     @property
@@ -146,8 +149,9 @@ def ground(
         standardised = (fits.complete - fits.basis.mean) / fits.basis.scale
         plain = moment_matrix(standardised, fits.columns, weight)
         lacking = (fits.moments - plain) / plain[0, 0]
-    numbers = np.flatnonzero(kept)
-    return Ground(fits, encoded, encoder, costs, numbers, outlook, fold, lacking, budget)
+    likely = expit(leave_out_by_pairs(fits, fold))
+    kept = np.flatnonzero(kept)
+    return Ground(fits, encoded, encoder, costs, kept, outlook, fold, lacking, likely, budget)
 
 
 def grow(land: Ground, deepest: int) -> list[Node]:
@@ -172,7 +176,7 @@ def grow(land: Ground, deepest: int) -> list[Node]:
         price = _price(land, node.path, best.split.covariate)
         for side in (LEFT, RIGHT):
             mine = best.side == side
-            after = best.outcome - np.array([price, price, 0.0])
+            after = best.outcome - price
             waiting.append((len(nodes), depth + 1, rows & mine, _leaning(weight, mine), after))
             nodes.append(Node(path))
         tell("branch", len(nodes) // 2, 2**deepest - 1)
@@ -244,13 +248,12 @@ def _gain(
     """Mean by which the cost falls over the rows tried so far, and its standard error.
 
     What a row costs depends on its class. The class as it turned out is an unbiased but noisy
-    judge; the probability of both models together, with all covariates and without the row, is a
-    steady one that may be wrong. The two are mixed.
+    judge; its probability given all covariates, by a model that did not see the row, is a steady
+    one that may be wrong. The two are mixed.
     """
     tried = rows & ~np.isnan(after[:, 0])
-    fall = (before - after)[tried, :2]
-    probability = expit((before + after)[tried, 2] / 2)
-    judge = (1 - trust) * land.y[tried] + trust * probability
+    fall = (before - after)[tried]
+    judge = (1 - trust) * land.y[tried] + trust * land.likely[tried]
     gain, weight = (1 - judge) * fall[:, 0] + judge * fall[:, 1], land.fits.weight[tried]
     mean = float(np.average(gain, weights=weight))
     spread = float(np.average((gain - mean) ** 2, weights=weight))
@@ -272,7 +275,7 @@ def _trials(
         for split in _cuts(land, k, rows, weight):
             side = split.side(land.encoded, land.encoder)
             if min(np.sum(rows & (side == way)) for way in (LEFT, RIGHT)) >= LEAST_ROWS:
-                own.append(Trial(split, side, np.full((len(rows), 3), np.nan)))
+                own.append(Trial(split, side, np.full((len(rows), 2), np.nan)))
         if own:
             trials.append(own)
     return trials
@@ -349,7 +352,7 @@ def _try(
         mine = trial.side == side
         found = _cross_fitted(land, rows & mine, _leaning(weight, mine), longer, folds)
         done = ~np.isnan(found[:, 0])
-        trial.outcome[done] = found[done] + np.array([price, price, 0.0])
+        trial.outcome[done] = found[done] + price
     # Where the covariate is not to be had, nothing changes.
     same = rows & (trial.side < 0) & np.isin(land.fold, folds)
     trial.outcome[same] = outcome[same]
@@ -357,7 +360,7 @@ def _try(
 
 def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: range) -> Floats:
     """Outcome of these rows beyond the path, by models without their fold; NaN elsewhere."""
-    found = np.full((len(rows), 3), np.nan)
+    found = np.full((len(rows), 2), np.nan)
     first = land.costs.covariates == 0
     first[path] = True
     reached = np.isin(np.arange(len(first)), path)
@@ -374,14 +377,13 @@ def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: 
 def _outcome(
     land: Ground, model: SequenceModel, rows: Ints, reached: Bools, left: float = np.inf
 ) -> Floats:
-    """What becomes of rows with AdaCOS and this model that can pay so much more, (rows, 3).
+    """What becomes of rows with AdaCOS and this model that can pay so much more, (rows, 2).
 
-    What they pay beyond the path plus the cost of their answer if they are of class 0, the same if
-    they are of class 1, and their log-odds with all covariates.
+    What they pay beyond the path plus the cost of their answer if they are of class 0, and the same
+    if they are of class 1.
     """
     costs = land.costs
-    found = np.empty((len(rows), 3))
-    found[:, 2] = model.intercepts[-1] + land.fits.columns[rows] @ model.coefs[-1]
+    found = np.empty((len(rows), 2))
     available = ~np.isnan(land.encoded[np.ix_(rows, land.encoder.first)])
     have = np.zeros(len(reached), dtype=np.bool_)
     have[model.sequence.set(0)] = True
@@ -410,7 +412,7 @@ def _outcome(
         )
         paid = costs.of_order(trail.order, given=reached & there)
         label = label_of(trail.log_odds, costs.matrix)
-        found[part, :2] = paid[:, None] + costs.matrix[:, label].T
+        found[part] = paid[:, None] + costs.matrix[:, label].T
     return found
 
 
