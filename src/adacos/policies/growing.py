@@ -46,7 +46,7 @@ FOLDS = 5
 # Folds after which only the most promising splits go on to the others, and how many go on.
 FIRST_FOLDS, GO_ON = 2, 3
 # Standard errors by which a split must lower the cost.
-ERRORS = 0.5
+ERRORS = 0.25
 # Errors of the dearest kind that it must outweigh besides: rare losses hide from standard errors.
 UNSEEN = 1.0
 # Share of the probability, beside the class as it turned out, in judging a split.
