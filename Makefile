@@ -61,7 +61,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest build dist docs/generated docs/gallery
+	rm -rf $(VENV) $(VENV)-lowest build dist docs/generated docs/gallery docs/sg_execution_times.rst
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "adacos needs Python >= 3.11; set PYTHON=..."'

@@ -28,8 +28,10 @@ ROOT = Path(__file__).parents[1]
 PYTHON_PAGES = (
     "README.md",
     "docs/architecture.md",
+    "docs/budgets.md",
     "docs/choosing.md",
     "docs/index.md",
+    "docs/providers.md",
     "docs/howto-sklearn.md",
     "docs/howto-values.md",
     "docs/howto-files.md",
@@ -39,6 +41,7 @@ PYTHON_PAGES = (
 )
 SHELL_PAGES = (
     "README.md",
+    "docs/budgets.md",
     "docs/howto-files.md",
     "docs/install.md",
     "docs/reproduce.md",

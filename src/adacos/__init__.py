@@ -20,12 +20,14 @@ _HOME = {
     "Consultation": "adacos.consultation",
     "Costs": "adacos.costs",
     "InvalidInputError": "adacos.exceptions",
+    "Provider": "adacos.providers",
     "RecallCertificate": "adacos.policies.recall",
     "acquire": "adacos.pipelines",
     "describe": "adacos.tables.description",
     "load": "adacos.persistence",
     "paper_folds": "adacos.datasets",
     "save": "adacos.persistence",
+    "trade_off": "adacos.policies.trade_off",
 }
 
 __all__ = ["__version__", *_HOME]
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
     from adacos.policies import FullModelClassifier as FullModelClassifier
     from adacos.policies import TargetRecallClassifier as TargetRecallClassifier
     from adacos.policies.recall import RecallCertificate as RecallCertificate
+    from adacos.policies.trade_off import trade_off as trade_off
+    from adacos.providers import Provider as Provider
     from adacos.tables.description import describe as describe
     from adacos.tables.imputer import GaussianImputer as GaussianImputer
 

@@ -199,11 +199,11 @@ def _answer(
 
 
 def _in_words(flags: NDArray[np.int8], names: Sequence[str]) -> list[str]:
-    found = [""] * len(flags)
+    words = [""] * len(flags)
     for row in np.flatnonzero((flags > 0).any(axis=1)).tolist():
         pairs = zip(names, flags[row].tolist(), strict=True)
-        found[row] = ";".join(f"{name}:{KINDS[flag]}" for name, flag in pairs if flag)
-    return found
+        words[row] = ";".join(f"{name}:{KINDS[flag]}" for name, flag in pairs if flag)
+    return words
 
 
 def _kept(piece: Piece, keep: Sequence[str]) -> dict[str, list[Any]]:

@@ -97,6 +97,10 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "target_recall": getattr(policy, "target_recall", None),
         "recall_estimate": getattr(policy, "recall_estimate_", None),
         "certificate": _certificate(policy),
+        "budget": policy.ceiling,
+        "mean_budget": getattr(policy, "mean_budget", None),
+        "multiplier": _multiplier(policy),
+        "budget_text": budgets_in_words(policy),
         "notice": NOTICE,
     }
 
@@ -158,6 +162,31 @@ def percent(share: float) -> str:
     )
 
 
+def _multiplier(policy: BasePolicy) -> float | None:
+    """By how much more than once covariate costs count; None without a mean budget."""
+    return getattr(policy, "multiplier_", None) if hasattr(policy, "mean_spent_") else None
+
+
+def budgets_in_words(policy: BasePolicy) -> str | None:
+    """What a row may pay, and how a mean budget is kept; None without a budget."""
+    told, money = [], description_of(policy).money
+    if policy.ceiling is not None:
+        told.append(f"No row pays more than {money(policy.ceiling)} for covariates.")
+    mean = getattr(policy, "mean_budget", None)
+    if mean is not None:
+        told.append(f"Rows pay {money(mean)} on average at most.")
+    multiplier = _multiplier(policy)
+    if multiplier is not None:
+        told.append(
+            f"To keep it covariate costs count {1 + multiplier:.4g} times: training rows left out "
+            f"of the models pay {money(policy.mean_spent_)}."
+            if multiplier > 0
+            else f"It does not bind: training rows left out of the models pay "
+            f"{money(policy.mean_spent_)}."
+        )
+    return " ".join(told) or None
+
+
 def panel_titles(policy: BasePolicy) -> list[str]:
     """Names of the panels in the order of their numbers in the cost table."""
     return [] if policy.costs is None else list(policy.costs.panels)
@@ -197,27 +226,29 @@ def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = Fal
         then left out.
     """
     true = np.searchsorted(policy.classes_, np.asarray(y))
-    found, chosen = [], settled(policy)
-    own = None
+    compared, chosen = [], settled(policy)
+    honest = None
     if nested:
-        own = leave_out_cost(policy, X, y)
-        found.append(LeaveOut("this policy, fitted anew in each fold", own.mean, own.error))
+        honest = leave_out_cost(policy, X, y)
+        compared.append(
+            LeaveOut("this policy, fitted anew in each fold", honest.mean, honest.error)
+        )
     elif isinstance(chosen, SequencePolicy):
         result = chosen.acquire(X)
         at_stop = chosen._leave_out_at_stop(chosen._encode(X), result)
         label = chosen.rule_.label(at_stop)
         own_name = "this policy, stops chosen with these rows"
-        found.append(_mean(own_name, result.cost + _charged(policy)[true, label]))
-    found += _of_sets(chosen) if isinstance(chosen, SequencePolicy) else []
-    policy.leave_out_ = tuple(tuple(item) for item in found + _of_all_alike(policy, true))
+        compared.append(_mean(own_name, result.cost + _charged(policy)[true, label]))
+    compared += _of_sets(chosen) if isinstance(chosen, SequencePolicy) else []
+    policy.leave_out_ = tuple(tuple(item) for item in compared + _of_all_alike(policy, true))
     if isinstance(chosen, SequencePolicy) and len(chosen.classes_) == 2:
         p = expit(chosen._leave_out_with_all())
         cells = misfit_by_cell(chosen.encoder_, chosen._encode(X), true.astype(np.float64), p)
         policy.misfit_ = tuple(
             (tuple(cell.first), tuple(cell.second), *cell[2:]) for cell in cells[:_CELLS]
         )
-    if own is not None and not hasattr(policy, "false_negative_cost_"):
-        policy.misfit_states_ = _states(own)
+    if honest is not None and not hasattr(policy, "false_negative_cost_"):
+        policy.misfit_states_ = _states(honest)
 
 
 def _class_counts(model: SequenceModel | None) -> list[int] | None:
@@ -293,10 +324,10 @@ def _of_all_alike(
     if len(charged) > 2:
         names = [description_of(policy).class_name(label) for label in policy.classes_.tolist()]
         return [_mean(f"everyone {name}", charged[true, k], weight) for k, name in enumerate(names)]
-    found = [_mean("everyone positive", charged[true, 1], weight)]
+    constants = [_mean("everyone positive", charged[true, 1], weight)]
     if not hasattr(policy, "false_negative_cost_"):
-        found.append(_mean("everyone negative", charged[true, 0], weight))
-    return found
+        constants.append(_mean("everyone negative", charged[true, 0], weight))
+    return constants
 
 
 def _charged(policy: BasePolicy) -> Floats:

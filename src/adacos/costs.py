@@ -11,7 +11,7 @@ was acquired is charged in its order of acquisition, and a set without an order 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from adacos.validation import choices, real
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+# Share of a ceiling by which a sum of costs may exceed it by rounding.
+ROUNDING = 1e-9
 # Shared cost and members, or members with their discounted costs.
 Panel = tuple[float, tuple[str | int, ...]] | dict[str | int, float]
 
@@ -309,6 +311,17 @@ class CostTable:
         common: Floats = np.append(self.shared, 0.0)[self.panel]
         return common if self.excess is None else common + self.excess
 
+    def times(self, factor: float) -> CostTable:
+        """The costs with every covariate cost so many times as high."""
+        if factor == 1.0:
+            return self
+        return replace(
+            self,
+            covariates=factor * self.covariates,
+            shared=factor * self.shared,
+            excess=None if self.excess is None else factor * self.excess,
+        )
+
     def only(self, kept: Bools) -> CostTable:
         """The costs of some of the columns."""
         return CostTable(
@@ -349,6 +362,11 @@ def rank_in(order: NDArray[np.intp], n: int) -> NDArray[np.intp]:
     # What is -1 falls into a place of its own, past the last covariate.
     np.put_along_axis(rank, order, places, axis=-1)
     return rank[..., :n]
+
+
+def left_of(ceiling: float, paid: Floats) -> Floats:
+    """What can still be paid below a ceiling; a sum that exceeds it by rounding only does not."""
+    return np.maximum(ceiling * (1 + ROUNDING) - paid, 0.0)
 
 
 def total_of(paid: Floats, true: NDArray[Any], label: NDArray[Any], matrix: Floats) -> Floats:

@@ -10,14 +10,14 @@ in the code once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from adacos.costs import CostTable
+from adacos.costs import CostTable, left_of
 from adacos.kernels.class_risk import best_label, least_risk, probabilities
 from adacos.tables.encoder import TableEncoder
 
@@ -79,12 +79,14 @@ class Rows(NamedTuple):
     available : mask (rows, covariates) of what can be had or is there.
     have : mask (covariates) of what every row has, as far as it is available.
     known : mask (covariates) of what was known from the start, at no cost; part of `have`.
+    numbers : their places in the table; None for a row that comes alone.
     """
 
     encoded: Floats
     available: Bools
     have: Bools
     known: Bools
+    numbers: Ints | None = None
 
 
 class Decision(NamedTuple):
@@ -116,19 +118,29 @@ class Seen:
     values : what is read of the rows; the policy must not look at what was not acquired.
     available : mask (rows, covariates) of what can be had.
     acquired : mask (rows, covariates) of what there is, known values included.
+    at_any_price : mask (rows, covariates) of what could be had by who can pay it, where `available`
+        holds less; else None.
     """
 
     values: NDArray[Any]
     available: Bools
     acquired: Bools
+    at_any_price: Bools | None = field(default=None, kw_only=True)
 
     def after(self, going: Bools, covariates: Ints) -> Seen:
         """The rows in `going` with what is available of these covariates (rows, k) besides."""
-        acquired, available = self.acquired[going], self.available[going]
+        every = self.available if self.at_any_price is None else self.at_any_price
+        acquired, available = self.acquired[going], every[going]
         for column in covariates.T:
             rows = np.flatnonzero((column != STOP) & available[np.arange(len(column)), column])
             acquired[rows, column[rows]] = True
-        return replace(self, values=self.values[going], available=available, acquired=acquired)
+        return replace(
+            self,
+            values=self.values[going],
+            available=available,
+            acquired=acquired,
+            at_any_price=None,
+        )
 
 
 class Policy(Protocol):
@@ -138,6 +150,13 @@ class Policy(Protocol):
     encoder_: TableEncoder
     cost_table_: CostTable
     rule_: DecisionRule
+
+    @property
+    def ceiling(self) -> float | None:
+        """What a row may pay at most; None for any amount."""
+
+    def _within(self, state: Any, left: Floats) -> Any:
+        """A state of rows that can pay so much more, at most."""
 
     def _opening(self) -> Ints:
         """Covariates that every row acquires together, before the first decision."""
@@ -152,12 +171,50 @@ class Policy(Protocol):
         """State of the rows in `going` after acquiring what is available of `covariates`."""
 
 
+class Purse(NamedTuple):
+    """What rows may pay: nothing is acquired that would take a row beyond it.
+
+    Attributes
+    ----------
+    ceiling : what a row may pay at most.
+    costs : covariate costs.
+    known : mask (rows, covariates) of what was known from the start.
+    within : gives a state of rows that can pay so much more, at most.
+    """
+
+    ceiling: float
+    costs: CostTable
+    known: Bools
+    within: Callable[[Any, Floats], Any]
+
+    def left(self, order: Ints, rows: Ints) -> Floats:
+        """What rows can still pay after acquiring in this order."""
+        return left_of(self.ceiling, self.costs.of_order(order, given=self.known[rows]))
+
+    def payable(self, order: Ints, rows: Ints, wanted: Ints, available: Bools) -> Ints:
+        """What rows can pay of the covariates (rows, k) that they want, in this order."""
+        have, left = acquired_in(order) | self.known[rows], self.left(order, rows)
+        each, wanted = np.arange(len(rows)), wanted.copy()
+        for column in wanted.T:
+            price = np.where(available[each, column], self.costs.of_next(have)[each, column], 0.0)
+            column[price > left] = STOP
+            had = np.flatnonzero((column != STOP) & available[each, column])
+            have[had, column[had]] = True
+            left[had] -= price[had]
+        return front(wanted)
+
+
 class Trail(NamedTuple):
-    """Where rows stopped: log-odds and set there, and what they acquired, in order, then -1."""
+    """Where rows stopped: log-odds and set there, and what they acquired, in order, then -1.
+
+    `waiting` holds the covariates (rows, covariates) for whose values a row waits, then -1; None
+    where all values are there.
+    """
 
     log_odds: Floats
     stage: Ints
     order: Ints
+    waiting: Ints | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -245,7 +302,11 @@ class AcquisitionResult:
             Their result.
         """
         return AcquisitionResult(
-            **{f.name: getattr(self, f.name)[selection] for f in fields(self) if f.name != "names"},
+            **{
+                f.name: getattr(self, f.name)[selection]
+                for f in fields(AcquisitionResult)
+                if f.name != "names"
+            },
             names=self.names,
         )
 
@@ -318,17 +379,25 @@ def run(policy: Policy, encoded: Floats, known: Bools) -> AcquisitionResult:
             rows = np.flatnonzero((number == kind) & (complete != lacking))
             for first in range(0, len(rows), ROWS_AT_ONCE):
                 part = rows[first : first + ROWS_AT_ONCE]
-                begin = Rows(encoded[part], available[part], pattern | opening, pattern)
+                begin = Rows(encoded[part], available[part], pattern | opening, pattern, part)
                 walked = walk(
                     policy._begin(begin),
                     policy._decide,
                     policy._advance,
                     begin.available,
                     _opened(begin),
+                    purse_of(policy, np.tile(pattern, (len(part), 1))),
                 )
-                for whole, piece in zip(trail, walked, strict=True):
+                for whole, piece in zip(trail[:3], walked[:3], strict=True):
                     whole[part] = piece
-    return _result(policy, trail, np.atleast_2d(known))
+    return result_of(policy, trail, np.atleast_2d(known))
+
+
+def purse_of(policy: Policy, known: Bools) -> Purse | None:
+    """What rows that know these covariates from the start may pay; None for any amount."""
+    if policy.ceiling is None:
+        return None
+    return Purse(policy.ceiling, policy.cost_table_, known, policy._within)
 
 
 def _opened(begin: Rows) -> Ints:
@@ -345,23 +414,38 @@ def walk(
     advance: Callable[[Any, Bools, Ints], Any],
     available: Bools,
     order: Ints,
+    purse: Purse | None = None,
+    present: Bools | None = None,
 ) -> Trail:
     """Let the rows of a state acquire until each has stopped.
 
-    `order` holds what they acquired so far and is filled in place.
+    `order` holds what they acquired so far and is filled in place. What a row cannot pay from its
+    purse is passed over. `present` is a mask of the values that are there, all of them if it is
+    None; a row that wants another one waits for it.
     """
     log_odds = np.empty(0)
     stage = np.empty(len(order), dtype=np.intp)
     count = (order >= 0).sum(axis=1)
+    waiting = np.full(order.shape, STOP)
     live = np.arange(len(order))
     while len(live):
-        decision = decide(state)
+        seen = state
+        if purse is not None:
+            seen = purse.within(state, purse.left(order[live], live))
+        decision = decide(seen)
         if len(log_odds) == 0:
             log_odds = np.empty(decision.log_odds.shape)
         covariates = decision.covariates.reshape(len(live), -1)
+        if purse is not None:
+            covariates = purse.payable(order[live], live, covariates, available[live])
         going = covariates[:, 0] != STOP
-        stopped = live[~going]
-        log_odds[stopped] = decision.log_odds[~going]
+        stops = ~going
+        if present is not None:
+            absent = _among(available[live] & ~present[live], covariates)
+            waiting[live[absent], : covariates.shape[1]] = covariates[absent]
+            going &= ~absent
+        stopped = live[stops]
+        log_odds[stopped] = decision.log_odds[stops]
         stage[stopped] = count[stopped] if decision.stage is None else decision.stage
         live, covariates = live[going], covariates[going]
         for column in covariates.T:
@@ -370,8 +454,14 @@ def walk(
             order[rows, count[rows]] = column[had]
             count[rows] += 1
         if len(live):
-            state = advance(state, going, covariates)
-    return Trail(log_odds, stage, order)
+            state = advance(seen, going, covariates)
+    return Trail(log_odds, stage, order, None if present is None else waiting)
+
+
+def _among(mask: Bools, covariates: Ints) -> Bools:
+    """Whether some of the covariates (rows, k) of each row are in its mask."""
+    inside = np.take_along_axis(mask, covariates, axis=1) & (covariates != STOP)
+    return np.asarray(inside.any(axis=1))
 
 
 def front(order: Ints) -> Ints:
@@ -388,7 +478,7 @@ def acquired_in(order: Ints) -> Bools:
     return acquired
 
 
-def _result(policy: Policy, trail: Trail, known: Bools) -> AcquisitionResult:
+def result_of(policy: Policy, trail: Trail, known: Bools) -> AcquisitionResult:
     """What rows that stopped so are told, and what they paid."""
     costs, rule = policy.cost_table_, policy.rule_
     acquired = acquired_in(trail.order)
@@ -415,21 +505,26 @@ class Step(NamedTuple):
     decision: Decision
 
 
-def step(policy: Policy, encoded: Floats, have: Bools, known: Bools, unavailable: Bools) -> Step:
+def step(
+    policy: Policy, encoded: Floats, have: Bools, known: Bools, unavailable: Bools, paid: float
+) -> Step:
     """What the policy does next with one encoded row of which the covariates in `have` are there.
 
-    What is neither there nor unavailable can be acquired. A covariate that the policy asks for and
-    that is unavailable is passed over.
+    What is neither there nor unavailable can be acquired, as far as what was paid leaves something
+    of the policy's ceiling. A covariate that the policy asks for and that is unavailable is passed
+    over.
     """
     pending = tuple(int(k) for k in policy._opening() if not (have[k] or unavailable[k]))
     state = policy._begin(Rows(encoded, ~unavailable[None, :], have, known))
+    left = None if policy.ceiling is None else left_of(policy.ceiling, np.array([paid]))
     while True:
-        decision = policy._decide(state)
+        seen = state if left is None else policy._within(state, left)
+        decision = policy._decide(seen)
         if pending:
             asked = np.array([pending], dtype=np.intp)
-            return Step(pending, state, decision._replace(covariates=asked))
+            return Step(pending, seen, decision._replace(covariates=asked))
         planned = decision.covariates.reshape(-1)
         wanted = [int(k) for k in planned if k != STOP]
         if not wanted or not unavailable[wanted[0]]:
-            return Step(tuple(wanted[:1]), state, decision)
-        state = policy._advance(state, np.ones(1, dtype=np.bool_), planned[None, :1])
+            return Step(tuple(wanted[:1]), seen, decision)
+        state = policy._advance(seen, np.ones(1, dtype=np.bool_), planned[None, :1])

@@ -168,9 +168,9 @@ def file_sha256(path: str | os.PathLike[str]) -> str:
 
 
 def _check_digest(file: BufferedReader, path: str | os.PathLike[str], expected: str) -> None:
-    found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != expected.strip().lower():
-        raise ModelFileError(f"{path} is not the file that was expected: its SHA-256 is {found}.")
+    digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != expected.strip().lower():
+        raise ModelFileError(f"{path} is not the file that was expected: its SHA-256 is {digest}.")
 
 
 def _members(file: BufferedReader, path: str | os.PathLike[str]) -> dict[str, bytes]:
@@ -332,8 +332,10 @@ def _check_state(cls: type[Any], state: dict[str, Any]) -> None:
         hints = get_type_hints(cls)
         wrong = [name for name in state if name in hints and not fits(state[name], hints[name])]
     else:
-        needed = set(getattr(cls, "_get_param_names", lambda: vars(cls()))())
-        unknown = {name for name in set(state) - needed if not name.endswith("_")}
+        parameters = set(getattr(cls, "_get_param_names", lambda: vars(cls()))())
+        unknown = {name for name in set(state) - parameters if not name.endswith("_")}
+        # What the class itself has a value for was no parameter when older files were written.
+        needed = {name for name in parameters if not hasattr(cls, name)}
     unknown |= {name for name in state if callable(getattr(cls, name, None))}
     absent = needed - set(state)
     if absent or unknown or wrong:

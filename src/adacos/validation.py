@@ -105,6 +105,10 @@ def maybe(constraint: Constraint) -> Constraint:
     return lambda name, value: None if value is None else constraint(name, value)
 
 
+# An amount of money, or None for any.
+amount = maybe(finite(at_least=0))
+
+
 def jobs(name: str, value: Any) -> None:
     """A number of processes as joblib counts them: None, from 1 up, or from -1 down."""
     if value is None:

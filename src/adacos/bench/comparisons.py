@@ -98,7 +98,7 @@ def measure_of(setting: str) -> str:
 
 def compare_cells(index: OutcomeIndex, first: str, second: str) -> list[CellComparison]:
     """Every cell in which both methods were run, with at least two folds."""
-    found = []
+    cells = []
     for kind in index.kinds():
         for cell in index.cells(kind):
             other = cell._replace(method=second)
@@ -110,7 +110,7 @@ def compare_cells(index: OutcomeIndex, first: str, second: str) -> list[CellComp
             measure = measure_of(cell.setting)
             by_fold = _fold_means(a, measure) - _fold_means(b, measure)
             by_row = row_differences(a, b, measure)
-            found.append(
+            cells.append(
                 CellComparison(
                     kind,
                     cell,
@@ -123,7 +123,7 @@ def compare_cells(index: OutcomeIndex, first: str, second: str) -> list[CellComp
                     len(by_row),
                 )
             )
-    return found
+    return cells
 
 
 def compare_overall(
@@ -139,7 +139,7 @@ def compare_overall(
 
     Cells in which a cost is not positive have no logarithm and are left out.
     """
-    found = []
+    cells = []
     for kind in index.kinds():
         logs: list[Floats] = []
         split_logs: list[Floats] = []
@@ -165,7 +165,7 @@ def compare_overall(
             rows[cell.dataset, f"{cell.false_positive:g}"] = paired_tests(a, b, measure)
         if logs and len({len(log) for log in logs}) == 1:
             over_splits = np.mean(split_logs, axis=0)
-            found.append(
+            cells.append(
                 OverallComparison(
                     kind,
                     first,
@@ -180,7 +180,7 @@ def compare_overall(
                     else None,
                 )
             )
-    return found
+    return cells
 
 
 def comparison_records(comparisons: Iterable[CellComparison]) -> list[dict[str, Any]]:

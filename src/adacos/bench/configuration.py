@@ -137,23 +137,23 @@ def _resolve(parameter: str, names: Any, known: Mapping[str, Any]) -> tuple[str,
     if isinstance(names, str) or not isinstance(names, Iterable):
         names = (names,)
     by_slug = {slug(name): name for name in known}
-    found: list[str] = []
+    kept: list[str] = []
     for name in names:
         full = name if name in known else by_slug.get(slug(str(name)))
         if full is None:
             raise InvalidInputError(
                 parameter, "must be registered", name, f"Known are: {', '.join(known)}."
             )
-        if full in found:
+        if full in kept:
             raise InvalidInputError(
                 parameter, "must not be named twice", name, "Remove the duplicate."
             )
-        found.append(full)
-    if not found:
+        kept.append(full)
+    if not kept:
         raise InvalidInputError(
             parameter, "must name at least one", "none", f"Known are: {', '.join(known)}."
         )
-    return tuple(found)
+    return tuple(kept)
 
 
 def _check_data(data: Mapping[str, Path], datasets: tuple[str, ...]) -> None:

@@ -170,8 +170,8 @@ def sigmoid_figure(folder: Path) -> Picture:
     u = np.linspace(-8, 8, 4001)
     left, right = axes[0]
     left.plot(u, expit(u), color="black", linewidth=2.4, label="sigmoid")
-    found = approximations(u)
-    for (name, values), like in zip(found.items(), (ADACOS, COS, FULL_MODEL), strict=True):
+    curves = approximations(u)
+    for (name, values), like in zip(curves.items(), (ADACOS, COS, FULL_MODEL), strict=True):
         colour = look(like)["color"]
         left.plot(u, values, color=colour, linewidth=1.1, label=name)
         right.plot(u, np.abs(values - expit(u)), color=colour, linewidth=1.1)

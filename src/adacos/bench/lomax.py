@@ -266,13 +266,13 @@ def _chosen_sets(options: LomaxOptions) -> tuple[dict[str, LomaxSet], list[str]]
         raise InvalidInputError(
             "datasets", "must be sets of the folder", unknown, choices(unknown, there, "There are")
         )
-    found = {name: read_set(folder, name) for name in wanted}
+    sets = {name: read_set(folder, name) for name in wanted}
     left_out = [
         f"{name}: it has {one.n_classes} classes, and a policy decides between two"
-        for name, one in found.items()
+        for name, one in sets.items()
         if not one.settings
     ]
-    two = {name: one for name, one in found.items() if one.settings}
+    two = {name: one for name, one in sets.items() if one.settings}
     if not two:
         raise InvalidInputError(
             "datasets", "must hold a set with two classes", "; ".join(left_out), "Name another."

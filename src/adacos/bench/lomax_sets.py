@@ -35,15 +35,15 @@ class LomaxSet(NamedTuple):
 
 def find_sets(folder: Path) -> list[str]:
     """Names of the sets in a folder, or a clear error."""
-    found = sorted(path.stem for path in folder.glob("*.json") if path.with_suffix(".csv").exists())
-    if not found:
+    names = sorted(path.stem for path in folder.glob("*.json") if path.with_suffix(".csv").exists())
+    if not names:
         raise InvalidInputError(
             "data",
             "must be a folder that holds Lomax's sets",
             f"{folder} without any" if folder.is_dir() else f"{folder}, which is no folder",
             f"Pass --data FOLDER. {_EXAMPLE}",
         )
-    return found
+    return names
 
 
 def read_set(folder: Path, name: str) -> LomaxSet:

@@ -32,8 +32,10 @@ def can_share(policy: Any) -> bool:
 
 def parameters(method: Method) -> dict[str, Any]:
     """The parameters it is run with, but for costs, seed and target recall."""
-    own = _parameters(method.make(Costs()))
-    return {k: v for k, v in own.items() if k not in ("costs", "random_state", "target_recall")}
+    accepted = _parameters(method.make(Costs()))
+    return {
+        k: v for k, v in accepted.items() if k not in ("costs", "random_state", "target_recall")
+    }
 
 
 def signature(method: Method) -> str:

@@ -72,12 +72,12 @@ def row_differences(
 
 def row_means(outcomes: Iterable[Outcome], values: str = "total") -> dict[int, float]:
     """Mean of a row's value (`total` or `operation`) over the cross-validations that tested it."""
-    rows, found = [], []
+    rows, parts = [], []
     for outcome in outcomes:
         rows.append(outcome.rows)
-        found.append(getattr(outcome, values))
+        parts.append(getattr(outcome, values))
     unique, index = np.unique(np.concatenate(rows), return_inverse=True)
-    mean = np.bincount(index, weights=np.concatenate(found)) / np.bincount(index)
+    mean = np.bincount(index, weights=np.concatenate(parts)) / np.bincount(index)
     return dict(zip(unique.tolist(), mean.tolist(), strict=True))
 
 

@@ -176,10 +176,10 @@ class Case:
 
     def read(self, error: str) -> Trial:
         """The finished trial, or the one that ended in an error."""
-        found = {"cost": np.nan, "optimum": np.nan, "seconds": 0.0}
+        trial = {"cost": np.nan, "optimum": np.nan, "seconds": 0.0}
         if not error:
-            found = json.loads(self.path.read_text())
-        return Trial(self.world, self.seed, self.method.name, **found, error=error)
+            trial = json.loads(self.path.read_text())
+        return Trial(self.world, self.seed, self.method.name, **trial, error=error)
 
 
 @dataclass(frozen=True)
@@ -201,12 +201,12 @@ class RegretReport:
 
     def regrets(self, world: World | None = None) -> dict[str, Floats]:
         """Regrets of each method in per cent, in one world or in all; rounding is left out."""
-        found: dict[str, list[float]] = {}
+        regrets: dict[str, list[float]] = {}
         for t in self.trials:
-            own = found.setdefault(t.method, [])
+            own = regrets.setdefault(t.method, [])
             if not t.error and world in (None, t.world):
                 own.append(100 * t.regret if abs(t.regret) > ROUNDING else 0.0)
-        return {name: np.array(own) for name, own in found.items() if own}
+        return {name: np.array(own) for name, own in regrets.items() if own}
 
     def summary(self) -> dict[str, Any]:
         """The essentials as plain JSON."""
@@ -346,13 +346,13 @@ def _grid(
     means = np.full((len(methods), len(worlds)), np.inf)
     rows = [[method] for method in methods]
     for j, world in enumerate(worlds):
-        found = report.regrets(world)
+        regrets = report.regrets(world)
         for i, method in enumerate(methods):
-            if method not in found:
+            if method not in regrets:
                 rows[i].append("")
                 continue
-            means[i, j], n = found[method].mean(), len(found[method])
-            error = f" ± {found[method].std(ddof=1) / np.sqrt(n):.1f}" if n > 1 else ""
+            means[i, j], n = regrets[method].mean(), len(regrets[method])
+            error = f" ± {regrets[method].std(ddof=1) / np.sqrt(n):.1f}" if n > 1 else ""
             rows[i].append(f"{means[i, j]:.1f}{error}")
     best = tuple((int(i), j + 1, "good") for j, i in enumerate(means.argmin(axis=0)))
     return Grid(("Method", *header), tuple(map(tuple, rows)), "Per cent above the optimum", best)
@@ -363,9 +363,9 @@ def _figure(report: RegretReport, methods: Sequence[str], folder: Path) -> Pictu
     """Regret along each axis."""
     figure, axes = new_figure(1, len(AXES), 11.0, 5.2)
     for axis, (name, title, values) in zip(axes[0], AXES, strict=True):
-        found = [report.regrets(_world(name, value)) for value in values]
+        regrets = [report.regrets(_world(name, value)) for value in values]
         for i, method in enumerate(methods):
-            means = [own[method].mean() if method in own else np.nan for own in found]
+            means = [own[method].mean() if method in own else np.nan for own in regrets]
             axis.plot(range(len(values)), np.maximum(means, _LEAST_SHOWN), **look(method, i))
         axis.set_xticks(range(len(values)), [f"{value:g}" for value in values])
         axis.set(xlabel=title, yscale="log")

@@ -55,13 +55,13 @@ class Findings:
 
     def methods(self, setting: str) -> tuple[str, ...]:
         """Methods run in a setting, in the order of the configuration."""
-        found = {cell.method for cell in self.folds.cells(setting=setting)}
-        return tuple(method for method in self.config.methods if method in found)
+        methods = {cell.method for cell in self.folds.cells(setting=setting)}
+        return tuple(method for method in self.config.methods if method in methods)
 
     def datasets(self, setting: str) -> tuple[str, ...]:
         """Data sets run in a setting."""
-        found = {cell.dataset for cell in self.folds.cells(setting=setting)}
-        return tuple(dataset for dataset in self.config.datasets if dataset in found)
+        datasets = {cell.dataset for cell in self.folds.cells(setting=setting)}
+        return tuple(dataset for dataset in self.config.datasets if dataset in datasets)
 
 
 def report_blocks(findings: Findings) -> list[Block]:

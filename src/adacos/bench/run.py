@@ -118,8 +118,8 @@ def finish(
     for unit in units:
         if unit.title in failed:
             continue
-        found, spent = read_unit(unit, folder)
-        outcomes += found
+        finished, spent = read_unit(unit, folder)
+        outcomes += finished
         for method, time in spent.items():
             place = unit.dataset, unit.split.name, unit.fold, method
             seconds[place] = time + seconds.get(place, Seconds(0.0, 0.0))

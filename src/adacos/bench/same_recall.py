@@ -20,16 +20,16 @@ from adacos.metrics import recall
 
 def at_same_recall(outcomes: Iterable[Outcome], settings: Iterable[Setting]) -> list[Outcome]:
     """Outcomes in the target-recall settings for methods that have none of their own."""
-    found = list(outcomes)
+    listed = list(outcomes)
     targets = [setting for setting in settings if setting.target_recall is not None]
-    native = {o.method for o in found if o.setting.target_recall is not None}
+    native = {o.method for o in listed if o.setting.target_recall is not None}
     reached = {
         (o.dataset, o.split, o.fold, o.setting.key): recall(o, o.y)
-        for o in found
+        for o in listed
         if o.method == ADACOS and o.setting.target_recall is not None
     }
     made = []
-    for outcome in found:
+    for outcome in listed:
         usable = (
             outcome.method not in native
             and outcome.setting.name == "asymmetric"

@@ -43,8 +43,8 @@ def code_digest(method: Method) -> str:
     while isinstance(make, partial):
         make = make.func
     functions = [make, *_functions(type(method.make(Costs())))]
-    found = {Path(f.__code__.co_filename) for f in functions if isinstance(f, FunctionType)}
-    files = [f for f in found if f.is_file() and not is_ours(f) and not is_installed(f)]
+    sources = {Path(f.__code__.co_filename) for f in functions if isinstance(f, FunctionType)}
+    files = [f for f in sources if f.is_file() and not is_ours(f) and not is_installed(f)]
     digest = hashlib.sha256()
     for path in sorted(_with_neighbours(files)):
         digest.update(path.read_bytes())
@@ -68,14 +68,14 @@ def _functions(cls: type) -> Iterator[Any]:
 
 def _with_neighbours(files: list[Path]) -> set[Path]:
     """The files, and all files beside them that they import, by whatever way."""
-    found: set[Path] = set()
+    modules: set[Path] = set()
     waiting = list(files)
     while waiting:
         path = waiting.pop()
-        if path not in found:
-            found.add(path)
+        if path not in modules:
+            modules.add(path)
             waiting += _imported_from_beside(path)
-    return found
+    return modules
 
 
 def _imported_from_beside(path: Path) -> list[Path]:

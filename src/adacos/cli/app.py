@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from adacos import __version__
-from adacos.cli import ask, bench, datasets, explain, fit, info, report, score, serve
+from adacos.cli import ask, bench, datasets, explain, fit, info, report, score, serve, tradeoff
 from adacos.cli.common import say
 from adacos.exceptions import AdacosError, MissingExtraError
 
@@ -32,6 +32,7 @@ for command in (
     score.score,
     explain.explain,
     report.report,
+    tradeoff.tradeoff,
     info.info,
     serve.serve,
 ):

@@ -122,7 +122,8 @@ class _Dialogue:
         told, money = step.explanation, self._said.money
         note = price_note(self._policy, step, self.consultation.values)
         price = f"costs {money(step.cost)}{f' ({note})' if note else ''}"
-        asked = f"{' and '.join(self._said.label(name) for name in step.covariates)}?"
+        *others, last = (self._said.label(name) for name in step.covariates)
+        asked = f"{', '.join(others)} and {last}?" if others else f"{last}?"
         self._headline(asked, f"{price}, paid so far {money(told.paid)}")
         for name in step.covariates:
             self._tell_values(name, several=len(step.covariates) > 1)
@@ -239,7 +240,7 @@ class _Dialogue:
         return known
 
     def _reasons(self, step: Acquire | Classify) -> str:
-        return str(in_words(step, self._said).explanation)
+        return in_words(step, self._said).explanation.text(self._said.money)
 
     def _now(self, told: Explanation) -> str:
         """The probability so far, and of two classes from which on the answer is positive."""
@@ -291,15 +292,15 @@ class _Dialogue:
 
     def _doubts(self, values: dict[str, Value]) -> list[str]:
         """Why values may be slips of the hand, in words."""
-        encoder, found = self._policy.encoder_, []
+        encoder, warnings = self._policy.encoder_, []
         for name, value in values.items():
             _, warning = check_value(encoder, encoder.names.index(name), value)
             implausible = self._said.implausible(name, value)
             if warning is None and implausible:
-                found.append(f"{implausible} Type it again if it is right.")
+                warnings.append(f"{implausible} Type it again if it is right.")
             elif warning is not None:
-                found.append(self._doubt_in_words(warning))
-        return found
+                warnings.append(self._doubt_in_words(warning))
+        return warnings
 
     def _values(self, answer: str, step: Acquire) -> dict[str, Value]:
         """Values by covariate: of the one asked for, or of those named in the answer."""

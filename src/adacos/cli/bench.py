@@ -82,12 +82,12 @@ def paper(
         quick=quick,
         reference=reference,
     )
-    found = run_paper(options, progress=False if as_json else None)
+    report = run_paper(options, progress=False if as_json else None)
     if as_json:
-        typer.echo(json.dumps(_as_json(found), indent=2))
+        typer.echo(json.dumps(_as_json(report), indent=2))
     else:
-        _print(found)
-    if found.failures:
+        _print(report)
+    if report.failures:
         raise typer.Exit(1)
 
 
@@ -123,7 +123,7 @@ def regret(
     from adacos.bench.regret import RegretOptions, run_regret
 
     load_plugins(plugin or [])
-    found = run_regret(
+    report = run_regret(
         RegretOptions(
             methods=_names(methods),
             problems=problems,
@@ -134,10 +134,10 @@ def regret(
         progress=False if as_json else None,
     )
     if as_json:
-        typer.echo(json.dumps(found.summary(), indent=2))
+        typer.echo(json.dumps(report.summary(), indent=2))
     else:
-        _print_regret(found)
-    if found.below_optimum or found.failures:
+        _print_regret(report)
+    if report.below_optimum or report.failures:
         raise typer.Exit(1)
 
 
@@ -181,12 +181,12 @@ def lomax(
         jobs=cpu_count() if jobs is None else jobs,
         out=out,
     )
-    found = run_lomax(options, progress=False if as_json else None)
+    report = run_lomax(options, progress=False if as_json else None)
     if as_json:
-        typer.echo(json.dumps(found.summary(), indent=2))
+        typer.echo(json.dumps(report.summary(), indent=2))
     else:
-        _print_lomax(found)
-    if found.failures:
+        _print_lomax(report)
+    if report.failures:
         raise typer.Exit(1)
 
 
@@ -220,68 +220,68 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 
 
 def _paths(pairs: list[str]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for pair in pairs:
         name, sign, path = pair.partition("=")
-        if not (name and sign and path) or name in found:
+        if not (name and sign and path) or name in files:
             raise InvalidInputError(
                 "data",
                 "must be NAME=PATH, each name once",
                 pair,
                 "For example --data physionet=path/to/challenge-2012.",
             )
-        found[name] = Path(path)
-    return found
+        files[name] = Path(path)
+    return files
 
 
-def _print(found: PaperReport) -> None:
+def _print(report: PaperReport) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table("Claim of the paper", "Here", "Numbers", show_lines=True)
-    for claim in found.claims:
+    for claim in report.claims:
         colour = {True: "green", False: "red", None: "dim"}[claim.holds]
         table.add_row(claim.text, f"[{colour}]{claim.verdict}[/]", claim.numbers)
     console = Console()
     console.print(table)
-    _print_failures(found.failures, console)
-    console.print(f"{found.index} written in {found.seconds:.0f} s")
+    _print_failures(report.failures, console)
+    console.print(f"{report.index} written in {report.seconds:.0f} s")
 
 
-def _print_regret(found: RegretReport) -> None:
+def _print_regret(report: RegretReport) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table("Method", "Worst", "Mean", "Best", title="Total cost above the optimum (%)")
-    for name, regrets in found.regrets().items():
+    for name, regrets in report.regrets().items():
         numbers = (regrets.max(), regrets.mean(), regrets.min())
         table.add_row(name, *(f"{value:.1f}" for value in numbers))
     console = Console()
     console.print(table)
-    _print_failures(found.failures, console)
-    for trial in found.below_optimum:
+    _print_failures(report.failures, console)
+    for trial in report.below_optimum:
         console.print(f"[red]below the optimum[/] {trial.title}", highlight=False)
-    console.print(f"{found.index} written")
+    console.print(f"{report.index} written")
 
 
-def _print_lomax(found: LomaxReport) -> None:
+def _print_lomax(report: LomaxReport) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     table = Table("Method", "Ratio", "Over splits", "Over rows", "Cells below, above")
-    for r in found.overall:
-        own = [cell.verdict for cell in found.cells if cell.method == r.method]
+    for r in report.overall:
+        verdicts = [cell.verdict for cell in report.cells if cell.method == r.method]
         ends = [f"{i.low:.3f} to {i.high:.3f}" if i else "" for i in (r.by_splits, r.by_rows)]
-        counts = f"{own.count('below')}, {own.count('above')} of {len(own)}"
+        counts = f"{verdicts.count('below')}, {verdicts.count('above')} of {len(verdicts)}"
         table.add_row(r.method, f"{r.ratio:.3f}", *ends, counts)
-    table.title = f"Total cost as a ratio to {found.against}, geometric mean over sets and levels"
+    table.title = f"Total cost as a ratio to {report.against}, geometric mean over sets and levels"
     console = Console()
     console.print(table)
-    for line in found.left_out:
+    for line in report.left_out:
         console.print(f"left out: {escape(line)}", highlight=False)
-    _print_failures(found.failures, console)
-    console.print(f"{found.index} written in {found.seconds:.0f} s")
+    _print_failures(report.failures, console)
+    console.print(f"{report.index} written in {report.seconds:.0f} s")
 
 
 def _print_failures(failures: Sequence[Failure], console: Console) -> None:
@@ -293,10 +293,12 @@ def _print_failures(failures: Sequence[Failure], console: Console) -> None:
         console.print(f"[red]failed[/] {escape(line)}", highlight=False)
 
 
-def _as_json(found: PaperReport) -> dict[str, object]:
+def _as_json(report: PaperReport) -> dict[str, object]:
     return {
-        "report": str(found.index),
-        "seconds": round(found.seconds, 1),
-        "claims": [{"claim": c.text, "holds": c.holds, "numbers": c.numbers} for c in found.claims],
-        "failures": [{"unit": f.unit, "error": f.error} for f in found.failures],
+        "report": str(report.index),
+        "seconds": round(report.seconds, 1),
+        "claims": [
+            {"claim": c.text, "holds": c.holds, "numbers": c.numbers} for c in report.claims
+        ],
+        "failures": [{"unit": f.unit, "error": f.error} for f in report.failures],
     }

@@ -49,7 +49,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u2
 
 def printable(text: str) -> str:
     """Text from tables and models with control characters spelled out, for a terminal."""
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -170,8 +170,8 @@ def typed_values(
     """Values typed by the user as NAME=VALUE after an option, by covariate."""
     encoder = policy.encoder_
     example = f"{option} {quote(example_pair(encoder))}"
-    found = pairs(items, encoder.names, option, example)
-    return {name: typed_value(policy, name, text, decimal=decimal) for name, text in found.items()}
+    values = pairs(items, encoder.names, option, example)
+    return {name: typed_value(policy, name, text, decimal=decimal) for name, text in values.items()}
 
 
 def allowed(encoder: TableEncoder, name: str, most: int = 12) -> str:
@@ -200,8 +200,9 @@ def price_note(policy: BasePolicy, step: Acquire, have: Collection[str]) -> str:
     ]
     if not earlier or less < 0.005:
         return ""
-    labels = [description_of(policy).label(name) for name in earlier]
-    return f"{less:.2f} of the list price already paid with {listed(labels)}"
+    said = description_of(policy)
+    labels = [said.label(name) for name in earlier]
+    return f"{said.money(less)} of the list price already paid with {listed(labels)}"
 
 
 def in_words(step: Acquire | Classify, said: Description) -> Acquire | Classify:

@@ -39,10 +39,10 @@ def list_datasets(as_json: Json = False) -> None:
 
         adacos datasets list
     """
-    found = []
+    rows = []
     for name, source in _at_hand().items():
         data: Dataset = source.load()
-        found.append(
+        rows.append(
             {
                 "name": name,
                 "rows": len(data.y),
@@ -52,9 +52,9 @@ def list_datasets(as_json: Json = False) -> None:
             }
         )
     if as_json:
-        print_json(found)
+        print_json(rows)
         return
-    for item in found:
+    for item in rows:
         typer.echo(f"{item['name']:<10} {item['about']}")
 
 

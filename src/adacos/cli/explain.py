@@ -66,17 +66,17 @@ def explain(
     if as_json:
         print_json({"values": values, "steps": [step.to_dict() for step in steps]})
         return
-    console = plain_console()
+    console, said = plain_console(), description_of(policy)
     have = set(known or [])
     for number, step in enumerate(steps, start=1):
-        worded = in_words(step, description_of(policy))
-        heading = f"{number}. {worded}"
+        worded = in_words(step, said)
+        heading = f"{number}. {worded.text(said.money)}"
         if isinstance(step, Acquire):
             if note := price_note(policy, step, have):
                 heading = f"{heading.removesuffix('.')} ({note})."
             have |= set(step.covariates)
         console.print(heading, style="bold")
-        console.print(str(worded.explanation))
+        console.print(worded.explanation.text(said.money))
     for warning in steps[-1].warnings:
         console.print(f"! {warning}", style="yellow")
 
@@ -110,10 +110,10 @@ def _from_file(policy: BasePolicy, file: TableFile, line: int) -> dict[str, Valu
         for bad in piece.malformed:
             if bad.line == line:
                 raise InvalidInputError(file.path.name, "the row must be readable", str(bad), "")
-        (found,) = (piece.lines == line).nonzero()
-        if len(found):
+        (places,) = (piece.lines == line).nonzero()
+        if len(places):
             cells: dict[str, Any] = {
-                name: piece.table.column(name)[found[0]].item() for name in encoder.names
+                name: piece.table.column(name)[places[0]].item() for name in encoder.names
             }
             return {name: cell for name, cell in cells.items() if cell == cell and cell != ""}
     raise InvalidInputError("line", "must be a line of the file", line, "Line 1 is the header.")

@@ -93,6 +93,12 @@ def fit(
             help="Where the recall cannot be certified, certify the largest that the rows prove.",
         ),
     ] = False,
+    budget: Annotated[
+        float | None, typer.Option(help="What a row may pay for covariates at most.")
+    ] = None,
+    mean_budget: Annotated[
+        float | None, typer.Option(help="What rows may pay for covariates on average.")
+    ] = None,
     positive: Annotated[
         str | None,
         typer.Option(
@@ -177,6 +183,7 @@ def fit(
     _check_errors(costs, rows)
     tell_malformed(rows.malformed)
     if said is not None:
+        said = _with_classes(said, rows)
         _check_described(said, covariates, rows, positive)
     if rows.class_names and not (said and said.classes):
         said = replace(said or Description(), classes=rows.class_names)
@@ -187,6 +194,8 @@ def fit(
         policy,
         costs,
         random_state=seed,
+        budget=budget,
+        mean_budget=mean_budget,
         target_recall=target_recall,
         recall_confidence=recall_confidence,
         on_uncertifiable=on_uncertifiable,
@@ -219,16 +228,24 @@ def _check_errors(costs: Costs, rows: TrainingRows) -> None:
         )
 
 
+def _with_classes(said: Description, rows: TrainingRows) -> Description:
+    """The description by the classes of the model, where it names them as the table does."""
+    of_model = {name: label for label, name in rows.class_names.items()}
+    if not set(said.classes) <= set(of_model):
+        return said
+    return replace(said, classes={of_model[name]: said.classes[name] for name in said.classes})
+
+
 def _check_described(
     said: Description, covariates: list[str], rows: TrainingRows, positive: str | None
 ) -> None:
     """Refuse words for what the model will not have, before it is learned."""
-    if positive is not None and positive in said.classes and positive not in ("0", "1"):
+    if rows.class_names and not set(said.classes) <= set(rows.class_names):
         raise InvalidInputError(
             "description.classes",
-            f"must name 0 and 1: --positive {quote(positive)} makes that class 1, all others 0",
+            f"must name 0 and 1, or {rows.class_names['0']} and {rows.class_names['1']}",
             listed(said.classes),
-            f'Write 1 = "{said.classes[positive]}".',
+            f"--positive {quote(str(positive))} sets that class against all others.",
         )
     check_description(said, covariates, np.unique(rows.y).tolist())
 
@@ -282,16 +299,15 @@ def _on_uncertifiable(always_positive: bool, largest: bool, confidence: float | 
 
 def _warn(rows: TrainingRows, seconds: float) -> list[str]:
     """Tell what looks like a mistake and what will take long, once, on standard error."""
-    found = [str(suspicion) for suspicion in suspicions(rows.table, rows.y)]
+    doubts = [str(suspicion) for suspicion in suspicions(rows.table, rows.y)]
     if seconds > _LONG:
-        found.append(
-            f"{rows.table.shape[1]} covariates: this will take about {seconds / 60:.0f} minutes, "
-            "since the time grows with the fourth power of their number. Leave out those that "
-            "hardly matter with --drop."
+        doubts.append(
+            f"{rows.table.shape[1]} covariates: this will take about {seconds / 60:.0f} minutes. "
+            "Leave out those that hardly matter with --drop."
         )
-    for message in found:
+    for message in doubts:
         say(f"warning: {message}", err=True)
-    return found
+    return doubts
 
 
 def _learn(
@@ -392,6 +408,14 @@ def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
             "Give --false-negative instead, or choose --policy branching or adacos, which take a "
             "target recall themselves.",
         )
+    for name in ("budget", "mean_budget"):
+        if parameters[name] is not None and name not in known:
+            raise InvalidInputError(
+                f"--{name.replace('_', '-')}",
+                f"{policy} must be able to take it",
+                parameters[name],
+                "Choose --policy adacos, branching, auto or cos, which keep budgets.",
+            )
     chosen.set_params(**{name: value for name, value in parameters.items() if name in known})
     return chosen
 

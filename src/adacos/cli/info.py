@@ -53,6 +53,8 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
         console.print(f"{rows}, {_shares(card, said)}")
     console.print(_errors_in_words(card, said))
     console.print(_threshold_in_words(card))
+    if card["budget_text"] is not None:
+        console.print(card["budget_text"])
     if card["choice"] is not None:
         console.print(card["choice"]["reason"])
         console.print(_compared(card["choice"], said))
@@ -159,10 +161,12 @@ def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table
     if 0 in stops:
         table.add_row("0", "nothing acquired", "", "", "", stops[0])
     for rank, name in enumerate(order, start=1):
-        own = described[name]
-        shown = name if own["label"] == name else f"{name} ({own['label']})"
-        values = allowed(policy.encoder_, name, most=6) + (f" {own['unit']}" if own["unit"] else "")
-        row = [str(rank), shown, own["kind"], values, _amount(own["cost"], said)]
+        description = described[name]
+        shown = name if description["label"] == name else f"{name} ({description['label']})"
+        values = allowed(policy.encoder_, name, most=6) + (
+            f" {description['unit']}" if description["unit"] else ""
+        )
+        row = [str(rank), shown, description["kind"], values, _amount(description["cost"], said)]
         table.add_row(*row, *([stops.get(rank, "")] if stops else []))
     return table
 

@@ -35,12 +35,12 @@ def read_prices(
 
     `decimal` is the decimal sign of CSV files and pairs.
     """
-    found = PriceList({}, {}, {})
+    prices = PriceList({}, {}, {})
     for item in items:
         if "=" in item and not Path(item).is_file():
             example = f"--prices {quote(f'{columns[0]}=17.61')}"
             given = pairs([item], columns, "--prices", example)
-            found.prices.update(
+            prices.prices.update(
                 {name: _cost(text, name, decimal=decimal) for name, text in given.items()}
             )
         elif not Path(item).is_file():
@@ -48,20 +48,20 @@ def read_prices(
                 "--prices", "must be a file or NAME=COST", item, "Check the path."
             )
         elif Path(item).suffix.lower() == ".toml":
-            _add_toml(Path(item), found)
+            _add_toml(Path(item), prices)
         else:
-            found.prices.update(_read_csv(Path(item), decimal))
+            prices.prices.update(_read_csv(Path(item), decimal))
     for text in panels:
         title, sign, content = text.partition("=")
         amount, colon, members = content.partition(":")
         if not (title and sign and colon):
             raise InvalidInputError("--panel", "must be NAME=SHARED:MEMBER,MEMBER", text, _PANEL)
-        found.panels[title] = _cost(amount, title, _PANEL, decimal), _members(members, columns)
-    _check_names("--prices", "every price must be that of a covariate", found.prices, columns)
-    for title, panel in found.panels.items():
+        prices.panels[title] = _cost(amount, title, _PANEL, decimal), _members(members, columns)
+    _check_names("--prices", "every price must be that of a covariate", prices.prices, columns)
+    for title, panel in prices.panels.items():
         named = panel if isinstance(panel, dict) else panel[1]
         _check_names(f"panel {title!r}", "its members must be covariates", named, columns)
-    return found
+    return prices
 
 
 def costs_given(
@@ -109,13 +109,13 @@ def costs_given(
 
 def _members(text: str, columns: Sequence[str]) -> list[str]:
     """Names separated by commas, which a name may hold itself."""
-    found = []
+    prices = []
     while text := text.strip():
         named = [c for c in columns if re.match(rf"{re.escape(c)}\s*(,|$)", text)]
         name = max(named, key=len, default=text.partition(",")[0])
-        found.append(name.strip())
+        prices.append(name.strip())
         text = text[len(name) :].lstrip().removeprefix(",")
-    return found
+    return prices
 
 
 def _check_names(parameter: str, rule: str, given: Iterable[str], columns: Sequence[str]) -> None:
@@ -126,7 +126,7 @@ def _check_names(parameter: str, rule: str, given: Iterable[str], columns: Seque
         )
 
 
-def _add_toml(path: Path, found: PriceList) -> None:
+def _add_toml(path: Path, price_list: PriceList) -> None:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -141,13 +141,13 @@ def _add_toml(path: Path, found: PriceList) -> None:
             _EXAMPLE,
         )
     prices, panels, errors = tables
-    found.prices.update({name: _cost(cost, name) for name, cost in prices.items()})
+    price_list.prices.update({name: _cost(cost, name) for name, cost in prices.items()})
     for title, panel in panels.items():
-        found.panels[title] = _panel(panel, title, f"{path.name} [panels.{title}]")
+        price_list.panels[title] = _panel(panel, title, f"{path.name} [panels.{title}]")
     errors = dict(errors)
     if "misclassification" in errors:
         # Checked with the other costs.
-        found.errors["misclassification"] = errors.pop("misclassification")
+        price_list.errors["misclassification"] = errors.pop("misclassification")
     unknown = sorted(set(errors) - {"false_positive", "false_negative"})
     if unknown:
         raise InvalidInputError(
@@ -156,7 +156,7 @@ def _add_toml(path: Path, found: PriceList) -> None:
             unknown,
             "Remove the others.",
         )
-    found.errors.update({name: _cost(cost, name) for name, cost in errors.items()})
+    price_list.errors.update({name: _cost(cost, name) for name, cost in errors.items()})
 
 
 def _panel(panel: Any, title: str, parameter: str) -> tuple[float, list[str]] | dict[str, float]:

@@ -18,10 +18,8 @@ from adacos.cli.common import (
     print_json,
     progress,
     say,
-    tell_malformed,
 )
 from adacos.tables.description import description_of
-from adacos.tables.reading import Kinds, TableFile
 from adacos.tables.writing import refuse_same_file, whole_or_absent
 
 
@@ -48,25 +46,16 @@ def report(
 
         adacos report model.adacos --data held_out.csv --target diabetes --out report.html
     """
-    from adacos.cli.training import against, classes
+    from adacos.cli.training import read_held_out
     from adacos.report import write_report
 
     refuse_same_file(out, [model, data])
     policy = load_policy(model, expect_sha256)
-    encoder = policy.encoder_
-    kinds = Kinds.of(encoder)
-    kinds = kinds._replace(text=kinds.text | {target})
-    with progress(f"reading {data.name}", as_json) as tell:
-        piece = TableFile(data, encoding=encoding, decimal=decimal).read(
-            {*encoder.names, target}, kinds, skip_malformed=skip_malformed, progress=tell
-        )
-    tell_malformed(piece.malformed)
-    given = piece.table.column(target)
-    labelled = given != ""
-    y = classes(given[labelled]) if positive is None else against(given[labelled], positive)
-    table = piece.table.select(list(encoder.names))[labelled]
+    table, y = read_held_out(
+        policy, data, target, positive, skip_malformed, encoding, decimal, as_json
+    )
     with progress("drawing", as_json), whole_or_absent(out) as temporary:
-        found = write_report(
+        written = write_report(
             policy,
             table,
             y,
@@ -74,6 +63,7 @@ def report(
             title or description_of(policy).title or f"Report on {model.name}",
         )
     if as_json:
-        print_json({"report": str(out), **found})
+        print_json({"report": str(out), **written})
     else:
-        say(f"{out} written: {len(y):,} rows, mean total cost {found['total_cost']:.2f}")
+        total = description_of(policy).money(written["total_cost"])
+        say(f"{out} written: {len(y):,} rows, mean total cost {total}")

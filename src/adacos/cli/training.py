@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.cli.common import say
+from adacos.cli.common import progress, say, tell_malformed
 from adacos.exceptions import InvalidInputError
 from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import MAX_CATEGORIES
@@ -134,6 +135,31 @@ def missing_shares(table: ColumnTable) -> dict[str, float]:
     return shares
 
 
+def read_held_out(
+    policy: Any,
+    data: Path,
+    target: str,
+    positive: str | None,
+    skip_malformed: bool,
+    encoding: str,
+    decimal: str,
+    as_json: bool,
+) -> tuple[ColumnTable, NDArray[Any]]:
+    """Rows of a file that have a class, as a fitted policy takes them, and their classes."""
+    encoder = policy.encoder_
+    kinds = Kinds.of(encoder)
+    kinds = kinds._replace(text=kinds.text | {target})
+    with progress(f"reading {data.name}", as_json) as tell:
+        piece = TableFile(data, encoding=encoding, decimal=decimal).read(
+            {*encoder.names, target}, kinds, skip_malformed=skip_malformed, progress=tell
+        )
+    tell_malformed(piece.malformed)
+    given = piece.table.column(target)
+    labelled = given != ""
+    y = classes(given[labelled]) if positive is None else against(given[labelled], positive)
+    return piece.table.select(list(encoder.names))[labelled], y
+
+
 def classes(y: NDArray[Any]) -> NDArray[Any]:
     """Whole numbers where all classes are, else as they stand."""
     try:
@@ -166,11 +192,11 @@ def names_against(y: NDArray[Any], positive: str) -> dict[str, str]:
 def expected_seconds(table: ColumnTable) -> float:
     """About how long a fit takes, by what was measured on one core.
 
-    A factor of two either way is usual. The models of p sets with 9 columns for each number cost
-    p (9 p)^3 operations; what is done for each row grows with p^2. A column with more categories
+    A factor of two either way is usual. A set costs the rows times its columns, and more where its
+    strengths are chosen, which up to 40 covariates is everywhere. A column with more categories
     than a model takes is refused soon, so it is not counted as one that takes long.
     """
     columns = (table.column(name) for name in table.columns)
     levels = (min(len(np.unique(c)), MAX_CATEGORIES) if c.dtype.kind == "U" else 9 for c in columns)
     p = sum(levels) / 9
-    return 7e-6 * p**4 + 1.4e-6 * len(table) * p**2
+    return 0.08 * p + 1.4e-6 * len(table) * p * min(p, 40)

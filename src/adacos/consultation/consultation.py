@@ -115,7 +115,14 @@ class Consultation:
         if self._step is not None:
             return self._step
         standing, policy = self._standings[-1], self.policy
-        advised = step(policy, standing.encoded, standing.have, self._known, standing.unavailable)
+        advised = step(
+            policy,
+            standing.encoded,
+            standing.have,
+            self._known,
+            standing.unavailable,
+            self.paid,
+        )
         log_odds, rule = advised.decision.log_odds, policy.rule_
         number = int(rule.label(log_odds)[0])
         label = policy.classes_[number]

@@ -6,6 +6,7 @@ the label, and what each covariate adds to the log-odds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -98,7 +99,8 @@ def _plans(
     ):
         if state.available is None or state.available[0, k]:
             covariates.append(names[k])
-            plans.append(Plan(tuple(covariates), price, total))
+            if price < math.inf:
+                plans.append(Plan(tuple(covariates), price, total))
     return tuple(plans)
 
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 from adacos.exceptions import MissingExtraError
 from adacos.registry import DATASETS, METHODS
 from adacos.tables.writing import write_whole
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 GREY = "#767676"
 _COLOURS = {
@@ -102,11 +103,11 @@ def dataset_title(name: str) -> str:
     return DATASETS[name].title if name in DATASETS else name
 
 
-def styled(draw: Callable[P, Picture]) -> Callable[P, Picture]:
+def styled(draw: Callable[P, T]) -> Callable[P, T]:
     """Make a drawing function draw in the common style."""
 
     @wraps(draw)
-    def in_style(*args: P.args, **kwargs: P.kwargs) -> Picture:
+    def in_style(*args: P.args, **kwargs: P.kwargs) -> T:
         check_matplotlib()
         import matplotlib as mpl
 

@@ -69,32 +69,37 @@ class Values(NamedTuple):
         return risk + _freed(mean, sd, self.freedom[stage + 1 :], self.grid)
 
 
-# Values by model, for the latest costs only.
-_FOUND: WeakKeyDictionary[SequenceModel, tuple[bytes, Values]] = WeakKeyDictionary()
+# Values by model and last set, for the latest costs only.
+_FOUND: WeakKeyDictionary[SequenceModel, dict[int, tuple[bytes, Values]]] = WeakKeyDictionary()
 _LOCK = Lock()
 
 
-def stage_values(model: SequenceModel, costs: CostTable, matrix: Floats) -> Values:
-    """What each set of a sequence is worth; found once for a model and costs."""
+def stage_values(
+    model: SequenceModel, costs: CostTable, matrix: Floats, last: int | None = None
+) -> Values:
+    """What each set of a sequence up to the last that can be paid is worth.
+
+    Found once for a model and costs.
+    """
+    last = len(model.sequence) - 1 if last is None else last
     key = model.sequence.costs(costs).tobytes() + matrix.tobytes()
     with _LOCK:
-        found = _FOUND.get(model)
+        found = _FOUND.get(model, {}).get(last)
     if found is None or found[0] != key:
-        found = (key, _solve(model, costs, matrix))
+        found = (key, _solve(model, costs, matrix, last))
         with _LOCK:
-            _FOUND[model] = found
+            _FOUND.setdefault(model, {})[last] = found
     return found[1]
 
 
-def _solve(model: SequenceModel, costs: CostTable, matrix: Floats) -> Values:
+def _solve(model: SequenceModel, costs: CostTable, matrix: Floats, last: int) -> Values:
     """From the last set back."""
-    masks, rank = model.sequence.masks(), model.sequence.rank
-    last = len(masks) - 1
+    masks, rank = model.sequence.masks()[: last + 1], model.sequence.rank
     grid = decision_threshold(matrix) + _AROUND
     risk = bayes_risk(grid, matrix)
     freedom = np.zeros((len(masks), len(grid)))
     gain = np.full((len(masks), len(grid)), -np.inf)
-    spread = tuple(_typical_sd(model, i) for i in range(last))
+    spread = tuple(_typical_sd(model, i)[: last - i] for i in range(last))
     if last == 0:
         return Values(grid, freedom, gain, spread)
     # What does not depend on later values, for all pairs of sets at once.

@@ -27,7 +27,7 @@ from adacos.kernels.class_strengths import (
 )
 from adacos.kernels.irls import newton
 from adacos.kernels.multinomial import symmetric
-from adacos.kernels.strengths import blend_strengths, fixed_strengths
+from adacos.kernels.strengths import Mixture, blend_strengths, fixed_strengths
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.basis import AdditiveBasis, fit_basis
 from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table
@@ -52,8 +52,8 @@ class AdditiveFit(NamedTuple):
     NaN outside the set. With K > 2 classes `intercept`, `coef` and each row of
     `leave_out_log_odds` have one number for each later class against the first: shapes (K - 1,),
     (K - 1, columns) and (rows, K - 1). `used` says which candidates of the strengths were blended,
-    None where they were given, and `chosen_at` for how many covariates they were last chosen among
-    all.
+    None where they were given, `mixture` what was found for them on the terms of the set, and
+    `chosen_at` for how many covariates they were last chosen among all.
     """
 
     intercept: Any
@@ -63,6 +63,7 @@ class AdditiveFit(NamedTuple):
     leave_out_loss: float
     used: Bools | None = None
     chosen_at: int = 0
+    mixture: Mixture | None = None
 
 
 def fit_additive(
@@ -126,6 +127,7 @@ def fit_additive(
         fit.leave_out_loss,
         fit.used,
         len(covariates) if candidates is None or start is None else start.chosen_at,
+        fit.mixture,
     )
 
 

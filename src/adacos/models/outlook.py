@@ -43,6 +43,7 @@ class WalkState(NamedTuple):
         see `SequenceModel.functions`.
     lacking : what the unavailable covariates of S_stage contribute to them; None when everything is
         available.
+    left : (rows,) what they can still pay; None for any amount.
     """
 
     model: SequenceModel
@@ -52,6 +53,7 @@ class WalkState(NamedTuple):
     available: Bools | None
     part: Floats
     lacking: Contribution | None
+    left: Floats | None = None
 
     @property
     def upcoming(self) -> Ints:
@@ -72,7 +74,8 @@ class Outlook(NamedTuple):
     ----------
     log_odds : (rows,) at the set.
     mean, sd : (rows, later sets) of the log-odds after each later set by the regression.
-    cost : (rows, later sets) or one row when it is the same for all.
+    cost : (rows, later sets) or one row when it is the same for all; infinite where it cannot be
+        paid.
     forecast : what is made of the regression.
     future : (rows, later sets) cost of each plus the Bayes risk expected after it, once evaluated.
     """
@@ -89,6 +92,15 @@ class Outlook(NamedTuple):
         return self.forecast.expected_risk(
             self.log_odds[rows, None], self.mean[rows, sets], self.sd[rows, sets], matrix
         )
+
+    def in_money(self, times: float) -> Outlook:
+        """The same at the costs as they are, where they were counted so many times."""
+        if times == 1.0:
+            return self
+        future = self.future
+        if future is not None:
+            future = future - (1 - 1 / times) * np.where(np.isfinite(self.cost), self.cost, 0.0)
+        return self._replace(cost=self.cost / times, future=future)
 
     def some_pays(self, matrix: Floats) -> Bools:
         """Whether some later set is expected to save more than it costs, for each row."""
@@ -208,14 +220,24 @@ def look_ahead(
         known = density.regressors
         r = (state.encoded[:, known] - basis.mean[known]) / basis.scale[known]
         mean, sd = density.moments(r)
-        cost = costs.of(masks[i + 1 :], given=masks[i], rank=rank)[None, :]
+        cost = _payable(costs.of(masks[i + 1 :], given=masks[i], rank=rank)[None, :], state.left)
         return Outlook(log_odds, mean + fixed, sd, cost, forecast)
     mean, learned, unknown = learnable(model, state.encoded, state.available, i)
     shrink = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * unknown)
     reachable = state.available[:, None, :]
     cost = costs.of(masks[i + 1 :] & reachable, given=masks[i] & reachable, rank=rank)
+    cost = _payable(cost, state.left)
     sd = shrink * np.sqrt(learned)
     return Outlook(log_odds, shrink * (mean + fixed), sd, cost, forecast)
+
+
+def _payable(cost: Floats, left: Floats | None) -> Floats:
+    """Costs of the later sets, infinite for those that a row cannot pay."""
+    if left is None:
+        return cost
+    # Rows that lack nothing have paid the same: one row stands for all.
+    some = left[:1] if np.all(left == left[0]) else left
+    return np.where(cost > some[:, None], np.inf, cost)
 
 
 def contribution(

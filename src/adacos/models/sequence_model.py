@@ -29,7 +29,12 @@ from adacos.models.missing import (
     unpolarised,
 )
 from adacos.models.progress import tell
-from adacos.models.sequences import SetSequence, forward_sequence, group_lasso_sequence
+from adacos.models.sequences import (
+    SetSequence,
+    forward_sequence,
+    group_lasso_sequence,
+    payable_first,
+)
 from adacos.models.set_fits import SetFits
 
 Floats = NDArray[np.float64]
@@ -160,10 +165,12 @@ class SequenceModel:
         return result
 
 
-def build_sequence_model(fits: SetFits, costs: CostTable, sequence: str) -> SequenceModel:
+def build_sequence_model(
+    fits: SetFits, costs: CostTable, sequence: str, budget: float | None = None
+) -> SequenceModel:
     """Find the sequence, fit the models of its sets and the densities.
 
-    `sequence` is "group_lasso" or "forward".
+    `sequence` is "group_lasso" or "forward". What can be paid within a budget comes first.
     """
     if sequence == "forward":
         sets = forward_sequence(costs, fits.y, fits.weight, fits.screen)
@@ -172,6 +179,7 @@ def build_sequence_model(fits: SetFits, costs: CostTable, sequence: str) -> Sequ
         sets = group_lasso_sequence(
             fits.basis, labelled, fits.y, fits.weight, costs.covariates, fits.n_classes
         )
+    sets = payable_first(sets, costs, budget)
     models: list[AdditiveFit] = []
     for i in range(len(sets)):
         models.append(fits.fit(sets.set(i), models[-1] if models else None))

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.costs import CostTable
+from adacos.costs import ROUNDING, CostTable
 from adacos.kernels.class_risk import best_label, log_loss
 from adacos.kernels.group_lasso import entry_order
-from adacos.models.basis import SEQUENCE_SPLINES, AdditiveBasis
+from adacos.models.basis import AdditiveBasis, sequence_splines
 from adacos.models.progress import tell
 from adacos.tables.kinds import NUMERIC
 
@@ -64,6 +64,21 @@ class SetSequence:
         return costs.of(self.masks(), rank=self.rank)
 
 
+def payable_first(sequence: SetSequence, costs: CostTable, budget: float | None) -> SetSequence:
+    """The sequence with what a budget pays for first, the rest after it; else the order stays.
+
+    A dear covariate that comes early would end every walk; what comes after it may still be had.
+    """
+    if budget is None:
+        return sequence
+    first: list[int] = sequence.set(0).tolist()
+    rest: list[int] = []
+    for k in sequence.order[sequence.n_free :].tolist():
+        paid = costs.of_order(np.array([*first, k], dtype=np.intp))
+        (first if paid <= budget * (1 + ROUNDING) else rest).append(k)
+    return SetSequence(np.array([*first, *rest], dtype=np.intp), sequence.n_free)
+
+
 def group_lasso_sequence(
     basis: AdditiveBasis,
     encoded: Floats,
@@ -77,14 +92,16 @@ def group_lasso_sequence(
     Each covariate's B-spline columns, standardised, form a group with penalty factor
     c_i * sqrt(number of columns). The root makes groups of different size comparable; where all
     have the same size, as in the paper, it is absorbed by lambda. B-splines that no row reaches
-    count too, so that numeric covariates are of one size. Free covariates are not penalised and
+    count too, so that numeric covariates are of one size. They are fewer where rows are few for
+    many covariates, see `sequence_splines`. Free covariates are not penalised and
     make S_1; a constant covariate has nothing to offer and comes last. Of more than two classes
     each is set against the others, and a covariate enters with the first path that it enters.
     """
-    columns, group = basis.standardised(encoded, weight)
+    n_splines = sequence_splines(len(y), basis.kinds)
+    columns, group = basis.standardised(encoded, weight, n_splines)
     free = np.flatnonzero(covariate_cost == 0)
     present, compact, size = np.unique(group, return_inverse=True, return_counts=True)
-    size[[basis.kinds[i] == NUMERIC for i in present]] = SEQUENCE_SPLINES
+    size[[basis.kinds[i] == NUMERIC for i in present]] = n_splines
     order: list[int] = []
     if np.any(covariate_cost[present] > 0):
         penalty = covariate_cost[present] * np.sqrt(size)

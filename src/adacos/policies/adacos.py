@@ -59,7 +59,8 @@ class AdaCOSClassifier(SequencePolicy):
         policy has the lower nested leave-out cost, see `adacos.policies.leave_out`.
     n_splines : int, default=10
         Number of cubic B-splines per numeric covariate; fewer, but four at least, where there
-        would be more than 256 columns and more columns than rows.
+        would be more than 256 columns and more columns than rows, or with more than 40 numeric
+        covariates fewer than four rows to a column.
     strengths : {"auto", "common", "per_covariate"}, default="auto"
         Penalties to choose from, see `LogisticGAM`.
     cv : int, splitter or iterable of (train, test), default=10
@@ -67,6 +68,12 @@ class AdaCOSClassifier(SequencePolicy):
         once.
     random_state : int, default=0
         Seed of the folds and of the calibration split.
+    budget : float, default=None
+        What a row may pay for covariates at most; None for any amount. Panels count, and sets
+        beyond it are not weighed. Covariates that can be paid together are asked first.
+    mean_budget : float, default=None
+        What rows may pay for covariates on average. Covariate costs then count 1 + `multiplier_`
+        times, so that training rows left out of the models keep it.
     target_recall : float, default=None
         Least share of positive rows to be answered positive, in place of a false-negative cost.
         That cost then follows from the leave-out probabilities: it is the least one for which the
@@ -102,6 +109,11 @@ class AdaCOSClassifier(SequencePolicy):
         The costs as given, bound to the columns.
     rule_ : DecisionRule
         How log-odds become a label, and the costs by which acquisitions are weighed.
+    multiplier_ : float
+        By how much more than once covariate costs count, for a mean budget; 0 where it does not
+        bind.
+    mean_spent_ : float
+        With a mean budget, what training rows left out of the models pay on average.
     threshold_ : float
         With a target recall, the probability from which on a row is answered positive.
     false_negative_cost_ : float
@@ -154,6 +166,8 @@ class AdaCOSClassifier(SequencePolicy):
         strengths: str = "auto",
         cv: Any = 10,
         random_state: int = 0,
+        budget: float | None = None,
+        mean_budget: float | None = None,
         target_recall: float | None = None,
         recall_confidence: float | None = None,
         calibration_fraction: float = 0.5,
@@ -168,6 +182,8 @@ class AdaCOSClassifier(SequencePolicy):
             strengths=strengths,
             cv=cv,
             random_state=random_state,
+            budget=budget,
+            mean_budget=mean_budget,
             target_recall=target_recall,
             recall_confidence=recall_confidence,
             calibration_fraction=calibration_fraction,
@@ -179,8 +195,8 @@ class AdaCOSClassifier(SequencePolicy):
 
     def _decide(self, state: WalkState) -> Decision:
         if self.rule_.always_positive:
-            return go_on_to(state, 0)
-        go_on, outlook = weigh(state, self.cost_table_, self.rule_.matrix, self.outlook)
+            return go_on_to(state, 0, self.cost_table_)
+        go_on, outlook = weigh(state, self.weighed_costs, self.rule_.matrix, self.outlook)
         upcoming = state.upcoming[0] if len(state.upcoming) else STOP
         return Decision(
             np.where(go_on, upcoming, STOP), outlook.log_odds, state.original_stage, outlook
@@ -220,18 +236,26 @@ def _weigh_classes(ahead: ClassOutlook, matrix: Floats) -> tuple[Bools, ClassOut
 
 
 def _weigh_freely(state: WalkState, costs: CostTable, matrix: Floats) -> tuple[Bools, Outlook]:
-    """The same where one may stop at any later set."""
-    ahead, values = look_ahead(state, costs), stage_values(state.model, costs, matrix)
+    """The same where one may stop at any later set that can be paid."""
+    ahead = look_ahead(state, costs)
     now = ahead.log_odds
-    if ahead.mean.shape[1] == 0:
-        return np.zeros(len(now), dtype=np.bool_), ahead
-    if state.available is None:
-        go_on = values.gain_at(state.stage, now) > 0
-        if len(now) > 1:
-            return go_on, ahead
-        # Of a single row the plans are shown.
-        sd = np.broadcast_to(values.sd[state.stage], ahead.sd.shape)
-        future = ahead.cost + values.after(now[:, None], sd, state.stage, matrix)
-        return go_on, ahead._replace(future=future)
-    future = ahead.cost + values.after(now[:, None], ahead.sd, state.stage, matrix)
-    return np.asarray(future.min(axis=1) < bayes_risk(now, matrix)), ahead._replace(future=future)
+    go_on = np.zeros(len(now), dtype=np.bool_)
+    # Of a single row the plans are shown; a row that lacks nothing needs no more than its gain.
+    shown = len(now) == 1 or state.available is not None
+    future = np.full(ahead.mean.shape, np.inf)
+    within = np.broadcast_to(np.isfinite(ahead.cost).sum(axis=1), len(now))
+    for count in np.unique(within[within > 0]).tolist():
+        rows, sets = np.flatnonzero(within == count), slice(0, count)
+        values = stage_values(state.model, costs, matrix, state.stage + count)
+        if state.available is None:
+            go_on[rows] = values.gain_at(state.stage, now[rows]) > 0
+        if shown:
+            sd = ahead.sd[rows, sets]
+            if state.available is None:
+                sd = np.broadcast_to(values.sd[state.stage], sd.shape)
+            price = np.broadcast_to(ahead.cost, future.shape)[rows, sets]
+            after = values.after(now[rows, None], sd, state.stage, matrix)
+            future[rows, sets] = price + after
+    if state.available is not None:
+        go_on = np.asarray(future.min(axis=1, initial=np.inf) < bayes_risk(now, matrix))
+    return go_on, ahead._replace(future=future) if shown else ahead

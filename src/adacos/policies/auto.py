@@ -29,10 +29,10 @@ from adacos.models.progress import listening, print_progress, tell
 from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import BranchingClassifier
+from adacos.policies.budgets import BUDGET_CONSTRAINTS
 from adacos.policies.cos import COSClassifier
-from adacos.policies.leave_out import table_rows
 from adacos.policies.sequence_policy import SequencePolicy
-from adacos.tables.encoder import validate_table
+from adacos.tables.encoder import table_rows, validate_table
 from adacos.validation import Constraints, folds, jobs, one_of, whole
 
 Floats = NDArray[np.float64]
@@ -119,6 +119,10 @@ class AutoPolicyClassifier(BasePolicy):
         Folds behind the leave-out probabilities of the chosen policy.
     random_state : int, default=0
         Seed of all folds.
+    budget : float, default=None
+        What a row may pay for covariates at most; None for any amount.
+    mean_budget : float, default=None
+        What rows may pay for covariates on average.
     n_jobs : int, default=None
         Fits of one step of forward selection that run at the same time.
     verbose : int, default=0
@@ -163,9 +167,12 @@ class AutoPolicyClassifier(BasePolicy):
         "strengths": one_of(*FAMILIES),
         "cv": folds,
         "random_state": whole(0),
+        **BUDGET_CONSTRAINTS,
         "n_jobs": jobs,
         "verbose": whole(0),
     }
+
+    mean_budget: float | None = None
 
     def __init__(
         self,
@@ -175,6 +182,8 @@ class AutoPolicyClassifier(BasePolicy):
         strengths: str = "auto",
         cv: Any = 10,
         random_state: int = 0,
+        budget: float | None = None,
+        mean_budget: float | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -183,6 +192,8 @@ class AutoPolicyClassifier(BasePolicy):
         self.strengths = strengths
         self.cv = cv
         self.random_state = random_state
+        self.budget = budget
+        self.mean_budget = mean_budget
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -285,6 +296,9 @@ class AutoPolicyClassifier(BasePolicy):
             else:
                 policy.from_model(first)
             yield candidate, policy
+
+    def _within(self, state: Any, left: Floats) -> Any:
+        return self.policy_._within(state, left)
 
     def _opening(self) -> Ints:
         return self.policy_._opening()

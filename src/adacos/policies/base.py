@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
 from adacos.consultation import Consultation
 from adacos.consultation.steps import Reasons
@@ -24,6 +25,8 @@ from adacos.costs import Costs, CostTable
 from adacos.engine import AcquisitionResult, Decision, DecisionRule, Rows, Seen, run
 from adacos.exceptions import InvalidInputError, PositiveClassWarning
 from adacos.kernels.threads import one_blas_thread
+from adacos.providers import ProvidedResult
+from adacos.providers.running import Cache, Desk, check_providers, provide
 from adacos.tables.description import CovariateDescription, Description
 from adacos.tables.encoder import (
     TableEncoder,
@@ -31,6 +34,7 @@ from adacos.tables.encoder import (
     covariate_names,
     in_fitted_order,
     validate_table,
+    with_empty_columns,
 )
 from adacos.validation import Constraints, check_parameters
 
@@ -46,6 +50,21 @@ class TrainingTable:
     encoded: Floats
     y: Floats
     costs: CostTable
+
+
+def _without_weights(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Name those that take weights where `fit` does not; its signature stays."""
+
+    @wraps(fit)
+    def refusing(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "sample_weight" in kwargs:
+            raise TypeError(
+                f"{type(self).__name__}.fit() does not support sample_weight. AdaCOSClassifier, "
+                "BranchingClassifier, COSClassifier and FullModelClassifier do."
+            )
+        return fit(self, *args, **kwargs)
+
+    return refusing
 
 
 class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -80,8 +99,15 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     constraints: ClassVar[Constraints] = {}
 
     costs: Costs | None
+    # What a row may pay at most; a policy that has the parameter stores it.
+    budget: float | None = None
     n_features_in_: int
     feature_names_in_: NDArray[Any]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "fit" in vars(cls) and not has_fit_parameter(cls, "sample_weight"):
+            cls.fit = _without_weights(cls.fit)
 
     def _begin_fit(self, X: Any, y: Any) -> TrainingTable:
         """Validate parameters and data; sets `classes_`, `encoder_`, `cost_table_`, `rule_`."""
@@ -129,6 +155,17 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         at; what is not available cannot be acquired.
         """
 
+    @property
+    def ceiling(self) -> float | None:
+        """What a row may pay at most; None for any amount."""
+        return self.budget
+
+    def _within(self, state: Any, left: Floats) -> Any:
+        """A state of rows that can pay so much more: what costs more is not to be had."""
+        payable = self.cost_table_.of_next(state.acquired) <= left[:, None]
+        available = state.available & (state.acquired | payable)
+        return replace(state, available=available, at_any_price=state.available)
+
     def _opening(self) -> Ints:
         """Covariates that every row acquires together, before the first decision."""
         return np.empty(0, dtype=np.intp)
@@ -175,7 +212,15 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return Consultation(self, known)
 
     @one_blas_thread
-    def acquire(self, X: Any, *, known: ArrayLike | None = None) -> AcquisitionResult:
+    def acquire(
+        self,
+        X: Any,
+        *,
+        known: ArrayLike | None = None,
+        providers: Mapping[str, Any] | None = None,
+        cache: Cache | None = None,
+        keys: Sequence[Hashable] | None = None,
+    ) -> AcquisitionResult:
         """Run the policy on every row of X: acquire step by step, stop, classify.
 
         Parameters
@@ -188,15 +233,50 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             covariate for all rows that have a value of it. They cost nothing, are used, and do not
             count as acquired. A recall certificate was earned without them and does not extend to
             such rows.
+        providers : mapping of str to callable or Provider, default=None
+            Functions that fetch or compute covariates, for the rows that need them only. A value
+            that is in X is taken from there; a data frame may lack these columns.
+        cache : mutable mapping, default=None
+            What providers delivered, by covariate and key of the row; filled, and used in place of
+            calls.
+        keys : sequence, default=None
+            A key for each row, by which the cache knows it again; rows with the same key are
+            fetched once.
 
         Returns
         -------
         AcquisitionResult
-            What was done with each row.
+            What was done with each row; with providers a `ProvidedResult`, which also has their
+            calls.
+
+        Warns
+        -----
+        ProviderWarning
+            If a provider failed for good: the covariate then counts as not available.
         """
         check_is_fitted(self)
+        if providers is not None:
+            return self._acquire_from(providers, X, known, cache, keys)
         encoded = self._encode(X)
         result = run(self, encoded, self._known_mask(known, X, encoded))
+        return replace(result, label=self.classes_[result.label])
+
+    def _acquire_from(
+        self,
+        providers: Mapping[str, Any],
+        X: Any,
+        known: ArrayLike | None,
+        cache: Cache | None,
+        keys: Sequence[Hashable] | None,
+    ) -> ProvidedResult:
+        """`acquire` with values that are fetched on the way."""
+        check_providers(self.encoder_.names, providers, cache, keys)
+        X = with_empty_columns(X, providers)
+        table = validate_table(self, X, reset=False)
+        encoded = self.encoder_.transform(table)
+        desk = Desk(self.encoder_, providers, table, cache, keys)
+        result = provide(self, encoded, self._known_mask(known, X, encoded), desk)
+        desk.warn()
         return replace(result, label=self.classes_[result.label])
 
     def _encode(self, X: Any) -> Floats:

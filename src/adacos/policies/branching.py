@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from adacos.consultation.reasons import sequence_reasons
 from adacos.consultation.steps import Reasons
-from adacos.costs import Costs, CostTable
+from adacos.costs import ROUNDING, Costs, CostTable
 from adacos.engine import STOP, AcquisitionResult, Decision, Rows
 from adacos.exceptions import InvalidInputError
 from adacos.models.gam import FAMILIES
@@ -24,6 +24,7 @@ from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
+from adacos.policies.budgets import leave_out_total
 from adacos.policies.growing import ground, grow, leaf_weights
 from adacos.policies.tree import Node, Place, Split, Tree, in_words, route, tree_of
 from adacos.tables.description import description_of
@@ -89,6 +90,12 @@ class BranchingClassifier(AdaCOSClassifier):
         once.
     random_state : int, default=0
         Seed of the folds and of the calibration split.
+    budget : float, default=None
+        What a row may pay for covariates at most; None for any amount. Panels count, and sets
+        beyond it are not weighed. Covariates that can be paid together are asked first.
+    mean_budget : float, default=None
+        What rows may pay for covariates on average. Covariate costs then count 1 + `multiplier_`
+        times, so that training rows left out of the models keep it.
     target_recall : float, default=None
         Least share of positive rows to be answered positive, in place of a false-negative cost.
     recall_confidence : float, default=None
@@ -126,6 +133,11 @@ class BranchingClassifier(AdaCOSClassifier):
         The costs as given, bound to the columns.
     rule_ : DecisionRule
         How log-odds become a label, and the costs by which acquisitions are weighed.
+    multiplier_ : float
+        By how much more than once covariate costs count, for a mean budget; 0 where it does not
+        bind.
+    mean_spent_ : float
+        With a mean budget, what training rows left out of the models pay on average.
     threshold_ : float
         With a target recall, the probability from which on a row is answered positive.
     false_negative_cost_ : float
@@ -184,6 +196,8 @@ class BranchingClassifier(AdaCOSClassifier):
         strengths: str = "auto",
         cv: Any = 10,
         random_state: int = 0,
+        budget: float | None = None,
+        mean_budget: float | None = None,
         target_recall: float | None = None,
         recall_confidence: float | None = None,
         calibration_fraction: float = 0.5,
@@ -199,6 +213,8 @@ class BranchingClassifier(AdaCOSClassifier):
             strengths=strengths,
             cv=cv,
             random_state=random_state,
+            budget=budget,
+            mean_budget=mean_budget,
             target_recall=target_recall,
             recall_confidence=recall_confidence,
             calibration_fraction=calibration_fraction,
@@ -242,7 +258,9 @@ class BranchingClassifier(AdaCOSClassifier):
         """Grow the tree and fit the models of its leaves."""
         assert fits.table is not None
         encoded = self._encode(fits.table[0])
-        costs = replace(self.cost_table_, matrix=self.rule_.matrix)
+        self._keep_mean_budget(fits.table[0])
+        plain = leave_out_total(self, encoded) if self.multiplier_ > 0 else np.inf
+        costs = replace(self.weighed_costs, matrix=self.rule_.matrix)
         if self.max_depth and not self.rule_.always_positive:
             land = ground(
                 encoded,
@@ -254,6 +272,7 @@ class BranchingClassifier(AdaCOSClassifier):
                 outlook=self.outlook,
                 n_splines=self.n_splines,
                 seed=self.random_state,
+                budget=None if self.budget is None else (1 + self.multiplier_) * self.budget,
             )
             nodes = grow(land, self.max_depth)
             if len(nodes) > 1:
@@ -261,7 +280,20 @@ class BranchingClassifier(AdaCOSClassifier):
                 self.leaf_ = route(self.nodes_, encoded, self.encoder_)
         if self.target_recall is not None and not self.in_one_order:
             self._use_target_recall(self.target_recall)
+        if self.mean_budget is not None and not self.in_one_order:
+            self._keep_branches_that_pay(fits.table[0], plain)
         self.tree_ = self._tree_of(encoded)
+
+    def _keep_branches_that_pay(self, X: Any, plain: float) -> None:
+        """Keep the mean budget with the branches, or without them if that costs no more.
+
+        `plain` is what rows left out cost without branches. Their questions are asked of everyone
+        who comes to them, however dear the mean budget makes them.
+        """
+        self._keep_mean_budget(X)
+        if np.isinf(self.multiplier_) or leave_out_total(self, self._encode(X)) >= plain:
+            self._finish_fit(self.model_)
+            self._keep_mean_budget(X)
 
     def _tree_of(self, encoded: Floats) -> Tree:
         """What becomes of some rows."""
@@ -329,7 +361,13 @@ class BranchingClassifier(AdaCOSClassifier):
             # What was paid on the way is free from here on.
             prices = costs.covariates.copy()
             prices[node.path] = 0.0
-            model = build_sequence_model(leaf, replace(costs, covariates=prices), self.sequence_)
+            left = None
+            if self.budget is not None:
+                left = self.budget - float(self.cost_table_.of_order(node.path))
+                left *= 1 + self.multiplier_
+            model = build_sequence_model(
+                leaf, replace(costs, covariates=prices), self.sequence_, left
+            )
             finished[number] = replace(node, model=model)
         return tuple(finished)
 
@@ -439,6 +477,32 @@ class BranchingClassifier(AdaCOSClassifier):
             side = place.split.side(state.encoded[ready], self.encoder_)
             node[ready] = np.array(place.below)[side]
         return state._replace(node=node, walks=tuple(walks))
+
+    def _within(self, state: Any, left: Floats) -> Any:
+        limit = super()._within
+        if not isinstance(state, BranchState):
+            return limit(state, left)
+        assert self.budget is not None
+        available, price = state.available.copy(), self.cost_table_.of_next(state.have)
+        for number, node in enumerate(self.nodes_):
+            here = np.flatnonzero(state.node == number)
+            if node.split is not None and len(here):
+                k = node.split.covariate
+                way = np.array([*node.path, k], dtype=np.intp)
+                whole = self.cost_table_.of_order(way, given=state.known)
+                # By what the way costs: what is acquired off it later does not lead back to it.
+                dear = (price[here, k] > left[here]) | (whole > self.budget * (1 + ROUNDING))
+                available[here[dear & ~state.have[here, k]], k] = False
+        state = self._placed(state._replace(available=available))
+        walks = tuple((rows, limit(walk, left[rows])) for rows, walk in state.walks)
+        return state._replace(walks=walks)
+
+    def _left_out(self, state: Any, rows: Ints) -> Any:
+        judge = super()._left_out
+        if not isinstance(state, BranchState):
+            return judge(state, rows)
+        walks = tuple((own, judge(walk, rows[own])) for own, walk in state.walks)
+        return state._replace(walks=walks)
 
     def _decide(self, state: Any) -> Decision:
         if not isinstance(state, BranchState):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
+from adacos.costs import ROUNDING
 from adacos.engine import Decision, DecisionRule
 from adacos.models.outlook import WalkState
 from adacos.policies.sequence_policy import SequencePolicy, go_on_to
@@ -28,7 +29,8 @@ class COSClassifier(SequencePolicy):
         policy has the lower nested leave-out cost, see `adacos.policies.leave_out`.
     n_splines : int, default=10
         Number of cubic B-splines per numeric covariate; fewer, but four at least, where there
-        would be more than 256 columns and more columns than rows.
+        would be more than 256 columns and more columns than rows, or with more than 40 numeric
+        covariates fewer than four rows to a column.
     strengths : {"auto", "common", "per_covariate"}, default="auto"
         Penalties to choose from, see `LogisticGAM`.
     cv : int, splitter or iterable of (train, test), default=10
@@ -36,6 +38,12 @@ class COSClassifier(SequencePolicy):
         once.
     random_state : int, default=0
         Seed of the folds and of the calibration split.
+    budget : float, default=None
+        What a row may pay for covariates at most; None for any amount. Panels count, and sets
+        beyond it are not weighed. Covariates that can be paid together are asked first.
+    mean_budget : float, default=None
+        What rows may pay for covariates on average. As one set serves all rows, the set may not
+        cost more.
     target_recall : float, default=None
         Least share of positive rows to be answered positive, in place of a false-negative cost.
         That cost then follows from the leave-out probabilities: it is the least one for which the
@@ -111,9 +119,14 @@ class COSClassifier(SequencePolicy):
 
     def _use_rule(self, rule: DecisionRule) -> Self:
         super()._use_rule(rule)
-        self.stage_ = int(np.argmin(self.expected_cost_))
+        most = min(np.inf if b is None else b for b in (self.budget, self.mean_budget))
+        payable = self.model_.sequence.costs(self.cost_table_) <= most * (1 + ROUNDING)
+        self.stage_ = int(np.argmin(np.where(payable, self.expected_cost_, np.inf)))
         return self
+
+    def _keep_mean_budget(self, X: Any) -> None:
+        """Nothing to do: every row pays for the selected set, which is within the budget."""
 
     def _decide(self, state: WalkState) -> Decision:
         last = 0 if self.rule_.always_positive else self.stage_
-        return go_on_to(state, int(np.searchsorted(state.origin, last)))
+        return go_on_to(state, int(np.searchsorted(state.origin, last)), self.cost_table_)

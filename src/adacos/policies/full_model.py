@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from adacos.costs import ROUNDING
 from adacos.engine import Decision
+from adacos.exceptions import InvalidInputError
 from adacos.models.outlook import WalkState
+from adacos.models.sequence_model import SequenceModel
 from adacos.policies.sequence_policy import SequencePolicy, go_on_to
 
 
@@ -26,7 +31,8 @@ class FullModelClassifier(SequencePolicy):
         policy has the lower nested leave-out cost, see `adacos.policies.leave_out`.
     n_splines : int, default=10
         Number of cubic B-splines per numeric covariate; fewer, but four at least, where there
-        would be more than 256 columns and more columns than rows.
+        would be more than 256 columns and more columns than rows, or with more than 40 numeric
+        covariates fewer than four rows to a column.
     strengths : {"auto", "common", "per_covariate"}, default="auto"
         Penalties to choose from, see `LogisticGAM`.
     cv : int, splitter or iterable of (train, test), default=10
@@ -34,6 +40,11 @@ class FullModelClassifier(SequencePolicy):
         once.
     random_state : int, default=0
         Seed of the folds and of the calibration split.
+    budget : float, default=None
+        What a row may pay for covariates at most; None for any amount. One that does not pay for
+        all covariates is refused.
+    mean_budget : float, default=None
+        The same on average.
     target_recall : float, default=None
         Least share of positive rows to be answered positive, in place of a false-negative cost.
         That cost then follows from the leave-out probabilities: it is the least one for which the
@@ -105,9 +116,25 @@ class FullModelClassifier(SequencePolicy):
 
     takes_many_classes = True
 
+    def _keep_mean_budget(self, X: Any) -> None:
+        """Nothing to do: a budget that does not pay for everything was refused."""
+
+    def _finish_fit(self, model: SequenceModel) -> None:
+        super()._finish_fit(model)
+        total = float(self.cost_table_.of_order(self.model_.sequence.order))
+        for name in ("budget", "mean_budget"):
+            given = getattr(self, name)
+            if given is not None and total > given * (1 + ROUNDING):
+                raise InvalidInputError(
+                    name,
+                    f"must be at least {total:g}, what all covariates cost: each is acquired",
+                    given,
+                    "AdaCOSClassifier and COSClassifier leave out what a budget does not pay.",
+                )
+
     def _may_stop_at(self) -> NDArray[np.intp]:
         return np.array([len(self.model_.sequence) - 1])
 
     def _decide(self, state: WalkState) -> Decision:
         last = 0 if self.rule_.always_positive else len(state.model.sequence) - 1
-        return go_on_to(state, last)
+        return go_on_to(state, last, self.cost_table_)

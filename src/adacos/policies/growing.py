@@ -20,14 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from adacos.costs import CostTable
-from adacos.engine import STOP, Decision, walk
+from adacos.costs import CostTable, left_of
+from adacos.engine import STOP, Decision, Purse, walk
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.irls import newton
 from adacos.kernels.strengths import central_strengths
 from adacos.models.density import moment_matrix
 from adacos.models.outlook import WalkState, advance, begin
+from adacos.models.pairs import leave_out_by_pairs
 from adacos.models.progress import tell
 from adacos.models.quick import quick_model
 from adacos.models.sequence_model import SequenceModel
@@ -45,11 +46,11 @@ FOLDS = 5
 # Folds after which only the most promising splits go on to the others, and how many go on.
 FIRST_FOLDS, GO_ON = 2, 3
 # Standard errors by which a split must lower the cost.
-ERRORS = 1.0
+ERRORS = 0.25
 # Errors of the dearest kind that it must outweigh besides: rare losses hide from standard errors.
 UNSEEN = 1.0
-# Share of the models' probability, beside the class as it turned out, in judging a split.
-TRUST = 0.5
+# Share of the probability, beside the class as it turned out, in judging a split.
+TRUST = 0.8
 # Weight of the rows of the other side in the models of one side.
 KINSHIP = 0.03
 # A side of fewer rows is not made.
@@ -74,6 +75,8 @@ class Ground:
     outlook : by which the leaves decide, see `AdaCOSClassifier`.
     fold : fold of each row.
     lacking : what the holes add to the moment matrix, for one unit of row weight.
+    likely : probability of class 1 of each row by a model that did not see it.
+    budget : what a row may pay at most; None for any amount.
     """
 
     fits: SetFits
@@ -84,6 +87,8 @@ class Ground:
     outlook: str
     fold: Ints
     lacking: Floats
+    likely: Floats
+    budget: float | None = None
 
     @property
     def y(self) -> Floats:
@@ -118,6 +123,7 @@ def ground(
     outlook: str,
     n_splines: int,
     seed: int,
+    budget: float | None = None,
 ) -> Ground:
     """Rows ready for growing.
 
@@ -143,7 +149,9 @@ def ground(
         standardised = (fits.complete - fits.basis.mean) / fits.basis.scale
         plain = moment_matrix(standardised, fits.columns, weight)
         lacking = (fits.moments - plain) / plain[0, 0]
-    return Ground(fits, encoded, encoder, costs, np.flatnonzero(kept), outlook, fold, lacking)
+    likely = expit(leave_out_by_pairs(fits, fold))
+    kept = np.flatnonzero(kept)
+    return Ground(fits, encoded, encoder, costs, kept, outlook, fold, lacking, likely, budget)
 
 
 def grow(land: Ground, deepest: int) -> list[Node]:
@@ -168,7 +176,7 @@ def grow(land: Ground, deepest: int) -> list[Node]:
         price = _price(land, node.path, best.split.covariate)
         for side in (LEFT, RIGHT):
             mine = best.side == side
-            after = best.outcome - np.array([price, price, 0.0])
+            after = best.outcome - price
             waiting.append((len(nodes), depth + 1, rows & mine, _leaning(weight, mine), after))
             nodes.append(Node(path))
         tell("branch", len(nodes) // 2, 2**deepest - 1)
@@ -240,13 +248,12 @@ def _gain(
     """Mean by which the cost falls over the rows tried so far, and its standard error.
 
     What a row costs depends on its class. The class as it turned out is an unbiased but noisy
-    judge; the probability of both models together, with all covariates and without the row, is a
-    steady one that may be wrong. The two are mixed.
+    judge; its probability given all covariates, by a model that did not see the row, is a steady
+    one that may be wrong. The two are mixed.
     """
     tried = rows & ~np.isnan(after[:, 0])
-    fall = (before - after)[tried, :2]
-    probability = expit((before + after)[tried, 2] / 2)
-    judge = (1 - trust) * land.y[tried] + trust * probability
+    fall = (before - after)[tried]
+    judge = (1 - trust) * land.y[tried] + trust * land.likely[tried]
     gain, weight = (1 - judge) * fall[:, 0] + judge * fall[:, 1], land.fits.weight[tried]
     mean = float(np.average(gain, weights=weight))
     spread = float(np.average((gain - mean) ** 2, weights=weight))
@@ -261,13 +268,14 @@ def _trials(
     affordable = np.average(realised[rows], weights=land.fits.weight[rows])
     trials = []
     for k in range(len(land.costs.names)):
-        if _price(land, path, k) >= affordable:
+        price = _price(land, path, k)
+        if price >= affordable or price > _left(land, path):
             continue
         own = []
         for split in _cuts(land, k, rows, weight):
             side = split.side(land.encoded, land.encoder)
             if min(np.sum(rows & (side == way)) for way in (LEFT, RIGHT)) >= LEAST_ROWS:
-                own.append(Trial(split, side, np.full((len(rows), 3), np.nan)))
+                own.append(Trial(split, side, np.full((len(rows), 2), np.nan)))
         if own:
             trials.append(own)
     return trials
@@ -344,7 +352,7 @@ def _try(
         mine = trial.side == side
         found = _cross_fitted(land, rows & mine, _leaning(weight, mine), longer, folds)
         done = ~np.isnan(found[:, 0])
-        trial.outcome[done] = found[done] + np.array([price, price, 0.0])
+        trial.outcome[done] = found[done] + price
     # Where the covariate is not to be had, nothing changes.
     same = rows & (trial.side < 0) & np.isin(land.fold, folds)
     trial.outcome[same] = outcome[same]
@@ -352,7 +360,7 @@ def _try(
 
 def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: range) -> Floats:
     """Outcome of these rows beyond the path, by models without their fold; NaN elsewhere."""
-    found = np.full((len(rows), 3), np.nan)
+    found = np.full((len(rows), 2), np.nan)
     first = land.costs.covariates == 0
     first[path] = True
     reached = np.isin(np.arange(len(first)), path)
@@ -362,19 +370,20 @@ def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: 
         if len(held_out):
             kept = np.where(land.fold == f, 0.0, weight)
             model = quick_model(land.fits, kept, prices, first, land.lacking)
-            found[held_out] = _outcome(land, model, held_out, reached)
+            found[held_out] = _outcome(land, model, held_out, reached, _left(land, path))
     return found
 
 
-def _outcome(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) -> Floats:
-    """What becomes of rows with AdaCOS and this model, (rows, 3).
+def _outcome(
+    land: Ground, model: SequenceModel, rows: Ints, reached: Bools, left: float = np.inf
+) -> Floats:
+    """What becomes of rows with AdaCOS and this model that can pay so much more, (rows, 2).
 
-    What they pay beyond the path plus the cost of their answer if they are of class 0, the same if
-    they are of class 1, and their log-odds with all covariates.
+    What they pay beyond the path plus the cost of their answer if they are of class 0, and the same
+    if they are of class 1.
     """
     costs = land.costs
-    found = np.empty((len(rows), 3))
-    found[:, 2] = model.intercepts[-1] + land.fits.columns[rows] @ model.coefs[-1]
+    found = np.empty((len(rows), 2))
     available = ~np.isnan(land.encoded[np.ix_(rows, land.encoder.first)])
     have = np.zeros(len(reached), dtype=np.bool_)
     have[model.sequence.set(0)] = True
@@ -390,22 +399,33 @@ def _outcome(land: Ground, model: SequenceModel, rows: Ints, reached: Bools) -> 
         if len(part) == 0:
             continue
         there = available[part]
+        purse = None
+        if np.isfinite(left):
+            purse = Purse(left, costs, reached & there, lambda s, left: s._replace(left=left))
         trail = walk(
             begin(model, land.encoded[rows[part]], there, have, np.zeros_like(have)),
             decide,
             lambda state, going, covariates: advance(state, going, covariates.shape[1]),
             there,
             np.full(there.shape, STOP),
+            purse,
         )
         paid = costs.of_order(trail.order, given=reached & there)
         label = label_of(trail.log_odds, costs.matrix)
-        found[part, :2] = paid[:, None] + costs.matrix[:, label].T
+        found[part] = paid[:, None] + costs.matrix[:, label].T
     return found
 
 
 def _longer(path: Ints, k: int) -> Ints:
     """The path after a covariate, which may be on it already."""
     return path if k in path else np.append(path, k)
+
+
+def _left(land: Ground, path: Ints) -> float:
+    """What rows can still pay after a path."""
+    if land.budget is None:
+        return np.inf
+    return float(left_of(land.budget, land.costs.of_order(path)))
 
 
 def _price(land: Ground, path: Ints, k: int) -> float:

@@ -22,7 +22,13 @@ from adacos.kernels.binomial import interval
 from adacos.kernels.folds import stratified_folds
 from adacos.metrics import operation_costs, total_costs
 from adacos.policies.base import BasePolicy
-from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table
+from adacos.tables.encoder import (
+    TableEncoder,
+    check_labels,
+    covariate_names,
+    table_rows,
+    validate_table,
+)
 from adacos.validation import integer, real
 
 Floats = NDArray[np.float64]
@@ -258,11 +264,6 @@ def _difference(left_out: LeaveOutCost, rows: Ints, confidence: float) -> tuple[
     bounds = np.array(interval(int(second.sum()), len(rows), confidence))
     ends = negative + (positive - negative) * bounds - left_out.expected[rows].mean()
     return float(ends.min()), float(ends.max())
-
-
-def table_rows(table: Any, rows: Ints) -> Any:
-    """Some rows of a validated table, as a table that can be fitted on."""
-    return table[rows] if isinstance(table, np.ndarray) else table[rows].to_native()
 
 
 def _joined(parts: list[AcquisitionResult]) -> AcquisitionResult:

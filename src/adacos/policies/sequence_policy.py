@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -17,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from adacos.consultation.class_reasons import class_reasons
 from adacos.consultation.reasons import opening_reasons, sequence_reasons
 from adacos.consultation.steps import Reasons
-from adacos.costs import Costs
+from adacos.costs import Costs, CostTable
 from adacos.engine import STOP, AcquisitionResult, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.folds import stratified_folds
@@ -33,22 +32,27 @@ from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
+from adacos.policies.budgets import (
+    BUDGET_CONSTRAINTS,
+    keep_mean_budget,
+    refuse_mean_budget,
+    shared_rows,
+    told_of_budgets,
+)
+from adacos.policies.certifying import certified_threshold
 from adacos.policies.leave_out import better_sequence
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
     RecallCertificate,
     always_positive,
-    certify,
     check_recall_parameters,
     false_negative_cost,
-    from_first_telling,
     given,
     positive_rows,
     recall_threshold,
     refuse_false_negative_cost,
     refuse_training_rows,
     set_aside,
-    threshold_sequence,
 )
 from adacos.policies.sharing import check_shareable
 from adacos.tables.row_digests import RowDigests
@@ -58,9 +62,6 @@ from adacos.validation import Constraints, check_parameters, folds, jobs, one_of
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
-
-# Calibration rows on which it is checked that a certified policy tells rows apart at all.
-_ROWS_LOOKED_AT = 2048
 
 
 class SequencePolicy(BasePolicy):
@@ -77,6 +78,7 @@ class SequencePolicy(BasePolicy):
         "random_state": whole(0),
         "n_jobs": jobs,
         "verbose": whole(0),
+        **BUDGET_CONSTRAINTS,
         **RECALL_CONSTRAINTS,
     }
 
@@ -87,9 +89,12 @@ class SequencePolicy(BasePolicy):
 
     # Whether `from_model` can be called.
     shares_fits: ClassVar[bool] = True
-    # Training rows, kept where the sequence depends on the costs; never saved.
+    # Training rows, kept where the sequence or the multiplier depends on them; never saved.
     _set_fits: SetFits | None = None
     sequence_: str
+    mean_budget: float | None = None
+    # By how much more than once covariate costs count, for a mean budget.
+    multiplier_: float = 0.0
 
     def __init__(
         self,
@@ -100,6 +105,8 @@ class SequencePolicy(BasePolicy):
         strengths: str = "auto",
         cv: Any = 10,
         random_state: int = 0,
+        budget: float | None = None,
+        mean_budget: float | None = None,
         target_recall: float | None = None,
         recall_confidence: float | None = None,
         calibration_fraction: float = 0.5,
@@ -113,6 +120,8 @@ class SequencePolicy(BasePolicy):
         self.strengths = strengths
         self.cv = cv
         self.random_state = random_state
+        self.budget = budget
+        self.mean_budget = mean_budget
         self.target_recall = target_recall
         self.recall_confidence = recall_confidence
         self.calibration_fraction = calibration_fraction
@@ -171,13 +180,16 @@ class SequencePolicy(BasePolicy):
             n_classes=len(self.classes_),
         )
         fits = replace(fits, table=(X, y))
-        self._set_fits = None if self.sequence == "group_lasso" else fits
+        keep = self.sequence != "group_lasso" or self.mean_budget is not None
+        self._set_fits = fits if keep else None
         self._finish_fit(self._build(fits))
         self._complete_fit(fits, unlabeled)
         return self.calibrate(*held_out, allow_training_rows=True) if held_out else self
 
     def _complete_fit(self, fits: SetFits, unlabeled: Floats | None) -> None:
-        """What a policy learns beyond the sequence model; nothing unless it says so."""
+        """What a policy learns beyond the sequence model."""
+        assert fits.table is not None
+        self._keep_mean_budget(fits.table[0])
 
     @property
     def in_one_order(self) -> bool:
@@ -254,7 +266,19 @@ class SequencePolicy(BasePolicy):
                 )
             model = self._build(self._set_fits)
         self._finish_fit(model)
+        if self.mean_budget is not None:
+            self._set_fits = fitted._set_fits
+            self._keep_mean_budget(shared_rows(fitted._set_fits))
         return self
+
+    def _keep_mean_budget(self, X: Any) -> None:
+        """Count covariate costs so often that training rows left out keep the mean budget."""
+        self.multiplier_ = 0.0
+        if self.mean_budget is None or self.rule_.always_positive:
+            return
+        self.multiplier_, self.mean_spent_ = keep_mean_budget(
+            self, self._encode(X), self.mean_budget
+        )
 
     def _build(self, fits: SetFits) -> SequenceModel:
         """Sequence model for the costs in use; of two sequences the one that costs less."""
@@ -264,7 +288,7 @@ class SequencePolicy(BasePolicy):
             self.sequence_ = better_sequence(self, *fits.table)
         listener = listening(partial(print_progress, self)) if self.verbose else nullcontext()
         with listener:
-            return build_sequence_model(fits, self.cost_table_, self.sequence_)
+            return build_sequence_model(fits, self.cost_table_, self.sequence_, self.budget)
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes into a pickle or a copy: everything but the training rows."""
@@ -339,6 +363,7 @@ class SequencePolicy(BasePolicy):
         check_parameters(self)
         check_recall_parameters(self)
         refuse_with_many_classes(self, calibrated=True)
+        refuse_mean_budget(self)
         recall = given("target_recall", target_recall, self.target_recall)
         confidence = given("confidence", confidence, self.recall_confidence)
         refuse_false_negative_cost(self.costs)
@@ -347,7 +372,9 @@ class SequencePolicy(BasePolicy):
             refuse_training_rows(self.training_rows_, encoded)
         positive = positive_rows(y, self.classes_, len(encoded))
         try:
-            certificate, threshold = self._certify(encoded, positive, recall, confidence)
+            certificate, threshold = certified_threshold(
+                self, encoded, positive, recall, confidence
+            )
         except NotCertifiableError:
             if self.on_uncertifiable == "error":
                 raise
@@ -356,48 +383,6 @@ class SequencePolicy(BasePolicy):
         self.certificate_ = certificate
         self.recall_estimate_ = 1 - certificate.misses / certificate.n_positives
         return self._use_threshold(threshold)
-
-    def _certify(
-        self, encoded: Floats, positive: Bools, recall: float, confidence: float
-    ) -> tuple[RecallCertificate, float]:
-        """Certificate and its threshold as log-odds."""
-        held_out, others = encoded[positive], encoded[~positive]
-        # A row that reaches the threshold at every set is not missed wherever the policy stops.
-        least = self._log_odds_anywhere(held_out).min(axis=1)
-        trial = copy.copy(self)
-
-        def in_danger(threshold: float) -> Bools:
-            return np.asarray(least < threshold + 1e-6)
-
-        def misses_at(threshold: float) -> int:
-            rows = held_out[in_danger(threshold)]
-            return int(np.sum(~trial._use_threshold(threshold)._says_positive(rows)))
-
-        def tells_apart(threshold: float) -> bool:
-            every = max(-(-len(others) // _ROWS_LOOKED_AT), 1)
-            return not trial._use_threshold(threshold)._says_positive(others[::every]).all()
-
-        thresholds = threshold_sequence(self._leave_out_of_positives())
-        # Where the estimate answers positive for all, the costs ask for just that.
-        if tells_apart(self._estimate_threshold(recall)):
-            thresholds = from_first_telling(thresholds, tells_apart)
-        try:
-            certificate, threshold = certify(
-                misses_at,
-                thresholds,
-                len(held_out),
-                recall,
-                confidence,
-                at_most=lambda threshold: int(np.sum(in_danger(threshold))),
-            )
-        except NotCertifiableError as refusal:
-            if self.on_uncertifiable != "largest":
-                raise
-            certificate, threshold = refusal.certificate, float(thresholds[0])
-        if not tells_apart(threshold):
-            note = "; at these costs every calibration row is answered positive"
-            certificate = replace(certificate, method=certificate.method + note)
-        return certificate, threshold
 
     def _says_positive(self, encoded: Floats) -> Bools:
         if len(encoded) == 0:
@@ -475,6 +460,19 @@ class SequencePolicy(BasePolicy):
         )
         return self
 
+    @property
+    def weighed_costs(self) -> CostTable:
+        """The costs by which acquisitions are weighed: a mean budget counts them more than once."""
+        return self.cost_table_.times(1 + self.multiplier_)
+
+    def _within(self, state: WalkState, left: Floats) -> WalkState:
+        return state._replace(left=(1 + self.multiplier_) * left)
+
+    def _left_out(self, state: WalkState, rows: Ints) -> WalkState:
+        """A state of training rows whose log-odds are those of models that did not see them."""
+        shift = state.model.leave_out_log_odds[rows, state.stage] - log_odds_now(state)
+        return state._replace(part=state.part + shift[:, None])
+
     def _opening(self) -> Ints:
         return np.asarray(self.model_.sequence.set(0))
 
@@ -492,14 +490,16 @@ class SequencePolicy(BasePolicy):
             return class_reasons(
                 state, ahead, self.rule_, self.encoder_, classes, asked, self.cost_table_
             )
-        outlook: Outlook = decision.weighed or look_ahead(state, self.cost_table_)
+        outlook: Outlook = decision.weighed or look_ahead(state, self.weighed_costs)
+        outlook = outlook.in_money(1 + self.multiplier_)
         if np.isin(asked, state.model.sequence.set(state.stage)).any():
             return opening_reasons(
                 state, outlook, self.rule_, self.encoder_, classes, asked, self.cost_table_
             )
-        return sequence_reasons(
+        reasons = sequence_reasons(
             state, outlook, self.rule_, self.encoder_, classes, asked[0] if asked else None
         )
+        return replace(reasons, because=told_of_budgets(self, state, outlook))
 
 
 def refuse_with_many_classes(policy: SequencePolicy, *, calibrated: bool = False) -> None:
@@ -514,6 +514,14 @@ def refuse_with_many_classes(policy: SequencePolicy, *, calibrated: bool = False
             "Price the errors instead: Costs(..., misclassification=C), dear in the row of the "
             "class to protect.",
         )
+    for name in ("budget", "mean_budget"):
+        if getattr(policy, name) is not None:
+            raise InvalidInputError(
+                name,
+                "needs two classes",
+                f"{len(policy.classes_)} classes",
+                "Leave it out; dearer covariates make rows stop earlier.",
+            )
     if getattr(policy, "outlook", None) == "dynamic":
         raise InvalidInputError(
             "outlook",
@@ -528,9 +536,14 @@ def asked_in_order(policy: BasePolicy) -> TypeGuard[SequencePolicy]:
     return isinstance(policy, SequencePolicy) and policy.in_one_order
 
 
-def go_on_to(state: WalkState, stage: int) -> Decision:
-    """Acquire up to one set, then stop; at once where the rows are beyond it."""
+def go_on_to(state: WalkState, stage: int, costs: CostTable) -> Decision:
+    """Acquire up to one set, then stop; at once where the rows are beyond it or cannot pay."""
     log_odds = log_odds_now(state)
     upcoming = state.upcoming[: max(stage - state.stage, 0)]
-    planned = upcoming if len(upcoming) else np.array([STOP])
-    return Decision(np.tile(planned, (len(log_odds), 1)), log_odds, state.original_stage)
+    planned = np.tile(upcoming if len(upcoming) else np.array([STOP]), (len(log_odds), 1))
+    if state.left is not None and len(upcoming):
+        # What is left differs between rows: one covariate at a time.
+        can_pay = np.isfinite(look_ahead(state, costs).cost[:, 0])
+        can_pay = np.broadcast_to(can_pay, len(log_odds))
+        planned = np.where(can_pay, upcoming[0], STOP)[:, None]
+    return Decision(planned, log_odds, state.original_stage)

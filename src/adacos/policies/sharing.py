@@ -22,7 +22,7 @@ def check_shareable(policy: Any, fitted: Any) -> None:
             "Call calibrate(X, y, confidence=...) afterwards with rows the model has not seen.",
         )
     defaults = {name: p.default for name, p in signature(type(policy)).parameters.items()}
-    for name in ("sequence", "n_splines", "strengths", "cv", "random_state"):
+    for name in ("sequence", "n_splines", "strengths", "cv", "random_state", "budget"):
         own, other = getattr(policy, name), getattr(fitted, name)
         if not (_same(own, defaults[name]) or _same(own, other)):
             raise InvalidInputError(

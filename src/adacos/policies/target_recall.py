@@ -239,6 +239,15 @@ class TargetRecallClassifier(BasePolicy):
         self.always_positive_ = threshold == 0
         self.rule_ = DecisionRule(self.cost_table_.matrix, threshold)
 
+    @property
+    def ceiling(self) -> float | None:
+        """What a row may pay at most; None for any amount."""
+        ceiling: float | None = self.policy_.ceiling
+        return ceiling
+
+    def _within(self, state: Any, left: Floats) -> Any:
+        return self.policy_._within(state, left)
+
     def _opening(self) -> Ints:
         return np.empty(0, dtype=np.intp) if self.always_positive_ else self.policy_._opening()
 

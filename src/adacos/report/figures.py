@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.document.style import Picture, new_figure, styled
+from adacos.policies.trade_off import TradeOff
 from adacos.report.held import OWN, Method
 from adacos.report.numbers import Bin, Curve, Level
 from adacos.report.shapes import Shape
@@ -79,13 +80,15 @@ def policy_flow(levels: list[Level], names: dict[str, str], answers: tuple[str, 
 
 @styled
 def cost_curve(
-    names: list[str], foretold: Floats, found: Floats, error: Floats, policy: float, unit: str
+    names: list[str], foretold: Floats, observed: Floats, error: Floats, policy: float, unit: str
 ) -> Picture:
     """Mean total cost if every row stopped at a set, and that of the policy."""
-    at = np.arange(len(found))
+    at = np.arange(len(observed))
 
     def draw(narrow: bool) -> Any:
-        figure, axes = new_figure(1, 1, *((NARROW, 1.6 + 0.3 * len(found)) if narrow else (7.6, 4)))
+        figure, axes = new_figure(
+            1, 1, *((NARROW, 1.6 + 0.3 * len(observed)) if narrow else (7.6, 4))
+        )
         axis = axes[0, 0]
         on_rows = "on these rows ± standard error"
         first = {"color": _BLUE, "marker": "o", "label": "foretold from training rows"}
@@ -93,19 +96,19 @@ def cost_curve(
         own = {"color": _VERMILLION, "linestyle": "--", "label": f"{OWN} on these rows"}
         if narrow:
             axis.plot(foretold, at, **first)
-            axis.errorbar(found, at, xerr=error, **second)
+            axis.errorbar(observed, at, xerr=error, **second)
             axis.axvline(policy, **own)
             axis.set_yticks(at, names)
             axis.invert_yaxis()
             axis.set_xlabel(unit)
-            axis.set_xlim(left=min(0.0, float(found.min())))
+            axis.set_xlim(left=min(0.0, float(observed.min())))
         else:
             axis.plot(at, foretold, **first)
-            axis.errorbar(at, found, yerr=error, **second)
+            axis.errorbar(at, observed, yerr=error, **second)
             axis.axhline(policy, **own)
             axis.set_xticks(at, names, rotation=40, ha="right")
             axis.set_ylabel(unit)
-            axis.set_ylim(bottom=min(0.0, float(found.min())))
+            axis.set_ylim(bottom=min(0.0, float(observed.min())))
         figure.legend(loc="outside upper center", ncols=1 if narrow else 3)
         return figure
 
@@ -253,16 +256,16 @@ def decision_curves(threshold: Floats, curves: list[Curve], own: float) -> Pictu
 
 
 @styled
-def sensitivity(found: list[tuple[float, list[Method]]], currency: str) -> Picture:
+def sensitivity(settings: list[tuple[float, list[Method]]], currency: str) -> Picture:
     """Total and covariate cost against the false-negative cost."""
-    factors = [factor for factor, _ in found]
+    factors = [factor for factor, _ in settings]
 
     def draw(narrow: bool) -> Any:
         figure, axes = new_figure(*((2, 1, NARROW, 5.8) if narrow else (1, 2, 8.4, 3.7)))
         first, second = axes.ravel()
-        for position, method in enumerate(found[0][1]):
+        for position, method in enumerate(settings[0][1]):
             color, line = _LOOK[method.name]
-            own = [methods[position] for _, methods in found]
+            own = [methods[position] for _, methods in settings]
             first.errorbar(
                 factors,
                 [m.total.value for m in own],
@@ -286,6 +289,42 @@ def sensitivity(found: list[tuple[float, list[Method]]], currency: str) -> Pictu
         return figure
 
     return picture(draw, "sensitivity", "The same model when a missed positive costs less or more.")
+
+
+@styled
+def trade_off_curve(curve: TradeOff, own: float | None, currency: str) -> Picture:
+    """Misclassification cost against covariate cost; `own` is what the policy at hand pays."""
+    return picture(
+        lambda narrow: _trade_off(curve, own, currency, narrow),
+        "trade_off",
+        "What more spending buys: each point is the same model with covariate costs counted so "
+        "often that rows pay so much on average. Bars are standard errors of the cost of errors.",
+    )
+
+
+@styled
+def trade_off_file(curve: TradeOff, currency: str, ending: str) -> bytes:
+    """The same curve as the content of a file of the given kind."""
+    buffer = io.BytesIO()
+    _trade_off(curve, None, currency, narrow=False).savefig(buffer, format=ending, dpi=160)
+    return buffer.getvalue()
+
+
+def _trade_off(curve: TradeOff, own: float | None, currency: str, narrow: bool) -> Any:
+    figure, axes = new_figure(1, 1, *((NARROW, 4.0) if narrow else (7.6, 4.0)))
+    axis, columns = axes[0, 0], curve.to_dict()
+    paid, wrong = columns["covariate_cost"], columns["misclassification_cost"]
+    error = columns["misclassification_error"]
+    axis.errorbar(paid, wrong, yerr=error, color=_VERMILLION, marker="o", capsize=2.5)
+    if own is not None:
+        axis.axvline(own, color=_GREY, linewidth=0.9)
+        axis.annotate(
+            "this policy", (own, max(wrong)), xytext=(4, 0), textcoords="offset points",
+            fontsize=8.5, color=_GREY,
+        )  # fmt: skip
+    axis.set_xlabel("mean covariate cost" + currency)
+    axis.set_ylabel("mean cost of errors" + currency)
+    return figure
 
 
 def _asked(level: Level, number: int, names: dict[str, str]) -> str:

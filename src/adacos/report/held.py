@@ -16,7 +16,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
 from adacos.policies.auto import settled
 from adacos.policies.base import BasePolicy
-from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
+from adacos.policies.sequence_policy import SequencePolicy
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import validate_table
 
@@ -116,22 +116,22 @@ def hold(policy: BasePolicy, table: Any, y: NDArray[Any]) -> Held:
 def methods(held: Held) -> list[Method]:
     """The policy, its relatives on the same model, and answering all rows alike."""
     n = len(held.true)
-    found = [_method(OWN, held.result.cost, held.label, held, held.charged)]
+    methods = [_method(OWN, held.result.cost, held.label, held, held.charged)]
     for name, other in relatives(held, deciding_matrix(held.policy)).items():
         if name != OWN:
             result = other.acquire(held.table)
             label = np.searchsorted(held.policy.classes_, result.label)
-            found.append(_method(name, result.cost, label, held, held.charged))
+            methods.append(_method(name, result.cost, label, held, held.charged))
     alike = [("everyone positive", 1)] + [("everyone negative", 0)] * held.missed_is_priced
     for name, answer in alike:
         label = np.full(n, answer, dtype=np.intp)
-        found.append(_method(name, np.zeros(n), label, held, held.charged))
-    return found
+        methods.append(_method(name, np.zeros(n), label, held, held.charged))
+    return methods
 
 
 def sensitivity(held: Held) -> list[tuple[float, list[Method]]]:
     """The methods again with the false-negative cost multiplied by each factor."""
-    found = []
+    methods = []
     for factor in FACTORS:
         matrix = held.policy.cost_table_.matrix.copy()
         matrix[1, 0] = matrix[1, 1] + factor * (matrix[1, 0] - matrix[1, 1])
@@ -140,8 +140,8 @@ def sensitivity(held: Held) -> list[tuple[float, list[Method]]]:
             result = other.acquire(held.table)
             label = np.searchsorted(held.policy.classes_, result.label)
             own.append(_method(name, result.cost, label, held, matrix))
-        found.append((factor, own))
-    return found
+        methods.append((factor, own))
+    return methods
 
 
 def relatives(held: Held, matrix: Floats) -> dict[str, SequencePolicy]:
@@ -154,15 +154,14 @@ def relatives(held: Held, matrix: Floats) -> dict[str, SequencePolicy]:
         return {}
     costs = (policy.costs or Costs()).with_misclassification(matrix)
     kinds = {"AdaCOS": AdaCOSClassifier, "COS": COSClassifier, "full model": FullModelClassifier}
-    found: dict[str, SequencePolicy] = {}
-    if not policy.in_one_order:
-        # The branches stay where they are; what is asked in the leaves follows the costs.
-        found[OWN] = copy(policy)._use_rule(DecisionRule(matrix))
+    # Budgets and branches stay as they are; what is asked follows the costs.
+    policies: dict[str, SequencePolicy] = {OWN: copy(policy)._use_rule(DecisionRule(matrix))}
+    outlook = {"outlook": policy.outlook} if hasattr(policy, "outlook") else {}
     for name, kind in kinds.items():
-        outlook = {"outlook": policy.outlook} if hasattr(policy, "outlook") else {}
-        other = kind(costs, **(outlook if kind is AdaCOSClassifier else {})).from_model(policy)
-        found[OWN if asked_in_order(policy) and isinstance(policy, kind) else name] = other
-    return found
+        if not (policy.in_one_order and isinstance(policy, kind)):
+            other = kind(costs, **(outlook if kind is AdaCOSClassifier else {}))
+            policies[name] = other.from_model(policy)
+    return policies
 
 
 def _method(name: str, cost: Floats, label: Ints, held: Held, matrix: Floats) -> Method:

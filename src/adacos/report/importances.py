@@ -39,14 +39,14 @@ def covariate_importances(
     result = policy.acquire(X) if result is None else result
     paid = _paid(policy, result)
     risk = float(np.mean(result.expected_cost - result.cost))
-    found = []
+    importances = []
     for k, name in enumerate(result.names):
         share, drop = float(result.acquired[:, k].mean()), 0.0
         if share > 0:
             without = policy.acquire(_without(policy, X, k))
             drop = float(np.mean(without.expected_cost - without.cost)) - risk
-        found.append(Importance(name, share, float(paid[:, k].mean()), drop))
-    return sorted(found, key=lambda item: -item.drop)
+        importances.append(Importance(name, share, float(paid[:, k].mean()), drop))
+    return sorted(importances, key=lambda item: -item.drop)
 
 
 def _paid(policy: BasePolicy, result: AcquisitionResult) -> Floats:

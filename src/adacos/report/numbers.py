@@ -144,7 +144,7 @@ def flow(held: Held) -> list[Level]:
     """Who is asked what, and who stops where with which answer."""
     order, label = held.result.order, held.label
     count = held.result.acquired.sum(axis=1)
-    found = []
+    states = []
     for step in range(int(count.max()) + 1):
         asked: tuple[tuple[str, float], ...] = ()
         if step > 0:
@@ -154,7 +154,7 @@ def flow(held: Held) -> list[Level]:
                 (held.result.names[numbers[i]], float(rows[i] / len(count))) for i in ranked
             )
         here = count == step
-        found.append(
+        states.append(
             Level(
                 asked,
                 float(np.mean(here & (label == 0))),
@@ -162,7 +162,7 @@ def flow(held: Held) -> list[Level]:
                 float(np.mean(count > step)),
             )
         )
-    return found
+    return states
 
 
 def cost_by_set(held: Held, policy: SequencePolicy) -> tuple[Floats, Floats, Floats]:
@@ -187,13 +187,13 @@ def calibration(held: Held, low: float = 0.0, high: float = 1.0) -> list[Bin]:
     bins = int(np.clip(len(p) // _ROWS_IN_A_BIN, 1, _BINS))
     edges = np.unique(np.quantile(p, np.linspace(0, 1, bins + 1)))
     number = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, max(len(edges) - 2, 0))
-    found = []
+    lines = []
     for i in np.unique(number):
         rows = number == i
         hits, n = int(true[rows].sum()), int(rows.sum())
         below, above = interval(hits, n, 0.95)
-        found.append(Bin(float(p[rows].mean()), hits / n, float(below), float(above), n))
-    return found
+        lines.append(Bin(float(p[rows].mean()), hits / n, float(below), float(above), n))
+    return lines
 
 
 def scores(held: Held) -> Scores:
@@ -238,16 +238,16 @@ def decision_curves(held: Held) -> tuple[Floats, list[Curve]]:
     (c00, c01), _ = held.policy.cost_table_.matrix.tolist()
     # Where everyone is answered positive a positive found is worth more than any test.
     worth = (c01 - c00) * (1 - own) / own if own > 0 else np.inf
-    found = [(OWN, held.result.probability, held.result.cost)]
+    methods = [(OWN, held.result.probability, held.result.cost)]
     for name, other in relatives(held, deciding_matrix(held.policy)).items():
         if name != OWN:
             result = other.acquire(held.table)
-            found.append((name, result.probability, result.cost))
+            methods.append((name, result.probability, result.cost))
     everyone = np.ones(len(held.true))
-    found.append(("everyone positive", everyone, np.zeros(len(everyone))))
-    found.append(("everyone negative", -everyone, np.zeros(len(everyone))))
+    methods.append(("everyone positive", everyone, np.zeros(len(everyone))))
+    methods.append(("everyone negative", -everyone, np.zeros(len(everyone))))
     curves = []
-    for name, score, paid in found:
+    for name, score, paid in methods:
         benefit = _net_benefit(score, held.true, threshold) - paid.mean() / worth
         curves.append(Curve(name, benefit[:-1], float(benefit[-1])))
     return grid, curves
@@ -255,19 +255,19 @@ def decision_curves(held: Held) -> tuple[Floats, list[Curve]]:
 
 def recall_of(held: Held) -> tuple[int, int, float, float]:
     """Positives found, positives, and the exact 95 % interval of the recall."""
-    found = int(held.label[held.true == 1].sum())
+    caught = int(held.label[held.true == 1].sum())
     positives = int(held.true.sum())
     if positives == 0:
         return 0, 0, 0.0, 1.0
-    low, high = interval(found, positives, 0.95)
-    return found, positives, float(low), float(high)
+    low, high = interval(caught, positives, 0.95)
+    return caught, positives, float(low), float(high)
 
 
 def misfits(held: Held) -> list[Misfit]:
     """Wrong answers expected and found at each stop with each answer."""
     result, label = held.result, held.label
     wrong_here = np.where(label == 1, 1 - result.probability, result.probability)
-    found = []
+    lines = []
     stop, names = _stops_of(held)
     for number in np.unique(stop):
         for answer in (0, 1):
@@ -280,8 +280,8 @@ def misfits(held: Held) -> list[Misfit]:
             price = held.charged[1 - answer, answer] - held.charged[answer, answer]
             expected = float(wrong_here[rows].mean())
             name, ends = names[int(number)], (float(low), float(high))
-            found.append(Misfit(name, answer, n, expected, wrong, *ends, float(price)))
-    return found
+            lines.append(Misfit(name, answer, n, expected, wrong, *ends, float(price)))
+    return lines
 
 
 def additivity(held: Held) -> list[Cell]:

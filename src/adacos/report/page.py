@@ -8,7 +8,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from adacos import __version__
-from adacos.card import headline, percent, threshold_of, threshold_reason
+from adacos.card import (
+    budgets_in_words,
+    headline,
+    percent,
+    threshold_of,
+    threshold_reason,
+)
 from adacos.consultation import fingerprint
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html
 from adacos.policies.base import BasePolicy
@@ -20,6 +26,7 @@ from adacos.report.choice import choice
 from adacos.report.held import OWN, Held, Mean, Method, hold, methods, sensitivity
 from adacos.report.importances import covariate_importances
 from adacos.report.shapes import shapes, usual_stage
+from adacos.report.spending import spending
 from adacos.report.tree_figure import policy_tree
 
 
@@ -38,6 +45,7 @@ def write_report(
         *choice(held),
         *_importances(held),
         *_cost_curve(held, compared[0]),
+        *spending(held),
         *_shapes(held),
         *_calibration(held),
         *_misfit(held),
@@ -64,6 +72,7 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
         f"{words.class_in_words(held, 1)}. They should have had no part in fitting.",
         words.errors(held),
         words.rule(threshold_of(policy), threshold_reason(policy)),
+        *filter(None, [budgets_in_words(policy)]),
         _compared(held, compared),
         words.model(held, fingerprint(held.given), __version__),
     ]
@@ -160,8 +169,8 @@ def _policy(held: Held) -> list[Block]:
 
 
 def _panels(held: Held) -> list[Block]:
-    found = numbers.panels(held.policy)
-    if not found:
+    panels = numbers.panels(held.policy)
+    if not panels:
         return []
     said = held.said
     return [
@@ -181,18 +190,18 @@ def _panels(held: Held) -> list[Block]:
                         for name, cost in p.later
                     ),
                 )
-                for p in found
+                for p in panels
             ),
         ),
     ]
 
 
 def _importances(held: Held) -> list[Block]:
-    found = covariate_importances(held.policy, held.table, held.result)
+    importances = covariate_importances(held.policy, held.table, held.result)
     said = held.said
     rows = tuple(
         (said.label(i.covariate), f"{i.share:.1%}", said.money(i.cost), said.money(i.drop))
-        for i in found
+        for i in importances
         if i.share > 0
     )
     if not rows:
@@ -213,11 +222,11 @@ def _cost_curve(held: Held, own: Method) -> list[Block]:
     policy = held.policy
     if not asked_in_order(policy):
         return []
-    foretold, found, error = numbers.cost_by_set(held, policy)
+    foretold, observed, error = numbers.cost_by_set(held, policy)
     names = [held.said.label(names[-1]) if names else "nothing" for names in policy.sets_]
     unit = "mean total cost" if held.missed_is_priced else "covariates and false alarms"
     picture = figures.cost_curve(
-        names, foretold, found, error, own.total.value, unit + _in_currency(held)
+        names, foretold, observed, error, own.total.value, unit + _in_currency(held)
     )
     return [Heading("Expected cost along the sequence"), picture]
 
@@ -227,8 +236,8 @@ def _shapes(held: Held) -> list[Block]:
     if not asked_in_order(policy):
         return []
     stage = usual_stage(held)
-    found = shapes(held, stage)
-    if not found:
+    curves = shapes(held, stage)
+    if not curves:
         return []
     share = float((held.result.stage == stage).mean())
     names = {name: said.label(name) for name in policy.encoder_.names}
@@ -239,20 +248,20 @@ def _shapes(held: Held) -> list[Block]:
             f"The model of {', '.join(said.label(name) for name in policy.sets_[stage])}, at which "
             f"{share:.1%} of the rows stop."
         ),
-        figures.shape_functions(found, names, units),
+        figures.shape_functions(curves, names, units),
     ]
 
 
 def _calibration(held: Held) -> list[Block]:
     window, own = numbers.threshold_window(held), threshold_of(held.policy)
     near = [] if window is None else numbers.calibration(held, *window)
-    found = numbers.scores(held)
+    scores = numbers.scores(held)
     return [
         Heading("Calibration"),
         figures.calibration(numbers.calibration(held), near, window, own, held.result.probability),
         Grid(
             ("Brier score", "area under the curve", "slope", "intercept"),
-            (tuple(f"{value:.3f}" if value == value else "–" for value in found),),
+            (tuple(f"{value:.3f}" if value == value else "–" for value in scores),),
             caption="Of the probabilities at the stop. Ideal are slope 1 and intercept 0: a slope "
             "below 1 means that probabilities are too extreme, an intercept above 0 that they are "
             "too low.",
@@ -261,8 +270,8 @@ def _calibration(held: Held) -> list[Block]:
 
 
 def _misfit(held: Held) -> list[Block]:
-    found, said = numbers.misfits(held), held.said
-    if not found:
+    misfits, said = numbers.misfits(held), held.said
+    if not misfits:
         return []
     rows = tuple(
         (
@@ -274,16 +283,16 @@ def _misfit(held: Held) -> list[Block]:
             said.money(m.expected * m.price) if m.price else "–",
             said.money(m.found / m.rows * m.price) if m.price else "–",
         )
-        for m in found
+        for m in misfits
     )
-    marks = tuple((number, 4, "bad") for number, m in enumerate(found) if not m.agrees)
+    marks = tuple((number, 4, "bad") for number, m in enumerate(misfits) if not m.agrees)
     header = ("stop and answer", "rows", "wrong, expected", "found", "95 % interval")
     return [
         Heading("Does it fit?"),
         Text(
             "What the model expected of its answers where it stopped, and what was found. An "
             "interval that does not hold what was expected is marked; one in twenty does so by "
-            f"chance, and {len(marks)} of {len(found)} do here." + _coherence(held)
+            f"chance, and {len(marks)} of {len(misfits)} do here." + _coherence(held)
         ),
         Grid((*header, "its cost, expected", "found"), rows, marks=marks),
         *_additivity(held),
@@ -312,10 +321,10 @@ def _coherence(held: Held) -> str:
 
 
 def _recall(held: Held) -> list[Block]:
-    found, positives, low, high = numbers.recall_of(held)
+    caught, positives, low, high = numbers.recall_of(held)
     lines = [
-        f"{found} of {positives} positive evaluation rows were answered positive: recall "
-        f"{_percent(found / positives)}, exact 95 % interval {_percent(low)} to {_percent(high)}."
+        f"{caught} of {positives} positive evaluation rows were answered positive: recall "
+        f"{_percent(caught / positives)}, exact 95 % interval {_percent(low)} to {_percent(high)}."
         if positives
         else "There is no positive among these rows."
     ]
@@ -341,16 +350,16 @@ def _recall(held: Held) -> list[Block]:
 def _sensitivity(held: Held) -> list[Block]:
     if not held.missed_is_priced or not isinstance(held.policy, SequencePolicy):
         return []
-    found = sensitivity(held)
+    methods = sensitivity(held)
     base = held.policy.cost_table_.matrix[1, 0]
     rows = tuple(
         (held.said.money(factor * base), *(held.said.money(m.total.value) for m in compared))
-        for factor, compared in found
+        for factor, compared in methods
     )
-    header = ("false-negative cost", *(m.name for m in found[0][1]))
+    header = ("false-negative cost", *(m.name for m in methods[0][1]))
     return [
         Heading("Cost sensitivity"),
-        figures.sensitivity(found, _in_currency(held)),
+        figures.sensitivity(methods, _in_currency(held)),
         Grid(header, rows, caption="Mean total cost per row."),
     ]
 

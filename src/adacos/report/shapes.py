@@ -50,7 +50,7 @@ def shapes(held: Held, stage: int) -> list[Shape]:
     basis, encoder, encoded = policy.model_.basis, policy.encoder_, held.encoded
     coefs = policy.model_.coefs[stage]
     inside, covariance = coefficient_covariance(held, stage)
-    found = []
+    shapes = []
     for k in policy.model_.sequence.set(stage):
         own = np.flatnonzero(basis.source == k)
         if not (basis.group == k).any():
@@ -71,8 +71,8 @@ def shapes(held: Held, stage: int) -> list[Shape]:
         variance = np.einsum("ij,jk,ik->i", block, covariance[np.ix_(part, part)], block)
         half = _QUANTILE * np.sqrt(np.maximum(variance, 0.0))
         effect = block @ coefs[basis.group == k]
-        found.append(Shape(encoder.names[k], values, effect, half, rug))
-    return found
+        shapes.append(Shape(encoder.names[k], values, effect, half, rug))
+    return shapes
 
 
 def coefficient_covariance(held: Held, stage: int) -> tuple[NDArray[np.intp], Floats]:

@@ -29,7 +29,7 @@ from adacos.models.gam import FAMILIES
 from adacos.models.progress import tell
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
-from adacos.validation import Constraints, each, whole
+from adacos.validation import Constraints, amount, each, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -164,6 +164,8 @@ class AACOClassifier(BasePolicy):
     costs : Costs or None, default=None
         Covariate and misclassification costs; None makes every covariate free and both errors
         cost 1.
+    budget : float or None, default=None
+        What a row may pay for covariates at most; what it cannot pay counts as not available.
     n_neighbors : sequence of int, default=(5, 20, 80)
         Numbers of neighbours tried.
     max_sets : int, default=256
@@ -207,6 +209,7 @@ class AACOClassifier(BasePolicy):
     stores = (AdditiveBasis, Neighbors)
 
     constraints: ClassVar[Constraints] = {
+        "budget": amount,
         "n_neighbors": each(whole(1)),
         "max_sets": whole(2),
         "cv": whole(2),
@@ -217,12 +220,14 @@ class AACOClassifier(BasePolicy):
         self,
         costs: Costs | None = None,
         *,
+        budget: float | None = None,
         n_neighbors: Sequence[int] = (5, 20, 80),
         max_sets: int = 256,
         cv: int = 5,
         random_state: int = 0,
     ) -> None:
         self.costs = costs
+        self.budget = budget
         self.n_neighbors = n_neighbors
         self.max_sets = max_sets
         self.cv = cv
@@ -309,16 +314,16 @@ def candidate_sets(p: int, most: int, rng: np.random.Generator) -> list[Ints]:
         sizes = range(p + 1)
         return [np.array(s, dtype=np.intp) for size in sizes for s in combinations(range(p), size)]
     singles = [(int(k),) for k in rng.permutation(p)]
-    found = dict.fromkeys([(), tuple(range(p)), *singles][:most])
+    subsets = dict.fromkeys([(), tuple(range(p)), *singles][:most])
     pairs = list(combinations(range(p), 2))
-    room = most - len(found)
-    found |= dict.fromkeys(pairs[int(k)] for k in rng.permutation(len(pairs))[: room // 2])
+    room = most - len(subsets)
+    subsets |= dict.fromkeys(pairs[int(k)] for k in rng.permutation(len(pairs))[: room // 2])
     for _ in range(10 * most):
-        if len(found) == most:
+        if len(subsets) == most:
             break
         size = int(rng.integers(2, p))
-        found[tuple(int(k) for k in np.sort(rng.choice(p, size, replace=False)))] = None
-    return [np.array(s, dtype=np.intp) for s in sorted(found, key=lambda s: (len(s), s))]
+        subsets[tuple(int(k) for k in np.sort(rng.choice(p, size, replace=False)))] = None
+    return [np.array(s, dtype=np.intp) for s in sorted(subsets, key=lambda s: (len(s), s))]
 
 
 def _models(fits: SetFits, pool: list[Ints], p: int) -> tuple[Bools, Floats, Floats, Floats]:

@@ -31,7 +31,7 @@ from adacos.rivals.calibration import class_weights, fit_calibration
 from adacos.rivals.greedy_miser import RIDGE, first_score, gradient_of, lambda_grid
 from adacos.rivals.trees import Bins, Forest, Tree, cut, grow_tree, plant
 from adacos.tables.imputer import GaussianImputer
-from adacos.validation import Constraints, each, finite, whole
+from adacos.validation import Constraints, amount, each, finite, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -88,6 +88,8 @@ class AdaptGbrtClassifier(BasePolicy):
     costs : Costs or None, default=None
         Covariate and misclassification costs; None makes every covariate free and both errors
         cost 1.
+    budget : float or None, default=None
+        What a row may pay for covariates at most; what it cannot pay counts as not available.
     depth : int, default=4
         Most splits on a path of a tree.
     n_trees : int, default=40
@@ -148,6 +150,7 @@ class AdaptGbrtClassifier(BasePolicy):
     stores = (Forest,)
 
     constraints: ClassVar[Constraints] = {
+        "budget": amount,
         "depth": whole(1),
         "n_trees": whole(1),
         "n_lambdas": whole(1),
@@ -163,6 +166,7 @@ class AdaptGbrtClassifier(BasePolicy):
         self,
         costs: Costs | None = None,
         *,
+        budget: float | None = None,
         depth: int = 4,
         n_trees: int = 40,
         n_lambdas: int = 8,
@@ -174,6 +178,7 @@ class AdaptGbrtClassifier(BasePolicy):
         verbose: int = 0,
     ) -> None:
         self.costs = costs
+        self.budget = budget
         self.depth = depth
         self.n_trees = n_trees
         self.n_lambdas = n_lambdas

@@ -23,7 +23,7 @@ from adacos.policies.base import BasePolicy
 from adacos.rivals.calibration import mean_total_cost
 from adacos.rivals.greedy_miser import lambda_grid, numbers_of_trees
 from adacos.rivals.trees import Forest, cut
-from adacos.validation import Constraints, finite, whole
+from adacos.validation import Constraints, amount, finite, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -49,6 +49,8 @@ class CEGBClassifier(BasePolicy):
     costs : Costs or None, default=None
         Covariate and misclassification costs; None makes every covariate free and both errors
         cost 1.
+    budget : float or None, default=None
+        What a row may pay for covariates at most; what it cannot pay counts as not available.
     depth : int, default=4
         Most splits on a path of a tree.
     learning_rate : float, default=0.1
@@ -98,6 +100,7 @@ class CEGBClassifier(BasePolicy):
     stores = (Forest,)
 
     constraints: ClassVar[Constraints] = {
+        "budget": amount,
         "depth": whole(1),
         "learning_rate": finite(above=0),
         "n_trees": whole(1),
@@ -112,6 +115,7 @@ class CEGBClassifier(BasePolicy):
         self,
         costs: Costs | None = None,
         *,
+        budget: float | None = None,
         depth: int = 4,
         learning_rate: float = 0.1,
         n_trees: int = 100,
@@ -122,6 +126,7 @@ class CEGBClassifier(BasePolicy):
         verbose: int = 0,
     ) -> None:
         self.costs = costs
+        self.budget = budget
         self.depth = depth
         self.learning_rate = learning_rate
         self.n_trees = n_trees

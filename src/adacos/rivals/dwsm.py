@@ -32,7 +32,7 @@ from adacos.engine import STOP, Decision, Seen, acquired_in, walk
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.progress import tell, told
 from adacos.policies.base import BasePolicy
-from adacos.validation import Constraints, finite, maybe, one_of, whole
+from adacos.validation import Constraints, amount, finite, maybe, one_of, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -101,6 +101,8 @@ class DWSMClassifier(BasePolicy):
     costs : Costs or None, default=None
         Covariate and misclassification costs; None makes every covariate free and both errors
         cost 1.
+    budget : float or None, default=None
+        What a row may pay for covariates at most; what it cannot pay counts as not available.
     variant : {"cost_weighted", "unconstrained"}, default="cost_weighted"
         "cost_weighted" charges each covariate its cost; "unconstrained" charges every covariate
         the same while learning, as in the original, whatever it costs.
@@ -148,6 +150,7 @@ class DWSMClassifier(BasePolicy):
     stores = (LinearScores,)
 
     constraints: ClassVar[Constraints] = {
+        "budget": amount,
         "variant": one_of(*VARIANTS),
         "charge": maybe(finite(at_least=0)),
         "ridge": finite(above=0),
@@ -162,6 +165,7 @@ class DWSMClassifier(BasePolicy):
         self,
         costs: Costs | None = None,
         *,
+        budget: float | None = None,
         variant: str = "cost_weighted",
         charge: float | None = None,
         ridge: float = 0.05,
@@ -172,6 +176,7 @@ class DWSMClassifier(BasePolicy):
         verbose: int = 0,
     ) -> None:
         self.costs = costs
+        self.budget = budget
         self.variant = variant
         self.charge = charge
         self.ridge = ridge
@@ -371,8 +376,8 @@ def fit_actions(features: Floats, cost: Floats, start: Floats, penalty: float) -
         return value, (slope + penalty * penalised).ravel()
 
     options = {"maxiter": _NEWTON_STEPS}
-    found = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options=options)
-    return np.asarray(found.x).reshape(start.shape)
+    optimum = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(optimum.x).reshape(start.shape)
 
 
 def _class_at_the_stop(game: Game, scores: LinearScores, rng: np.random.Generator) -> Floats:

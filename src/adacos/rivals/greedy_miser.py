@@ -27,7 +27,7 @@ from adacos.rivals.calibration import (
     mean_total_cost,
 )
 from adacos.rivals.trees import Bins, Forest, best_stumps, cut, grow_tree, plant
-from adacos.validation import Constraints, finite, one_of, whole
+from adacos.validation import Constraints, amount, finite, one_of, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -72,6 +72,8 @@ class GreedyMiserClassifier(BasePolicy):
     costs : Costs or None, default=None
         Covariate and misclassification costs; None makes every covariate free and both errors
         cost 1.
+    budget : float or None, default=None
+        What a row may pay for covariates at most; what it cannot pay counts as not available.
     loss : {"squared", "logistic"}, default="squared"
         "squared" or "logistic".
     depth : int, default=4
@@ -125,6 +127,7 @@ class GreedyMiserClassifier(BasePolicy):
     stores = (Forest,)
 
     constraints: ClassVar[Constraints] = {
+        "budget": amount,
         "loss": one_of(*LOSSES),
         "depth": whole(1),
         "learning_rate": finite(above=0),
@@ -140,6 +143,7 @@ class GreedyMiserClassifier(BasePolicy):
         self,
         costs: Costs | None = None,
         *,
+        budget: float | None = None,
         loss: str = "squared",
         depth: int = 4,
         learning_rate: float = 0.1,
@@ -151,6 +155,7 @@ class GreedyMiserClassifier(BasePolicy):
         verbose: int = 0,
     ) -> None:
         self.costs = costs
+        self.budget = budget
         self.loss = loss
         self.depth = depth
         self.learning_rate = learning_rate

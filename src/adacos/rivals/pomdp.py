@@ -30,7 +30,7 @@ from adacos.kernels.threads import one_blas_thread
 from adacos.models.progress import tell, told
 from adacos.policies.base import BasePolicy
 from adacos.rivals.codes import UNKNOWN, Codes, fit_codes
-from adacos.validation import Constraints, finite, maybe, whole
+from adacos.validation import Constraints, amount, finite, maybe, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -106,6 +106,8 @@ class POMDPClassifier(BasePolicy):
     costs : Costs or None, default=None
         Covariate and misclassification costs; None makes every covariate free and both errors
         cost 1.
+    budget : float or None, default=None
+        What a row may pay for covariates at most; what it cannot pay counts as not available.
     n_components : int or None, default=None
         Components of each mixture; None chooses 1, 2, 4 or 8 by held-out log-loss.
     smoothing : float or None, default=None
@@ -152,6 +154,7 @@ class POMDPClassifier(BasePolicy):
     stores = (Codes, HiddenStates)
 
     constraints: ClassVar[Constraints] = {
+        "budget": amount,
         "n_components": maybe(whole(1)),
         "smoothing": maybe(finite(above=0)),
         "n_codes": whole(2),
@@ -166,6 +169,7 @@ class POMDPClassifier(BasePolicy):
         self,
         costs: Costs | None = None,
         *,
+        budget: float | None = None,
         n_components: int | None = None,
         smoothing: float | None = None,
         n_codes: int = 10,
@@ -176,6 +180,7 @@ class POMDPClassifier(BasePolicy):
         verbose: int = 0,
     ) -> None:
         self.costs = costs
+        self.budget = budget
         self.n_components = n_components
         self.smoothing = smoothing
         self.n_codes = n_codes

@@ -20,7 +20,7 @@ from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.folds import stratified_folds
 from adacos.policies.base import BasePolicy
-from adacos.validation import Constraints, each, finite, maybe, one_of, whole
+from adacos.validation import Constraints, amount, each, finite, maybe, one_of, whole
 
 Floats = NDArray[np.float64]
 
@@ -53,6 +53,8 @@ class Shim2018Classifier(BasePolicy):
     costs : Costs or None, default=None
         Covariate and misclassification costs; None makes every covariate free and both errors
         cost 1.
+    budget : float or None, default=None
+        What a row may pay for covariates at most; what it cannot pay counts as not available.
     reward : {"money", "log_likelihood", "auto"}, default="money"
         "log_likelihood" pays -λ c_i for acquiring i and log p(y | set) at the stop, as in the
         original; "money" pays minus the costs themselves: -c_i, and minus the Bayes risk at the
@@ -116,6 +118,7 @@ class Shim2018Classifier(BasePolicy):
     """
 
     constraints: ClassVar[Constraints] = {
+        "budget": amount,
         "reward": one_of(*REWARDS),
         "lambdas": maybe(each(finite(at_least=0))),
         "n_updates": whole(1),
@@ -134,6 +137,7 @@ class Shim2018Classifier(BasePolicy):
         self,
         costs: Costs | None = None,
         *,
+        budget: float | None = None,
         reward: str = "money",
         lambdas: Sequence[float] | None = None,
         n_updates: int = 1000,
@@ -148,6 +152,7 @@ class Shim2018Classifier(BasePolicy):
         random_state: int = 0,
     ) -> None:
         self.costs = costs
+        self.budget = budget
         self.reward = reward
         self.lambdas = lambdas
         self.n_updates = n_updates

@@ -25,7 +25,7 @@ from adacos.models.progress import tell
 from adacos.policies.base import BasePolicy
 from adacos.rivals.calibration import mean_total_cost
 from adacos.rivals.trees import NEVER, Forest
-from adacos.validation import Constraints, finite, whole
+from adacos.validation import Constraints, amount, finite, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -60,6 +60,8 @@ class STreeDClassifier(BasePolicy):
     costs : Costs or None, default=None
         Covariate and misclassification costs; None makes every covariate free and both errors
         cost 1.
+    budget : float or None, default=None
+        What a row may pay for covariates at most; what it cannot pay counts as not available.
     max_depth : int, default=4
         Most splits on a path. Each further one takes about as many times longer as there are binary
         columns.
@@ -105,6 +107,7 @@ class STreeDClassifier(BasePolicy):
     stores = (Forest,)
 
     constraints: ClassVar[Constraints] = {
+        "budget": amount,
         "max_depth": whole(0),
         "n_thresholds": whole(1),
         "time_limit": finite(above=0),
@@ -116,6 +119,7 @@ class STreeDClassifier(BasePolicy):
         self,
         costs: Costs | None = None,
         *,
+        budget: float | None = None,
         max_depth: int = 4,
         n_thresholds: int = 5,
         time_limit: float = 10.0,
@@ -123,6 +127,7 @@ class STreeDClassifier(BasePolicy):
         random_state: int = 0,
     ) -> None:
         self.costs = costs
+        self.budget = budget
         self.max_depth = max_depth
         self.n_thresholds = n_thresholds
         self.time_limit = time_limit

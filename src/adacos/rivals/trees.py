@@ -224,8 +224,8 @@ def _best_splits(
         key += place * (count * width)
         key += (np.arange(count) * width)[:, None]
         for total, values in zip(sums, own, strict=True):
-            found = np.bincount(key.ravel(), np.tile(values, count), n_nodes * count * width)
-            total[:, first : first + count] = found.reshape(n_nodes, count, width)
+            totals = np.bincount(key.ravel(), np.tile(values, count), n_nodes * count * width)
+            total[:, first : first + count] = totals.reshape(n_nodes, count, width)
     left = sums[..., :-1].cumsum(axis=-1)
     missing = sums[..., -1:]
     whole = left[..., -1:] + missing

@@ -114,7 +114,7 @@ class Answers:
     def _lowered(self, covariates: tuple[str, ...], had: Collection[str]) -> list[Lowered]:
         """What each panel takes off the cost of these covariates."""
         costs = self.policy.cost_table_
-        found = []
+        answers = []
         for number, title in enumerate(panel_titles(self.policy)):
             members = [costs.names[k] for k in np.flatnonzero(costs.panel == number)]
             asked = [name for name in covariates if name in members]
@@ -124,8 +124,8 @@ class Answers:
             amount = float(costs.shared[number]) * len(spared)
             amount += 0.0 if costs.excess is None else float(costs.excess[spared].sum())
             if asked and amount > 0:
-                found.append(Lowered(title, tuple(asked), tuple(there), amount))
-        return found
+                answers.append(Lowered(title, tuple(asked), tuple(there), amount))
+        return answers
 
     def _replay(
         self,

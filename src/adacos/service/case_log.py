@@ -115,11 +115,11 @@ class CaseLog:
                 connection.execute(sa.insert(CASES), row)
                 _note(connection, author, "case", case.id)
         except sa.exc.IntegrityError:
-            found = self.find(case.id)
-            if found is None:
+            earlier = self.find(case.id)
+            if earlier is None:
                 raise
             self._check_file()
-            return found, False
+            return earlier, False
         self._check_file()
         return _case({**row, "outcome": None}), True
 
@@ -132,10 +132,10 @@ class CaseLog:
     def classes_of(self, model: str) -> list[Any] | None:
         """The classes of a model that was served on this log."""
         with self._engine.connect() as connection:
-            found = connection.execute(
+            row = connection.execute(
                 sa.select(MODELS.c.classes).where(MODELS.c.model == model)
             ).scalar_one_or_none()
-        return None if found is None else list(json.loads(found))
+        return None if row is None else list(json.loads(row))
 
     def set_outcome(self, case_id: str, outcome: int, author: Author) -> None:
         """Record what the class turned out to be, or correct it; what was there stays on record."""

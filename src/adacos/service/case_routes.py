@@ -74,10 +74,10 @@ class Desk:
             cost=step.cost,
             expected_cost=step.expected_cost,
         )
-        found, new = self.log.record(case, author)
-        if (found.model, found.consultation) != (case.model, case.consultation):
+        recorded, new = self.log.record(case, author)
+        if (recorded.model, recorded.consultation) != (case.model, case.consultation):
             raise HTTPException(409, "Another consultation has this id.")
-        return self._shown(found), new
+        return self._shown(recorded), new
 
     def record_outcome(self, case_id: str, outcome: Any, author: Author) -> dict[str, Any]:
         """Record an outcome; how its case is shown."""
@@ -156,8 +156,8 @@ def _outcome(desk: Desk) -> Callable[..., Any]:
 def _summary(desk: Desk) -> Callable[..., Any]:
     async def observed(request: Request) -> Response:
         """Total cost and recall observed on the recorded cases, beside what was promised."""
-        found = await desk.threads.run(desk.summary, _author(request))
-        return json_answer(as_json(asdict(found)))
+        summary = await desk.threads.run(desk.summary, _author(request))
+        return json_answer(as_json(asdict(summary)))
 
     return observed
 

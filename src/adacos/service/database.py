@@ -38,10 +38,10 @@ class SqliteFile:
 
     def _look(self) -> tuple[int, int] | None:
         try:
-            found = os.stat(self._path)
+            status = os.stat(self._path)
         except FileNotFoundError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
 
 def open_engine(url: str) -> tuple[sa.Engine, SqliteFile | None]:
@@ -76,8 +76,8 @@ def check_integrity(engine: sa.Engine) -> None:
     if engine.dialect.name != "sqlite":
         return
     with engine.connect() as connection:
-        found = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
-    if found != "ok":
+        verdict = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
+    if verdict != "ok":
         raise InvalidInputError(
             "case_log",
             "must not be damaged",

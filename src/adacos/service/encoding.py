@@ -25,8 +25,8 @@ class StrictRequest(Request):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         # Which of the two was meant nobody knows, and a proxy may have read the other.
         raise HTTPException(400, "A name stands twice in one object of the body.")
-    return found
+    return members

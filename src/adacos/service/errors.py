@@ -56,12 +56,12 @@ def _problem(status: int, detail: str, fields: list[dict[str, str]] | None = Non
 
 
 async def _wrong_fields(request: Request, error: RequestValidationError) -> Response:
-    found = error.errors()
-    if any(item["type"] == "json_invalid" for item in found):
+    mistakes = error.errors()
+    if any(item["type"] == "json_invalid" for item in mistakes):
         return _problem(400, "The body is not valid JSON.")
     fields = [
         {"field": _field(item["loc"]), "message": _MESSAGES.get(item["type"], item["msg"])}
-        for item in found[:_MOST_FIELDS_TOLD]
+        for item in mistakes[:_MOST_FIELDS_TOLD]
     ]
     named = ", ".join(dict.fromkeys(item["field"] for item in fields))
     return _problem(422, f"Wrong: {named}.", fields)

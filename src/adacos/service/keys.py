@@ -96,9 +96,9 @@ def find_key(keys: Sequence[Key], authorization: bytes) -> Key | None:
     if scheme.lower() != b"bearer":
         return None
     given = hashlib.sha256(token.strip()).digest()
-    found = None
+    match = None
     for key in keys:
         # All are compared, so that the time tells nothing.
         if hmac.compare_digest(given, key.digest):
-            found = key
-    return found
+            match = key
+    return match

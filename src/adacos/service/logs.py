@@ -50,14 +50,14 @@ def set_up() -> None:
 
 def error_kind(error: BaseException) -> dict[str, str]:
     """Type and place of an error; of a database error also what the driver calls it."""
-    found = {"error": type(error).__name__}
+    entry = {"error": type(error).__name__}
     if error.__traceback__ is not None:
         place = traceback.extract_tb(error.__traceback__)[-1]
-        found["place"] = f"{place.name}:{place.lineno}"
+        entry["place"] = f"{place.name}:{place.lineno}"
     driver = getattr(error, "orig", None)
     if driver is not None:
-        found["driver_error"] = type(driver).__name__
+        entry["driver_error"] = type(driver).__name__
         code = getattr(driver, "sqlstate", None) or getattr(driver, "sqlite_errorname", None)
         if code:
-            found["code"] = str(code)
-    return found
+            entry["code"] = str(code)
+    return entry

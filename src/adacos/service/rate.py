@@ -39,9 +39,9 @@ class Buckets:
 def network_of(address: str) -> bytes:
     """What is counted as one client; everything that is no address is the same one."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return b""
-    if isinstance(found, ipaddress.IPv4Address):
-        return found.packed
-    return found.ipv4_mapped.packed if found.ipv4_mapped else found.packed[:8]
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return parsed.packed
+    return parsed.ipv4_mapped.packed if parsed.ipv4_mapped else parsed.packed[:8]

@@ -50,18 +50,18 @@ class Readiness:
         if self._desk is None:
             return ""
         try:
-            found = await self._desk.threads.run(self._desk.summary)
+            summary = await self._desk.threads.run(self._desk.summary)
         except _ERRORS:
             return _gauge("adacos_case_log_up", "Whether the case log answers.", {"": 0.0})
         return _gauge("adacos_case_log_up", "Whether the case log answers.", {"": 1.0}) + _promises(
-            found
+            summary
         )
 
 
-def _promises(found: Summary) -> str:
-    shown = {"total_cost": found.total_cost, "recall": found.recall}
-    if found.certified_recall is not None:
-        shown["certified_recall"] = found.certified_recall
+def _promises(summary: Summary) -> str:
+    shown = {"total_cost": summary.total_cost, "recall": summary.recall}
+    if summary.certified_recall is not None:
+        shown["certified_recall"] = summary.certified_recall
     values = {
         f'{{what="{what}",value="{name}"}}': float(getattr(interval, name))
         for what, interval in shown.items()
@@ -75,8 +75,8 @@ def _promises(found: Summary) -> str:
         for verdict in ("kept", "broken", "undecided")
     }
     counts = {
-        '{kind="all"}': float(found.cases),
-        '{kind="with_outcome"}': float(found.with_outcome),
+        '{kind="all"}': float(summary.cases),
+        '{kind="with_outcome"}': float(summary.with_outcome),
     }
     return (
         _gauge("adacos_cases", "Cases of this model that ran to their end.", counts)

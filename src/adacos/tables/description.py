@@ -71,19 +71,23 @@ class Description:
 
     def shown(self, name: str, value: Value) -> str:
         """A value in words: the label of its code, or the number with its unit."""
-        own = self.of(name)
+        covariate = self.of(name)
         text = _code(value)
-        if text in own.values:
-            return own.values[text]
-        return f"{text} {own.unit}" if own.unit else text
+        if text in covariate.values:
+            return covariate.values[text]
+        return f"{text} {covariate.unit}" if covariate.unit else text
 
     def implausible(self, name: str, value: Value) -> str:
         """Why a value is not plausible, in words; empty if it is, or if nothing was said."""
-        own = self.of(name)
-        if own.range is None or isinstance(value, str) or own.range[0] <= value <= own.range[1]:
+        covariate = self.of(name)
+        if (
+            covariate.range is None
+            or isinstance(value, str)
+            or covariate.range[0] <= value <= covariate.range[1]
+        ):
             return ""
-        low, high = own.range
-        unit = f" {own.unit}" if own.unit else ""
+        low, high = covariate.range
+        unit = f" {covariate.unit}" if covariate.unit else ""
         return (
             f"{self.label(name)} = {_code(value)} lies outside what is plausible, "
             f"{low:g} to {high:g}{unit}."
@@ -141,8 +145,8 @@ def describe(policy: Any, description: Description | str | Path) -> None:
         description = read_description(description)
     encoder = policy.encoder_
     check_description(description, encoder.names, policy.classes_.tolist())
-    for name, own in description.covariates.items():
-        _check_values(encoder, encoder.names.index(name), own)
+    for name, covariate in description.covariates.items():
+        _check_values(encoder, encoder.names.index(name), covariate)
     policy.description_ = description
 
 
@@ -154,8 +158,8 @@ def check_description(description: Description, names: Sequence[str], classes: l
 
 def description_of(policy: Any) -> Description:
     """The description of a policy, empty if it was given none."""
-    found = getattr(policy, "description_", None)
-    return found if isinstance(found, Description) else Description()
+    description = getattr(policy, "description_", None)
+    return description if isinstance(description, Description) else Description()
 
 
 def coded_values(encoder: TableEncoder, k: int, description: Description) -> list[Value]:
@@ -227,20 +231,20 @@ def _check_names(entry: str, given: Mapping[str, Any], names: Sequence[str]) -> 
         )
 
 
-def _check_values(encoder: TableEncoder, k: int, own: CovariateDescription) -> None:
+def _check_values(encoder: TableEncoder, k: int, description: CovariateDescription) -> None:
     """Coded values must be categories, or numbers inside the training range."""
     parameter = f"description.covariates[{encoder.names[k]!r}]"
     levels = encoder.categories[k]
     if levels:
-        if own.range is not None:
+        if description.range is not None:
             raise InvalidInputError(
-                f"{parameter}.range", "is for numbers", own.range, "Categories have none."
+                f"{parameter}.range", "is for numbers", description.range, "Categories have none."
             )
-        unknown = [code for code in own.values if code not in levels]
+        unknown = [code for code in description.values if code not in levels]
         remedy = choices(unknown, levels, "Its categories are")
     else:
         low, high = encoder.low[k], encoder.high[k]
-        unknown = [code for code in own.values if not _is_code(code, low, high)]
+        unknown = [code for code in description.values if not _is_code(code, low, high)]
         remedy = f"In training it was {low:g} to {high:g}; write codes as {low:g} is written here."
     if unknown:
         raise InvalidInputError(

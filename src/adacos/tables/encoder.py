@@ -8,7 +8,7 @@ categories: it was acquired, but says no more than an average row.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -78,6 +78,20 @@ def validate_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     if len(frame) == 0:
         raise InvalidInputError("X", "needs at least one row", "0 rows", "Check the selection.")
     return frame
+
+
+def with_empty_columns(X: Any, names: Iterable[str]) -> Any:
+    """A data frame with those of the columns that it lacks, without values; an array as it is."""
+    if not is_frame(X):
+        return X
+    frame = _as_frame(X)
+    lacking = [name for name in names if name not in frame.columns]
+    if not lacking:
+        return X
+    if isinstance(frame, ColumnTable):
+        empty = {name: np.full(len(frame), np.nan) for name in lacking}
+        return ColumnTable({name: frame.column(name) for name in frame.columns} | empty)
+    return frame.with_columns(*(nw.lit(float("nan")).alias(name) for name in lacking)).to_native()
 
 
 def in_fitted_order(estimator: BaseEstimator, X: Any, mask: Any) -> Any:
@@ -313,6 +327,11 @@ def _refuse_extremes(known: Floats, name: str) -> None:
             f"{size:g}" if size > LARGEST else f"{low:g} to {high:g}",
             "Correct the value, or use another unit.",
         )
+
+
+def table_rows(table: Any, rows: Ints) -> Any:
+    """Some rows of a validated table, as a table of the kind that was given."""
+    return table[rows] if isinstance(table, np.ndarray) else table[rows].to_native()
 
 
 def column_values(table: Any, position: int, name: str) -> NDArray[Any]:

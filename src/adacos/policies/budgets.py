@@ -1,0 +1,183 @@
+"""What rows may pay: a ceiling for each of them, and a mean over all.
+
+The ceiling is kept by the engine, see `adacos.engine.Purse`; a policy over a set sequence besides
+leaves the sets beyond it out of its outlook, and asks first what can be paid.
+
+The mean is kept by a Lagrange multiplier m: with every covariate cost counted 1 + m times, rows
+stop earlier. Along one sequence each row stops the earlier the larger m is, so that the mean
+covariate cost falls with m; wanted is the least m at which it is within the budget. It is found on
+the training rows, each walked by log-odds of models that did not see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.costs import total_of
+from adacos.engine import AcquisitionResult, Decision, Rows, run
+from adacos.exceptions import InvalidInputError
+from adacos.kernels.folds import drawn_rows
+from adacos.models.outlook import Outlook, WalkState
+from adacos.models.set_fits import SetFits
+from adacos.validation import Constraints, amount
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+BUDGET_CONSTRAINTS: Constraints = {"budget": amount, "mean_budget": amount}
+# Rows on which the multiplier is found, drawn where there are more.
+_MOST_ROWS = 10_000
+# Accuracy of 1 + m, relative, and the largest m tried: it makes a cent dearer than any error.
+_ACCURACY, _LARGEST = 1e-6, 2.0**60
+
+
+class LeftOut(NamedTuple):
+    """A state with the numbers of its training rows."""
+
+    state: Any
+    rows: Ints
+
+
+class LeaveOutPolicy:
+    """A fitted policy whose training rows walk by log-odds of models that did not see them."""
+
+    def __init__(self, policy: Any, rows: Ints) -> None:
+        self.policy, self.rows = policy, rows
+        self.classes_, self.encoder_ = policy.classes_, policy.encoder_
+        self.cost_table_, self.rule_ = policy.cost_table_, policy.rule_
+        self.ceiling: float | None = policy.ceiling
+        self._opening: Callable[[], Ints] = policy._opening
+
+    def _begin(self, rows: Rows) -> LeftOut:
+        assert rows.numbers is not None
+        return LeftOut(self.policy._begin(rows), self.rows[rows.numbers])
+
+    def _within(self, state: LeftOut, left: Floats) -> LeftOut:
+        return state._replace(state=self.policy._within(state.state, left))
+
+    def _decide(self, state: LeftOut) -> Decision:
+        decision: Decision = self.policy._decide(self.policy._left_out(*state))
+        return decision
+
+    def _advance(self, state: LeftOut, going: Bools, covariates: Ints) -> LeftOut:
+        return LeftOut(self.policy._advance(state.state, going, covariates), state.rows[going])
+
+
+def keep_mean_budget(policy: Any, encoded: Floats, budget: float) -> tuple[float, float]:
+    """The least multiplier at which training rows keep a mean budget, and what they then pay.
+
+    Infinite if there is none. They keep it if, walked by models that did not see them, they pay no
+    more on average, and walked as new rows will be, no more than a standard error above it: where
+    many rows are alike, models without a row part them, while all of them walk as one. The policy
+    is left with the multiplier tried last.
+    """
+
+    def spent(multiplier: float) -> Spent:
+        policy.multiplier_ = multiplier
+        return _spent(policy, encoded)
+
+    def keeps(multiplier: float) -> bool:
+        mean, error, as_new = spent(multiplier)
+        return mean <= budget and as_new <= budget + error
+
+    multiplier = least_multiplier(keeps)
+    return multiplier, spent(multiplier).left_out if np.isfinite(multiplier) else np.inf
+
+
+def least_multiplier(keeps: Callable[[float], bool]) -> float:
+    """The least multiplier that keeps a budget, as all larger ones do; infinite if none does."""
+    if keeps(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while not keeps(high):
+        low, high = high, 2 * high
+        if high > _LARGEST:
+            return np.inf
+    while high - low > _ACCURACY * (1 + high):
+        middle = (low + high) / 2
+        low, high = (low, middle) if keeps(middle) else (middle, high)
+    return high
+
+
+class Spent(NamedTuple):
+    """Mean covariate cost of training rows.
+
+    Attributes
+    ----------
+    left_out : walked by models that did not see them.
+    error : its standard error.
+    as_new : walked as rows are that nobody has seen.
+    """
+
+    left_out: float
+    error: float
+    as_new: float
+
+
+def _spent(policy: Any, encoded: Floats) -> Spent:
+    result, rows = _left_out(policy, encoded)
+    weight = policy.model_.weight[rows]
+    mean = float(np.average(result.cost, weights=weight))
+    spread = float(np.average((result.cost - mean) ** 2, weights=weight))
+    as_new = float(np.average(policy._run(encoded[rows]).cost, weights=weight))
+    return Spent(mean, float(np.sqrt(spread / max(float(weight.sum()) - 1, 1.0))), as_new)
+
+
+def leave_out_total(policy: Any, encoded: Floats) -> float:
+    """Mean total cost of the training rows, each walked by models that did not see it."""
+    result, rows = _left_out(policy, encoded)
+    model = policy.model_
+    total = total_of(result.cost, model.y[rows], result.label, policy.rule_.matrix)
+    return float(np.average(total, weights=model.weight[rows]))
+
+
+def _left_out(policy: Any, encoded: Floats) -> tuple[AcquisitionResult, Ints]:
+    """What becomes of training rows walked by models that did not see them, and their numbers."""
+    nothing = np.zeros(len(policy.encoder_.names), dtype=np.bool_)
+    rows = drawn_rows(policy.model_.y, _MOST_ROWS, policy.random_state)
+    return run(LeaveOutPolicy(policy, rows), encoded[rows], nothing), rows
+
+
+def refuse_mean_budget(policy: Any) -> None:
+    """Refuse to calibrate: a certified threshold would move what rows pay."""
+    if policy.mean_budget is not None:
+        raise InvalidInputError(
+            "mean_budget",
+            "cannot be combined with a recall certificate, whose threshold changes what rows pay",
+            policy.mean_budget,
+            "Leave one of them out; budget, a ceiling for each row, goes with a certificate.",
+        )
+
+
+def shared_rows(fits: SetFits | None) -> Any:
+    """The training rows of a policy whose fit is shared."""
+    if fits is None or fits.table is None:
+        raise InvalidInputError(
+            "fitted",
+            "must be fitted in this process with a mean budget too",
+            "a policy without its training rows",
+            "Fit this policy: a mean budget is kept on rows that are left out.",
+        )
+    return fits.table[0]
+
+
+def told_of_budgets(policy: Any, state: WalkState, outlook: Outlook) -> str:
+    """What budgets have to do with a decision about one row, in words."""
+    told, times = [], 1 + policy.multiplier_
+    if state.left is not None and np.isinf(outlook.cost).any():
+        first = state.upcoming[int(np.argmax(np.isinf(outlook.cost[0])))]
+        told.append(
+            f"Of the budget of {policy.ceiling:.2f} there is {state.left[0] / times:.2f} left; "
+            f"what comes from {policy.encoder_.names[first]} on is beyond it."
+        )
+    if times > 1:
+        told.append(
+            f"To keep the mean budget of {policy.mean_budget:.2f}, covariate costs count "
+            f"{times:.2f} times when going on is weighed."
+        )
+    return " ".join(told)

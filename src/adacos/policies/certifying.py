@@ -1,0 +1,67 @@
+"""The certified threshold of a policy over a set sequence, earned on rows held back."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.exceptions import NotCertifiableError
+from adacos.policies.recall import (
+    RecallCertificate,
+    certify,
+    from_first_telling,
+    threshold_sequence,
+)
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# Calibration rows on which it is checked that a certified policy tells rows apart at all.
+_ROWS_LOOKED_AT = 2048
+
+
+def certified_threshold(
+    policy: Any, encoded: Floats, positive: Bools, recall: float, confidence: float
+) -> tuple[RecallCertificate, float]:
+    """Certificate and its threshold as log-odds."""
+    held_out, others = encoded[positive], encoded[~positive]
+    # A row that reaches the threshold at every set is not missed wherever the policy stops.
+    least = policy._log_odds_anywhere(held_out).min(axis=1)
+    trial = copy.copy(policy)
+
+    def in_danger(threshold: float) -> Bools:
+        return np.asarray(least < threshold + 1e-6)
+
+    def misses_at(threshold: float) -> int:
+        rows = held_out[in_danger(threshold)]
+        return int(np.sum(~trial._use_threshold(threshold)._says_positive(rows)))
+
+    def tells_apart(threshold: float) -> bool:
+        every = max(-(-len(others) // _ROWS_LOOKED_AT), 1)
+        return not trial._use_threshold(threshold)._says_positive(others[::every]).all()
+
+    thresholds = threshold_sequence(policy._leave_out_of_positives())
+    # Where the estimate answers positive for all, the costs ask for just that.
+    if tells_apart(policy._estimate_threshold(recall)):
+        thresholds = from_first_telling(thresholds, tells_apart)
+    try:
+        certificate, threshold = certify(
+            misses_at,
+            thresholds,
+            len(held_out),
+            recall,
+            confidence,
+            at_most=lambda threshold: int(np.sum(in_danger(threshold))),
+        )
+    except NotCertifiableError as refusal:
+        if policy.on_uncertifiable != "largest":
+            raise
+        certificate, threshold = refusal.certificate, float(thresholds[0])
+    if not tells_apart(threshold):
+        note = "; at these costs every calibration row is answered positive"
+        certificate = replace(certificate, method=certificate.method + note)
+    return certificate, threshold

@@ -1,0 +1,201 @@
+"""What more spending buys: covariate cost against misclassification cost, for all mean budgets.
+
+A mean budget is kept by counting covariate costs 1 + m times, see `adacos.policies.budgets`. One
+fit serves every m: the rows are walked once for each of some multipliers, from none to the one at
+which nothing more is paid.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import astuple, dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from adacos.exceptions import InvalidInputError
+from adacos.kernels.threads import one_blas_thread
+from adacos.policies.adacos import AdaCOSClassifier
+from adacos.policies.auto import settled
+from adacos.validation import integer, real
+
+Floats = NDArray[np.float64]
+
+# The largest multiplier: whatever costs something is dearer than any error.
+_LARGEST = 2.0**60
+
+
+@dataclass(frozen=True)
+class TradeOffPoint:
+    """What rows cost with one multiplier; means over the rows and their standard errors.
+
+    Parameters
+    ----------
+    multiplier : float
+        By how much more than once covariate costs count.
+    covariate_cost, covariate_error : float
+        What was paid for covariates.
+    misclassification_cost, misclassification_error : float
+        What the answers cost.
+    total_cost, total_error : float
+        Both together.
+    """
+
+    multiplier: float
+    covariate_cost: float
+    covariate_error: float
+    misclassification_cost: float
+    misclassification_error: float
+    total_cost: float
+    total_error: float
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """Points from spending most to spending least, see `trade_off`.
+
+    Parameters
+    ----------
+    points : tuple of TradeOffPoint
+        What rows cost with each multiplier.
+    rows : int
+        How many rows they tell of.
+    """
+
+    points: tuple[TradeOffPoint, ...]
+    rows: int
+
+    def __str__(self) -> str:
+        lines = [f"{'multiplier':>10}  {'covariates':>16}  {'errors':>16}  {'total':>16}"]
+        for p in self.points:
+            amounts = (
+                f"{mean:9.2f} ± {error:4.2f}"
+                for mean, error in (
+                    (p.covariate_cost, p.covariate_error),
+                    (p.misclassification_cost, p.misclassification_error),
+                    (p.total_cost, p.total_error),
+                )
+            )
+            lines.append(f"{p.multiplier:10.4g}  " + "  ".join(amounts))
+        return "\n".join(lines)
+
+    def within(self, mean_budget: float) -> TradeOffPoint:
+        """Find the point that spends most within a mean budget.
+
+        Parameters
+        ----------
+        mean_budget : float
+            What rows may pay for covariates on average.
+
+        Returns
+        -------
+        TradeOffPoint
+            The point.
+
+        Raises
+        ------
+        InvalidInputError
+            If even the last point spends more.
+        """
+        budget = real("mean_budget", mean_budget, at_least=0)
+        for point in self.points:
+            if point.covariate_cost <= budget:
+                return point
+        raise InvalidInputError(
+            "mean_budget",
+            f"must be at least {self.points[-1].covariate_cost:g}, what is paid in any case",
+            mean_budget,
+            "Choose a larger budget.",
+        )
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """Give the columns of the table by name.
+
+        Returns
+        -------
+        dict
+            One list for each field of a point; `pandas.DataFrame` takes it as it is.
+        """
+        columns = zip(*(astuple(point) for point in self.points), strict=True)
+        names = (field.name for field in fields(TradeOffPoint))
+        return {name: list(column) for name, column in zip(names, columns, strict=True)}
+
+
+@one_blas_thread
+def trade_off(policy: Any, X: Any, y: ArrayLike, *, points: int = 30) -> TradeOff:
+    """Covariate cost against misclassification cost for all mean budgets, from one fit.
+
+    Parameters
+    ----------
+    policy : AdaCOSClassifier, BranchingClassifier or AutoPolicyClassifier
+        A fitted policy; it is not changed. A ceiling for each row is kept.
+    X : array-like or data frame of shape (n_rows, n_covariates)
+        Rows that it was not fitted on.
+    y : array-like of shape (n_rows,)
+        Their classes.
+    points : int, default=30
+        Multipliers tried; those that lead to what another led to already are left out.
+
+    Returns
+    -------
+    TradeOff
+        What rows cost, spending most first.
+
+    Raises
+    ------
+    InvalidInputError
+        If the policy does not weigh acquisitions by their costs.
+
+    Notes
+    -----
+    The cost of an error is the one in force: with a target recall, the cost of a false negative
+    that its threshold stands for.
+
+    Examples
+    --------
+    >>> from adacos import AdaCOSClassifier, Costs, load_pima, trade_off
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=500, false_negative=500)
+    >>> policy = AdaCOSClassifier(costs).fit(X[::2], y[::2])
+    >>> curve = trade_off(policy, X[1::2], y[1::2])
+    >>> curve.points[0].covariate_cost > curve.within(5.0).covariate_cost
+    True
+    """
+    integer("points", points, at_least=2)
+    chosen = settled(policy)
+    if not isinstance(chosen, AdaCOSClassifier):
+        raise InvalidInputError(
+            "policy",
+            "must weigh acquisitions row by row: AdaCOS, Branching, or Auto that chose one of them",
+            type(chosen).__name__,
+            "For example AdaCOSClassifier(costs).fit(X, y).",
+        )
+    encoded, true = chosen._encode(X), np.asarray(y).ravel()
+    place = np.searchsorted(chosen.classes_, true).clip(max=len(chosen.classes_) - 1)
+    if len(true) != len(encoded) or not np.array_equal(chosen.classes_[place], true):
+        raise InvalidInputError(
+            "y",
+            f"must hold one of the classes {chosen.classes_.tolist()} for each row",
+            f"{len(true)} values for {len(encoded)} rows",
+            "Pass the classes of these rows.",
+        )
+    trial = copy(chosen)
+    found: dict[float, TradeOffPoint] = {}
+
+    def point(multiplier: float) -> TradeOffPoint:
+        trial.multiplier_ = multiplier
+        result = trial._run(encoded)
+        wrong = trial.rule_.matrix[place, result.label]
+        parts = (result.cost, wrong, result.cost + wrong)
+        error = np.sqrt(max(len(true) - 1, 1))
+        means = [float(v) for part in parts for v in (part.mean(), part.std() / error)]
+        return TradeOffPoint(multiplier, *means)
+
+    least, last = point(_LARGEST).covariate_cost, 1.0
+    while point(last).covariate_cost > least and last < _LARGEST:
+        last *= 2
+    for multiplier in np.geomspace(1.0, 1.0 + last, points) - 1.0:
+        own = point(float(multiplier))
+        found.setdefault(own.covariate_cost, own)
+    return TradeOff(tuple(found.values()), len(true))

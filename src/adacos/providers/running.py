@@ -1,0 +1,299 @@
+"""Rows walked through a policy whose covariates are fetched on the way.
+
+Rows walk until they stop or wait for values that are not there. Then each provider is called with
+all rows that wait for it, and they walk on with what they have. What a provider does not deliver
+for good counts as not available for the row, and nothing is paid for it.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Hashable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.consultation.values import check_value
+from adacos.engine import (
+    ROWS_AT_ONCE,
+    STOP,
+    AcquisitionResult,
+    Policy,
+    Rows,
+    Trail,
+    purse_of,
+    result_of,
+    walk,
+)
+from adacos.exceptions import InvalidInputError, ProviderWarning
+from adacos.providers.calling import (
+    Delivery,
+    Order,
+    Provider,
+    ProviderCall,
+    ProviderRequest,
+    deliver,
+    failed,
+    order_of,
+)
+from adacos.tables.encoder import TableEncoder, table_rows
+from adacos.validation import choices
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+Cache = MutableMapping[tuple[str, Hashable], Any]
+
+
+@dataclass(frozen=True, repr=False)
+class ProvidedResult(AcquisitionResult):
+    """What a policy did with each row, and which providers were called for it.
+
+    Parameters
+    ----------
+    label, probability, acquired, order, cost, stage, expected_cost, names
+        See `AcquisitionResult`.
+    calls : tuple of ProviderCall
+        Every call, in order; what came from the cache is a call without attempts.
+    """
+
+    calls: tuple[ProviderCall, ...] = ()
+
+    @property
+    def failures(self) -> tuple[ProviderCall, ...]:
+        """The calls that failed for good."""
+        return tuple(call for call in self.calls if call.error is not None)
+
+
+class Desk:
+    """Where values are ordered: the providers, what they delivered, and the record of it.
+
+    Parameters
+    ----------
+    encoder : what was learned about the columns.
+    providers : by covariate, functions or `Provider`.
+    table : the rows as they were given.
+    cache : values by covariate and key of the row.
+    keys : the key of each row; rows with the same key have the same values.
+    """
+
+    def __init__(
+        self,
+        encoder: TableEncoder,
+        providers: Mapping[str, Any],
+        table: Any,
+        cache: Cache | None,
+        keys: Sequence[Hashable] | None,
+    ) -> None:
+        self.encoder, self.table = encoder, table
+        self.providers = {
+            encoder.names.index(name): own if isinstance(own, Provider) else Provider(own)
+            for name, own in providers.items()
+        }
+        if keys is not None and len(keys) != len(table):
+            raise InvalidInputError(
+                "keys", f"must be one for each of {len(table)} rows", len(keys), "Check the rows."
+            )
+        self.keys = None if keys is None else list(keys)
+        self.cache: Cache = {} if cache is None else cache
+        self.calls: list[ProviderCall] = []
+        self.fetched: dict[str, dict[int, Any]] = {name: {} for name in providers}
+
+    def fetch(self, wanted: Mapping[int, Ints]) -> dict[int, dict[int, Any]]:
+        """Values by covariate and row, of what is wanted; None where there is none."""
+        orders: list[Order] = []
+        for k, rows in wanted.items():
+            orders += self._orders(k, rows)
+        for delivery in deliver(orders):
+            self._accept(delivery)
+        return {
+            k: {row: self._value(k, row) for row in rows.tolist()} for k, rows in wanted.items()
+        }
+
+    def _value(self, k: int, row: int) -> Any:
+        """What was delivered for a row, or for another of the same key; None if nothing was."""
+        name = self.encoder.names[k]
+        if self.keys is None or row in self.fetched[name]:
+            return self.fetched[name].get(row)
+        return self.cache.get((name, self.keys[row]))
+
+    def _orders(self, k: int, rows: Ints) -> list[Order]:
+        """Calls for the rows whose value is not in the cache, one row for each key."""
+        name, provider = self.encoder.names[k], self.providers[k]
+        values = self.fetched[name]
+        if self.keys is not None:
+            there = [int(row) for row in rows if (name, self.keys[row]) in self.cache]
+            values.update({row: self.cache[name, self.keys[row]] for row in there})
+            if there:
+                self.calls.append(ProviderCall(name, np.array(there, dtype=np.intp), 0, 0.0))
+            first: dict[Hashable, int] = {}
+            for row in rows:
+                if int(row) not in values:
+                    first.setdefault(self.keys[row], int(row))
+            rows = np.array(list(first.values()), dtype=np.intp)
+        size = provider.batch_size or max(len(rows), 1)
+        parts = [rows[begin : begin + size] for begin in range(0, len(rows), size)]
+        return [order_of(provider, self._request(name, part)) for part in parts]
+
+    def _request(self, name: str, rows: Ints) -> ProviderRequest:
+        fetched = {
+            other: [values.get(int(row)) for row in rows]
+            for other, values in self.fetched.items()
+            if other != name
+        }
+        return ProviderRequest(name, rows, table_rows(self.table, rows), fetched, key="")
+
+    def _accept(self, delivery: Delivery) -> None:
+        """Keep what was delivered, if it can be used, for these rows and all of the same key."""
+        request = delivery.order.request
+        k = self.encoder.names.index(request.covariate)
+        if delivery.values is not None:
+            try:
+                for value in delivery.values:
+                    if not _is_none(value):
+                        check_value(self.encoder, k, value)
+            except InvalidInputError as error:
+                told = f"returned {error.value!r}: {error.parameter} {error.rule}"
+                delivery = failed(delivery, told)
+        self.calls.append(delivery.call)
+        if delivery.values is None:
+            return
+        values = self.fetched[request.covariate]
+        for row, value in zip(request.index.tolist(), delivery.values, strict=True):
+            value = None if _is_none(value) else value
+            values[row] = value
+            if self.keys is not None:
+                self.cache[request.covariate, self.keys[row]] = value
+
+    def encoded(self, k: int, value: Any) -> Floats:
+        """One value as the models take it."""
+        checked, _ = check_value(self.encoder, k, value)
+        return np.asarray(self.encoder.encode(k, np.array([checked]))[0])
+
+    def warn(self) -> None:
+        """Tell of the providers that failed for good, each once."""
+        for name in dict.fromkeys(call.covariate for call in self.calls):
+            bad = [call for call in self.calls if call.covariate == name and call.error]
+            if bad:
+                rows = sum(len(call.index) for call in bad)
+                warnings.warn(
+                    f"The provider of {name!r} {bad[0].error} ({len(bad)} of its calls failed for "
+                    f"good). For {rows} row{'s' if rows > 1 else ''} it counts as not available.",
+                    ProviderWarning,
+                    stacklevel=5,
+                )
+
+
+def provide(policy: Policy, encoded: Floats, known: Bools, desk: Desk) -> ProvidedResult:
+    """Every row walked to its stop, what it needs fetched on the way; labels are 0 and 1."""
+    n_rows, n_covariates = len(encoded), len(policy.encoder_.names)
+    encoded, known = encoded.copy(), np.tile(known, (n_rows if known.ndim == 1 else 1, 1))
+    present = ~np.isnan(encoded[:, policy.encoder_.first])
+    available = present.copy()
+    available[:, list(desk.providers)] = True
+    order = np.full((n_rows, n_covariates), STOP)
+    opening = np.tile(policy._opening(), (n_rows, 1))
+    opening = np.where(np.take_along_axis(known, opening, axis=1), STOP, opening)
+    trail = Trail(np.empty(n_rows), np.empty(n_rows, dtype=np.intp), order)
+    have = known.copy()
+    live, wanted = np.arange(n_rows), opening
+    while len(live):
+        # The rows get what they wait for, as far as it is to be had, and walk on.
+        _receive(desk, live, wanted, encoded, present, available)
+        _take(live, wanted, available, have, order)
+        waiting = np.full((n_rows, n_covariates), STOP)
+        for part in _alike(live, known, have, available):
+            begin = Rows(encoded[part], available[part], have[part[0]], known[part[0]])
+            walked = walk(
+                policy._begin(begin),
+                policy._decide,
+                policy._advance,
+                begin.available,
+                order[part],
+                purse_of(policy, known[part]),
+                present[part],
+            )
+            trail.log_odds[part], trail.stage[part] = walked.log_odds, walked.stage
+            order[part] = walked.order
+            assert walked.waiting is not None
+            waiting[part] = walked.waiting
+        _take(live, order[live], available, have)
+        live = live[waiting[live, 0] != STOP]
+        wanted = waiting[live]
+    result = result_of(policy, trail, known)
+    return ProvidedResult(**vars(result), calls=tuple(desk.calls))
+
+
+def _alike(live: Ints, known: Bools, have: Bools, available: Bools) -> list[Ints]:
+    """The rows in groups that know, have and lack the same."""
+    pattern = np.hstack([known[live], have[live], available[live]])
+    _, number = np.unique(pattern, axis=0, return_inverse=True)
+    groups = [live[number.ravel() == group] for group in range(int(number.max()) + 1)]
+    return [
+        group[first : first + ROWS_AT_ONCE]
+        for group in groups
+        for first in range(0, len(group), ROWS_AT_ONCE)
+    ]
+
+
+def _receive(
+    desk: Desk, live: Ints, wanted: Ints, encoded: Floats, present: Bools, available: Bools
+) -> None:
+    """Fetch what is wanted and not there; what is not delivered is not available."""
+    absent: dict[int, Ints] = {}
+    for k in desk.providers:
+        rows = live[(wanted == k).any(axis=1)]
+        rows = rows[available[rows, k] & ~present[rows, k]]
+        if len(rows):
+            absent[k] = rows
+    for k, values in desk.fetch(absent).items():
+        columns = desk.encoder.source == k
+        for row, value in values.items():
+            if value is None:
+                available[row, k] = False
+            else:
+                encoded[row, columns] = desk.encoded(k, value)
+                present[row, k] = True
+
+
+def _take(
+    live: Ints, listed: Ints, available: Bools, have: Bools, order: Ints | None = None
+) -> None:
+    """Rows acquire what is listed for them and available; it is added to their order, if given."""
+    for column in listed.T:
+        rows = np.flatnonzero((column != STOP) & available[live, column])
+        rows, taken = live[rows], column[rows]
+        if order is not None:
+            order[rows, (order[rows] != STOP).sum(axis=1)] = taken
+        have[rows, taken] = True
+
+
+def _is_none(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def check_providers(names: Sequence[str], providers: Any, cache: Any, keys: Any) -> None:
+    """Refuse providers of what the policy does not know, and a cache without keys."""
+    if not isinstance(providers, Mapping):
+        raise InvalidInputError(
+            "providers",
+            "must be a mapping from covariate to function",
+            type(providers).__name__,
+            "For example providers={'mri': fetch_mri}.",
+        )
+    unknown = [str(name) for name in providers if name not in names]
+    if unknown:
+        raise InvalidInputError(
+            "providers", "must name covariates", unknown, choices(unknown, names, "They are")
+        )
+    if cache is not None and keys is None:
+        raise InvalidInputError(
+            "cache",
+            "needs keys by which rows are known again",
+            "no keys",
+            "For example keys=X.index, or a column of identifiers.",
+        )

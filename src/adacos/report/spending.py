@@ -1,0 +1,38 @@
+"""What more spending buys, in a report."""
+
+from __future__ import annotations
+
+from adacos.document.blocks import Block, Grid, Heading
+from adacos.policies.adacos import AdaCOSClassifier
+from adacos.policies.trade_off import trade_off
+from adacos.report import figures
+from adacos.report.held import Held
+
+# Points of the curve.
+_POINTS = 12
+
+
+def spending(held: Held) -> list[Block]:
+    """Covariate cost against the cost of errors, for a policy that weighs acquisitions."""
+    policy, said = held.policy, held.said
+    currency = f" ({said.currency})" if said.currency else ""
+    if not isinstance(policy, AdaCOSClassifier) or policy.always_positive_:
+        return []
+    y = policy.classes_[held.true]
+    curve = trade_off(policy, held.table, y, points=_POINTS)
+    if len(curve.points) < 2:
+        return []
+    rows = tuple(
+        (
+            f"{1 + p.multiplier:.3g} times",
+            said.money(p.covariate_cost),
+            f"{said.money(p.misclassification_cost)} ± {p.misclassification_error:.2f}",
+            f"{said.money(p.total_cost)} ± {p.total_error:.2f}",
+        )
+        for p in curve.points
+    )
+    return [
+        Heading("What more spending buys"),
+        figures.trade_off_curve(curve, float(held.result.cost.mean()), currency),
+        Grid(("covariate costs count", "covariates", "errors", "total"), rows),
+    ]

@@ -1,0 +1,350 @@
+"""Providers: called for the rows that need them, again where they fail, and paid once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from adacos import AdaCOSClassifier, BranchingClassifier, COSClassifier, Costs, Provider
+from adacos.exceptions import InvalidInputError, ProviderWarning
+from adacos.rivals import AdaptGbrtClassifier, DWSMClassifier
+from adacos.tables.columns import ColumnTable
+from tests.policy_checks import same
+from tests.rivals.problems import MIXED_COSTS, mixed_table
+
+QUICK: dict[str, Any] = {"cv": 3, "strengths": "common"}
+NAMES = ["age", "blood", "sugar", "kind", "noise"]
+pytestmark = pytest.mark.filterwarnings("ignore:The positive class")
+
+
+class Source:
+    """A provider that answers from a table, counts its calls, and remembers the rows delivered."""
+
+    def __init__(self, column: Any, fails: Any = lambda call: False) -> None:
+        self.column, self.fails = list(column), fails
+        self.calls, self.delivered = 0, Counter()
+        self.keys: list[str] = []
+
+    def __call__(self, request: Any) -> list[Any]:
+        self.calls += 1
+        self.keys.append(request.key)
+        if self.fails(self.calls):
+            raise ConnectionError("the line is busy")
+        self.delivered.update(request.index.tolist())
+        assert len(request.rows) == len(request)
+        return [self.column[row] for row in request.index]
+
+
+def sources(X: Any, names: Any = NAMES, **options: Any) -> dict[str, Source]:
+    return {name: Source(X[name], **options) for name in names}
+
+
+def emptied(X: Any) -> Any:
+    """The rows without any value."""
+    return X.assign(**dict.fromkeys(NAMES, np.nan))
+
+
+def delivered_once(source: Source, acquired: np.ndarray) -> bool:
+    """Whether each row that acquired the covariate, and no other, was sent it, once."""
+    return dict(source.delivered) == dict.fromkeys(np.flatnonzero(acquired).tolist(), 1)
+
+
+@pytest.fixture(scope="module")
+def X() -> Any:
+    """Complete rows."""
+    return mixed_table()[0].dropna().reset_index(drop=True)
+
+
+@pytest.fixture(scope="module")
+def policy() -> Any:
+    return AdaCOSClassifier(MIXED_COSTS, **QUICK).fit(*mixed_table())
+
+
+@pytest.fixture(scope="module")
+def free_blood() -> Any:
+    """A policy that asks everyone for one covariate at least."""
+    costs = Costs({**MIXED_COSTS.covariates, "blood": 0.0}, misclassification=[[0, 60], [60, 0]])
+    return AdaCOSClassifier(costs, **QUICK).fit(*mixed_table())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: AdaCOSClassifier(MIXED_COSTS, **QUICK),
+        lambda: AdaCOSClassifier(MIXED_COSTS, budget=4.0, outlook="dynamic", **QUICK),
+        lambda: COSClassifier(MIXED_COSTS, **QUICK),
+        lambda: BranchingClassifier(MIXED_COSTS, max_depth=2, **QUICK),
+        lambda: DWSMClassifier(MIXED_COSTS, n_rounds=2, n_states=400),
+        lambda: AdaptGbrtClassifier(MIXED_COSTS, n_trees=6, full_fractions=(0.3,)),
+    ],
+    ids=["adacos", "dynamic", "cos", "branching", "dwsm", "adapt"],
+)
+def test_fetched_values_lead_where_given_ones_do(make: Any, X: Any) -> None:
+    """And nothing is fetched that is not acquired, nor anything twice."""
+    fitted = make().fit(*mixed_table())
+    expected, fetch = fitted.acquire(X), sources(X)
+    same(fitted.acquire(emptied(X), providers=fetch), expected)
+    for k, name in enumerate(NAMES):
+        assert delivered_once(fetch[name], expected.acquired[:, k])
+    # Each provider is called for all rows that wait for it together, not row by row.
+    assert sum(source.calls for source in fetch.values()) <= len(NAMES) * (len(NAMES) + 1)
+
+
+def test_what_the_source_does_not_have_is_not_available(policy: Any) -> None:
+    """As in a consultation in which the value asked for is said to be unavailable."""
+    holes = mixed_table()[0].head(60)
+    fetch = sources(holes.astype(object).where(holes.notna(), None))
+    result = policy.acquire(emptied(holes), providers=fetch)
+    assert not np.any(result.acquired & holes.isna().to_numpy())
+    assert result.failures == ()
+    for row in range(len(holes)):
+        consultation = policy.consultation()
+        while hasattr(step := consultation.next(), "covariates"):
+            for name in step.covariates:
+                value = holes[name][row]
+                if pd.isna(value):
+                    consultation.unavailable(name)
+                else:
+                    consultation.observe({name: value})
+        assert step.label == result.label[row]
+        np.testing.assert_allclose(step.probability, result.probability[row])
+        np.testing.assert_allclose(step.cost, result.cost[row])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "columns", "numpy"])
+def test_tables_without_the_columns(kind: str, X: Any) -> None:
+    X = X.drop(columns="kind")
+    y = (X["blood"] + X["sugar"] + X["age"] > 0).astype(int)
+    costs = Costs([1.0, 3.0, 4.0, 2.0], false_positive=60, false_negative=60)
+    whole = X.to_numpy() if kind == "numpy" else X
+    fitted = AdaCOSClassifier(costs, **QUICK).fit(whole, y)
+    rest = X.drop(columns=["blood", "sugar"])
+    given: Any = {
+        "pandas": lambda: rest,
+        "polars": lambda: pl.from_pandas(rest),
+        "columns": lambda: ColumnTable({name: rest[name].to_numpy() for name in rest}),
+        "numpy": lambda: X.assign(blood=np.nan, sugar=np.nan).to_numpy(),
+    }[kind]()
+    first, second = ("x1", "x2") if kind == "numpy" else ("blood", "sugar")
+    kinds = set()
+
+    def blood(request: Any) -> Any:
+        kinds.add(type(request.rows))
+        return X["blood"].to_numpy()[request.index]
+
+    def sugar(request: Any) -> Any:
+        assert list(request.fetched) == [first]
+        return X["sugar"][request.index]
+
+    result = fitted.acquire(given, providers={first: blood, second: sugar})
+    same(result, fitted.acquire(whole))
+    assert result.acquired[:, 1:3].any()
+    assert kinds <= {type(given)}
+
+
+# Providers that fail
+
+
+def test_a_call_that_fails_is_repeated_and_paid_once(X: Any, policy: Any) -> None:
+    """Every third call fails, whatever it is for."""
+    expected = policy.acquire(X)
+    fetch = sources(X, fails=lambda call: call % 3 == 0)
+    batches = {name: Provider(source, batch_size=7) for name, source in fetch.items()}
+    result = policy.acquire(emptied(X), providers=batches)
+    same(result, expected)
+    assert result.failures == ()
+    assert any(call.attempts > 1 for call in result.calls)
+    for k, name in enumerate(NAMES):
+        assert delivered_once(fetch[name], expected.acquired[:, k])
+        calls = [call for call in result.calls if call.covariate == name]
+        assert sum(call.attempts for call in calls) == fetch[name].calls
+        # A repeated call keeps its key, by which a provider knows it again.
+        assert len(set(fetch[name].keys)) == len(calls)
+
+
+def test_a_provider_that_fails_for_good(X: Any, policy: Any) -> None:
+    """Its rows go on without the covariate and do not pay for it, the others as ever."""
+    expected = policy.acquire(X)
+    share = expected.acquired.mean(axis=0)
+    some = next(k for k in range(5) if 0 < share[k] < 1)
+    fetch = sources(X)
+    fetch[NAMES[some]] = Source(X[NAMES[some]], fails=lambda call: True)
+    with pytest.warns(ProviderWarning, match=f"{NAMES[some]!r} raised ConnectionError: the line"):
+        result = policy.acquire(emptied(X), providers=fetch)
+    (failure, *more) = result.failures
+    assert {call.covariate for call in result.failures} == {NAMES[some]}
+    assert failure.attempts == 3
+    assert fetch[NAMES[some]].calls == 3 * (1 + len(more))
+    assert not result.acquired[:, some].any()
+    lost = np.unique(np.concatenate([call.index for call in result.failures]))
+    np.testing.assert_array_equal(lost, np.flatnonzero(expected.acquired[:, some]))
+    others = np.setdiff1d(np.arange(len(X)), lost)
+    same(result.rows(others), expected.rows(others))
+    np.testing.assert_array_equal(result.cost, policy.cost_table_.of_order(result.order))
+
+
+def test_one_bad_batch_leaves_the_others_alone(X: Any, free_blood: Any) -> None:
+    def fetch(request: Any) -> Any:
+        if 3 in request.index:
+            raise OSError("row 3 is cursed")
+        return X["blood"].to_numpy()[request.index]
+
+    provider = Provider(fetch, batch_size=5, retries=0)
+    with pytest.warns(ProviderWarning, match=r"1 of its calls failed for good\)\. For 5 rows"):
+        result = free_blood.acquire(X.drop(columns="blood"), providers={"blood": provider})
+    others = np.setdiff1d(np.arange(len(X)), np.arange(5))
+    same(result.rows(others), free_blood.acquire(X).rows(others))
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (lambda request: 3.5, "returned float in place of a list or an array of"),
+        (lambda request: "abc", "returned str in place of"),
+        (lambda request: {0: 1.0}, "returned dict in place of"),
+        (lambda request: None, "returned NoneType in place of"),
+        (lambda request: [1.0], "returned 1 values for"),
+        (lambda request: ["high"] * len(request), "returned 'high': blood needs a finite number"),
+        (lambda request: [float("inf")] * len(request), "returned inf"),
+        (lambda request: [[1.0, 2.0]] * len(request), "blood needs a finite number"),
+    ],
+)
+def test_wrong_answers_are_told_and_not_asked_again(
+    answer: Any, told: str, X: Any, free_blood: Any
+) -> None:
+    """What was delivered, however wrong, may have been charged."""
+    calls = []
+
+    def fetch(request: Any) -> Any:
+        calls.append(request.attempt)
+        return answer(request)
+
+    with pytest.warns(ProviderWarning, match="The provider of 'blood' ") as warned:
+        result = free_blood.acquire(X.drop(columns="blood"), providers={"blood": fetch})
+    assert told in str(warned[0].message)
+    assert calls == [1]
+    same(result, free_blood.acquire(X.assign(blood=np.nan)))
+
+
+def test_a_slow_provider_is_given_up_and_not_called_again(X: Any, policy: Any) -> None:
+    calls = []
+
+    def slow(request: Any) -> Any:
+        calls.append(len(request))
+        time.sleep(1.0)
+        return X["age"].to_numpy()[request.index]
+
+    async def slow_too(request: Any) -> Any:
+        calls.append(len(request))
+        await asyncio.sleep(60.0)
+
+    for function in (slow, slow_too):
+        calls.clear()
+        begun = time.perf_counter()
+        with pytest.warns(ProviderWarning, match=r"'age' did not return within 0\.05 s"):
+            result = policy.acquire(
+                X.drop(columns="age"), providers={"age": Provider(function, timeout=0.05)}
+            )
+        assert time.perf_counter() - begun < 30
+        assert len(calls) == 1
+        same(result, policy.acquire(X.assign(age=np.nan)))
+
+
+# Async providers and the cache
+
+
+def test_async_providers_work_side_by_side(X: Any) -> None:
+    free = AdaCOSClassifier(Costs(dict.fromkeys(NAMES, 0.0)), **QUICK).fit(*mixed_table())
+    running, most = 0, 0
+
+    def provider(name: str) -> Any:
+        async def fetch(request: Any) -> Any:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0.02)
+            running -= 1
+            if request.attempt == 1 and name == "age":
+                raise ConnectionError
+            return [X[name][row] for row in request.index]
+
+        return Provider(fetch, batch_size=50)
+
+    fetch = {name: provider(name) for name in NAMES}
+    result = free.acquire(emptied(X), providers=fetch)
+    same(result, free.acquire(X))
+    assert most >= len(NAMES)
+
+    async def inside() -> Any:
+        """A notebook has a loop running already."""
+        return free.acquire(emptied(X), providers=fetch)
+
+    same(asyncio.run(inside()), result)
+
+
+def test_what_is_in_the_cache_is_not_fetched_again(X: Any, policy: Any) -> None:
+    cache: dict[Any, Any] = {}
+    keys = [f"patient {row}" for row in range(len(X))]
+    first = policy.acquire(emptied(X), providers=sources(X), cache=cache, keys=keys)
+    assert len(cache) == first.acquired.sum()
+    again = sources(X)
+    second = policy.acquire(emptied(X), providers=again, cache=cache, keys=keys)
+    same(second, first)
+    assert sum(source.calls for source in again.values()) == 0
+    assert {call.attempts for call in second.calls} == {0}
+    # A run that broke off goes on where it was: what is lost is fetched, and nothing else.
+    lost = list(cache)[::2]
+    for key in lost:
+        del cache[key]
+    same(policy.acquire(emptied(X), providers=again, cache=cache, keys=keys), first)
+    assert sum(source.delivered.total() for source in again.values()) == len(lost)
+
+
+def test_rows_of_one_key_are_fetched_once(X: Any, policy: Any) -> None:
+    twice = pd.concat([X, X], ignore_index=True)
+    fetch = sources(twice)
+    keys = list(range(len(X))) * 2
+    same(policy.acquire(emptied(twice), providers=fetch, keys=keys), policy.acquire(twice))
+    assert all(row < len(X) for source in fetch.values() for row in source.delivered)
+
+
+def test_values_in_the_table_are_not_fetched(X: Any, policy: Any) -> None:
+    half = X.copy()
+    half.loc[::2, "blood"] = np.nan
+    fetch = sources(X, ["blood"])
+    same(policy.acquire(half, providers=fetch), policy.acquire(X))
+    assert all(row % 2 == 0 for row in fetch["blood"].delivered)
+    known = np.tile(np.array(X.columns) == "age", (len(X), 1))
+    same(policy.acquire(half, known=known, providers=fetch), policy.acquire(X, known=known))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "options"),
+    [
+        ("providers", {"providers": [len]}),
+        ("providers", {"providers": {"mri": len}}),
+        ("providers", {"providers": {"age": 3}}),
+        ("cache", {"providers": {}, "cache": {}}),
+        ("keys", {"providers": {}, "keys": [1, 2]}),
+    ],
+)
+def test_wrong_usage_is_refused_by_name(
+    parameter: str, options: dict[str, Any], X: Any, policy: Any
+) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        policy.acquire(X, **options)
+    assert refused.value.parameter == parameter
+
+
+def test_wrong_options_of_a_provider() -> None:
+    for parameter, value in {"batch_size": 0, "retries": -1, "wait": -1.0, "timeout": 0.0}.items():
+        with pytest.raises(InvalidInputError, match=parameter):
+            Provider(len, **{parameter: value})
+    assert repr(Provider(len)) == "Provider(len, batch_size=None, retries=2)"
