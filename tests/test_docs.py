@@ -34,6 +34,7 @@ PYTHON_PAGES = (
     "docs/providers.md",
     "docs/howto-sklearn.md",
     "docs/howto-values.md",
+    "docs/howto-classes.md",
     "docs/howto-files.md",
     "docs/rivals.md",
     "docs/recall.md",

@@ -27,6 +27,7 @@ from adacos.cli.common import (
 from adacos.cli.prices import costs_given, read_prices
 from adacos.cli.training import (
     TrainingRows,
+    check_errors,
     choose_covariates,
     expected_seconds,
     read_training_rows,
@@ -170,17 +171,10 @@ def fit(
         target_recall,
     )
     with progress(f"reading {data.name}", as_json) as report:
-        rows = read_training_rows(
-            file,
-            covariates,
-            target,
-            categorical or [],
-            positive,
-            skip_malformed,
-            report,
-            many=POLICIES[policy].load().takes_many_classes,
-        )
-    _check_errors(costs, rows)
+        wanted = (covariates, target, categorical or [], positive, skip_malformed)
+        many = POLICIES[policy].load().takes_many_classes
+        rows = read_training_rows(file, *wanted, report, many)
+    check_errors(costs, rows)
     tell_malformed(rows.malformed)
     if said is not None:
         said = _with_classes(said, rows)
@@ -213,19 +207,6 @@ def _check_options(policy: str, out: Path, inputs: list[Path]) -> None:
     if not out.parent.is_dir():
         raise InvalidInputError("--out", "its folder must exist", str(out), "Create it first.")
     refuse_same_file(out, inputs)
-
-
-def _check_errors(costs: Costs, rows: TrainingRows) -> None:
-    """Refuse costs of errors that are those of another number of classes."""
-    present = np.unique(rows.y)
-    if len(present) != len(costs.matrix):
-        raise InvalidInputError(
-            "errors",
-            f"must say what each error costs, for {len(present)} classes",
-            f"those of {len(costs.matrix)}",
-            "Write misclassification = [[0, ...], ...] under [errors] in a TOML price list: a row "
-            f"for each true class, in the order {listed(present[:5])}, a column for each label.",
-        )
 
 
 def _with_classes(said: Description, rows: TrainingRows) -> Description:

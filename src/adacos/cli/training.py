@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.cli.common import progress, say, tell_malformed
+from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError
 from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import MAX_CATEGORIES
@@ -113,6 +114,19 @@ def read_training_rows(
     table = piece.table.select(covariates)[labelled]
     n_read = len(piece.lines) + len(piece.malformed)
     return TrainingRows(table, labels, n_read, piece.malformed, missing_shares(table), names)
+
+
+def check_errors(costs: Costs, rows: TrainingRows) -> None:
+    """Refuse costs of errors that are those of another number of classes."""
+    present = np.unique(rows.y)
+    if len(present) != len(costs.matrix):
+        raise InvalidInputError(
+            "errors",
+            f"must say what each error costs, for {len(present)} classes",
+            f"those of {len(costs.matrix)}",
+            "Write misclassification = [[0, ...], ...] under [errors] in a TOML price list: a row "
+            f"for each true class, in the order {listed(present[:5])}, a column for each label.",
+        )
 
 
 def _refuse_unlabelled(lines: NDArray[np.intp], target: str) -> None:

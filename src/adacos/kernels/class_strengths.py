@@ -118,19 +118,61 @@ def blend_class_strengths(
         rows = some_rows(fold, y.astype(np.float64), len(y) // CHOICE_ROWS)
         part = (design[rows], y[rows], weight[rows], fold[rows])
         candidates = blend_class_strengths(*part, term, linear, families=families, start=start).used
+    grid = [(s, r) for s in SMOOTHNESS_GRID for r in RIDGE_GRID] if "common" in families else []
+    n_candidates = len(grid) + ("per_covariate" in families)
+    tried = np.ones(n_candidates, dtype=np.bool_) if candidates is None else candidates
+    found = _candidates(design, y, weight, fold, term, linear, start, grid, tried)
+    held_out, basis = found.held_out, found.basis
+    shares = stack_class_weights(held_out, y, weight, basis)
+    leave_out, mean_shares = np.empty(held_out.shape[:2]), shares / (1 + n_folds)
+    for f in range(n_folds):
+        rows = fold == f
+        others = (held_out[:, ~rows], y[~rows], weight[~rows])
+        elsewhere = stack_class_weights(*others, basis, start=shares)
+        leave_out[:, rows] = held_out[:, rows] @ elsewhere
+        mean_shares += elsewhere / (1 + n_folds)
+    used = tried.copy()
+    used[tried] = mean_shares >= LEAST_WEIGHT
+    return Blend(
+        np.exp(np.log(found.strengths) @ shares),
+        to_reference(found.coefs @ shares, basis),
+        to_reference(leave_out, basis).T,
+        float(weight @ class_loss(leave_out, y, basis)),
+        used,
+    )
+
+
+class _Candidates(NamedTuple):
+    """Candidates side by side: strengths (terms, candidates), contrasts, held-out contrasts, U."""
+
+    strengths: Floats
+    coefs: Floats
+    held_out: Floats
+    basis: Floats
+
+
+def _candidates(
+    design: Floats,
+    y: Ints,
+    weight: Floats,
+    fold: Ints,
+    term: Ints,
+    linear: Bools,
+    start: Floats,
+    grid: list[tuple[float, float]],
+    tried: Bools,
+) -> _Candidates:
+    """Fits of the candidates to be tried: those of the grid, then that per covariate."""
     center = central_strengths(linear)
     plain = contrasts(len(start) + 1)
     begin, penalty = to_contrasts(start, plain), penalty_of(term, center)
     fit = newton_classes(design, y, weight, penalty, plain, begin, tolerance=1e-6)
     near = _turn(fit, weight, plain)
     basis = near.basis
-    grams = fold_class_grams(design, near.log_odds, weight, fold, n_folds, basis)
+    grams = fold_class_grams(design, near.log_odds, weight, fold, int(fold.max()) + 1, basis)
     strengths = np.empty((len(linear), 0))
     coefs = np.empty((len(start), design.shape[1], 0))
     held_out = np.empty((len(start), len(y), 0))
-    grid = [(s, r) for s in SMOOTHNESS_GRID for r in RIDGE_GRID] if "common" in families else []
-    n_candidates = len(grid) + ("per_covariate" in families)
-    tried = np.ones(n_candidates, dtype=np.bool_) if candidates is None else candidates
     if tried[: len(grid)].any():
         chosen = [pair for pair, keep in zip(grid, tried, strict=False) if keep]
         strengths = np.stack([np.where(linear, r, s) for s, r in chosen], axis=1)
@@ -145,23 +187,7 @@ def blend_class_strengths(
         strengths = np.column_stack([strengths, own])
         coefs = np.concatenate([coefs, coef[:, :, None]], axis=2)
         held_out = np.concatenate([held_out, log_odds[:, :, None]], axis=2)
-    shares = stack_class_weights(held_out, y, weight, basis)
-    leave_out, mean_shares = np.empty(held_out.shape[:2]), shares / (1 + n_folds)
-    for f in range(n_folds):
-        rows = fold == f
-        others = (held_out[:, ~rows], y[~rows], weight[~rows])
-        elsewhere = stack_class_weights(*others, basis, start=shares)
-        leave_out[:, rows] = held_out[:, rows] @ elsewhere
-        mean_shares += elsewhere / (1 + n_folds)
-    used = tried.copy()
-    used[tried] = mean_shares >= LEAST_WEIGHT
-    return Blend(
-        np.exp(np.log(strengths) @ shares),
-        to_reference(coefs @ shares, basis),
-        to_reference(leave_out, basis).T,
-        float(weight @ class_loss(leave_out, y, basis)),
-        used,
-    )
+    return _Candidates(strengths, coefs, held_out, basis)
 
 
 def stack_class_weights(

@@ -13,20 +13,16 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from adacos.consultation.class_reasons import class_reasons
-from adacos.consultation.reasons import opening_reasons, sequence_reasons
-from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable
 from adacos.engine import STOP, AcquisitionResult, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.basis import AdditiveBasis
-from adacos.models.class_outlook import look_ahead_classes
 from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
 from adacos.models.missing import JointModel
-from adacos.models.outlook import Outlook, WalkState, advance, begin, log_odds_now, look_ahead
+from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead
 from adacos.models.progress import listening, print_progress
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
@@ -37,10 +33,10 @@ from adacos.policies.budgets import (
     keep_mean_budget,
     refuse_mean_budget,
     shared_rows,
-    told_of_budgets,
 )
 from adacos.policies.certifying import certified_threshold
 from adacos.policies.leave_out import better_sequence
+from adacos.policies.many_classes import refuse_with_many_classes
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
     RecallCertificate,
@@ -55,6 +51,7 @@ from adacos.policies.recall import (
     set_aside,
 )
 from adacos.policies.sharing import check_shareable
+from adacos.policies.walk_reasons import walk_reasons
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
 from adacos.validation import Constraints, check_parameters, folds, jobs, one_of, whole
@@ -482,53 +479,7 @@ class SequencePolicy(BasePolicy):
     def _advance(self, state: WalkState, going: Bools, covariates: Ints) -> WalkState:
         return advance(state, going, covariates.shape[1])
 
-    def _reasons(self, state: WalkState, decision: Decision) -> Reasons:
-        asked = [int(k) for k in decision.covariates.flat if k != STOP]
-        classes = self.classes_.tolist()
-        if state.model.many_classes:
-            ahead = decision.weighed or look_ahead_classes(state, self.cost_table_)
-            return class_reasons(
-                state, ahead, self.rule_, self.encoder_, classes, asked, self.cost_table_
-            )
-        outlook: Outlook = decision.weighed or look_ahead(state, self.weighed_costs)
-        outlook = outlook.in_money(1 + self.multiplier_)
-        if np.isin(asked, state.model.sequence.set(state.stage)).any():
-            return opening_reasons(
-                state, outlook, self.rule_, self.encoder_, classes, asked, self.cost_table_
-            )
-        reasons = sequence_reasons(
-            state, outlook, self.rule_, self.encoder_, classes, asked[0] if asked else None
-        )
-        return replace(reasons, because=told_of_budgets(self, state, outlook))
-
-
-def refuse_with_many_classes(policy: SequencePolicy, *, calibrated: bool = False) -> None:
-    """Refuse what is there for two classes only, where there are more."""
-    if len(policy.classes_) == 2:
-        return
-    if calibrated or policy.target_recall is not None:
-        raise InvalidInputError(
-            "target_recall",
-            "needs two classes: the positive one is the one it protects",
-            f"{len(policy.classes_)} classes",
-            "Price the errors instead: Costs(..., misclassification=C), dear in the row of the "
-            "class to protect.",
-        )
-    for name in ("budget", "mean_budget"):
-        if getattr(policy, name) is not None:
-            raise InvalidInputError(
-                name,
-                "needs two classes",
-                f"{len(policy.classes_)} classes",
-                "Leave it out; dearer covariates make rows stop earlier.",
-            )
-    if getattr(policy, "outlook", None) == "dynamic":
-        raise InvalidInputError(
-            "outlook",
-            "'dynamic' needs two classes",
-            f"{len(policy.classes_)} classes",
-            "Use outlook='coherent', which takes any number.",
-        )
+    _reasons = walk_reasons
 
 
 def asked_in_order(policy: BasePolicy) -> TypeGuard[SequencePolicy]:
