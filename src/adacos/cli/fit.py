@@ -281,9 +281,8 @@ def _warn(rows: TrainingRows, seconds: float) -> list[str]:
     doubts = [str(suspicion) for suspicion in suspicions(rows.table, rows.y)]
     if seconds > _LONG:
         doubts.append(
-            f"{rows.table.shape[1]} covariates: this will take about {seconds / 60:.0f} minutes, "
-            "since the time grows with the fourth power of their number. Leave out those that "
-            "hardly matter with --drop."
+            f"{rows.table.shape[1]} covariates: this will take about {seconds / 60:.0f} minutes. "
+            "Leave out those that hardly matter with --drop."
         )
     for message in doubts:
         say(f"warning: {message}", err=True)
