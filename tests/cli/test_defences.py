@@ -265,6 +265,8 @@ def test_interrupted_scoring_leaves_nothing(folder, tmp_path, signals):
          target / "o.csv", "--chunk-rows", "2000"],
         stderr=subprocess.PIPE,
         text=True,
+        # What was started in the background of a shell ignores Ctrl-C, and its children with it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not any(f.stat().st_size for f in target.iterdir()):
