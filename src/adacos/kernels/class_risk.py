@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, softmax
+from scipy.special import ndtri
 from scipy.stats import qmc
 
 from adacos.kernels.bayes_risk import bayes_risk, label_of
@@ -51,7 +51,9 @@ _ITERATIONS = 60
 
 def probabilities(log_odds: Floats) -> Floats:
     """Probabilities (..., K) at log-odds (..., K - 1) of the later classes against the first."""
-    return np.asarray(softmax(_with_first(log_odds), axis=-1))
+    scores = _with_first(log_odds)
+    odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=-1, keepdims=True))
 
 
 def log_odds_of(probability: Floats) -> Floats:
@@ -205,6 +207,11 @@ class _Odds(NamedTuple):
         factor = factor.astype(weight.dtype)
         return cls(factor, weight, 1 / _along(weight, factor))
 
+    def of(self, rows: NDArray[np.generic]) -> _Odds:
+        """The odds of some of the rows."""
+        weight = self.weight if self.weight.ndim == 2 else self.weight[rows]
+        return _Odds(self.factor[rows], weight, self.inverse[rows])
+
     def mean(self) -> Floats:
         """Mean probability of each class, (rows, K)."""
         n_points = self.inverse.shape[1]
@@ -256,14 +263,14 @@ def _keeping(
     odds = _Odds.scaled(_exponentials(point), weight)
     active = np.arange(len(point))
     for _ in range(_ITERATIONS):
-        part = _Odds(odds.factor[active], _of_rows(weight, active), odds.inverse[active])
+        part = odds if len(active) == len(point) else odds.of(active)
         mean = part.mean()
         gap = mean - target[active]
         unkept = np.abs(gap).sum(axis=1) > tolerance
         if not unkept.any():
             break
-        active, gap, mean = active[unkept], gap[unkept], mean[unkept]
-        part = _Odds(part.factor[unkept], _of_rows(part.weight, unkept), part.inverse[unkept])
+        if not unkept.all():
+            active, gap, mean, part = active[unkept], gap[unkept], mean[unkept], part.of(unkept)
         hessian = -part.products()
         diagonal = np.arange(size)
         # The direction in which nothing changes is filled in; a floor keeps certain rows solvable.
@@ -273,7 +280,10 @@ def _keeping(
         reach = np.maximum(step.max(axis=1) - step.min(axis=1), 1e-12)
         point[active] -= step * (np.log1p(reach) / reach)[:, None]
         moved = _Odds.scaled(_exponentials(point[active]), part.weight)
-        odds.factor[active], odds.inverse[active] = moved.factor, moved.inverse
+        if len(active) == len(point):
+            odds = moved
+        else:
+            odds.factor[active], odds.inverse[active] = moved.factor, moved.inverse
         # What a short step leaves is of its square.
         active = active[reach > 0.5 * np.sqrt(tolerance)]
         if len(active) == 0:
@@ -290,10 +300,6 @@ def _first_guess(log_odds: Floats, weight: Floats) -> Floats:
     spread -= spread.mean(axis=-1, keepdims=True)
     variance = 2.0 * np.mean(spread**2, axis=(-2, -1)) * size / (size - 1)
     return np.asarray(centred * np.sqrt(1.0 + np.pi / 8.0 * variance)[..., None])
-
-
-def _of_rows(weight: Floats, rows: NDArray[np.generic]) -> Floats:
-    return weight if weight.ndim == 2 else weight[rows]
 
 
 def _along(weight: Floats, factor: Floats) -> Floats:
