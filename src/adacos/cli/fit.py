@@ -99,6 +99,13 @@ def fit(
     mean_budget: Annotated[
         float | None, typer.Option(help="What rows may pay for covariates on average.")
     ] = None,
+    round_cost: Annotated[
+        float, typer.Option(min=0, help="Cost of waiting for what is ordered together.")
+    ] = 0.0,
+    immediate: Annotated[
+        list[str] | None,
+        typer.Option(help="Covariate whose result is there at once; may be given repeatedly."),
+    ] = None,
     positive: Annotated[
         str | None,
         typer.Option(
@@ -168,6 +175,7 @@ def fit(
         default_price,
         {"false_positive": false_positive, "false_negative": false_negative},
         target_recall,
+        (round_cost, immediate or []),
     )
     with progress(f"reading {data.name}", as_json) as report:
         rows = read_training_rows(

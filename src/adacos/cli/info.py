@@ -54,6 +54,12 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
         console.print(f"{rows}, {share:.1%} {_of_class(said, card['positive_class'])}")
     console.print(_errors_in_words(card, said))
     console.print(_threshold_in_words(card))
+    if card["round_cost"]:
+        at_once = f", but for {listed(card['immediate'])}" if card["immediate"] else ""
+        console.print(
+            f"Waiting for what is ordered together costs {_amount(card['round_cost'], said)} a "
+            f"round{at_once}."
+        )
     if card["budget_text"] is not None:
         console.print(card["budget_text"])
     if card["choice"] is not None:

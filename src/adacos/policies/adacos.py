@@ -13,16 +13,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable
-from adacos.engine import STOP, Decision
+from adacos.engine import STOP, Decision, Rows
 from adacos.kernels.bayes_risk import bayes_risk
 from adacos.models.dynamic import stage_values
 from adacos.models.forecasts import FORECASTS
 from adacos.models.outlook import Outlook, WalkState, look_ahead
+from adacos.policies.rounds import Walks, advance_groups, ordered, together
 from adacos.policies.sequence_policy import SequencePolicy, go_on_to
 from adacos.validation import Constraints, one_of
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
 
@@ -188,7 +191,27 @@ class AdaCOSClassifier(SequencePolicy):
         )
         self.outlook = outlook
 
-    def _decide(self, state: WalkState) -> Decision:
+    def _begin(self, rows: Rows) -> Any:
+        state = super()._begin(rows)
+        if self.cost_table_.immediate is None:
+            return state
+        return Walks(len(rows.encoded), ((np.arange(len(rows.encoded)), state),))
+
+    def _advance(self, state: Any, going: Bools, covariates: Ints) -> Any:
+        if isinstance(state, Walks):
+            return advance_groups(state, going, covariates)
+        return super()._advance(state, going, covariates)
+
+    def _reasons(self, state: Any, decision: Decision) -> Reasons:
+        if isinstance(state, Walks):
+            own = decision.weighed._replace(covariates=decision.covariates)
+            return super()._reasons(state.groups[0][1], own)
+        return super()._reasons(state, decision)
+
+    def _decide(self, state: Any) -> Decision:
+        if isinstance(state, Walks):
+            groups = [(rows, self._decide_together(walk)) for rows, walk in state.groups]
+            return together(groups, state.n_rows)
         if self.rule_.always_positive:
             return go_on_to(state, 0, self.cost_table_)
         go_on, outlook = weigh(state, self.weighed_costs, self.rule_.matrix, self.outlook)
@@ -196,6 +219,18 @@ class AdaCOSClassifier(SequencePolicy):
         return Decision(
             np.where(go_on, upcoming, STOP), outlook.log_odds, state.original_stage, outlook
         )
+
+    def _decide_together(self, state: WalkState) -> Decision:
+        """What rows at one set order, where waiting costs something.
+
+        Whether a batch is to be ordered at once depends on what may be ordered after it: whatever
+        the outlook, that is counted.
+        """
+        if self.rule_.always_positive:
+            return go_on_to(state, 0, self.cost_table_)
+        go_on, outlook = weigh(state, self.cost_table_, self.rule_.matrix, DYNAMIC)
+        batch = ordered(state, go_on, outlook, self.cost_table_)
+        return Decision(batch, outlook.log_odds, state.original_stage, outlook)
 
 
 def weigh(
@@ -224,7 +259,7 @@ def _weigh_freely(state: WalkState, costs: CostTable, matrix: Floats) -> tuple[B
     now = ahead.log_odds
     go_on = np.zeros(len(now), dtype=np.bool_)
     # Of a single row the plans are shown; a row that lacks nothing needs no more than its gain.
-    shown = len(now) == 1 or state.available is not None
+    shown = len(now) == 1 or state.available is not None or costs.immediate is not None
     future = np.full(ahead.mean.shape, np.inf)
     within = np.broadcast_to(np.isfinite(ahead.cost).sum(axis=1), len(now))
     for count in np.unique(within[within > 0]).tolist():

@@ -52,6 +52,7 @@ from adacos.policies.recall import (
     refuse_training_rows,
     set_aside,
 )
+from adacos.policies.rounds import refuse_rounds
 from adacos.policies.sharing import check_shareable
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
@@ -294,6 +295,8 @@ class SequencePolicy(BasePolicy):
         """Parameters that exclude each other."""
         check_parameters(self)
         check_recall_parameters(self)
+        if self.budget is not None or self.mean_budget is not None:
+            refuse_rounds(self, why="a budget counts covariates and not the time they take")
         if self.target_recall is None:
             return
         refuse_false_negative_cost(self.costs)
