@@ -13,13 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable
 from adacos.engine import STOP, Decision, Rows
 from adacos.kernels.bayes_risk import bayes_risk
 from adacos.models.dynamic import stage_values
 from adacos.models.forecasts import FORECASTS
-from adacos.models.outlook import Outlook, WalkState, look_ahead
+from adacos.models.outlook import Outlook, WalkState, advance, begin, look_ahead
 from adacos.policies.rounds import Walks, advance_groups, ordered, together
 from adacos.policies.sequence_policy import SequencePolicy, go_on_to
 from adacos.validation import Constraints, one_of
@@ -192,26 +191,23 @@ class AdaCOSClassifier(SequencePolicy):
         self.outlook = outlook
 
     def _begin(self, rows: Rows) -> Any:
-        state = super()._begin(rows)
-        if self.cost_table_.immediate is None:
+        state = begin(self.model_, rows.encoded, rows.available, rows.have, rows.known)
+        n_rows = len(rows.encoded)
+        if self.cost_table_.immediate is None or n_rows == 1:
             return state
-        return Walks(len(rows.encoded), ((np.arange(len(rows.encoded)), state),))
+        return Walks(n_rows, ((np.arange(n_rows), state),))
 
     def _advance(self, state: Any, going: Bools, covariates: Ints) -> Any:
         if isinstance(state, Walks):
             return advance_groups(state, going, covariates)
-        return super()._advance(state, going, covariates)
-
-    def _reasons(self, state: Any, decision: Decision) -> Reasons:
-        if isinstance(state, Walks):
-            own = decision.weighed._replace(covariates=decision.covariates)
-            return super()._reasons(state.groups[0][1], own)
-        return super()._reasons(state, decision)
+        return advance(state, going, int((covariates[0] != STOP).sum()))
 
     def _decide(self, state: Any) -> Decision:
         if isinstance(state, Walks):
             groups = [(rows, self._decide_together(walk)) for rows, walk in state.groups]
             return together(groups, state.n_rows)
+        if self.cost_table_.immediate is not None:
+            return self._decide_together(state)
         if self.rule_.always_positive:
             return go_on_to(state, 0, self.cost_table_)
         go_on, outlook = weigh(state, self.weighed_costs, self.rule_.matrix, self.outlook)

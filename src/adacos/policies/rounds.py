@@ -4,8 +4,8 @@ Where waiting costs something, a row at S_i does not go on covariate by covariat
 S_j \\ S_i at once, for the later set j with the least future cost, and decides anew when the
 results are there. The future cost counts one round for the batch and what may be ordered after it,
 by dynamic programming along the sequence (`adacos.models.dynamic`). Rows that stood at one set then
-stand at several; each group of them walks by itself. Where the next covariates are immediate they
-come alone: seeing them first costs nothing.
+stand at several; each group of them walks by itself. A covariate that is immediate comes alone:
+seeing it first costs nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def together(decisions: list[tuple[Ints, Decision]], n_rows: int) -> Decision:
         covariates[rows, : decision.covariates.shape[1]] = decision.covariates
         assert decision.stage is not None
         log_odds[rows], stage[rows] = decision.log_odds, decision.stage
-    return Decision(covariates, log_odds, stage, decisions[0][1])
+    return Decision(covariates, log_odds, stage)
 
 
 def ordered(state: WalkState, go_on: Bools, outlook: Outlook, costs: CostTable) -> Ints:
@@ -52,9 +52,8 @@ def ordered(state: WalkState, go_on: Bools, outlook: Outlook, costs: CostTable) 
     assert outlook.future is not None
     length = outlook.future[going].argmin(axis=1) + 1
     assert costs.immediate is not None
-    at_once = costs.immediate[upcoming]
-    if at_once[0]:
-        length = np.minimum(length, len(at_once) if at_once.all() else int(at_once.argmin()))
+    if costs.immediate[upcoming[0]]:
+        length[:] = 1
     batch[going] = np.where(np.arange(len(upcoming)) < length[:, None], upcoming, STOP)
     return batch
 

@@ -32,6 +32,7 @@ from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import (
     BUDGET_CONSTRAINTS,
+    check_budgets,
     keep_mean_budget,
     refuse_mean_budget,
     shared_rows,
@@ -52,7 +53,6 @@ from adacos.policies.recall import (
     refuse_training_rows,
     set_aside,
 )
-from adacos.policies.rounds import refuse_rounds
 from adacos.policies.sharing import check_shareable
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
@@ -272,9 +272,7 @@ class SequencePolicy(BasePolicy):
         self.multiplier_ = 0.0
         if self.mean_budget is None or self.rule_.always_positive:
             return
-        self.multiplier_, self.mean_spent_ = keep_mean_budget(
-            self, self._encode(X), self.mean_budget
-        )
+        self.multiplier_, self.mean_spent_ = keep_mean_budget(self, self._encode(X))
 
     def _build(self, fits: SetFits) -> SequenceModel:
         """Sequence model for the costs in use; of two sequences the one that costs less."""
@@ -295,8 +293,7 @@ class SequencePolicy(BasePolicy):
         """Parameters that exclude each other."""
         check_parameters(self)
         check_recall_parameters(self)
-        if self.budget is not None or self.mean_budget is not None:
-            refuse_rounds(self, why="a budget counts covariates and not the time they take")
+        check_budgets(self)
         if self.target_recall is None:
             return
         refuse_false_negative_cost(self.costs)
