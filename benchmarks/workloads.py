@@ -123,7 +123,10 @@ WORKLOADS: dict[str, Callable[[], Work]] = {
 LONG: dict[str, Callable[[], Work]] = {
     "fit_200x40": lambda: fit_synthetic(200, 40),
     "fit_200x80": lambda: fit_synthetic(200, 80),
+    "fit_200x160": lambda: fit_synthetic(200, 160),
+    "fit_1000x100": lambda: fit_synthetic(1000, 100),
     "fit_1000x200": lambda: fit_synthetic(1000, 200),
+    "fit_5000x500": lambda: fit_synthetic(5000, 500),
     "fit_10000x20": lambda: fit_synthetic(10_000, 20),
     "fit_physionet": fit_physionet,
     "acquire_physionet": acquire_physionet,

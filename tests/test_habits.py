@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+import re
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
+from sklearn.utils.validation import has_fit_parameter
 
 from adacos import AdaCOSClassifier, COSClassifier, Costs, FullModelClassifier
 from adacos.exceptions import InvalidInputError, PositiveClassWarning
+from adacos.registry import POLICIES
 from adacos.rivals import DWSMClassifier, GreedyMiserClassifier, POMDPClassifier
 from tests.policy_checks import same
 
@@ -93,3 +96,19 @@ def test_rivals_say_where_they_are_if_asked(rival: Any, told: str, capsys: Any) 
     assert capsys.readouterr().out == ""
     rival.set_params(verbose=1).fit(X, y)
     assert f"[{type(rival).__name__}] {told}" in capsys.readouterr().out
+
+
+def test_weights_are_refused_by_those_that_cannot_count_them() -> None:
+    """With the names of those that can; scikit-learn asks the signature, which stays."""
+    X, y = rows()
+    policies = {policy.load() for policy in POLICIES.values()}
+    accepting = {cls.__name__ for cls in policies if has_fit_parameter(cls, "sample_weight")}
+    assert "AdaCOSClassifier" in accepting
+    for cls in policies:
+        if cls.__name__ in accepting:
+            continue
+        with pytest.raises(TypeError, match="does not support sample_weight") as refused:
+            cls().fit(X, y, sample_weight=np.ones(len(y)))
+        told = str(refused.value)
+        assert told.startswith(f"{cls.__name__}.fit()")
+        assert accepting == set(re.findall(r"\b(\w+Classifier)\b", told.partition("weight.")[2]))

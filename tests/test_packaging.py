@@ -55,6 +55,8 @@ def test_every_dependency_states_a_lower_bound() -> None:
         check=True,
     )
     assert "numpy==2.0" in done.stdout.split()
+    # 2.10 refuses the schemas of the service, which have a base and a configuration.
+    assert "pydantic==2.11" in done.stdout.split()
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in done.stdout.split())
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from adacos import AdaCOSClassifier, COSClassifier, Costs
 from adacos.kernels.folds import stratified_folds
+from adacos.kernels.strengths import row_loss
 from adacos.models import set_fits
+from adacos.models.basis import SEQUENCE_SPLINES, affordable_splines, sequence_splines
 from adacos.models.gam import FAMILIES, fit_additive
-from adacos.models.set_fits import SetFits, affordable_splines, prepare
+from adacos.models.set_fits import SetFits, prepare
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, NUMERIC
 
 
-def rows(n: int, p: int) -> SetFits:
-    rng = np.random.default_rng(p)
+def rows(n: int, p: int, seed: int = 0) -> SetFits:
+    rng = np.random.default_rng(p if seed == 0 else [p, seed])
     X = rng.standard_normal((n, p))
     y = (rng.random(n) < 1 / (1 + np.exp(-np.sin(2 * X[:, 0]) - X[:, 1]))).astype(float)
     encoder = TableEncoder.fit(X, [str(i) for i in range(p)])
@@ -59,7 +62,80 @@ def test_columns_are_limited_by_rows_only_where_there_are_many() -> None:
     assert affordable_splines(614, (*numeric * 8, BINARY), 10) == 10
     assert affordable_splines(200, numeric * 40, 10) == 7
     assert affordable_splines(200, numeric * 80, 10) == 4
-    assert affordable_splines(1000, numeric * 200, 10) == 6
+    assert affordable_splines(1000, numeric * 40, 10) == 10
+    assert affordable_splines(1000, numeric * 50, 10) == 6
+    assert affordable_splines(1000, numeric * 200, 10) == 4
     assert affordable_splines(10_000, numeric * 200, 10) == 10
     assert affordable_splines(50, numeric * 500, 10) == 4
     assert affordable_splines(50, (BINARY,) * 500, 10) == 10
+    assert sequence_splines(50, numeric * 40) == SEQUENCE_SPLINES
+    assert sequence_splines(5000, numeric * 50) == SEQUENCE_SPLINES
+    assert sequence_splines(5000, numeric * 500) == 4
+
+
+def test_late_in_a_long_sequence_strengths_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Held-out log-loss on fresh rows within 0.5 % of choosing them at every set."""
+    monkeypatch.setattr(set_fits, "SMALL_SET", 3)
+    losses = {}
+    for longest in (4, 1000):
+        monkeypatch.setattr(set_fits, "LONG_SEQUENCE", longest)
+        fits, start, own = rows(400, 12), None, []
+        fresh = rows(4000, 12, 1)
+        for size in range(1, 13):
+            start = fits.fit(np.arange(size), start)
+            log_odds = start.intercept + fits.basis.transform(fresh.complete) @ start.coef
+            own.append(float(row_loss(log_odds, fresh.y).mean()))
+        losses[longest] = np.array(own)
+    np.testing.assert_array_equal(losses[4][:4], losses[1000][:4])
+    assert np.abs(losses[4] / losses[1000] - 1).max() < 5e-3
+    assert np.any(losses[4] != losses[1000])
+
+
+def test_kept_fits_do_not_depend_on_what_was_fitted_in_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(set_fits, "SMALL_SET", 3)
+    monkeypatch.setattr(set_fits, "LONG_SEQUENCE", 4)
+    fits, start = rows(300, 8), None
+    for size in range(1, 7):
+        start = fits.fit(np.arange(size), start)
+    seventh = fits.fit(np.arange(7), start)
+    fits._fitted.clear()
+    fits._kept.clear()
+    again = fits.fit(np.arange(7), start)
+    np.testing.assert_allclose(
+        again.leave_out_log_odds, seventh.leave_out_log_odds, rtol=0, atol=0.02
+    )
+
+
+def test_forward_and_group_lasso_sequences_share_long_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets already fitted along one order are met in another."""
+    monkeypatch.setattr(set_fits, "SMALL_SET", 2)
+    monkeypatch.setattr(set_fits, "LONG_SEQUENCE", 2)
+    fits = rows(200, 6)
+    for order in (np.arange(6), np.array([0, 1, 2, 5, 4, 3])):
+        start = None
+        for size in range(1, 7):
+            start = fits.fit(order[:size], start)
+            assert np.isfinite(start.leave_out_log_odds).all()
+            outside = ~np.isin(fits.basis.group, order[:size])
+            assert not start.coef[outside].any()
+
+
+def test_no_set_is_too_dear_to_be_reached() -> None:
+    """Why every set is fitted: AdaCOS weighs what is still to be paid, not what was paid.
+
+    The largest Bayes risk is 50 and six covariates cost 60, yet rows that stay near the threshold
+    go on. COS does not: a set that costs more than another in all has not the least total cost.
+    """
+    rng = np.random.default_rng(0)
+
+    def draw(n: int) -> tuple[np.ndarray, np.ndarray]:
+        y = rng.integers(0, 2, n)
+        return rng.standard_normal((n, 8)) + 0.6 * (2 * y - 1)[:, None], y
+
+    costs = Costs([10.0] * 8, false_positive=100, false_negative=100)
+    policy = AdaCOSClassifier(costs, strengths="common", cv=3).fit(*draw(300))
+    assert policy.acquire(draw(40_000)[0]).cost.max() > 50
+    cos = COSClassifier(costs, strengths="common", cv=3).from_model(policy)
+    assert 10 * cos.stage_ <= policy.expected_cost_.min()

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
+
+# A cell such as '12,5' in what is said of a row that cannot be read.
+_DECIMAL_COMMA = re.compile(r"'[+-]?\d+,\d+' in column .* a decimal point")
 
 
 class AdacosError(Exception):
@@ -115,9 +119,11 @@ class MalformedRowsError(AdacosError, ValueError):
         self.source, self.rows = source, rows
         shown = "".join(f"\n  {row}" for row in rows[:20])
         more = f"\n  and {len(rows) - 20} more" if len(rows) > 20 else ""
+        comma = any(_DECIMAL_COMMA.search(row) for row in rows)
         super().__init__(
             f"{source}: {len(rows)} malformed row{'s' if len(rows) > 1 else ''}{shown}{more}\n"
-            "Correct them, or leave them out with --skip-malformed."
+            + ("Numbers with a decimal comma are read with `--decimal ,`. " if comma else "")
+            + "Correct them, or leave them out with --skip-malformed."
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

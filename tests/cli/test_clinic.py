@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -356,7 +357,7 @@ typical = "typical pain"
 
 
 def test_every_command_speaks_the_description(run, fit, clinic):
-    (clinic / "words.toml").write_text(WORDS)
+    (clinic / "words.toml").write_text(f'currency = "EUR"\n{WORDS}')
     errors = "--false-positive", 500, "--false-negative", 600, "--positive", "sick"
     described = *errors, "--describe", clinic / "words.toml"
     model = clinic / "described.adacos"
@@ -364,13 +365,18 @@ def test_every_command_speaks_the_description(run, fit, clinic):
     code, out, _ = run("explain", model, "--row", ROW)
     text = words(out)
     assert code == 0
-    assert "Acquire C-reactive protein for 15.00." in text
+    assert "Acquire C-reactive protein for 15.00 EUR." in text
+    assert not re.findall(r"\d\.\d\d(?! EUR|\d|%)", text.partition("Contributions")[0])
     assert "Classify as needs a bed (" in text or "Classify as healthy (" in text
     assert "already paid with C-reactive protein" in text
     assert "CRP" not in text
     known = "Age=50,Smoker=yes,Systolic BP [mmHg]=130"
     _, out, _ = run("ask", model, "--known", known, answers="No pain\nquit")
     assert "Did you mean no pain?" in words(out)
+    code, out, _ = run("score", model, clinic / "t.csv", clinic / "answers.csv")
+    assert code == 0
+    assert " x healthy, " in words(out)
+    assert re.search(r"mean expected total cost \d+\.\d\d EUR", words(out))
 
 
 def test_several_free_questions_ask_for_names(run, fit, clinic):
@@ -379,6 +385,7 @@ def test_several_free_questions_ask_for_names(run, fit, clinic):
     model = clinic / "free.adacos"
     assert fit(*prices, *errors, "--out", model, prices=False)[0] == 0
     _, out, _ = run("ask", model, answers="50\nAge=50, Smoker=yes\nquit")
+    assert "Age and Smoker? costs" in words(out)
     assert "Age, in training: 30 to 84 Smoker, in training: 0 or 1" in words(out)
     assert "Age=, Smoker=> ! needs a name; received 50" in words(out)
     assert out.count("Age=, Smoker=> ") == 2
@@ -399,11 +406,14 @@ def test_names_of_classes_follow_the_positive_class(fit, clinic):
     assert "Positive class: sick, the second in order (for the other --positive healthy)" in words(
         out
     )
+    # With --positive the classes of the model are 0 and 1; the file may name those of the table.
+    model = clinic / "named.adacos"
+    assert fit(*described, "--positive", "healthy", "--out", model)[0] == 0
+    assert adacos.load(model).description_.classes == {"0": "needs a bed", "1": "goes home"}
+    (clinic / "words.toml").write_text('[classes]\nsick = "needs a bed"\nfine = "goes home"\n')
     code, _, err = fit(*described, "--positive", "sick")
     assert code == 2
-    assert (
-        'makes that class 1, all others 0; received sick, healthy. Write 1 = "needs a bed".' in err
-    )
+    assert "must name 0 and 1, or healthy and sick; received sick, fine." in words(err)
 
 
 def test_a_column_that_is_refused_takes_no_time(fit, clinic):

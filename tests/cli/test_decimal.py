@@ -112,6 +112,10 @@ def test_without_the_option_it_is_told(run, tables):
     assert code == 2
     assert "dose, level: looks like numbers with a decimal comma" in " ".join(err.split())
     assert "--decimal ," in err
+    assert fit(run, tables, "points")[0] == 0
+    code, _, err = run("score", tables / "points.adacos", tables / "commas.csv", tables / "o.csv")
+    assert code == 2
+    assert "Numbers with a decimal comma are read with `--decimal ,`." in " ".join(err.split())
 
 
 @pytest.mark.parametrize(

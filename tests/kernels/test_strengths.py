@@ -334,7 +334,10 @@ def test_all_candidates_named_are_all_candidates() -> None:
     named = blend_strengths(
         design, y, weight, fold, term, linear, candidates=np.ones(13, dtype=bool)
     )
-    for one, other in zip(plain, named, strict=True):
+    assert plain.mixture is not None
+    assert named.mixture is not None
+    before, after = (*plain[:-1], *plain.mixture), (*named[:-1], *named.mixture)
+    for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one, other)
     assert plain.used is not None
     assert 0 < plain.used.sum() < 13

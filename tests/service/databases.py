@@ -29,6 +29,15 @@ def _programs() -> Path | None:
     return None if initdb is None else Path(initdb).resolve().parent
 
 
+def _free_port() -> int:
+    """A free port that no outgoing connection takes while a killed server is away."""
+    for port in range(20_000 + os.getpid() % 10_000, 32_000):
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no free port between 20000 and 32000")
+
+
 class Postgres:
     """A server that can be frozen and thawed, killed and started again."""
 
@@ -40,9 +49,7 @@ class Postgres:
         if self._user is not None:
             entry = pwd.getpwnam(self._user)
             os.chown(self._folder, entry.pw_uid, entry.pw_gid)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = _free_port()
         self._data = self._folder / "data"
         trusted = ("-U", "adacos", "-A", "trust", "-E", "UTF8", "--no-sync")
         self._run("initdb", "-D", self._data, *trusted)
@@ -62,6 +69,7 @@ class Postgres:
         )
         until = time.monotonic() + 30
         while self._run("pg_isready", "-h", "127.0.0.1", "-p", self.port, check=False):
+            assert self._server.poll() is None, "the server ended by itself"
             assert time.monotonic() < until
             time.sleep(0.1)
 
@@ -83,12 +91,14 @@ class Postgres:
 
     def kill(self) -> None:
         """End all processes at once, as a crash would, and start the server again."""
+        # Standing still it begins no process that is missing in the list: one that lives on holds
+        # the memory of the old server, and the new one refuses to start.
+        self._server.send_signal(signal.SIGSTOP)
         killed = self._processes()
         for process in killed:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         self._server.wait()
-        # A new server refuses to start while one of them holds the old one's memory.
         until = time.monotonic() + 30
         while any(Path(f"/proc/{process}").exists() for process in killed):
             assert time.monotonic() < until

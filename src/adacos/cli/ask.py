@@ -122,7 +122,8 @@ class _Dialogue:
         told, money = step.explanation, self._said.money
         note = price_note(self._policy, step, self.consultation.values)
         price = f"costs {money(step.cost)}{f' ({note})' if note else ''}"
-        asked = f"{' and '.join(self._said.label(name) for name in step.covariates)}?"
+        *others, last = (self._said.label(name) for name in step.covariates)
+        asked = f"{', '.join(others)} and {last}?" if others else f"{last}?"
         self._headline(asked, f"{price}, paid so far {money(told.paid)}")
         for name in step.covariates:
             self._tell_values(name, several=len(step.covariates) > 1)
@@ -241,7 +242,7 @@ class _Dialogue:
         return known
 
     def _reasons(self, step: Acquire | Classify) -> str:
-        return str(in_words(step, self._said).explanation)
+        return in_words(step, self._said).explanation.text(self._said.money)
 
     def _threshold(self) -> str:
         threshold = threshold_of(self._policy)

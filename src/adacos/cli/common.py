@@ -200,8 +200,9 @@ def price_note(policy: BasePolicy, step: Acquire, have: Collection[str]) -> str:
     ]
     if not earlier or less < 0.005:
         return ""
-    labels = [description_of(policy).label(name) for name in earlier]
-    return f"{less:.2f} of the list price already paid with {listed(labels)}"
+    said = description_of(policy)
+    labels = [said.label(name) for name in earlier]
+    return f"{said.money(less)} of the list price already paid with {listed(labels)}"
 
 
 def in_words(step: Acquire | Classify, said: Description) -> Acquire | Classify:

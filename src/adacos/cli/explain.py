@@ -66,17 +66,17 @@ def explain(
     if as_json:
         print_json({"values": values, "steps": [step.to_dict() for step in steps]})
         return
-    console = plain_console()
+    console, said = plain_console(), description_of(policy)
     have = set(known or [])
     for number, step in enumerate(steps, start=1):
-        worded = in_words(step, description_of(policy))
-        heading = f"{number}. {worded}"
+        worded = in_words(step, said)
+        heading = f"{number}. {worded.text(said.money)}"
         if isinstance(step, Acquire):
             if note := price_note(policy, step, have):
                 heading = f"{heading.removesuffix('.')} ({note})."
             have |= set(step.covariates)
         console.print(heading, style="bold")
-        console.print(str(worded.explanation))
+        console.print(worded.explanation.text(said.money))
     for warning in steps[-1].warnings:
         console.print(f"! {warning}", style="yellow")
 

@@ -183,6 +183,7 @@ def fit(
         )
     tell_malformed(rows.malformed)
     if said is not None:
+        said = _with_classes(said, rows)
         _check_described(said, covariates, rows, positive)
     if rows.class_names and not (said and said.classes):
         said = replace(said or Description(), classes=rows.class_names)
@@ -214,16 +215,24 @@ def _check_options(policy: str, out: Path, inputs: list[Path]) -> None:
     refuse_same_file(out, inputs)
 
 
+def _with_classes(said: Description, rows: TrainingRows) -> Description:
+    """The description by the classes of the model, where it names them as the table does."""
+    of_model = {name: label for label, name in rows.class_names.items()}
+    if not set(said.classes) <= set(of_model):
+        return said
+    return replace(said, classes={of_model[name]: said.classes[name] for name in said.classes})
+
+
 def _check_described(
     said: Description, covariates: list[str], rows: TrainingRows, positive: str | None
 ) -> None:
     """Refuse words for what the model will not have, before it is learned."""
-    if positive is not None and positive in said.classes and positive not in ("0", "1"):
+    if rows.class_names and not set(said.classes) <= set(rows.class_names):
         raise InvalidInputError(
             "description.classes",
-            f"must name 0 and 1: --positive {quote(positive)} makes that class 1, all others 0",
+            f"must name 0 and 1, or {rows.class_names['0']} and {rows.class_names['1']}",
             listed(said.classes),
-            f'Write 1 = "{said.classes[positive]}".',
+            f"--positive {quote(str(positive))} sets that class against all others.",
         )
     check_description(said, covariates, np.unique(rows.y).tolist())
 
@@ -280,9 +289,8 @@ def _warn(rows: TrainingRows, seconds: float) -> list[str]:
     doubts = [str(suspicion) for suspicion in suspicions(rows.table, rows.y)]
     if seconds > _LONG:
         doubts.append(
-            f"{rows.table.shape[1]} covariates: this will take about {seconds / 60:.0f} minutes, "
-            "since the time grows with the fourth power of their number. Leave out those that "
-            "hardly matter with --drop."
+            f"{rows.table.shape[1]} covariates: this will take about {seconds / 60:.0f} minutes. "
+            "Leave out those that hardly matter with --drop."
         )
     for message in doubts:
         say(f"warning: {message}", err=True)

@@ -65,4 +65,5 @@ def report(
     if as_json:
         print_json({"report": str(out), **written})
     else:
-        say(f"{out} written: {len(y):,} rows, mean total cost {written['total_cost']:.2f}")
+        total = description_of(policy).money(written["total_cost"])
+        say(f"{out} written: {len(y):,} rows, mean total cost {total}")

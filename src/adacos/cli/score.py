@@ -23,6 +23,7 @@ from adacos.cli.common import (
     say,
     tell_malformed,
 )
+from adacos.tables.description import Description, description_of
 from adacos.tables.writing import refuse_same_file
 
 _WORDS = {
@@ -99,15 +100,19 @@ def score(
         content = {**asdict(summary), "malformed": malformed, "seconds": round(seconds, 2)}
         print_json({"output": str(destination), **content})
     else:
-        _tell(summary, destination, seconds, flag_unusual)
+        _tell(summary, description_of(policy), destination, seconds, flag_unusual)
 
 
-def _tell(summary: ScoreSummary, destination: Path, seconds: float, flagged: bool) -> None:
-    counts = ", ".join(f"{count:,} x {label}" for label, count in sorted(summary.labels.items()))
+def _tell(
+    summary: ScoreSummary, said: Description, destination: Path, seconds: float, flagged: bool
+) -> None:
+    counts = ", ".join(
+        f"{count:,} x {said.class_name(label)}" for label, count in sorted(summary.labels.items())
+    )
     say(
         f"{destination} written: {summary.rows:,} of {summary.rows_read:,} rows read, in "
-        f"{seconds:.1f} s; {counts}; mean covariate cost {summary.mean_cost:.2f}, mean expected "
-        f"total cost {summary.mean_expected_cost:.2f}"
+        f"{seconds:.1f} s; {counts}; mean covariate cost {said.money(summary.mean_cost)}, mean "
+        f"expected total cost {said.money(summary.mean_expected_cost)}"
     )
     if summary.unusual:
         unusual = ", ".join(f"{count:,} {_WORDS[kind]}" for kind, count in summary.unusual.items())

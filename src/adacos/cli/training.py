@@ -190,11 +190,11 @@ def names_against(y: NDArray[Any], positive: str) -> dict[str, str]:
 def expected_seconds(table: ColumnTable) -> float:
     """About how long a fit takes, by what was measured on one core.
 
-    A factor of two either way is usual. The models of p sets with 9 columns for each number cost
-    p (9 p)^3 operations; what is done for each row grows with p^2. A column with more categories
+    A factor of two either way is usual. A set costs the rows times its columns, and more where its
+    strengths are chosen, which up to 40 covariates is everywhere. A column with more categories
     than a model takes is refused soon, so it is not counted as one that takes long.
     """
     columns = (table.column(name) for name in table.columns)
     levels = (min(len(np.unique(c)), MAX_CATEGORIES) if c.dtype.kind == "U" else 9 for c in columns)
     p = sum(levels) / 9
-    return 7e-6 * p**4 + 1.4e-6 * len(table) * p**2
+    return 0.08 * p + 1.4e-6 * len(table) * p * min(p, 40)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 Value = float | str | bool
+
+
+# How an amount is written.
+Money = Callable[[float], str]
+plain_money: Money = "{:.2f}".format
 
 
 @dataclass(frozen=True)
@@ -174,12 +179,17 @@ class Explanation:
     because: str = ""
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, money: Money = plain_money) -> str:
+        """The explanation in words, its amounts as `money` writes them."""
         lines = [
             f"Probability {self.probability:.1%}; label {self.label} now, "
-            f"with a Bayes risk of {self.bayes_risk:.2f}.",
-            f"Paid so far {self.paid:.2f}. Expected total cost if stopping now {self.stop_now:.2f}"
+            f"with a Bayes risk of {money(self.bayes_risk)}.",
+            f"Paid so far {money(self.paid)}. "
+            f"Expected total cost if stopping now {money(self.stop_now)}"
             + (
-                f", after the next covariate {self.acquire_next:.2f}"
+                f", after the next covariate {money(self.acquire_next)}"
                 if self.acquire_next is not None
                 else ""
             )
@@ -189,13 +199,14 @@ class Explanation:
             lines.append(self.because)
         if self.best_plan is not None:
             names = ", ".join(self.best_plan.covariates)
-            cost, total = self.best_plan.cost, self.best_plan.expected_total_cost
+            cost = money(self.best_plan.cost)
+            total = money(self.best_plan.expected_total_cost)
             lines.append(
-                f"Best plan: acquire {names} for {cost:.2f}; expected total cost {total:.2f}, "
-                f"a saving of {self.expected_saving:.2f}."
+                f"Best plan: acquire {names} for {cost}; expected total cost {total}, "
+                f"a saving of {money(self.expected_saving)}."
                 if self.expected_saving > 0
-                else f"Going on does not pay: with {names} for {cost:.2f} the expected total cost "
-                f"would be {total:.2f}."
+                else f"Going on does not pay: with {names} for {cost} the expected total cost "
+                f"would be {total}."
             )
         lines += [f"{flip}." for flip in self.flips] or self._without_flips()
         if self.contributions:
@@ -271,7 +282,11 @@ class Acquire:
         return {"action": "acquire", **_plain(asdict(self))}
 
     def __str__(self) -> str:
-        return f"Acquire {', '.join(self.covariates)} for {self.cost:.2f}."
+        return self.text()
+
+    def text(self, money: Money = plain_money) -> str:
+        """The step in words, its amounts as `money` writes them."""
+        return f"Acquire {', '.join(self.covariates)} for {money(self.cost)}."
 
 
 @dataclass(frozen=True)
@@ -325,9 +340,12 @@ class Classify:
         return {"action": "classify", **_plain(asdict(self))}
 
     def __str__(self) -> str:
-        return (
-            f"Classify as {self.label} (probability {self.probability:.1%}), paid {self.cost:.2f}."
-        )
+        return self.text()
+
+    def text(self, money: Money = plain_money) -> str:
+        """The step in words, its amounts as `money` writes them."""
+        chance = f"(probability {self.probability:.1%})"
+        return f"Classify as {self.label} {chance}, paid {money(self.cost)}."
 
 
 def explain(

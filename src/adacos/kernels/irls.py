@@ -36,8 +36,13 @@ SINGLE_PRECISION_FROM = 1_000_000
 # Fits advanced together that are not done after these iterations are finished one by one.
 LOCKSTEP_ITERATIONS = 25
 ROWS_AT_ONCE = 2048
+# Entries of factors held at the same time: 512 MiB of them.
+FACTORS_AT_ONCE = 64_000_000
 # Step length where the kept curvature may be too small: stable up to 1 / 0.35 times too small.
 DAMPING = 0.7
+# Restricted likelihood: the range of a strength, the change of a term's degrees of freedom at which
+# the steps stop, and how many there are at most.
+STRENGTH_BOUNDS, FREEDOM_TOLERANCE, SEARCH_STEPS = (1e-3, 1e6), 0.05, 40
 
 
 class NewtonFit(NamedTuple):
@@ -223,20 +228,58 @@ def fit_together(
     tolerance * sum(weight). That leaves an error of about sqrt(tolerance) in the log-odds, as a
     root mean square with weights p(1 - p); where p is near 0 or 1 it can be larger.
     """
-    total_weight = float(weight.sum())
-    penalties = np.maximum(penalties, PENALTY_FLOOR * total_weight)
+    penalties = np.maximum(penalties, PENALTY_FLOOR * float(weight.sum()))
+    coef = np.empty_like(start)
+    at_once = max(FACTORS_AT_ONCE // design.shape[1] ** 2, 1)
+    for first in range(0, len(left_out), at_once):
+        fits = slice(first, first + at_once)
+        factors = left_out_factors(grams, left_out[fits], penalties[:, fits])
+        coef[:, fits], _ = advance_together(
+            design,
+            y,
+            weight,
+            fold,
+            left_out[fits],
+            penalties[:, fits],
+            start[:, fits],
+            factors,
+            tolerance=tolerance,
+        )
+    return coef
+
+
+def left_out_factors(grams: Floats, left_out: Ints, penalties: Floats) -> list[Floats]:
+    """Factors of sum(grams) less the Gram matrix of fold left_out[k], plus the k-th penalty."""
     total = grams.sum(axis=0)
-    diagonal = np.arange(design.shape[1])
+    diagonal = np.arange(len(total))
     factors = []
     for fit, f in enumerate(left_out.tolist()):
         hessian = total - grams[f] if f < len(grams) else total.copy()
         hessian[diagonal, diagonal] += penalties[:, fit]
         factors.append(cholesky(hessian))
+    return factors
+
+
+def advance_together(
+    design: Floats,
+    y: Floats,
+    weight: Floats,
+    fold: Ints,
+    left_out: Ints,
+    penalties: Floats,
+    start: Floats,
+    factors: list[Floats],
+    *,
+    tolerance: float = 1e-6,
+) -> tuple[Floats, int]:
+    """`fit_together` with the factors of its kept curvature; also how many iterations it took."""
+    total_weight = float(weight.sum())
     coef = start.copy()
     last_gradient = np.zeros_like(coef)
     last_step = np.zeros_like(coef)
     length = np.ones(len(left_out))
     open_fits = np.arange(len(left_out))
+    iteration = 0
     for iteration in range(LOCKSTEP_ITERATIONS):
         current = coef[:, open_fits]
         gradient = penalties[:, open_fits] * current
@@ -272,7 +315,7 @@ def fit_together(
             coef[:, fit],
             tolerance=tolerance,
         ).coef
-    return coef
+    return coef, iteration + 1
 
 
 def fellner_schall(
@@ -284,9 +327,9 @@ def fellner_schall(
     start: Floats,
     grams: Floats,
     *,
-    bounds: tuple[float, float] = (1e-3, 1e6),
-    tolerance: float = 0.05,
-    max_iter: int = 40,
+    bounds: tuple[float, float] = STRENGTH_BOUNDS,
+    tolerance: float = FREEDOM_TOLERANCE,
+    max_iter: int = SEARCH_STEPS,
 ) -> tuple[Floats, Floats]:
     """One strength per term by Fellner–Schall steps towards the restricted-likelihood optimum.
 

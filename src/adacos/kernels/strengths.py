@@ -55,7 +55,8 @@ class Blend(NamedTuple):
     """Fit on all rows and leave-out log-odds.
 
     `strengths` is the geometric mean of the candidates' strengths with the blend's weights; `used`
-    says which candidates these are, None where there was no choice.
+    says which candidates these are, None where there was no choice, and `mixture` what was found
+    for them.
     """
 
     strengths: Floats
@@ -63,6 +64,20 @@ class Blend(NamedTuple):
     leave_out_log_odds: Floats
     leave_out_loss: float
     used: Bools | None = None
+    mixture: Mixture | None = None
+
+
+class Mixture(NamedTuple):
+    """Used candidates without each fold and, last, with all rows.
+
+    Attributes
+    ----------
+    strengths : (terms, candidates, folds + 1).
+    per_covariate : (candidates,) whether a candidate is of that family.
+    """
+
+    strengths: Floats
+    per_covariate: Bools
 
 
 def central_strengths(linear: NDArray[np.bool_]) -> Floats:
@@ -121,43 +136,84 @@ def blend_strengths(
         rows = _some_rows(fold, y, len(y) // CHOICE_ROWS)
         part = (design[rows], y[rows], weight[rows], fold[rows])
         candidates = blend_strengths(*part, term, linear, families=families, start=start).used
-    center = central_strengths(linear)
-    fit = newton(design, y, weight, _penalty(term, center), start, tolerance=1e-6)
-    grams = fold_grams(design, curvature(fit.log_odds, weight), fold, n_folds)
-    strengths = np.empty((len(linear), 0))
-    coefs = np.empty((design.shape[1], 0))
-    held_out = np.empty((len(y), 0))
     grid = [(s, r) for s in SMOOTHNESS_GRID for r in RIDGE_GRID] if "common" in families else []
     n_candidates = len(grid) + ("per_covariate" in families)
     tried = np.ones(n_candidates, dtype=np.bool_) if candidates is None else candidates
+    found = _candidates(design, y, weight, fold, term, linear, start, grid, tried)
+    held_out = found.held_out
+    shares = blend_shares(held_out, y, weight, fold)
+    leave_out = np.empty(len(y))
+    for f in range(n_folds):
+        rows = fold == f
+        leave_out[rows] = held_out[rows] @ shares[f]
+    kept = shares.mean(axis=0) >= LEAST_WEIGHT
+    used = tried.copy()
+    used[tried] = kept
+    per_covariate = np.arange(n_candidates)[used] >= len(grid)
+    return Blend(
+        np.exp(np.log(np.ascontiguousarray(found.strengths[:, :, -1])) @ shares[-1]),
+        found.coefs @ shares[-1],
+        leave_out,
+        float(weight @ row_loss(leave_out, y)),
+        used,
+        Mixture(found.strengths[:, kept], per_covariate),
+    )
+
+
+def blend_shares(held_out: Floats, y: Floats, weight: Floats, fold: Ints) -> Floats:
+    """Weights of the candidates in the blend, (folds + 1, candidates).
+
+    Row f is found without fold f, the last with all rows.
+    """
+    every = stack_weights(held_out, y, weight)
+    shares = []
+    for f in range(int(fold.max()) + 1):
+        rows = fold != f
+        shares.append(stack_weights(held_out[rows], y[rows], weight[rows], start=every))
+    return np.stack([*shares, every])
+
+
+class _Candidates(NamedTuple):
+    """Candidates side by side: strengths (terms, candidates, folds and all rows) and their fits."""
+
+    strengths: Floats
+    coefs: Floats
+    held_out: Floats
+
+
+def _candidates(
+    design: Floats,
+    y: Floats,
+    weight: Floats,
+    fold: Ints,
+    term: Ints,
+    linear: Bools,
+    start: Floats | None,
+    grid: list[tuple[float, float]],
+    tried: Bools,
+) -> _Candidates:
+    """Fits of the candidates to be tried: those of the grid, then that per covariate."""
+    n_folds = int(fold.max()) + 1
+    center = central_strengths(linear)
+    fit = newton(design, y, weight, _penalty(term, center), start, tolerance=1e-6)
+    grams = fold_grams(design, curvature(fit.log_odds, weight), fold, n_folds)
+    strengths = np.empty((len(linear), 0, 1 + n_folds))
+    coefs = np.empty((design.shape[1], 0))
+    held_out = np.empty((len(y), 0))
     if tried[: len(grid)].any():
         chosen = [pair for pair, keep in zip(grid, tried, strict=False) if keep]
-        strengths = np.stack([np.where(linear, r, s) for s, r in chosen], axis=1)
-        penalties = np.stack([_penalty(term, column) for column in strengths.T], axis=1)
+        common = np.stack([np.where(linear, r, s) for s, r in chosen], axis=1)
+        strengths = np.repeat(common[:, :, None], 1 + n_folds, axis=2)
+        penalties = np.stack([_penalty(term, column) for column in common.T], axis=1)
         coefs, held_out = fit_folds(design, y, weight, fold, penalties, fit.coef, grams)
     if tried[len(grid) :].any():
         own, coef, log_odds = _by_restricted_likelihood(
             design, y, weight, fold, term, center, fit, grams
         )
-        strengths = np.column_stack([strengths, own])
+        strengths = np.concatenate([strengths, own[:, None]], axis=1)
         coefs = np.column_stack([coefs, coef])
         held_out = np.column_stack([held_out, log_odds])
-    shares = stack_weights(held_out, y, weight)
-    leave_out, mean_shares = np.empty(len(y)), shares / (1 + n_folds)
-    for f in range(n_folds):
-        rows = fold == f
-        elsewhere = stack_weights(held_out[~rows], y[~rows], weight[~rows], start=shares)
-        leave_out[rows] = held_out[rows] @ elsewhere
-        mean_shares += elsewhere / (1 + n_folds)
-    used = tried.copy()
-    used[tried] = mean_shares >= LEAST_WEIGHT
-    return Blend(
-        np.exp(np.log(strengths) @ shares),
-        coefs @ shares,
-        leave_out,
-        float(weight @ row_loss(leave_out, y)),
-        used,
-    )
+    return _Candidates(strengths, coefs, held_out)
 
 
 def _some_rows(fold: Ints, y: Floats, step: int) -> Ints:
@@ -221,9 +277,10 @@ def _by_restricted_likelihood(
     begin_fit: NewtonFit,
     grams: Floats,
 ) -> tuple[Floats, Floats, Floats]:
-    """Strengths per term and coefficients on all rows, and log-odds found anew without each fold.
+    """Strengths per term, coefficients on all rows, and log-odds found anew without each fold.
 
-    The folds too start from `begin`: a term pruned with all rows would stay pruned.
+    The last column of the strengths is that of all rows. The folds too start from `begin`: a term
+    pruned with all rows would stay pruned.
     """
     every = grams.sum(axis=0)
     strengths, coef = fellner_schall(
@@ -233,7 +290,8 @@ def _by_restricted_likelihood(
     by_fold, refits = fellner_schall(design, y, left_in, term, begin, begin_fit.coef, every - grams)
     # The steps stop once the strengths are settled; coefficients that still remember `begin_fit`,
     # which saw all rows, would flatter the held-out loss.
-    penalties = np.stack([_penalty(term, lam) for lam in (*by_fold.T, strengths[:, 0])], axis=1)
+    found = np.column_stack([by_fold, strengths])
+    penalties = np.stack([_penalty(term, lam) for lam in found.T], axis=1)
     fits = fit_together(
         design,
         y,
@@ -244,7 +302,7 @@ def _by_restricted_likelihood(
         np.column_stack([refits, coef]),
         grams,
     )
-    return strengths[:, 0], fits[:, -1], np.einsum("ij,ij->i", design, fits[:, fold].T)
+    return found, fits[:, -1], np.einsum("ij,ij->i", design, fits[:, fold].T)
 
 
 def _penalty(term: Ints, strengths: Floats) -> Floats:

@@ -22,6 +22,10 @@ Ints = NDArray[np.intp]
 # The paper's number of B-splines per covariate in the group lasso. The order of entry depends on it
 # (with 10 columns two covariates of Pima change places), the additive models hardly do.
 SEQUENCE_SPLINES = 20
+# Columns that a basis may have however few the rows are. Beyond, there are no more columns than
+# rows, and with more than so many numeric covariates at least so many rows for each column.
+ALWAYS_COLUMNS = 256
+MANY_COVARIATES, ROWS_PER_COLUMN = 40, 4
 
 
 @dataclass(frozen=True)
@@ -102,18 +106,20 @@ class AdditiveBasis:
             result[numeric] = np.einsum("kc,jkc->kj", centred, coefs[:, columns])
         return result
 
-    def standardised(self, encoded: Floats, weight: Floats) -> tuple[Floats, Ints]:
+    def standardised(
+        self, encoded: Floats, weight: Floats, n_splines: int = SEQUENCE_SPLINES
+    ) -> tuple[Floats, Ints]:
         """B-spline columns with mean 0 and standard deviation 1, and the covariate of each.
 
-        The group lasso penalises these. A column without variation is left out; a constant
-        covariate therefore has no column.
+        The group lasso penalises these, so many for a numeric covariate. A column without variation
+        is left out; a constant covariate therefore has no column.
         """
         blocks, groups = [], []
         for covariate, kind in enumerate(self.kinds):
             own = np.flatnonzero(self.source == covariate)
             if kind == NUMERIC:
                 j = own[0]
-                columns = bspline_basis(encoded[:, j], self.low[j], self.high[j], SEQUENCE_SPLINES)
+                columns = bspline_basis(encoded[:, j], self.low[j], self.high[j], n_splines)
             else:
                 columns = encoded[:, own]
             columns = columns - np.average(columns, axis=0, weights=weight)
@@ -122,6 +128,24 @@ class AdditiveBasis:
             blocks.append(columns[:, varies] / spread[varies])
             groups += [covariate] * int(varies.sum())
         return np.hstack(blocks), np.array(groups, dtype=np.intp)
+
+
+def affordable_splines(n_rows: int, kinds: tuple[str, ...], n_splines: int) -> int:
+    """B-splines per numeric covariate, at most `n_splines`: fewer where rows are few for so many.
+
+    A covariate has one column less than B-splines, and four of these are the fewest there can be.
+    """
+    numeric = kinds.count(NUMERIC)
+    columns = n_rows // ROWS_PER_COLUMN if numeric > MANY_COVARIATES else n_rows
+    each = max(columns, ALWAYS_COLUMNS) // max(numeric, 1)
+    return int(np.clip(each + 1, 4, n_splines))
+
+
+def sequence_splines(n_rows: int, kinds: tuple[str, ...]) -> int:
+    """B-splines per numeric covariate in the group lasso: fewer only for many covariates."""
+    if kinds.count(NUMERIC) <= MANY_COVARIATES:
+        return SEQUENCE_SPLINES
+    return affordable_splines(n_rows, kinds, SEQUENCE_SPLINES)
 
 
 def fit_basis(

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.kernels.irls import newton
-from adacos.kernels.strengths import blend_strengths, fixed_strengths
+from adacos.kernels.strengths import Mixture, blend_strengths, fixed_strengths
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.basis import AdditiveBasis, fit_basis
 from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table
@@ -42,7 +42,8 @@ class AdditiveFit(NamedTuple):
 
     `coef` runs over all columns of the basis, zero outside the set; `strengths` over all terms,
     NaN outside the set. `used` says which candidates of the strengths were blended, None where they
-    were given, and `chosen_at` for how many covariates they were last chosen among all.
+    were given, `mixture` what was found for them on the terms of the set, and `chosen_at` for how
+    many covariates they were last chosen among all.
     """
 
     intercept: float
@@ -52,6 +53,7 @@ class AdditiveFit(NamedTuple):
     leave_out_loss: float
     used: Bools | None = None
     chosen_at: int = 0
+    mixture: Mixture | None = None
 
 
 def fit_additive(
@@ -119,6 +121,7 @@ def fit_additive(
         fit.leave_out_loss,
         fit.used,
         len(covariates) if candidates is None or start is None else start.chosen_at,
+        fit.mixture,
     )
 
 

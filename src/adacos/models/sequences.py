@@ -16,7 +16,7 @@ from adacos.costs import ROUNDING, CostTable
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.group_lasso import entry_order
 from adacos.kernels.strengths import row_loss
-from adacos.models.basis import SEQUENCE_SPLINES, AdditiveBasis
+from adacos.models.basis import AdditiveBasis, sequence_splines
 from adacos.models.progress import tell
 from adacos.tables.kinds import NUMERIC
 
@@ -88,13 +88,15 @@ def group_lasso_sequence(
     Each covariate's B-spline columns, standardised, form a group with penalty factor
     c_i * sqrt(number of columns). The root makes groups of different size comparable; where all
     have the same size, as in the paper, it is absorbed by lambda. B-splines that no row reaches
-    count too, so that numeric covariates are of one size. Free covariates are not penalised and
+    count too, so that numeric covariates are of one size. They are fewer where rows are few for
+    many covariates, see `sequence_splines`. Free covariates are not penalised and
     make S_1; a constant covariate has nothing to offer and comes last.
     """
-    columns, group = basis.standardised(encoded, weight)
+    n_splines = sequence_splines(len(y), basis.kinds)
+    columns, group = basis.standardised(encoded, weight, n_splines)
     free = np.flatnonzero(covariate_cost == 0)
     present, compact, size = np.unique(group, return_inverse=True, return_counts=True)
-    size[[basis.kinds[i] == NUMERIC for i in present]] = SEQUENCE_SPLINES
+    size[[basis.kinds[i] == NUMERIC for i in present]] = n_splines
     order: list[int] = []
     if np.any(covariate_cost[present] > 0):
         entered = entry_order(

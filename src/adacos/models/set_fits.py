@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from adacos.kernels.martingale import integrated_log_odds
 from adacos.kernels.strengths import central_strengths
-from adacos.models.basis import AdditiveBasis, fit_basis
+from adacos.models.basis import AdditiveBasis, affordable_splines, fit_basis
 from adacos.models.density import moment_matrix
 from adacos.models.expected_rows import HoleMoments, expected_rows
 from adacos.models.gam import AdditiveFit, fit_additive
+from adacos.models.long_sequences import KeptSet, fit_kept
 from adacos.models.missing import JointModel, fill_holes, fit_joint
 from adacos.tables.encoder import TableEncoder
-from adacos.tables.kinds import NUMERIC
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -33,8 +33,8 @@ SCREENING_TOLERANCE = 1e-6
 # first, or its design more entries than the second, only those used by the set before are tried,
 # until sets have grown by the third since all were.
 SMALL_SET, SMALL_DESIGN, GROWTH = 16, 250_000, 1.5
-# Columns that a basis may have however few the rows are; beyond, no more columns than rows.
-ALWAYS_COLUMNS = 256
+# Sets of more covariates keep their strengths until then, see `adacos.models.long_sequences`.
+LONG_SEQUENCE = 40
 # Rough fits that find how uncertain the missing values of a row leave its log-odds.
 SHRINKING_FITS = 3
 
@@ -72,6 +72,8 @@ class SetFits:
     table: tuple[Any, Any] | None = None
     _fitted: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
     _screened: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
+    # The last fits at kept strengths, with the leave-out log-odds they belong to.
+    _kept: list[tuple[AdditiveFit, KeptSet]] = field(default_factory=list)
 
     def fit(self, covariates: Ints, start: AdditiveFit | None) -> AdditiveFit:
         """Model of one set."""
@@ -80,7 +82,10 @@ class SetFits:
             if self.holes is not None and start is None:
                 # How wiggly the functions are decides how much the missing values vary.
                 start = self._fit_from(covariates, None)
-            self._fitted[key] = self._fit_from(covariates, start)
+            if start is not None and self._keeps_strengths(covariates, start):
+                self._fitted[key] = self._fit_kept(covariates, start)
+            else:
+                self._fitted[key] = self._fit_from(covariates, start)
         return self._fitted[key]
 
     def _candidates(self, covariates: Ints, start: AdditiveFit | None) -> Bools | None:
@@ -90,6 +95,21 @@ class SetFits:
         if small or start is None or len(covariates) >= GROWTH * start.chosen_at:
             return None
         return start.used
+
+    def _keeps_strengths(self, covariates: Ints, start: AdditiveFit) -> bool:
+        """Whether the set is large, and near to one whose strengths were chosen.
+
+        Rows with missing values are shrunk anew in every set, which no kept factor can follow.
+        """
+        near = len(covariates) < GROWTH * start.chosen_at
+        return near and len(covariates) > LONG_SEQUENCE and self.holes is None
+
+    def _fit_kept(self, covariates: Ints, start: AdditiveFit) -> AdditiveFit:
+        before = next((kept for fit, kept in self._kept if fit is start), None)
+        rows = self.columns[: len(self.y)], self.basis, covariates, self.y, self.weight, self.fold
+        fit, kept = fit_kept(*rows, start, before)
+        self._kept[:] = [(fit, kept)]
+        return fit
 
     def screen(self, sets: list[Ints]) -> list[Floats]:
         """Leave-out log-odds of several sets at central strengths, for comparing them."""
@@ -168,15 +188,6 @@ class SetFits:
             tolerance=SCREENING_TOLERANCE,
             shrink=self._shrink(covariates, start),
         )
-
-
-def affordable_splines(n_rows: int, kinds: tuple[str, ...], n_splines: int) -> int:
-    """B-splines per numeric covariate, at most `n_splines`: fewer where rows are few for so many.
-
-    A covariate has one column less than B-splines, and four of these are the fewest there can be.
-    """
-    columns = max(n_rows, ALWAYS_COLUMNS) // max(kinds.count(NUMERIC), 1)
-    return int(np.clip(columns + 1, 4, n_splines))
 
 
 def prepare(

@@ -59,7 +59,8 @@ class AdaCOSClassifier(SequencePolicy):
         policy has the lower nested leave-out cost, see `adacos.policies.leave_out`.
     n_splines : int, default=10
         Number of cubic B-splines per numeric covariate; fewer, but four at least, where there
-        would be more than 256 columns and more columns than rows.
+        would be more than 256 columns and more columns than rows, or with more than 40 numeric
+        covariates fewer than four rows to a column.
     strengths : {"auto", "common", "per_covariate"}, default="auto"
         Penalties to choose from, see `LogisticGAM`.
     cv : int, splitter or iterable of (train, test), default=10

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
 from adacos.consultation import Consultation
 from adacos.consultation.steps import Reasons
@@ -49,6 +50,21 @@ class TrainingTable:
     encoded: Floats
     y: Floats
     costs: CostTable
+
+
+def _without_weights(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Name those that take weights where `fit` does not; its signature stays."""
+
+    @wraps(fit)
+    def refusing(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "sample_weight" in kwargs:
+            raise TypeError(
+                f"{type(self).__name__}.fit() does not support sample_weight. AdaCOSClassifier, "
+                "BranchingClassifier, COSClassifier and FullModelClassifier do."
+            )
+        return fit(self, *args, **kwargs)
+
+    return refusing
 
 
 class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -84,6 +100,11 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     budget: float | None = None
     n_features_in_: int
     feature_names_in_: NDArray[Any]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "fit" in vars(cls) and not has_fit_parameter(cls, "sample_weight"):
+            cls.fit = _without_weights(cls.fit)
 
     def _begin_fit(self, X: Any, y: Any) -> TrainingTable:
         """Validate parameters and data; sets `classes_`, `encoder_`, `cost_table_`, `rule_`."""

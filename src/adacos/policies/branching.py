@@ -67,8 +67,8 @@ class BranchingClassifier(AdaCOSClassifier):
 
     The first questions form a tree. Each leaf goes on as AdaCOS, with an order and models of its
     own, which are fitted to the rows of the leaf and, with less weight, to the others. A branch is
-    made only where the realised total cost on rows left out falls by more than its standard error;
-    where none is, the policy is AdaCOS.
+    made only where the total cost of rows left out falls by more than one error of the dearest kind
+    and an allowance for noise; where none is, the policy is AdaCOS.
 
     Parameters
     ----------

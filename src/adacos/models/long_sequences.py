@@ -1,0 +1,135 @@
+"""Models of the sets late in a long sequence: strengths kept, the next covariate appended.
+
+Choosing strengths takes a hundred fits of a set. Late in a long sequence sets differ by one
+covariate in many, so that the choice is made anew only when they have grown by a factor
+(`adacos.models.set_fits`). In between a set keeps the candidates of the strengths that the last
+choice used, with all rows and without each fold; their weights in the blend are found for every
+set. To the new covariate a common candidate gives its strengths, and the candidate per covariate
+those of highest restricted likelihood. What a fold keeps was found without it, so leave-out
+log-odds stay honest.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.kernels.appended import KeptFits, NewColumns, append_columns, kept_fits
+from adacos.kernels.strengths import Mixture, blend_shares, central_strengths, row_loss
+from adacos.models.basis import AdditiveBasis
+from adacos.models.gam import AdditiveFit
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+
+class KeptSet(NamedTuple):
+    """Fits of one set: those without fold f of every candidate follow those without fold f - 1.
+
+    `order` is the basis column behind each column of their design but the first, `terms` the term
+    behind each row of the strengths of `mixture`.
+    """
+
+    fits: KeptFits
+    order: Ints
+    terms: Ints
+    mixture: Mixture
+
+
+def fit_kept(
+    columns: Floats,
+    basis: AdditiveBasis,
+    covariates: Ints,
+    y: Floats,
+    weight: Floats,
+    fold: Ints,
+    start: AdditiveFit,
+    before: KeptSet | None,
+) -> tuple[AdditiveFit, KeptSet]:
+    """Model of a set that contains that of `start`, at its strengths; see `fit_additive`.
+
+    `before` are the fits behind `start`, None where its strengths were chosen.
+    """
+    if before is None:
+        before = _of_chosen(columns, basis, y, weight, fold, start)
+    mixture = before.mixture
+    new = np.setdiff1d(np.flatnonzero(np.isin(basis.group, covariates)), before.order)
+    terms, place = np.unique(basis.term[new], return_inverse=True)
+    begin = _begin(mixture, basis.linear[before.terms], basis.linear[terms])
+    _, n_candidates, n_left_out = mixture.strengths.shape
+    search = np.tile(mixture.per_covariate, n_left_out)
+    added = NewColumns(columns[:, new], place, begin.reshape(len(terms), -1), search)
+    fits, found = append_columns(before.fits, added, y, weight, fold)
+    strengths = found.reshape(len(terms), n_left_out, n_candidates).transpose(0, 2, 1)
+    mixture = mixture._replace(strengths=np.concatenate([mixture.strengths, strengths]))
+    kept = KeptSet(fits, np.append(before.order, new), np.append(before.terms, terms), mixture)
+    return _blended(kept, basis, y, weight, fold, start), kept
+
+
+def _blended(
+    kept: KeptSet, basis: AdditiveBasis, y: Floats, weight: Floats, fold: Ints, start: AdditiveFit
+) -> AdditiveFit:
+    """The model that the fits make together."""
+    design, n_candidates = kept.fits.design, len(kept.mixture.per_covariate)
+    by_fold = kept.fits.coef.reshape(design.shape[1], -1, n_candidates)
+    held_out = np.empty((len(y), n_candidates))
+    for f in range(by_fold.shape[1] - 1):
+        held_out[fold == f] = design[fold == f] @ by_fold[:, f]
+    shares = blend_shares(held_out, y, weight, fold)
+    leave_out = np.einsum("ij,ij->i", held_out, shares[fold])
+    blended = by_fold[:, -1] @ shares[-1]
+    coef = np.zeros(len(basis.group))
+    coef[kept.order] = blended[1:]
+    strengths = np.full(len(basis.linear), np.nan)
+    strengths[kept.terms] = np.exp(np.log(kept.mixture.strengths[:, :, -1]) @ shares[-1])
+    return AdditiveFit(
+        float(blended[0]),
+        coef,
+        strengths,
+        leave_out,
+        float(weight @ row_loss(leave_out, y)),
+        start.used,
+        start.chosen_at,
+        kept.mixture._replace(strengths=kept.mixture.strengths[np.argsort(kept.terms)]),
+    )
+
+
+def _of_chosen(
+    columns: Floats, basis: AdditiveBasis, y: Floats, weight: Floats, fold: Ints, start: AdditiveFit
+) -> KeptSet:
+    """Fits of the set of `start` at the strengths that were chosen for it."""
+    mixture = start.mixture
+    assert mixture is not None
+    terms = np.flatnonzero(~np.isnan(start.strengths))
+    order = np.flatnonzero(np.isin(basis.term, terms))
+    design = np.hstack([np.ones((len(y), 1)), columns[:, order]])
+    _, n_candidates, n_left_out = mixture.strengths.shape
+    by_fit = mixture.strengths.transpose(0, 2, 1).reshape(len(terms), -1)
+    penalties = np.vstack(
+        [np.zeros(by_fit.shape[1]), by_fit[np.searchsorted(terms, basis.term[order])]]
+    )
+    left_out = np.repeat(np.arange(n_left_out), n_candidates)
+    begin = np.append(start.intercept, start.coef[order])
+    repeated = np.repeat(begin[:, None], len(left_out), axis=1)
+    fits = kept_fits(design, y, weight, fold, left_out, penalties, repeated)
+    return KeptSet(fits, order, terms, mixture)
+
+
+def _begin(mixture: Mixture, linear: Bools, new_linear: Bools) -> Floats:
+    """Strengths of new terms, (terms, folds + 1, candidates): those of their kind so far.
+
+    The candidate per covariate has no common one, and begins its search in the middle. So does a
+    common one as long as it has met no term of the kind.
+    """
+    _, n_candidates, n_fits = mixture.strengths.shape
+    middle = central_strengths(new_linear)[:, None, None]
+    begin = np.broadcast_to(middle, (len(new_linear), n_fits, n_candidates)).copy()
+    common = ~mixture.per_covariate
+    for kind in (True, False):
+        if (linear == kind).any():
+            known = mixture.strengths[np.argmax(linear == kind)][common].T
+            begin[np.ix_(new_linear == kind, np.arange(n_fits), common)] = known
+    return begin
