@@ -1,7 +1,7 @@
 """What it saves to know that results are waited for: Heart with Turney's panels and delay.
 
 AdaCOS with a cost of rounds beside AdaCOS that ignores it, asks one covariate after the other, and
-is charged for every wait. Both plan by dynamic programming with the same fitted models; ten times five folds, paired by
+is charged for every wait. Both decide with the same fitted models; ten times five folds, paired by
 row. `python -m benchmarks.rounds` prints the mean total costs and the paired difference.
 """
 
@@ -34,7 +34,7 @@ def compare(error: float, delay: float, splits: int) -> tuple[np.ndarray, np.nda
             policy = AdaCOSClassifier(waiting).fit(X.iloc[train], y[train])
             result = policy.acquire(X.iloc[test])
             counted[split, test] = total_costs(result, y[test], waiting)
-            ignoring = AdaCOSClassifier(at_once, outlook="dynamic").from_model(policy)
+            ignoring = AdaCOSClassifier(at_once).from_model(policy)
             other = ignoring.acquire(X.iloc[test])
             rounds[split, test] = other.acquired[:, delayed].sum(axis=1)
             ignored[split, test] = total_costs(other, y[test], at_once)

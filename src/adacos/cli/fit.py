@@ -395,14 +395,10 @@ def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
             "Give --false-negative instead, or choose --policy branching or adacos, which take a "
             "target recall themselves.",
         )
-    for name in ("budget", "mean_budget"):
-        if parameters[name] is not None and name not in known:
-            raise InvalidInputError(
-                f"--{name.replace('_', '-')}",
-                f"{policy} must be able to take it",
-                parameters[name],
-                "Choose --policy adacos, branching, auto or cos, which keep budgets.",
-            )
+    for name, option in (("budget", "--budget"), ("mean_budget", "--mean-budget")):
+        if (value := parameters[name]) is not None and name not in known:
+            remedy = "Choose --policy adacos, branching, auto or cos, which keep budgets."
+            raise InvalidInputError(option, f"{policy} must be able to take it", value, remedy)
     chosen.set_params(**{name: value for name, value in parameters.items() if name in known})
     return chosen
 
