@@ -52,7 +52,7 @@ _EFFORT = {"branching": 10, "auto": 50}
 
 def fit(
     data: Annotated[Path, typer.Argument(help="CSV (plain or .gz) or Parquet file.")],
-    target: Annotated[str, typer.Option(help="Column with the class, two values.")],
+    target: Annotated[str, typer.Option(help="Column with the class, two values or more.")],
     out: Annotated[Path, typer.Option(help="Model file to write.")] = Path("model.adacos"),
     prices: Annotated[
         list[str] | None,

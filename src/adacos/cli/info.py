@@ -138,9 +138,11 @@ def _matrix_in_words(card: dict[str, Any], said: Description) -> str:
     names = [said.class_name(label) for label in card["classes"]]
     told = []
     for k, (name, row) in enumerate(zip(names, card["misclassification_costs"], strict=True)):
-        pairs = [f"{_amount(c, said)} as {names[j]}" for j, c in enumerate(row) if j != k or c]
-        told.append(f"answering {name} costs {', '.join(pairs)}")
-    return "; ".join(told)
+        pairs = [
+            f"{_amount(c, said)} if called {names[j]}" for j, c in enumerate(row) if j != k or c
+        ]
+        told.append(f"{name} costs {', '.join(pairs)}")
+    return "what is answered wrongly: " + "; ".join(told)
 
 
 def _threshold_in_words(card: dict[str, Any]) -> str:

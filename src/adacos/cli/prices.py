@@ -101,7 +101,8 @@ def costs_given(
         if "false_negative" in absent:
             remedy += (
                 " Where nobody can say what a missed positive costs, --target-recall takes the "
-                "place of the false-negative cost."
+                "place of the false-negative cost. For more than two classes write the matrix "
+                "misclassification under [errors]."
             )
         rule = "what a wrong answer costs must be said, in the unit of the prices"
         raise InvalidInputError(options, rule, "nothing", remedy)
@@ -109,8 +110,7 @@ def costs_given(
     _check_names("--immediate", "must name covariates", immediate, covariates)
     return Costs(
         prices,
-        false_positive=errors.get("false_positive"),
-        false_negative=errors.get("false_negative"),
+        **errors,
         panels=panels or None,
         round_cost=round_cost,
         immediate=immediate,
