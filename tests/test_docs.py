@@ -32,6 +32,7 @@ PYTHON_PAGES = (
     "docs/choosing.md",
     "docs/index.md",
     "docs/providers.md",
+    "docs/rounds.md",
     "docs/howto-sklearn.md",
     "docs/howto-values.md",
     "docs/howto-classes.md",

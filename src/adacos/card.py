@@ -97,6 +97,8 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "target_recall": getattr(policy, "target_recall", None),
         "recall_estimate": getattr(policy, "recall_estimate_", None),
         "certificate": _certificate(policy),
+        "round_cost": policy.cost_table_.round_cost,
+        "immediate": _immediate(policy.cost_table_),
         "budget": policy.ceiling,
         "mean_budget": getattr(policy, "mean_budget", None),
         "multiplier": _multiplier(policy),
@@ -160,6 +162,13 @@ def percent(share: float) -> str:
         if share >= 0.01 or share == 0
         else (f"{100 * share:.2g}\N{NO-BREAK SPACE}%")
     )
+
+
+def _immediate(costs: CostTable) -> list[str]:
+    """Covariates that are not waited for, where waiting costs something."""
+    if costs.immediate is None:
+        return []
+    return [costs.names[k] for k in np.flatnonzero(costs.immediate)]
 
 
 def _multiplier(policy: BasePolicy) -> float | None:

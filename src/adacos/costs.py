@@ -49,6 +49,10 @@ class Costs:
     panels : mapping of str to (float, sequence of str or int) or to mapping, default=None
         For each panel the shared cost, which is part of each member's cost, and its members, by
         name or position; or the members with what each costs once another has been paid.
+    round_cost : float, default=0.0
+        Cost of waiting for results. What is ordered together returns together, and waits once.
+    immediate : collection of str or int, default=()
+        Covariates whose results are there at once, by name or position. So are those of free ones.
 
     Attributes
     ----------
@@ -89,6 +93,10 @@ class Costs:
     (95.0, 140.0, 95.0)
     """
 
+    # What older model files do not have.
+    round_cost: float = 0.0
+    immediate: tuple[str | int, ...] = ()
+
     def __init__(
         self,
         covariates: Mapping[str, float] | ArrayLike | None = None,
@@ -97,10 +105,14 @@ class Costs:
         false_negative: float | None = None,
         misclassification: ArrayLike | None = None,
         panels: Mapping[str, tuple[float, Sequence[str | int]] | Mapping[Any, float]] | None = None,
+        round_cost: float = 0.0,
+        immediate: Collection[str | int] = (),
     ) -> None:
         self.covariates = _checked_covariates(covariates)
         self.matrix = _checked_matrix(false_positive, false_negative, misclassification)
         self.panels = _checked_panels(panels)
+        self.round_cost = real("round_cost", round_cost, at_least=0)
+        self.immediate = tuple(immediate)
         self._false_negative_given = false_negative is not None or misclassification is not None
 
     @property
@@ -121,7 +133,13 @@ class Costs:
         Costs
             New costs; these stay as they are.
         """
-        return Costs(self.covariates, misclassification=matrix, panels=self.panels)
+        return Costs(
+            self.covariates,
+            misclassification=matrix,
+            panels=self.panels,
+            round_cost=self.round_cost,
+            immediate=self.immediate,
+        )
 
     def matrix_for(self, n_classes: int) -> Floats:
         """Misclassification costs of so many classes.
@@ -207,7 +225,13 @@ class Costs:
                     "Give the costs in column order, or by name.",
                 )
         panel, shared, excess = _bound_panels(self.panels, values, names)
-        return CostTable(tuple(names), values, panel, shared, matrix, excess)
+        immediate = None
+        if self.round_cost > 0:
+            immediate = values == 0
+            immediate[[_position(item, names, "immediate") for item in self.immediate]] = True
+        return CostTable(
+            tuple(names), values, panel, shared, matrix, excess, self.round_cost, immediate
+        )
 
     def of(self, covariates: Collection[str | int], given: Collection[str | int] = ()) -> float:
         """Cost of acquiring some covariates when others have been acquired already.
@@ -248,6 +272,7 @@ class Costs:
             and self.panels == other.panels
             and bool(np.array_equal(self.matrix, other.matrix))
             and self._false_negative_given == other._false_negative_given
+            and (self.round_cost, self.immediate) == (other.round_cost, other.immediate)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -259,7 +284,9 @@ class Costs:
             else f"misclassification={self.matrix.tolist()}"
         )
         panels = f", panels={self.panels}" if self.panels else ""
-        return f"Costs({self.covariates}, {wrong}{panels})"
+        rounds = f", round_cost={self.round_cost:g}" if self.round_cost else ""
+        rounds += f", immediate={self.immediate}" if self.immediate else ""
+        return f"Costs({self.covariates}, {wrong}{panels}{rounds})"
 
 
 @dataclass(frozen=True)
@@ -273,6 +300,8 @@ class CostTable:
     shared : of each panel what every later member is spared: the least discount of its members.
     matrix : C[true class, label].
     excess : by how much each covariate's discount exceeds the shared one; None if none does.
+    round_cost : cost of waiting for what is ordered together.
+    immediate : mask of the covariates that are not waited for; None if waiting costs nothing.
     """
 
     names: tuple[str, ...]
@@ -281,6 +310,21 @@ class CostTable:
     shared: Floats
     matrix: Floats
     excess: Floats | None = None
+    round_cost: float = 0.0
+    immediate: Bools | None = None
+
+    def waiting(self, ordered: Bools) -> Floats:
+        """Cost of waiting for covariates that are ordered together, a mask over the last axis."""
+        if self.immediate is None:
+            return np.zeros(ordered.shape[:-1])
+        return np.asarray(self.round_cost * (ordered & ~self.immediate).any(axis=-1))
+
+    def of_batch(self, acquired: Bools, given: Bools | None = None, rank: Any = None) -> Floats:
+        """Cost of ordering together the covariates in `acquired` beyond those in `given`."""
+        cost = self.of(acquired, given, rank)
+        if self.immediate is None:
+            return cost
+        return cost + self.waiting(acquired if given is None else acquired & ~given)
 
     def of(self, acquired: Bools, given: Bools | None = None, rank: Any = None) -> Floats:
         """Cost of the covariates in `acquired` beyond those in `given`.
@@ -320,6 +364,7 @@ class CostTable:
             covariates=factor * self.covariates,
             shared=factor * self.shared,
             excess=None if self.excess is None else factor * self.excess,
+            round_cost=factor * self.round_cost,
         )
 
     def only(self, kept: Bools) -> CostTable:
@@ -331,6 +376,8 @@ class CostTable:
             self.shared,
             self.matrix,
             None if self.excess is None else self.excess[kept],
+            self.round_cost,
+            None if self.immediate is None else self.immediate[kept],
         )
 
     def _paid(self, acquired: Bools) -> Floats:

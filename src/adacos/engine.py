@@ -95,17 +95,18 @@ class Decision(NamedTuple):
     Attributes
     ----------
     covariates : (rows,) or (rows, k): covariates to acquire, in this order, or `STOP`. A row that
-        stops has `STOP` first. Of several, a consultation asks for the first that is to be had. A
-        covariate that is not available for the row is passed over, at no cost.
+        stops has `STOP` first. They are ordered together; where waiting costs nothing, a
+        consultation asks for the first only. One that is not available is passed over, at no cost.
     log_odds : of the second class, if the row stopped now; of K > 2 classes (rows, K - 1), those of
         each later class against the first.
-    stage : number of the set at which all these rows stand; None for the number of acquisitions.
+    stage : number of the set at which the rows stand, of each or of all; None for the number of
+        acquisitions.
     weighed : what the decision was taken by, for the reasons.
     """
 
     covariates: Ints
     log_odds: Floats
-    stage: int | None = None
+    stage: int | Ints | None = None
     weighed: Any = None
 
 
@@ -207,13 +208,14 @@ class Purse(NamedTuple):
 class Trail(NamedTuple):
     """Where rows stopped: log-odds and set there, and what they acquired, in order, then -1.
 
-    `waiting` holds the covariates (rows, covariates) for whose values a row waits, then -1; None
-    where all values are there.
+    `rounds` counts how often they waited for results. `waiting` holds the covariates (rows,
+    covariates) for whose values a row waits, then -1; None where all values are there.
     """
 
     log_odds: Floats
     stage: Ints
     order: Ints
+    rounds: Ints
     waiting: Ints | None = None
 
 
@@ -232,7 +234,7 @@ class AcquisitionResult:
     order : ndarray of int of shape (n_rows, n_covariates)
         Acquired covariates by position in order of acquisition, then -1.
     cost : ndarray of shape (n_rows,)
-        Covariate cost paid.
+        Covariate cost paid, with what waiting for results cost.
     stage : ndarray of int of shape (n_rows,)
         Number of the set at which the row stopped (counted from 0), or the number of acquisitions
         for a policy without a set sequence.
@@ -367,6 +369,7 @@ def run(policy: Policy, encoded: Floats, known: Bools) -> AcquisitionResult:
         np.empty(n_rows if n_classes == 2 else (n_rows, n_classes - 1)),
         np.empty(n_rows, dtype=np.intp),
         np.full((n_rows, n_covariates), STOP),
+        np.zeros(n_rows, dtype=np.intp),
     )
     patterns, number = np.unique(np.atleast_2d(known), axis=0, return_inverse=True)
     number = np.broadcast_to(number.ravel(), n_rows)
@@ -387,8 +390,9 @@ def run(policy: Policy, encoded: Floats, known: Bools) -> AcquisitionResult:
                     begin.available,
                     _opened(begin),
                     purse_of(policy, np.tile(pattern, (len(part), 1))),
+                    immediate=policy.cost_table_.immediate,
                 )
-                for whole, piece in zip(trail[:3], walked[:3], strict=True):
+                for whole, piece in zip(trail[:4], walked[:4], strict=True):
                     whole[part] = piece
     return result_of(policy, trail, np.atleast_2d(known))
 
@@ -416,16 +420,19 @@ def walk(
     order: Ints,
     purse: Purse | None = None,
     present: Bools | None = None,
+    immediate: Bools | None = None,
 ) -> Trail:
     """Let the rows of a state acquire until each has stopped.
 
     `order` holds what they acquired so far and is filled in place. What a row cannot pay from its
     purse is passed over. `present` is a mask of the values that are there, all of them if it is
-    None; a row that wants another one waits for it.
+    None; a row that wants another one waits for it. `immediate` is a mask of the covariates whose
+    results are there at once; for others that it orders together, a row waits one round.
     """
     log_odds = np.empty(0)
     stage = np.empty(len(order), dtype=np.intp)
     count = (order >= 0).sum(axis=1)
+    rounds = np.zeros(len(order), dtype=np.intp)
     waiting = np.full(order.shape, STOP)
     live = np.arange(len(order))
     while len(live):
@@ -441,13 +448,16 @@ def walk(
         going = covariates[:, 0] != STOP
         stops = ~going
         if present is not None:
-            absent = _among(available[live] & ~present[live], covariates)
+            absent = among(available[live] & ~present[live], covariates)
             waiting[live[absent], : covariates.shape[1]] = covariates[absent]
             going &= ~absent
         stopped = live[stops]
         log_odds[stopped] = decision.log_odds[stops]
-        stage[stopped] = count[stopped] if decision.stage is None else decision.stage
+        places = count[live] if decision.stage is None else decision.stage
+        stage[stopped] = np.broadcast_to(places, len(live))[stops]
         live, covariates = live[going], covariates[going]
+        if immediate is not None:
+            rounds[live] += among(available[live] & ~immediate, covariates)
         for column in covariates.T:
             had = (column != STOP) & available[live, column]
             rows = live[had]
@@ -455,10 +465,10 @@ def walk(
             count[rows] += 1
         if len(live):
             state = advance(seen, going, covariates)
-    return Trail(log_odds, stage, order, None if present is None else waiting)
+    return Trail(log_odds, stage, order, rounds, None if present is None else waiting)
 
 
-def _among(mask: Bools, covariates: Ints) -> Bools:
+def among(mask: Bools, covariates: Ints) -> Bools:
     """Whether some of the covariates (rows, k) of each row are in its mask."""
     inside = np.take_along_axis(mask, covariates, axis=1) & (covariates != STOP)
     return np.asarray(inside.any(axis=1))
@@ -485,6 +495,8 @@ def result_of(policy: Policy, trail: Trail, known: Bools) -> AcquisitionResult:
     # Both sums run over arrays of one shape, so that they round alike: nothing acquired costs 0.
     given = np.broadcast_to(known, acquired.shape)
     paid = costs.of_order(trail.order, given=given if known.any() else None)
+    if costs.immediate is not None:
+        paid = paid + costs.round_cost * trail.rounds
     return AcquisitionResult(
         label=rule.label(trail.log_odds),
         probability=probability_at(trail.log_odds),
@@ -523,8 +535,11 @@ def step(
         if pending:
             asked = np.array([pending], dtype=np.intp)
             return Step(pending, seen, decision._replace(covariates=asked))
-        planned = decision.covariates.reshape(-1)
-        wanted = [int(k) for k in planned if k != STOP]
-        if not wanted or not unavailable[wanted[0]]:
-            return Step(tuple(wanted[:1]), seen, decision)
-        state = policy._advance(seen, np.ones(1, dtype=np.bool_), planned[None, :1])
+        planned = decision.covariates.reshape(1, -1)
+        if policy.cost_table_.immediate is None:
+            planned = planned[:, :1]
+        wanted = [int(k) for k in planned[0] if k != STOP]
+        to_be_had = tuple(k for k in wanted if not unavailable[k])
+        if to_be_had or not wanted:
+            return Step(to_be_had, seen, decision)
+        state = policy._advance(seen, np.ones(1, dtype=np.bool_), planned)

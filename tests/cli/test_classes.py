@@ -46,7 +46,7 @@ def files(tmp_path_factory: Any) -> dict[str, Path]:
     done = run("fit", found["iris.csv"], *given, "--out", found["model.adacos"])
     assert done.exit_code == 0, f"{done.output}\n{done.exception!r}"
     assert "33.3% setosa, 33.3% versicolor, 33.3% virginica" in done.output
-    assert "answering versicolor costs 20 as setosa, 25 as virginica" in " ".join(
+    assert "versicolor costs 20 if called setosa, 25 if called virginica" in " ".join(
         done.output.split()
     )
     assert "everyone virginica" in done.output

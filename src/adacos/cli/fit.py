@@ -52,7 +52,7 @@ _EFFORT = {"branching": 10, "auto": 50}
 
 def fit(
     data: Annotated[Path, typer.Argument(help="CSV (plain or .gz) or Parquet file.")],
-    target: Annotated[str, typer.Option(help="Column with the class, two values.")],
+    target: Annotated[str, typer.Option(help="Column with the class, two values or more.")],
     out: Annotated[Path, typer.Option(help="Model file to write.")] = Path("model.adacos"),
     prices: Annotated[
         list[str] | None,
@@ -99,6 +99,13 @@ def fit(
     ] = None,
     mean_budget: Annotated[
         float | None, typer.Option(help="What rows may pay for covariates on average.")
+    ] = None,
+    round_cost: Annotated[
+        float, typer.Option(min=0, help="Cost of waiting for what is ordered together.")
+    ] = 0.0,
+    immediate: Annotated[
+        list[str] | None,
+        typer.Option(help="Covariate whose result is there at once; may be given repeatedly."),
     ] = None,
     positive: Annotated[
         str | None,
@@ -169,6 +176,7 @@ def fit(
         default_price,
         {"false_positive": false_positive, "false_negative": false_negative},
         target_recall,
+        (round_cost, immediate or []),
     )
     with progress(f"reading {data.name}", as_json) as report:
         wanted = (covariates, target, categorical or [], positive, skip_malformed)
@@ -389,14 +397,10 @@ def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
             "Give --false-negative instead, or choose --policy branching or adacos, which take a "
             "target recall themselves.",
         )
-    for name in ("budget", "mean_budget"):
-        if parameters[name] is not None and name not in known:
-            raise InvalidInputError(
-                f"--{name.replace('_', '-')}",
-                f"{policy} must be able to take it",
-                parameters[name],
-                "Choose --policy adacos, branching, auto or cos, which keep budgets.",
-            )
+    for name, option in (("budget", "--budget"), ("mean_budget", "--mean-budget")):
+        if (value := parameters[name]) is not None and name not in known:
+            remedy = "Choose --policy adacos, branching, auto or cos, which keep budgets."
+            raise InvalidInputError(option, f"{policy} must be able to take it", value, remedy)
     chosen.set_params(**{name: value for name, value in parameters.items() if name in known})
     return chosen
 

@@ -53,6 +53,12 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
         console.print(f"{rows}, {_shares(card, said)}")
     console.print(_errors_in_words(card, said))
     console.print(_threshold_in_words(card))
+    if card["round_cost"]:
+        at_once = f", but for {listed(card['immediate'])}" if card["immediate"] else ""
+        console.print(
+            f"Waiting for what is ordered together costs {_amount(card['round_cost'], said)} a "
+            f"round{at_once}."
+        )
     if card["budget_text"] is not None:
         console.print(card["budget_text"])
     if card["choice"] is not None:
@@ -132,9 +138,11 @@ def _matrix_in_words(card: dict[str, Any], said: Description) -> str:
     names = [said.class_name(label) for label in card["classes"]]
     told = []
     for k, (name, row) in enumerate(zip(names, card["misclassification_costs"], strict=True)):
-        pairs = [f"{_amount(c, said)} as {names[j]}" for j, c in enumerate(row) if j != k or c]
-        told.append(f"answering {name} costs {', '.join(pairs)}")
-    return "; ".join(told)
+        pairs = [
+            f"{_amount(c, said)} if called {names[j]}" for j, c in enumerate(row) if j != k or c
+        ]
+        told.append(f"{name} costs {', '.join(pairs)}")
+    return "what is answered wrongly: " + "; ".join(told)
 
 
 def _threshold_in_words(card: dict[str, Any]) -> str:

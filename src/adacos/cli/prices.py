@@ -70,6 +70,7 @@ def costs_given(
     default_price: float | None,
     given: dict[str, float | None],
     target_recall: float | None,
+    rounds: tuple[float, list[str]] = (0.0, []),
 ) -> Costs:
     """Costs of covariates and of errors, none of which is guessed; an option beats the file."""
     prices, panels, errors = listed_prices
@@ -100,11 +101,20 @@ def costs_given(
         if "false_negative" in absent:
             remedy += (
                 " Where nobody can say what a missed positive costs, --target-recall takes the "
-                "place of the false-negative cost."
+                "place of the false-negative cost. For more than two classes write the matrix "
+                "misclassification under [errors]."
             )
         rule = "what a wrong answer costs must be said, in the unit of the prices"
         raise InvalidInputError(options, rule, "nothing", remedy)
-    return Costs(prices, **errors, panels=panels or None)
+    round_cost, immediate = rounds
+    _check_names("--immediate", "must name covariates", immediate, covariates)
+    return Costs(
+        prices,
+        **errors,
+        panels=panels or None,
+        round_cost=round_cost,
+        immediate=immediate,
+    )
 
 
 def _members(text: str, columns: Sequence[str]) -> list[str]:

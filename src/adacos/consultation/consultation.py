@@ -279,10 +279,20 @@ class Consultation:
 
     @property
     def paid(self) -> float:
-        """Covariate cost so far."""
+        """Covariate cost so far, with what waiting for results cost."""
         places = [self._position[name] for name in self._standings[-1].values]
         order = np.array([k for k in places if not self._known[k]], dtype=np.intp)
-        return float(self.policy.cost_table_.of_order(order, given=self._known))
+        costs = self.policy.cost_table_
+        return float(costs.of_order(order, given=self._known)) + costs.round_cost * self.rounds
+
+    @property
+    def rounds(self) -> int:
+        """How often results were waited for: values that came together count once."""
+        immediate = self.policy.cost_table_.immediate
+        if immediate is None:
+            return 0
+        batches = (event.get("observe", {}) for event in self._events)
+        return sum(any(not immediate[self._position[n]] for n in batch) for batch in batches)
 
     @property
     def warnings(self) -> tuple[ValueWarning, ...]:
@@ -366,9 +376,10 @@ class Consultation:
         asked = np.array(covariates, dtype=np.intp)
         after = standing.have.copy()
         after[asked] = True
+        costs, new = self.policy.cost_table_, after & ~standing.have
         return Acquire(
             covariates=tuple(self._encoder.names[k] for k in covariates),
-            cost=float(self.policy.cost_table_.of_order(asked, given=standing.have)),
+            cost=float(costs.of_order(asked, given=standing.have) + costs.waiting(new)),
             sharing=self._sharing(asked, after | standing.unavailable, after),
             explanation=explanation,
             warnings=standing.warnings,

@@ -291,7 +291,18 @@ class Acquire:
         return self.text()
 
     def text(self, money: Money = plain_money) -> str:
-        """The step in words, its amounts as `money` writes them."""
+        """Say the step in words.
+
+        Parameters
+        ----------
+        money : function, default=two decimals
+            Puts an amount into words.
+
+        Returns
+        -------
+        str
+            One sentence.
+        """
         return f"Acquire {', '.join(self.covariates)} for {money(self.cost)}."
 
 
@@ -349,7 +360,18 @@ class Classify:
         return self.text()
 
     def text(self, money: Money = plain_money) -> str:
-        """The step in words, its amounts as `money` writes them."""
+        """Say the step in words.
+
+        Parameters
+        ----------
+        money : function, default=two decimals
+            Puts an amount into words.
+
+        Returns
+        -------
+        str
+            One sentence.
+        """
         chance = f"(probability {self.probability:.1%})"
         return f"Classify as {self.label} {chance}, paid {money(self.cost)}."
 

@@ -82,7 +82,7 @@ def stage_values(
     Found once for a model and costs.
     """
     last = len(model.sequence) - 1 if last is None else last
-    key = model.sequence.costs(costs).tobytes() + matrix.tobytes()
+    key = model.sequence.costs(costs).tobytes() + matrix.tobytes() + repr(costs.round_cost).encode()
     with _LOCK:
         found = _FOUND.get(model, {}).get(last)
     if found is None or found[0] != key:
@@ -108,7 +108,7 @@ def _solve(model: SequenceModel, costs: CostTable, matrix: Floats, last: int) ->
     for i in range(last - 1, -1, -1):
         own = slice(end - (last - i), end)
         end = own.start
-        cost = costs.of(masks[i + 1 :], given=masks[i], rank=rank)
+        cost = costs.of_batch(masks[i + 1 :], given=masks[i], rank=rank)
         after = expected[:, own] + _freed(mean[:, own], spread[i][None, :], freedom[i + 1 :], grid)
         gain[i] = risk - (cost + after).min(axis=1)
         freedom[i] = np.minimum(-gain[i], 0.0)

@@ -220,12 +220,13 @@ def look_ahead(
         known = density.regressors
         r = (state.encoded[:, known] - basis.mean[known]) / basis.scale[known]
         mean, sd = density.moments(r)
-        cost = _payable(costs.of(masks[i + 1 :], given=masks[i], rank=rank)[None, :], state.left)
+        cost = costs.of_batch(masks[i + 1 :], given=masks[i], rank=rank)
+        cost = _payable(cost[None, :], state.left)
         return Outlook(log_odds, mean + fixed, sd, cost, forecast)
     mean, learned, unknown = learnable(model, state.encoded, state.available, i)
     shrink = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * unknown)
     reachable = state.available[:, None, :]
-    cost = costs.of(masks[i + 1 :] & reachable, given=masks[i] & reachable, rank=rank)
+    cost = costs.of_batch(masks[i + 1 :] & reachable, given=masks[i] & reachable, rank=rank)
     cost = _payable(cost, state.left)
     sd = shrink * np.sqrt(learned)
     return Outlook(log_odds, shrink * (mean + fixed), sd, cost, forecast)

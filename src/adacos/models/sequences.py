@@ -60,8 +60,8 @@ class SetSequence:
         return self.rank < self.sizes[:, None]
 
     def costs(self, costs: CostTable) -> Floats:
-        """What each set costs, acquired in the order of the sequence."""
-        return costs.of(self.masks(), rank=self.rank)
+        """What each set costs, ordered at once and charged in the order of the sequence."""
+        return costs.of_batch(self.masks(), rank=self.rank)
 
 
 def payable_first(sequence: SetSequence, costs: CostTable, budget: float | None) -> SetSequence:

@@ -14,17 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import Costs, CostTable
-from adacos.engine import STOP, Decision
+from adacos.engine import STOP, Decision, Rows
 from adacos.kernels.bayes_risk import bayes_risk
 from adacos.kernels.class_risk import class_bayes_risk
 from adacos.models.class_outlook import ClassOutlook, look_ahead_classes
 from adacos.models.dynamic import stage_values
 from adacos.models.forecasts import FORECASTS
-from adacos.models.outlook import Outlook, WalkState, look_ahead
+from adacos.models.outlook import Outlook, WalkState, advance, begin, look_ahead
+from adacos.policies.rounds import Walks, advance_groups, ordered, together
 from adacos.policies.sequence_policy import SequencePolicy, go_on_to
 from adacos.validation import Constraints, one_of
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
 
@@ -193,7 +195,24 @@ class AdaCOSClassifier(SequencePolicy):
         )
         self.outlook = outlook
 
-    def _decide(self, state: WalkState) -> Decision:
+    def _begin(self, rows: Rows) -> Any:
+        state = begin(self.model_, rows.encoded, rows.available, rows.have, rows.known)
+        n_rows = len(rows.encoded)
+        if self.cost_table_.immediate is None or n_rows == 1:
+            return state
+        return Walks(n_rows, ((np.arange(n_rows), state),))
+
+    def _advance(self, state: Any, going: Bools, covariates: Ints) -> Any:
+        if isinstance(state, Walks):
+            return advance_groups(state, going, covariates)
+        return advance(state, going, int((covariates[0] != STOP).sum()))
+
+    def _decide(self, state: Any) -> Decision:
+        if isinstance(state, Walks):
+            groups = [(rows, self._decide_together(walk)) for rows, walk in state.groups]
+            return together(groups, state.n_rows)
+        if self.cost_table_.immediate is not None:
+            return self._decide_together(state)
         if self.rule_.always_positive:
             return go_on_to(state, 0, self.cost_table_)
         go_on, outlook = weigh(state, self.weighed_costs, self.rule_.matrix, self.outlook)
@@ -201,6 +220,18 @@ class AdaCOSClassifier(SequencePolicy):
         return Decision(
             np.where(go_on, upcoming, STOP), outlook.log_odds, state.original_stage, outlook
         )
+
+    def _decide_together(self, state: WalkState) -> Decision:
+        """What rows at one set order, where waiting costs something.
+
+        Whether a batch is to be ordered at once depends on what may be ordered after it: whatever
+        the outlook, that is counted.
+        """
+        if self.rule_.always_positive:
+            return go_on_to(state, 0, self.cost_table_)
+        go_on, outlook = _weigh_freely(state, self.cost_table_, self.rule_.matrix)
+        batch = ordered(state, go_on, outlook, self.cost_table_)
+        return Decision(batch, outlook.log_odds, state.original_stage, outlook)
 
 
 def weigh(
@@ -241,7 +272,7 @@ def _weigh_freely(state: WalkState, costs: CostTable, matrix: Floats) -> tuple[B
     now = ahead.log_odds
     go_on = np.zeros(len(now), dtype=np.bool_)
     # Of a single row the plans are shown; a row that lacks nothing needs no more than its gain.
-    shown = len(now) == 1 or state.available is not None
+    shown = len(now) == 1 or state.available is not None or costs.immediate is not None
     future = np.full(ahead.mean.shape, np.inf)
     within = np.broadcast_to(np.isfinite(ahead.cost).sum(axis=1), len(now))
     for count in np.unique(within[within > 0]).tolist():

@@ -31,6 +31,7 @@ from adacos.policies.base import BasePolicy
 from adacos.policies.branching import BranchingClassifier
 from adacos.policies.budgets import BUDGET_CONSTRAINTS
 from adacos.policies.cos import COSClassifier
+from adacos.policies.rounds import refuse_rounds
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.tables.encoder import table_rows, validate_table
 from adacos.validation import Constraints, folds, jobs, one_of, whole
@@ -213,6 +214,7 @@ class AutoPolicyClassifier(BasePolicy):
         self
             The fitted policy.
         """
+        refuse_rounds(self, why="the policies compared ask one covariate after the other")
         training = self._begin_fit(X, y)
         table, classes = validate_table(self, X, reset=False), np.asarray(y).ravel()
         rows = drawn_rows(training.y, MOST_ROWS, self.random_state)

@@ -26,6 +26,7 @@ from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import leave_out_total
 from adacos.policies.growing import ground, grow, leaf_weights
+from adacos.policies.rounds import refuse_rounds
 from adacos.policies.tree import Node, Place, Split, Tree, in_words, route, tree_of
 from adacos.tables.description import description_of
 from adacos.validation import Constraints, whole
@@ -243,6 +244,10 @@ class BranchingClassifier(AdaCOSClassifier):
             type(fitted).__name__,
             "Call fit(X, y).",
         )
+
+    def _check_combinations(self) -> None:
+        super()._check_combinations()
+        refuse_rounds(self, why="branches ask one covariate after the other")
 
     @property
     def in_one_order(self) -> bool:

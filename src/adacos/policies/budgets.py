@@ -23,6 +23,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows
 from adacos.models.outlook import Outlook, WalkState
 from adacos.models.set_fits import SetFits
+from adacos.policies.rounds import refuse_rounds
 from adacos.validation import Constraints, amount
 
 Floats = NDArray[np.float64]
@@ -68,14 +69,16 @@ class LeaveOutPolicy:
         return LeftOut(self.policy._advance(state.state, going, covariates), state.rows[going])
 
 
-def keep_mean_budget(policy: Any, encoded: Floats, budget: float) -> tuple[float, float]:
-    """The least multiplier at which training rows keep a mean budget, and what they then pay.
+def keep_mean_budget(policy: Any, encoded: Floats) -> tuple[float, float]:
+    """The least multiplier at which training rows keep the mean budget, and what they then pay.
 
     Infinite if there is none. They keep it if, walked by models that did not see them, they pay no
     more on average, and walked as new rows will be, no more than a standard error above it: where
     many rows are alike, models without a row part them, while all of them walk as one. The policy
     is left with the multiplier tried last.
     """
+
+    budget: float = policy.mean_budget
 
     def spent(multiplier: float) -> Spent:
         policy.multiplier_ = multiplier
@@ -141,6 +144,12 @@ def _left_out(policy: Any, encoded: Floats) -> tuple[AcquisitionResult, Ints]:
     nothing = np.zeros(len(policy.encoder_.names), dtype=np.bool_)
     rows = drawn_rows(policy.model_.y, _MOST_ROWS, policy.random_state)
     return run(LeaveOutPolicy(policy, rows), encoded[rows], nothing), rows
+
+
+def check_budgets(policy: Any) -> None:
+    """Refuse a budget together with a cost of rounds."""
+    if policy.budget is not None or policy.mean_budget is not None:
+        refuse_rounds(policy, why="a budget counts covariates and not the time they take")
 
 
 def refuse_mean_budget(policy: Any) -> None:

@@ -34,3 +34,10 @@ def refuse_with_many_classes(policy: Any, *, calibrated: bool = False) -> None:
             f"{len(policy.classes_)} classes",
             "Use outlook='coherent', which takes any number.",
         )
+    if hasattr(policy, "outlook") and policy.cost_table_.immediate is not None:
+        raise InvalidInputError(
+            "costs",
+            "a round cost needs two classes where rows are asked one by one",
+            f"{len(policy.classes_)} classes",
+            "Leave round_cost out, or use COSClassifier, which orders its set at once.",
+        )

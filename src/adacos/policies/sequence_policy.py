@@ -30,6 +30,7 @@ from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import (
     BUDGET_CONSTRAINTS,
+    check_budgets,
     keep_mean_budget,
     refuse_mean_budget,
     shared_rows,
@@ -273,9 +274,7 @@ class SequencePolicy(BasePolicy):
         self.multiplier_ = 0.0
         if self.mean_budget is None or self.rule_.always_positive:
             return
-        self.multiplier_, self.mean_spent_ = keep_mean_budget(
-            self, self._encode(X), self.mean_budget
-        )
+        self.multiplier_, self.mean_spent_ = keep_mean_budget(self, self._encode(X))
 
     def _build(self, fits: SetFits) -> SequenceModel:
         """Sequence model for the costs in use; of two sequences the one that costs less."""
@@ -296,6 +295,7 @@ class SequencePolicy(BasePolicy):
         """Parameters that exclude each other."""
         check_parameters(self)
         check_recall_parameters(self)
+        check_budgets(self)
         if self.target_recall is None:
             return
         refuse_false_negative_cost(self.costs)

@@ -24,6 +24,7 @@ from adacos.engine import (
     Policy,
     Rows,
     Trail,
+    among,
     purse_of,
     result_of,
     walk,
@@ -198,13 +199,16 @@ def provide(policy: Policy, encoded: Floats, known: Bools, desk: Desk) -> Provid
     order = np.full((n_rows, n_covariates), STOP)
     opening = np.tile(policy._opening(), (n_rows, 1))
     opening = np.where(np.take_along_axis(known, opening, axis=1), STOP, opening)
-    trail = Trail(np.empty(n_rows), np.empty(n_rows, dtype=np.intp), order)
+    rounds, immediate = np.zeros(n_rows, dtype=np.intp), policy.cost_table_.immediate
+    trail = Trail(np.empty(n_rows), np.empty(n_rows, dtype=np.intp), order, rounds)
     have = known.copy()
     live, wanted = np.arange(n_rows), opening
     while len(live):
         # The rows get what they wait for, as far as it is to be had, and walk on.
         _receive(desk, live, wanted, encoded, present, available)
         _take(live, wanted, available, have, order)
+        if immediate is not None:
+            rounds[live] += among(available[live] & ~immediate, wanted)
         waiting = np.full((n_rows, n_covariates), STOP)
         for part in _alike(live, known, have, available):
             begin = Rows(encoded[part], available[part], have[part[0]], known[part[0]])
@@ -216,7 +220,9 @@ def provide(policy: Policy, encoded: Floats, known: Bools, desk: Desk) -> Provid
                 order[part],
                 purse_of(policy, known[part]),
                 present[part],
+                immediate,
             )
+            rounds[part] += walked.rounds
             trail.log_odds[part], trail.stage[part] = walked.log_odds, walked.stage
             order[part] = walked.order
             assert walked.waiting is not None

@@ -144,8 +144,24 @@ class Answers:
                     f"unavailable.{position}", "has a value", "", "Leave it out of one of them."
                 )
         consultation = self.policy.consultation(known)
+        if self.policy.cost_table_.immediate is not None:
+            acquired = _in_rounds(consultation, acquired)
         if acquired:
             consultation.observe(acquired)
         if unavailable:
             consultation.unavailable(*unavailable)
         return consultation
+
+
+def _in_rounds(consultation: Consultation, acquired: dict[str, Value]) -> dict[str, Value]:
+    """Observe values in the batches in which they were asked for; returns those that were not."""
+    left = dict(acquired)
+    while left and isinstance(step := consultation.next(), Acquire):
+        batch = {name: left.pop(name) for name in step.covariates if name in left}
+        missing = [name for name in step.covariates if name not in batch]
+        if not batch:
+            break
+        consultation.observe(batch)
+        if missing:
+            break
+    return left
