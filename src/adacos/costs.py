@@ -164,13 +164,10 @@ class Costs:
             return self.matrix
         if np.array_equal(self.matrix, 1.0 - np.eye(2)):
             return 1.0 - np.eye(n_classes)
-        raise InvalidInputError(
-            "costs",
-            f"must say what each error costs, for {n_classes} classes as there are in y",
-            f"misclassification costs of {len(self.matrix)} classes",
-            f"Pass Costs(..., misclassification=C) with C of shape ({n_classes}, {n_classes}), "
-            "true classes in rows, labels in columns, both in the order of the classes.",
-        )
+        rule = f"must say what each error costs, for {n_classes} classes as there are in y"
+        received = f"misclassification costs of {len(self.matrix)} classes"
+        remedy = "Pass Costs(..., misclassification=C), C[true class, label]."
+        raise InvalidInputError("costs", rule, received, remedy)
 
     def bind(self, names: Sequence[str], n_classes: int = 2) -> CostTable:
         """Bind these costs to the columns of a table.
@@ -465,14 +462,10 @@ def _checked_matrix(
         matrix = np.array(misclassification, dtype=np.float64)
     except (TypeError, ValueError):
         matrix = np.empty(0)
-    square = matrix.ndim == 2 and len(matrix) == matrix.shape[1] >= 2
-    if not square or not np.all(np.isfinite(matrix)):
-        raise InvalidInputError(
-            "misclassification",
-            "must be a finite 2 x 2 matrix C[true class, label], or a larger square one",
-            misclassification,
-            "For example [[0, 100], [1000, 0]].",
-        )
+    if len(matrix) < 2 or matrix.shape != 2 * matrix.shape[:1] or not np.isfinite(matrix).all():
+        rule = "must be a finite 2 x 2 matrix C[true class, label], or a larger square one"
+        remedy = "For example [[0, 100], [1000, 0]]."
+        raise InvalidInputError("misclassification", rule, misclassification, remedy)
     wrong = matrix - np.diag(matrix)[:, None] + np.diag(np.full(len(matrix), np.inf))
     if not np.all(wrong > 0):
         raise InvalidInputError(
