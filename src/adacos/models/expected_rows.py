@@ -49,6 +49,7 @@ class HoleMoments(NamedTuple):
     def variance(self, basis: AdditiveBasis, coef: Floats, n: int) -> Floats:
         """Variance of what is missing of each of the first n rows contributes to the log-odds."""
         total, moved = np.zeros(n), np.zeros((n, len(basis.source)))
+        moves = np.zeros(len(basis.source), dtype=np.bool_)
         for k, rows in self.rows.items():
             beta = coef[basis.group == k]
             if not beta.any():
@@ -57,10 +58,13 @@ class HoleMoments(NamedTuple):
             total[rows[here]] += (self.covariance[k][here] @ beta) @ beta
             own = np.flatnonzero(basis.source == k)
             moved[np.ix_(rows[here], own)] = self.loading[k][here] @ beta
+            moves[own] = True
         for pattern, between in zip(self.patterns, self.between, strict=True):
+            if len(between) == 1 or not moves[pattern.missing].any():
+                continue
             rows = pattern.rows[pattern.rows < n]
-            if len(between) > 1 and len(rows):
-                loading = moved[np.ix_(rows, pattern.missing)]
+            if len(rows):
+                loading = moved[rows[:, None], pattern.missing]
                 total[rows] += np.einsum("re,re->r", loading @ between, loading)
         return np.maximum(total, 0.0)
 
