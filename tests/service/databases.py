@@ -67,7 +67,8 @@ class Postgres:
             user=self._user,
             start_new_session=True,
         )
-        until = time.monotonic() + 30
+        # After a crash it first writes every file of its folder to a disk that may be busy.
+        until = time.monotonic() + 120
         while self._run("pg_isready", "-h", "127.0.0.1", "-p", self.port, check=False):
             assert self._server.poll() is None, "the server ended by itself"
             assert time.monotonic() < until

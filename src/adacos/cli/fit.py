@@ -182,7 +182,7 @@ def fit(
         wanted = (covariates, target, categorical or [], positive, skip_malformed)
         many = POLICIES[policy].load().takes_many_classes
         rows = read_training_rows(file, *wanted, report, many)
-    check_errors(costs, rows)
+    check_errors(costs, rows, target)
     tell_malformed(rows.malformed)
     if said is not None:
         said = _with_classes(said, rows)

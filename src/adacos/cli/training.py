@@ -116,17 +116,28 @@ def read_training_rows(
     return TrainingRows(table, labels, n_read, piece.malformed, missing_shares(table), names)
 
 
-def check_errors(costs: Costs, rows: TrainingRows) -> None:
+def check_errors(costs: Costs, rows: TrainingRows, target: str) -> None:
     """Refuse costs of errors that are those of another number of classes."""
     present = np.unique(rows.y)
-    if len(present) != len(costs.matrix):
+    if len(present) == len(costs.matrix):
+        return
+    matrix = (
+        "write misclassification = [[0, ...], ...] under [errors] in a TOML price list: a row for "
+        f"each true class, in the order {listed(present[:5])}, a column for each label."
+    )
+    if len(costs.matrix) == 2:
         raise InvalidInputError(
-            "errors",
-            f"must say what each error costs, for {len(present)} classes",
-            f"those of {len(costs.matrix)}",
-            "Write misclassification = [[0, ...], ...] under [errors] in a TOML price list: a row "
-            f"for each true class, in the order {listed(present[:5])}, a column for each label.",
+            f"column {target!r}",
+            "must hold two classes where a false positive and a false negative have a cost",
+            f"{len(present)}: {listed(present[:5])}",
+            f"Name one with --positive to set it against the others, or {matrix}",
         )
+    raise InvalidInputError(
+        "errors",
+        f"must say what each error costs, for {len(present)} classes",
+        f"those of {len(costs.matrix)}",
+        matrix[0].upper() + matrix[1:],
+    )
 
 
 def _refuse_unlabelled(lines: NDArray[np.intp], target: str) -> None:
