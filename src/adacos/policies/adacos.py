@@ -225,7 +225,7 @@ class AdaCOSClassifier(SequencePolicy):
         """
         if self.rule_.always_positive:
             return go_on_to(state, 0, self.cost_table_)
-        go_on, outlook = weigh(state, self.cost_table_, self.rule_.matrix, DYNAMIC)
+        go_on, outlook = weigh(state, self.weighed_costs, self.rule_.matrix, DYNAMIC)
         batch = ordered(state, go_on, outlook, self.cost_table_)
         return Decision(batch, outlook.log_odds, state.original_stage, outlook)
 
