@@ -72,14 +72,17 @@ def check_result(policy: Any, X: Any, result: Any) -> None:
         paid = price(policy.costs, names, listed)
         np.testing.assert_allclose(result.cost[row], paid, rtol=1e-9, atol=1e-9)
     matrix = policy.cost_table_.matrix
-    p = result.probability
-    risk = np.minimum(
-        (1 - p) * matrix[0, 0] + p * matrix[1, 0], (1 - p) * matrix[0, 1] + p * matrix[1, 1]
-    )
+    risk = (probabilities(result) @ matrix).min(axis=1)
     scale = np.abs(matrix).max()
     np.testing.assert_allclose(
         result.expected_cost, result.cost + risk, rtol=1e-9, atol=1e-9 * scale
     )
+
+
+def probabilities(result: Any) -> Any:
+    """Probability of every class, of two or more."""
+    p = result.probability
+    return p if p.ndim == 2 else np.column_stack([1 - p, p])
 
 
 def price(
@@ -174,7 +177,12 @@ def check_consultation(policy: Any, X: Any, *, seed: int = 0) -> None:
                 asked += step.covariates
             assert tuple(asked) == result.covariates(row)
             assert step.label == result.label[row]
-            np.testing.assert_allclose(step.probability, result.probability[row], rtol=1e-9)
+            p = result.probability[row]
+            if p.ndim:
+                each = step.explanation.probabilities
+                np.testing.assert_allclose(list(each.values()), p, rtol=1e-6, atol=1e-9)
+                p = p[policy.classes_.tolist().index(step.label)]
+            np.testing.assert_allclose(step.probability, p, rtol=1e-9)
             np.testing.assert_allclose(step.cost, result.cost[row], atol=1e-9)
             np.testing.assert_allclose(
                 step.expected_cost, result.expected_cost[row], rtol=1e-9, atol=1e-9
@@ -220,7 +228,8 @@ def check_face(policy: Any, X: Any, y: Any, result: Any) -> None:
     """predict and predict_proba tell of the same simulation, row by row as for all at once."""
     np.testing.assert_array_equal(policy.predict(X), result.label)
     proba = policy.predict_proba(X)
-    np.testing.assert_array_equal(proba[:, 1], result.probability)
+    given = proba if result.probability.ndim == 2 else proba[:, 1]
+    np.testing.assert_array_equal(given, result.probability)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     assert policy.score(X, y) == np.mean(np.asarray(y) == result.label)
     some = np.arange(0, shape(X)[0], 7)

@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.utils import get_tags
 
 from adacos import (
     AdaCOSClassifier,
@@ -22,6 +23,7 @@ from adacos import (
     LogisticGAM,
 )
 from adacos.exceptions import InvalidInputError
+from tests.policy_cases import Case, cases
 
 POLICIES = [FullModelClassifier, COSClassifier, AdaCOSClassifier]
 CLASSIFIERS = [LogisticGAM, *POLICIES]
@@ -129,11 +131,21 @@ def test_one_class_only(cls: Any) -> None:
     assert "[1]" in str(error)
 
 
+@pytest.mark.parametrize("case", cases(variants=False))
+def test_more_than_two_classes_are_refused_where_they_are_not_served(case: Case) -> None:
+    estimator = case.make()
+    if get_tags(estimator).classifier_tags.multi_class:
+        pytest.skip("takes them")
+    X, _ = table()
+    error = complaint(lambda: estimator.fit(X, np.arange(40) % 3))
+    assert error.parameter == "y"
+    assert "LogisticGAM" in error.remedy
+
+
 @pytest.mark.parametrize("cls", CLASSIFIERS)
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (np.arange(40) % 3, "Only binary classification is supported"),
         (np.linspace(0, 1, 40), "Unknown label type|continuous"),
         (np.r_[np.nan, np.ones(19), np.zeros(20)], "y contains NaN"),
         (np.ones((40, 2)), r"y: must be one-dimensional; received shape \(40, 2\)"),

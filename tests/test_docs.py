@@ -35,6 +35,7 @@ PYTHON_PAGES = (
     "docs/rounds.md",
     "docs/howto-sklearn.md",
     "docs/howto-values.md",
+    "docs/howto-classes.md",
     "docs/howto-files.md",
     "docs/rivals.md",
     "docs/recall.md",

@@ -32,7 +32,7 @@ from tests.policy_checks import (
     check_result,
     missing,
 )
-from tests.rivals.problems import MIXED_COSTS, mixed_table
+from tests.rivals.problems import MIXED_COSTS, THREE_COSTS, mixed_table, three_table
 
 N_ROWS = 120
 
@@ -95,6 +95,22 @@ def pima() -> tuple[Any, Any, Costs]:
 def test_promises_on_a_mixed_table(case: Case) -> None:
     """Numbers, categories, holes, a free covariate, a panel, gains for right answers."""
     check_policy(case.make(MIXED_COSTS), *mixed_table())
+
+
+def takes_many_classes(case: Case) -> bool:
+    return bool(case.policy.load().takes_many_classes)
+
+
+@pytest.mark.parametrize("case", cases())
+def test_promises_of_three_classes(case: Case) -> None:
+    """The same where a policy takes more than two classes; one that does not says so."""
+    X, y = three_table()
+    if takes_many_classes(case):
+        check_policy(case.make(THREE_COSTS), X, y)
+        check_consultation(case.make(THREE_COSTS).fit(X, y), X.head(12))
+    else:
+        with pytest.raises(InvalidInputError, match="AdaCOSClassifier"):
+            case.make(THREE_COSTS).fit(X, y)
 
 
 @pytest.mark.parametrize("case", cases(variants=False))

@@ -80,8 +80,8 @@ def score_file(
     """Answer every row of a CSV or Parquet file into another one.
 
     The output has the columns of `keep`, then label, class (its name, where the model's description
-    names the classes), probability, cost, expected_cost, and what was acquired, in order, separated
-    by semicolons.
+    names the classes), probability (of more than two classes a column "probability of CLASS" for
+    each), cost, expected_cost, and what was acquired, in order, separated by semicolons.
 
     Parameters
     ----------
@@ -117,7 +117,8 @@ def score_file(
             if len(piece.table) == 0:
                 continue
             result, flags = _answer(policy, piece, known)
-            columns = {**_kept(piece, keep), **_columns(result, description_of(policy))}
+            answers = _columns(result, description_of(policy), policy.classes_.tolist())
+            columns = {**_kept(piece, keep), **answers}
             if flag_unusual:
                 columns["unusual"] = _in_words(flags, names)
             write(columns)
@@ -209,7 +210,9 @@ def _kept(piece: Piece, keep: Sequence[str]) -> dict[str, list[Any]]:
     return {name: piece.table.column(name).tolist() for name in keep}
 
 
-def _columns(result: AcquisitionResult, said: Description) -> dict[str, list[Any]]:
+def _columns(
+    result: AcquisitionResult, said: Description, classes: Sequence[Any]
+) -> dict[str, list[Any]]:
     listed: dict[bytes, str] = {}
     acquired = []
     for row, order in enumerate(result.order):
@@ -221,11 +224,19 @@ def _columns(result: AcquisitionResult, said: Description) -> dict[str, list[Any
     return {
         "label": label,
         **({"class": [said.class_name(one) for one in label]} if said.classes else {}),
-        "probability": result.probability.tolist(),
+        **_probabilities(result, classes),
         "cost": result.cost.tolist(),
         "expected_cost": result.expected_cost.tolist(),
         "acquired": acquired,
     }
+
+
+def _probabilities(result: AcquisitionResult, classes: Sequence[Any]) -> dict[str, list[Any]]:
+    """The probability of the second of two classes; of more one column for each."""
+    if result.probability.ndim == 1:
+        return {"probability": result.probability.tolist()}
+    pairs = zip(classes, result.probability.T.tolist(), strict=True)
+    return {f"probability of {name}": column for name, column in pairs}
 
 
 @contextmanager

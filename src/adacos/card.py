@@ -17,6 +17,7 @@ from adacos import __version__
 from adacos.consultation import fingerprint
 from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import decision_threshold
+from adacos.models.sequence_model import SequenceModel
 from adacos.policies.auto import AutoPolicyClassifier, settled
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
@@ -61,6 +62,7 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
     given, policy = policy, settled(policy)
     said = description_of(policy)
     model = policy.model_ if isinstance(policy, SequencePolicy) else None
+    many = len(policy.classes_) > 2
     sets = policy.sets_ if asked_in_order(policy) else None
     return {
         "model": fingerprint(given),
@@ -75,16 +77,17 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "headline": headline(policy),
         "classes": policy.classes_.tolist(),
         "class_names": [said.classes.get(str(label)) for label in policy.classes_.tolist()],
-        "positive_class": policy.classes_.tolist()[1],
+        "positive_class": None if many else policy.classes_.tolist()[1],
         "misclassification_costs": policy.rule_.matrix.tolist(),
         # With a target recall nobody stated the false-negative cost: it follows from the recall.
         "false_negative_implied": hasattr(policy, "false_negative_cost_"),
-        "threshold": threshold_of(policy),
-        "threshold_reason": threshold_reason(policy),
+        "threshold": None if many else threshold_of(policy),
+        "threshold_reason": None if many else threshold_reason(policy),
         "covariates": [_covariate(policy, k, said) for k in range(len(policy.encoder_.names))],
         "panels": panels_of(policy),
         "training_rows": None if model is None else len(model.y),
-        "training_positives": None if model is None else int(model.y.sum()),
+        "training_positives": None if many or model is None else int(model.y.sum()),
+        **({} if not many else {"training_classes": _class_counts(model)}),
         "order": None if sets is None else list(sets[-1]),
         "sets": None if sets is None else [list(names) for names in sets],
         "leave_out_cost_by_set": policy.expected_cost_.tolist() if asked_in_order(policy) else None,
@@ -247,7 +250,7 @@ def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = Fal
         compared.append(_mean(own_name, result.cost + _charged(policy)[true, label]))
     compared += _of_sets(chosen) if isinstance(chosen, SequencePolicy) else []
     policy.leave_out_ = tuple(tuple(item) for item in compared + _of_all_alike(policy, true))
-    if isinstance(chosen, SequencePolicy):
+    if isinstance(chosen, SequencePolicy) and len(chosen.classes_) == 2:
         p = expit(chosen._leave_out_with_all())
         cells = misfit_by_cell(chosen.encoder_, chosen._encode(X), true.astype(np.float64), p)
         policy.misfit_ = tuple(
@@ -255,6 +258,11 @@ def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = Fal
         )
     if honest is not None and not hasattr(policy, "false_negative_cost_"):
         policy.misfit_states_ = _states(honest)
+
+
+def _class_counts(model: SequenceModel | None) -> list[int] | None:
+    """Training rows of each class."""
+    return None if model is None else np.bincount(model.y.astype(np.intp)).tolist()
 
 
 def _states(own: LeaveOutCost) -> tuple[tuple[Any, ...], ...]:
@@ -322,6 +330,9 @@ def _of_all_alike(
 ) -> list[LeaveOut]:
     """What answering everyone alike would have cost; negative is no answer to a target recall."""
     charged = _charged(policy)
+    if len(charged) > 2:
+        names = [description_of(policy).class_name(label) for label in policy.classes_.tolist()]
+        return [_mean(f"everyone {name}", charged[true, k], weight) for k, name in enumerate(names)]
     constants = [_mean("everyone positive", charged[true, 1], weight)]
     if not hasattr(policy, "false_negative_cost_"):
         constants.append(_mean("everyone negative", charged[true, 0], weight))

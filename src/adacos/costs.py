@@ -42,9 +42,10 @@ class Costs:
         Cost of answering 1 when the class is 0, c01 in the paper; 1 if it is None.
     false_negative : float or None, default=None
         Cost of answering 0 when the class is 1, c10 in the paper; 1 if it is None.
-    misclassification : array-like of shape (2, 2) or None, default=None
-        The whole matrix C[true class, label] in place of these two. Entries may be negative, but a
-        wrong label must cost more than the right one.
+    misclassification : array-like of shape (n_classes, n_classes) or None, default=None
+        The whole matrix C[true class, label] in place of these two; more than two classes, in their
+        order, are priced this way. Entries may be negative, but a wrong label must cost more than
+        the right one.
     panels : mapping of str to (float, sequence of str or int) or to mapping, default=None
         For each panel the shared cost, which is part of each member's cost, and its members, by
         name or position; or the members with what each costs once another has been paid.
@@ -57,7 +58,7 @@ class Costs:
     ----------
     covariates : dict, tuple or None
         The covariate costs, as given.
-    matrix : ndarray of shape (2, 2)
+    matrix : ndarray of shape (n_classes, n_classes)
         C[true class, label].
     panels : dict
         Shared cost and members of each panel, or a dict of members and discounted costs.
@@ -124,7 +125,7 @@ class Costs:
 
         Parameters
         ----------
-        matrix : array-like of shape (2, 2)
+        matrix : array-like of shape (n_classes, n_classes)
             C[true class, label].
 
         Returns
@@ -140,13 +141,46 @@ class Costs:
             immediate=self.immediate,
         )
 
-    def bind(self, names: Sequence[str]) -> CostTable:
+    def matrix_for(self, n_classes: int) -> Floats:
+        """Misclassification costs of so many classes.
+
+        Parameters
+        ----------
+        n_classes : int
+            The number of classes.
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_classes)
+            The matrix as given. Where every error of two classes costs 1, as it does when nothing
+            was said, so does every error of more.
+
+        Raises
+        ------
+        InvalidInputError
+            If the costs are those of another number of classes.
+        """
+        if len(self.matrix) == n_classes:
+            return self.matrix
+        if np.array_equal(self.matrix, 1.0 - np.eye(2)):
+            return 1.0 - np.eye(n_classes)
+        raise InvalidInputError(
+            "costs",
+            f"must say what each error costs, for {n_classes} classes as there are in y",
+            f"misclassification costs of {len(self.matrix)} classes",
+            f"Pass Costs(..., misclassification=C) with C of shape ({n_classes}, {n_classes}), "
+            "true classes in rows, labels in columns, both in the order of the classes.",
+        )
+
+    def bind(self, names: Sequence[str], n_classes: int = 2) -> CostTable:
         """Bind these costs to the columns of a table.
 
         Parameters
         ----------
         names : sequence of str
             The columns, in order.
+        n_classes : int, default=2
+            The number of classes.
 
         Returns
         -------
@@ -156,9 +190,10 @@ class Costs:
         Raises
         ------
         InvalidInputError
-            If costs and columns do not match, or a panel names a column that is not there.
+            If costs and columns or classes do not match, or a panel names a column that is not
+            there.
         """
-        names = list(names)
+        names, matrix = list(names), self.matrix_for(n_classes)
         if self.covariates is None:
             values = np.zeros(len(names))
         elif isinstance(self.covariates, dict):
@@ -195,7 +230,7 @@ class Costs:
             immediate = values == 0
             immediate[[_position(item, names, "immediate") for item in self.immediate]] = True
         return CostTable(
-            tuple(names), values, panel, shared, self.matrix, excess, self.round_cost, immediate
+            tuple(names), values, panel, shared, matrix, excess, self.round_cost, immediate
         )
 
     def of(self, covariates: Collection[str | int], given: Collection[str | int] = ()) -> float:
@@ -221,7 +256,7 @@ class Costs:
             if isinstance(self.covariates, dict)
             else [str(i) for i in range(len(self.covariates))]
         )
-        table = self.bind(names)
+        table = self.bind(names, len(self.matrix))
         before = np.zeros(len(names), dtype=np.bool_)
         before[[_position(item, names, "given") for item in given]] = True
         order = np.array([_position(item, names, "covariates") for item in covariates], np.intp)
@@ -243,10 +278,9 @@ class Costs:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        (c00, c01), (c10, c11) = self.matrix.tolist()
         wrong = (
-            f"false_positive={c01:g}, false_negative={c10:g}"
-            if c00 == c11 == 0
+            f"false_positive={self.matrix[0, 1]:g}, false_negative={self.matrix[1, 0]:g}"
+            if len(self.matrix) == 2 and not np.diag(self.matrix).any()
             else f"misclassification={self.matrix.tolist()}"
         )
         panels = f", panels={self.panels}" if self.panels else ""
@@ -383,7 +417,7 @@ def left_of(ceiling: float, paid: Floats) -> Floats:
 
 
 def total_of(paid: Floats, true: NDArray[Any], label: NDArray[Any], matrix: Floats) -> Floats:
-    """Total cost: covariate cost paid plus C[true class, label], classes as 0 and 1.
+    """Total cost: covariate cost paid plus C[true class, label], classes as 0, 1, …
 
     The arrays broadcast against each other.
     """
@@ -431,19 +465,21 @@ def _checked_matrix(
         matrix = np.array(misclassification, dtype=np.float64)
     except (TypeError, ValueError):
         matrix = np.empty(0)
-    if matrix.shape != (2, 2) or not np.all(np.isfinite(matrix)):
+    square = matrix.ndim == 2 and len(matrix) == matrix.shape[1] >= 2
+    if not square or not np.all(np.isfinite(matrix)):
         raise InvalidInputError(
             "misclassification",
-            "must be a finite 2 x 2 matrix C[true class, label]",
+            "must be a finite 2 x 2 matrix C[true class, label], or a larger square one",
             misclassification,
             "For example [[0, 100], [1000, 0]].",
         )
-    if not (matrix[0, 1] > matrix[0, 0] and matrix[1, 0] > matrix[1, 1]):
+    wrong = matrix - np.diag(matrix)[:, None] + np.diag(np.full(len(matrix), np.inf))
+    if not np.all(wrong > 0):
         raise InvalidInputError(
             "misclassification",
             "a wrong label must cost more than the right one in each row",
             matrix.tolist(),
-            "Rows are true classes 0 and 1, columns are labels: check the order.",
+            "Rows are true classes, columns are labels, both in order: check the order.",
         )
     return matrix
 

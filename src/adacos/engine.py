@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from adacos.costs import CostTable, left_of
-from adacos.kernels.bayes_risk import bayes_risk, label_of
+from adacos.kernels.class_risk import best_label, least_risk, probabilities
 from adacos.tables.encoder import TableEncoder
 
 Floats = NDArray[np.float64]
@@ -52,17 +52,22 @@ class DecisionRule:
         return self.threshold == 0
 
     def label(self, log_odds: Floats) -> Ints:
-        """Label of each row, 0 or 1."""
+        """Number of each row's label, 0, 1, …"""
         if self.threshold is None:
-            return label_of(log_odds, self.matrix)
+            return best_label(log_odds, self.matrix)
         return np.asarray(expit(log_odds) >= self.threshold, dtype=np.intp)
 
     def risk(self, log_odds: Floats) -> Floats:
         """Expected misclassification cost of the label of each row."""
         if self.threshold is None:
-            return bayes_risk(log_odds, self.matrix)
+            return least_risk(log_odds, self.matrix)
         p, label = expit(log_odds), self.label(log_odds)
         return np.asarray((1 - p) * self.matrix[0, label] + p * self.matrix[1, label])
+
+
+def probability_at(log_odds: Floats) -> Floats:
+    """P(second class) of each row, or of more than two classes that of each, (rows, K)."""
+    return probabilities(log_odds) if log_odds.ndim == 2 else np.asarray(expit(log_odds))
 
 
 class Rows(NamedTuple):
@@ -92,7 +97,8 @@ class Decision(NamedTuple):
     covariates : (rows,) or (rows, k): covariates to acquire, in this order, or `STOP`. A row that
         stops has `STOP` first. They are ordered together; where waiting costs nothing, a
         consultation asks for the first only. One that is not available is passed over, at no cost.
-    log_odds : of the second class, if the row stopped now.
+    log_odds : of the second class, if the row stopped now; of K > 2 classes (rows, K - 1), those of
+        each later class against the first.
     stage : number of the set at which the rows stand, of each or of all; None for the number of
         acquisitions.
     weighed : what the decision was taken by, for the reasons.
@@ -221,8 +227,8 @@ class AcquisitionResult:
     ----------
     label : ndarray of shape (n_rows,)
         Class given to the row.
-    probability : ndarray of shape (n_rows,)
-        P(second class) when the row was classified.
+    probability : ndarray of shape (n_rows,) or (n_rows, n_classes)
+        P(second class) when the row was classified; of more than two classes that of each.
     acquired : ndarray of bool of shape (n_rows, n_covariates)
         Mask of what was acquired.
     order : ndarray of int of shape (n_rows, n_covariates)
@@ -306,6 +312,19 @@ class AcquisitionResult:
             names=self.names,
         )
 
+    def probability_columns(self) -> dict[str, Floats]:
+        """Give the probabilities as columns of a table.
+
+        Returns
+        -------
+        dict of str to ndarray
+            One column, probability, or of more than two classes probability_0, probability_1, …
+            in their order.
+        """
+        if self.probability.ndim == 1:
+            return {"probability": self.probability}
+        return {f"probability_{k}": column for k, column in enumerate(self.probability.T)}
+
     def to_frame(self) -> Any:
         """Make a pandas data frame of it, one line per row, with what was acquired as text.
 
@@ -314,7 +333,8 @@ class AcquisitionResult:
         Returns
         -------
         pandas.DataFrame
-            Columns label, probability, cost, expected_cost, stage and acquired.
+            Columns label, probability, cost, expected_cost, stage and acquired; of more than two
+            classes probability_0, probability_1, … in their order.
 
         Raises
         ------
@@ -328,7 +348,7 @@ class AcquisitionResult:
         return pandas.DataFrame(
             {
                 "label": self.label,
-                "probability": self.probability,
+                **self.probability_columns(),
                 "cost": self.cost,
                 "expected_cost": self.expected_cost,
                 "stage": self.stage,
@@ -338,18 +358,13 @@ class AcquisitionResult:
 
 
 def run(policy: Policy, encoded: Floats, known: Bools) -> AcquisitionResult:
-    """Every row walked to its stop; labels are 0 and 1.
+    """Every row walked to its stop; labels are 0, 1, …
 
     `known` is a mask of what is known from the start, for each row or for all of them alike.
     """
     n_rows, n_covariates = len(encoded), len(policy.encoder_.names)
     available = ~np.isnan(encoded[:, policy.encoder_.first])
-    trail = Trail(
-        np.empty(n_rows),
-        np.empty(n_rows, dtype=np.intp),
-        np.full((n_rows, n_covariates), STOP),
-        np.zeros(n_rows, dtype=np.intp),
-    )
+    trail = empty_trail(policy, n_rows)
     patterns, number = np.unique(np.atleast_2d(known), axis=0, return_inverse=True)
     number = np.broadcast_to(number.ravel(), n_rows)
     opening = np.zeros(n_covariates, dtype=np.bool_)
@@ -374,6 +389,17 @@ def run(policy: Policy, encoded: Floats, known: Bools) -> AcquisitionResult:
                 for whole, piece in zip(trail[:4], walked[:4], strict=True):
                     whole[part] = piece
     return result_of(policy, trail, np.atleast_2d(known))
+
+
+def empty_trail(policy: Policy, n_rows: int) -> Trail:
+    """A trail to be filled."""
+    n_classes, n_covariates = len(policy.classes_), len(policy.encoder_.names)
+    return Trail(
+        np.empty(n_rows if n_classes == 2 else (n_rows, n_classes - 1)),
+        np.empty(n_rows, dtype=np.intp),
+        np.full((n_rows, n_covariates), STOP),
+        np.zeros(n_rows, dtype=np.intp),
+    )
 
 
 def purse_of(policy: Policy, known: Bools) -> Purse | None:
@@ -408,7 +434,7 @@ def walk(
     None; a row that wants another one waits for it. `immediate` is a mask of the covariates whose
     results are there at once; for others that it orders together, a row waits one round.
     """
-    log_odds = np.empty(len(order))
+    log_odds = np.empty(0)
     stage = np.empty(len(order), dtype=np.intp)
     count = (order >= 0).sum(axis=1)
     rounds = np.zeros(len(order), dtype=np.intp)
@@ -419,6 +445,8 @@ def walk(
         if purse is not None:
             seen = purse.within(state, purse.left(order[live], live))
         decision = decide(seen)
+        if len(log_odds) == 0:
+            log_odds = np.empty(decision.log_odds.shape)
         covariates = decision.covariates.reshape(len(live), -1)
         if purse is not None:
             covariates = purse.payable(order[live], live, covariates, available[live])
@@ -476,7 +504,7 @@ def result_of(policy: Policy, trail: Trail, known: Bools) -> AcquisitionResult:
         paid = paid + costs.round_cost * trail.rounds
     return AcquisitionResult(
         label=rule.label(trail.log_odds),
-        probability=expit(trail.log_odds),
+        probability=probability_at(trail.log_odds),
         acquired=acquired,
         order=trail.order,
         cost=paid,

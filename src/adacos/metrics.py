@@ -59,7 +59,7 @@ def total_costs(result: Any, y: ArrayLike, costs: Costs) -> Floats:
     >>> total_costs(policy.acquire(X[300:]), y[300:], costs).shape
     (468,)
     """
-    true, label = _as_binary(result, y)
+    true, label = _as_numbers(result, y, n_classes=len(costs.matrix))
     return total_of(result.cost, true, label, costs.matrix)
 
 
@@ -329,7 +329,7 @@ def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
     """
     policy, rows = policy_at_end(estimator, X)
     result = policy.acquire(rows)
-    true, label = _as_binary(result, y, policy.classes_)
+    true, label = _as_numbers(result, y, policy.classes_)
     return -float(total_of(result.cost, true, label, policy.cost_table_.matrix).mean())
 
 
@@ -338,10 +338,15 @@ def _interval(successes: NDArray[np.bool_], confidence: float) -> tuple[float, f
     return float(low), float(high)
 
 
-def _as_binary(
-    result: Any, y: ArrayLike, classes: NDArray[Any] | None = None
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _as_binary(result: Any, y: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """True classes and labels as 0 and 1."""
+    return _as_numbers(result, y, n_classes=2)
+
+
+def _as_numbers(
+    result: Any, y: ArrayLike, classes: NDArray[Any] | None = None, *, n_classes: int = 2
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """True classes and labels as 0, 1, …; without `classes` these are those that occur."""
     y = np.asarray(y)
     if len(y) != len(result.label):
         raise InvalidInputError(
@@ -352,13 +357,18 @@ def _as_binary(
         )
     present = np.unique(np.concatenate([y, np.asarray(result.label)]))
     if classes is None:
-        # Where only one of 0 and 1 occurs, it is still the one it is.
-        classes = np.array([0, 1]) if np.all(np.isin(present, [0, 1])) else present
-    if len(classes) != 2 or not np.all(np.isin(present, classes)):
+        # Where only some of 0, 1, … occur, they are still those they are.
+        numbers = np.arange(n_classes)
+        classes = numbers if np.all(np.isin(present, numbers)) else present
+    else:
+        n_classes = len(classes)
+    if len(classes) != n_classes or not np.all(np.isin(present, classes)):
+        told = "two" if n_classes == 2 else str(n_classes)
+        coded = "0 and 1" if n_classes == 2 else f"0 … {n_classes - 1}"
         raise InvalidInputError(
             "y",
-            "y and the labels must be of two classes",
+            f"y and the labels must be of {told} classes",
             present.tolist(),
-            "Pass labels of the classes the policy was fitted with, or code them as 0 and 1.",
+            f"Pass labels of the classes the policy was fitted with, or code them as {coded}.",
         )
     return np.searchsorted(classes, y), np.searchsorted(classes, result.label)

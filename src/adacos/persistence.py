@@ -217,7 +217,7 @@ def _try_out(model: Any) -> None:
         if model.mean_.shape != (n,) or model.covariance_.shape != (n, n):
             raise ValueError("mean and covariance do not fit each other")
         return
-    if model.n_features_in_ != len(encoder.names) or len(model.classes_) != 2:
+    if model.n_features_in_ != len(encoder.names) or len(model.classes_) < 2:
         raise ValueError("covariates or classes do not fit the model")
     rng = np.random.default_rng(0)
     rows: dict[str, np.ndarray[Any, Any]] = {}
@@ -242,7 +242,7 @@ def _try_out(model: Any) -> None:
                 consultation.observe({name: rows[name][number % 2].item()})
     except MissingExtraError:
         return  # told when the model is used
-    if probability.shape != (len(table), 2) or not np.isfinite(probability).all():
+    if probability.shape != (len(table), len(model.classes_)) or not np.isfinite(probability).all():
         raise ValueError("its probabilities are not finite")
 
 

@@ -364,7 +364,7 @@ def test_candidates_chosen_on_a_part_of_the_rows_do_as_well(monkeypatch) -> None
 def test_a_part_of_the_rows_has_its_share_of_every_fold_and_class() -> None:
     rng = np.random.default_rng(0)
     fold, y = rng.integers(5, size=4000), (rng.random(4000) < 0.1).astype(float)
-    rows = strengths._some_rows(fold, y, 4)
+    rows = strengths.some_rows(fold, y, 4)
     assert len(rows) == 1000
     assert len(np.unique(rows)) == 1000
     for f in range(5):

@@ -29,6 +29,20 @@ def mixed_table(n: int = 160, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
     return X, np.asarray(y)
 
 
+THREE_COSTS = Costs(
+    {"age": 0.0, "blood": 3.0, "sugar": 4.0, "kind": 1.0, "noise": 2.0},
+    misclassification=[[-5.0, 20.0, 30.0], [60.0, -10.0, 25.0], [40.0, 15.0, 0.0]],
+    panels={"draw": (2.5, ["blood", "sugar"])},
+)
+
+
+def three_table(n: int = 160, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    """The mixed table with a third class, cut from the sick by sugar."""
+    X, y = mixed_table(n, seed)
+    sweet = X["sugar"].fillna(0.0) + 0.3 * np.random.default_rng(seed).normal(size=n) > 0.3
+    return X, np.where((y == "sick") & sweet, "very sick", y)
+
+
 def total_cost(policy: Any, X: Any, y: np.ndarray) -> float:
     """Mean covariate cost paid plus misclassification cost."""
     result = policy.acquire(X)

@@ -27,7 +27,7 @@ from adacos.cli.common import (
     typed_values,
 )
 from adacos.consultation import check_value
-from adacos.consultation.steps import Acquire, Classify, Value, ValueWarning
+from adacos.consultation.steps import Acquire, Classify, Explanation, Value, ValueWarning
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.tables.cells import check_decimal
@@ -127,10 +127,7 @@ class _Dialogue:
         self._headline(asked, f"{price}, paid so far {money(told.paid)}")
         for name in step.covariates:
             self._tell_values(name, several=len(step.covariates) > 1)
-        expected = (
-            f"now {told.probability:.1%} (positive from {percent(threshold_of(self._policy))}); "
-            f"expected total cost {money(told.stop_now)} if stopping"
-        )
+        expected = f"{self._now(told)}; expected total cost {money(told.stop_now)} if stopping"
         if told.best_plan is not None:
             expected += f", {money(told.best_plan.expected_total_cost)} going on"
         self.console.print(expected, style="dim")
@@ -216,6 +213,7 @@ class _Dialogue:
         if said.intended_use:
             self.console.print(f"Intended use: {said.intended_use}", style="dim")
         outcome = said.outcome or said.class_name(positive)
+        outcome = "the label" if len(self._policy.classes_) > 2 else outcome
         self.console.print(
             f"For research use. Probabilities are those of {outcome}; {self._threshold()}. "
             "Type help for help.",
@@ -244,7 +242,17 @@ class _Dialogue:
     def _reasons(self, step: Acquire | Classify) -> str:
         return in_words(step, self._said).explanation.text(self._said.money)
 
+    def _now(self, told: Explanation) -> str:
+        """The probability so far, and of two classes from which on the answer is positive."""
+        if told.probabilities is None:
+            threshold = percent(threshold_of(self._policy))
+            return f"now {told.probability:.1%} (positive from {threshold})"
+        each = told.probabilities.items()
+        return "now " + ", ".join(f"{self._said.class_name(name)} {p:.1%}" for name, p in each)
+
     def _threshold(self) -> str:
+        if len(self._policy.classes_) > 2:
+            return "the label is the one of least expected cost"
         threshold = threshold_of(self._policy)
         reason = threshold_reason(self._policy)
         return f"positive from {percent(threshold)}, {reason}" if threshold > 0 else reason

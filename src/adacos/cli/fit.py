@@ -27,6 +27,7 @@ from adacos.cli.common import (
 from adacos.cli.prices import costs_given, read_prices
 from adacos.cli.training import (
     TrainingRows,
+    check_errors,
     choose_covariates,
     expected_seconds,
     read_training_rows,
@@ -51,7 +52,7 @@ _EFFORT = {"branching": 10, "auto": 50}
 
 def fit(
     data: Annotated[Path, typer.Argument(help="CSV (plain or .gz) or Parquet file.")],
-    target: Annotated[str, typer.Option(help="Column with the class, two values.")],
+    target: Annotated[str, typer.Option(help="Column with the class, two values or more.")],
     out: Annotated[Path, typer.Option(help="Model file to write.")] = Path("model.adacos"),
     prices: Annotated[
         list[str] | None,
@@ -178,9 +179,10 @@ def fit(
         (round_cost, immediate or []),
     )
     with progress(f"reading {data.name}", as_json) as report:
-        rows = read_training_rows(
-            file, covariates, target, categorical or [], positive, skip_malformed, report
-        )
+        wanted = (covariates, target, categorical or [], positive, skip_malformed)
+        many = POLICIES[policy].load().takes_many_classes
+        rows = read_training_rows(file, *wanted, report, many)
+    check_errors(costs, rows)
     tell_malformed(rows.malformed)
     if said is not None:
         said = _with_classes(said, rows)
@@ -367,7 +369,7 @@ def _tell(
         return
     console = plain_console()
     show(estimator, console, held_back)
-    if rows.y.dtype.kind == "U":
+    if rows.y.dtype.kind == "U" and len(np.unique(rows.y)) == 2:
         other, positive = np.unique(rows.y).tolist()
         console.print(
             f"Positive class: {positive}, the second in order "

@@ -46,12 +46,11 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
             console.print(line, style="bold")
     console.print(f"{card['policy']}  {card['model']}", style="bold")
     if card["training_rows"] is not None:
-        share = card["training_positives"] / card["training_rows"]
         rows = f"{card['training_rows']:,} training rows"
         if card["certificate"] is not None:
             others = "others" if held_back is None else f"{held_back:,} more"
             rows += f" ({others} held back for calibration)"
-        console.print(f"{rows}, {share:.1%} {_of_class(said, card['positive_class'])}")
+        console.print(f"{rows}, {_shares(card, said)}")
     console.print(_errors_in_words(card, said))
     console.print(_threshold_in_words(card))
     if card["round_cost"]:
@@ -100,6 +99,16 @@ def _panel_in_words(panel: dict[str, Any], said: Description) -> str:
     return f"Panel {panel['name']}: once one of them is paid, the others cost less: {listed(later)}"
 
 
+def _shares(card: dict[str, Any], said: Description) -> str:
+    """Share of the positive class among the training rows; of more than two classes of each."""
+    rows = card["training_rows"]
+    if card["positive_class"] is not None:
+        share = card["training_positives"] / rows
+        return f"{share:.1%} {_of_class(said, card['positive_class'])}"
+    pairs = zip(card["training_classes"], card["classes"], strict=True)
+    return ", ".join(f"{count / rows:.1%} {said.class_name(label)}" for count, label in pairs)
+
+
 def _of_class(said: Description, label: Any) -> str:
     return f"{said.class_name(label)}" if said.classes else f"of class {label}"
 
@@ -110,6 +119,8 @@ def _amount(amount: float, said: Description) -> str:
 
 
 def _errors_in_words(card: dict[str, Any], said: Description) -> str:
+    if len(card["classes"]) > 2:
+        return _matrix_in_words(card, said)
     (c00, c01), (c10, c11) = card["misclassification_costs"]
     negative, positive = (said.class_name(label) for label in card["classes"])
     text = f"answering {positive} for {negative} costs {_amount(c01, said)}, "
@@ -122,7 +133,21 @@ def _errors_in_words(card: dict[str, Any], said: Description) -> str:
     return text + (right if c00 or c11 else "")
 
 
+def _matrix_in_words(card: dict[str, Any], said: Description) -> str:
+    """What each error costs, one true class after the other."""
+    names = [said.class_name(label) for label in card["classes"]]
+    told = []
+    for k, (name, row) in enumerate(zip(names, card["misclassification_costs"], strict=True)):
+        pairs = [
+            f"{_amount(c, said)} if called {names[j]}" for j, c in enumerate(row) if j != k or c
+        ]
+        told.append(f"{name} costs {', '.join(pairs)}")
+    return "what is answered wrongly: " + "; ".join(told)
+
+
 def _threshold_in_words(card: dict[str, Any]) -> str:
+    if card["threshold"] is None:
+        return "the label is the one of least expected cost"
     if card["threshold"] == 0:
         return "positive always"
     return f"positive from {percent(card['threshold'])}, {card['threshold_reason']}"

@@ -25,7 +25,7 @@ class PriceList(NamedTuple):
 
     prices: dict[str, float]
     panels: dict[str, tuple[float, list[str]] | dict[str, float]]
-    errors: dict[str, float]
+    errors: dict[str, Any]
 
 
 def read_prices(
@@ -93,6 +93,7 @@ def costs_given(
             err=True,
         )
     wanted = ["false_positive"] + ["false_negative"] * (target_recall is None)
+    wanted = [] if "misclassification" in errors else wanted
     absent = [name for name in wanted if name not in errors]
     if absent:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in absent)
@@ -100,7 +101,8 @@ def costs_given(
         if "false_negative" in absent:
             remedy += (
                 " Where nobody can say what a missed positive costs, --target-recall takes the "
-                "place of the false-negative cost."
+                "place of the false-negative cost. For more than two classes write the matrix "
+                "misclassification under [errors]."
             )
         rule = "what a wrong answer costs must be said, in the unit of the prices"
         raise InvalidInputError(options, rule, "nothing", remedy)
@@ -108,8 +110,7 @@ def costs_given(
     _check_names("--immediate", "must name covariates", immediate, covariates)
     return Costs(
         prices,
-        false_positive=errors.get("false_positive"),
-        false_negative=errors.get("false_negative"),
+        **errors,
         panels=panels or None,
         round_cost=round_cost,
         immediate=immediate,
@@ -153,11 +154,15 @@ def _add_toml(path: Path, price_list: PriceList) -> None:
     price_list.prices.update({name: _cost(cost, name) for name, cost in prices.items()})
     for title, panel in panels.items():
         price_list.panels[title] = _panel(panel, title, f"{path.name} [panels.{title}]")
+    errors = dict(errors)
+    if "misclassification" in errors:
+        # Checked with the other costs.
+        price_list.errors["misclassification"] = errors.pop("misclassification")
     unknown = sorted(set(errors) - {"false_positive", "false_negative"})
     if unknown:
         raise InvalidInputError(
             f"{path.name} [errors]",
-            "may hold false_positive and false_negative",
+            "may hold false_positive and false_negative, or misclassification",
             unknown,
             "Remove the others.",
         )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.cli.common import progress, say, tell_malformed
+from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError
 from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import MAX_CATEGORIES
@@ -86,8 +87,9 @@ def read_training_rows(
     positive: str | None,
     skip_malformed: bool,
     progress: Callable[[int, float], None],
+    many: bool = False,
 ) -> TrainingRows:
-    """The rows with a class, which must be one of two."""
+    """The rows with a class, which must be one of two, or of more where `many` are taken."""
     kinds = file.kinds()
     as_text = {target, *categorical}
     kinds = Kinds(kinds.text | as_text, kinds.truth - as_text)
@@ -101,16 +103,30 @@ def read_training_rows(
     labels = classes(y) if positive is None else against(y, positive)
     names = {} if positive is None else names_against(y, positive)
     present = np.unique(labels)
-    if len(present) != 2:
+    if len(present) < 2 or (len(present) > 2 and not many):
         raise InvalidInputError(
             f"column {target!r}",
             "must hold two classes",
             f"{len(present)}: {listed(present[:5])}",
-            "Name one with --positive to set it against the others.",
+            "Name one with --positive to set it against the others, or choose --policy adacos, cos "
+            "or full, which take more than two classes.",
         )
     table = piece.table.select(covariates)[labelled]
     n_read = len(piece.lines) + len(piece.malformed)
     return TrainingRows(table, labels, n_read, piece.malformed, missing_shares(table), names)
+
+
+def check_errors(costs: Costs, rows: TrainingRows) -> None:
+    """Refuse costs of errors that are those of another number of classes."""
+    present = np.unique(rows.y)
+    if len(present) != len(costs.matrix):
+        raise InvalidInputError(
+            "errors",
+            f"must say what each error costs, for {len(present)} classes",
+            f"those of {len(costs.matrix)}",
+            "Write misclassification = [[0, ...], ...] under [errors] in a TOML price list: a row "
+            f"for each true class, in the order {listed(present[:5])}, a column for each label.",
+        )
 
 
 def _refuse_unlabelled(lines: NDArray[np.intp], target: str) -> None:

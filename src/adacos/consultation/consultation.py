@@ -14,7 +14,6 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from adacos.consultation.fingerprint import fingerprint
@@ -28,7 +27,7 @@ from adacos.consultation.steps import (
     explain,
 )
 from adacos.consultation.values import check_value
-from adacos.engine import Decision, Policy, step
+from adacos.engine import Decision, Policy, probability_at, step
 from adacos.exceptions import InvalidInputError
 from adacos.tables.encoder import TableEncoder
 
@@ -125,15 +124,20 @@ class Consultation:
             self.paid,
         )
         log_odds, rule = advised.decision.log_odds, policy.rule_
-        label = policy.classes_[rule.label(log_odds)[0]]
+        number = int(rule.label(log_odds)[0])
+        label = policy.classes_[number]
+        probability = probability_at(log_odds)[0]
         explanation = explain(
             policy._reasons(advised.state, advised.decision),
             label.item() if isinstance(label, np.generic) else label,
-            float(expit(log_odds[0])),
+            float(probability if probability.ndim == 0 else probability[number]),
             float(rule.risk(log_odds)[0]),
             standing.values,
             self.paid,
         )
+        if probability.ndim:
+            each = zip(map(str, policy.classes_.tolist()), probability.tolist(), strict=True)
+            explanation = replace(explanation, probabilities=dict(each))
         if standing.stopped or not advised.covariates:
             self._step = Classify(
                 label=explanation.label,

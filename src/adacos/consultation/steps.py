@@ -140,7 +140,7 @@ class Explanation:
     label : object
         Label if stopping now.
     probability : float
-        Probability of the second class.
+        Probability of the second class; of more than two classes that of the label.
     bayes_risk : float
         Expected misclassification cost of the label.
     paid : float
@@ -159,10 +159,13 @@ class Explanation:
     intercept : float or None
         Where the log-odds start, if the policy has an additive model.
     contributions : tuple of Contribution
-        What each covariate adds to them: intercept and contributions sum to the log-odds now.
+        What each covariate adds to them: intercept and contributions sum to the log-odds now. Of
+        more than two classes those of the label against the most probable other class.
     because : str
         A reason in words: where the policy does not weigh this row's plans, or a budget has a say;
         else empty.
+    probabilities : dict of str to float or None
+        Of more than two classes the probability of each; None of two.
     """
 
     label: Any
@@ -177,14 +180,17 @@ class Explanation:
     intercept: float | None
     contributions: tuple[Contribution, ...]
     because: str = ""
+    probabilities: dict[str, float] | None = None
 
     def __str__(self) -> str:
         return self.text()
 
     def text(self, money: Money = plain_money) -> str:
         """The explanation in words, its amounts as `money` writes them."""
+        each = self.probabilities or {}
+        told = ", ".join(f"{name} {p:.1%}" for name, p in each.items())
         lines = [
-            f"Probability {self.probability:.1%}; label {self.label} now, "
+            f"Probability {told or f'{self.probability:.1%}'}; label {self.label} now, "
             f"with a Bayes risk of {money(self.bayes_risk)}.",
             f"Paid so far {money(self.paid)}. "
             f"Expected total cost if stopping now {money(self.stop_now)}"
@@ -285,7 +291,18 @@ class Acquire:
         return self.text()
 
     def text(self, money: Money = plain_money) -> str:
-        """The step in words, its amounts as `money` writes them."""
+        """Say the step in words.
+
+        Parameters
+        ----------
+        money : function, default=two decimals
+            Puts an amount into words.
+
+        Returns
+        -------
+        str
+            One sentence.
+        """
         return f"Acquire {', '.join(self.covariates)} for {money(self.cost)}."
 
 
@@ -298,7 +315,7 @@ class Classify:
     label : object
         The label.
     probability : float
-        Probability of the second class.
+        Probability of the second class; of more than two classes that of the label.
     cost : float
         Covariate cost paid.
     expected_cost : float
@@ -343,7 +360,18 @@ class Classify:
         return self.text()
 
     def text(self, money: Money = plain_money) -> str:
-        """The step in words, its amounts as `money` writes them."""
+        """Say the step in words.
+
+        Parameters
+        ----------
+        money : function, default=two decimals
+            Puts an amount into words.
+
+        Returns
+        -------
+        str
+            One sentence.
+        """
         chance = f"(probability {self.probability:.1%})"
         return f"Classify as {self.label} {chance}, paid {money(self.cost)}."
 
@@ -399,7 +427,9 @@ def _shown(value: Value | None) -> str:
 def _plain(value: Any) -> Any:
     """Tuples as lists, numpy scalars as Python's."""
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
+        # Two classes have one probability.
+        shown = {k: v for k, v in value.items() if k != "probabilities" or v is not None}
+        return {name: _plain(item) for name, item in shown.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value.item() if hasattr(value, "item") else value

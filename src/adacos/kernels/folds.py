@@ -18,18 +18,22 @@ def stratified_folds(X: Floats, y: Floats, n_folds: int, seed: int) -> Ints:
 
     The folds do not depend on the order of the rows. Copies of a row are different cases and are
     dealt like others: where covariates have few values, holding all copies out together would
-    take whole cells (x, y) from the training part and turn the held-out answers around. A class
-    with fewer rows than folds limits their number, which is at least two.
+    take whole cells (x, y) from the training part and turn the held-out answers around. The
+    smaller of two classes limits the number of folds, which is at least two. Of more classes a rare
+    one does not: its rows go to different folds, so that two of them are enough to learn of it.
     """
     rng = np.random.default_rng(seed)
     # One random projection sorts the rows; NaN (unknown) takes part as a value of its own.
     key = (np.where(np.isnan(X), 0.5772, X) * rng.standard_normal(X.shape[1])).sum(axis=1)
-    positive = int(np.sum(y == 1.0))
+    classes = np.unique(y)
     order = []
-    for label in (0.0, 1.0):
+    for label in classes if len(classes) > 2 else (0.0, 1.0):
         rows = np.flatnonzero(y == label)
         rows = rows[np.argsort(key[rows], kind="stable")]
         order.append(rows[np.argsort(rng.permutation(len(rows)))])
+    if len(classes) > 2:
+        return _deal(np.concatenate(order), max(min(n_folds, len(y)), 2))
+    positive = int(np.sum(y == 1.0))
     return _deal(np.concatenate(order), max(min(n_folds, positive, len(y) - positive), 2))
 
 

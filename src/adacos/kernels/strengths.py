@@ -103,7 +103,7 @@ def fixed_strengths(
     tolerance: float = 1e-12,
 ) -> Blend:
     """Fit at given strengths, with the leave-out log-odds of true refits (NaN without folds)."""
-    penalty = _penalty(term, strengths)
+    penalty = penalty_of(term, strengths)
     fit = newton(design, y, weight, penalty, start, tolerance=tolerance)
     if fold is None:
         return Blend(strengths, fit.coef, np.full(len(y), np.nan), np.nan)
@@ -133,7 +133,7 @@ def blend_strengths(
     """
     n_folds = int(fold.max()) + 1
     if candidates is None and len(y) >= 4 * CHOICE_ROWS:
-        rows = _some_rows(fold, y, len(y) // CHOICE_ROWS)
+        rows = some_rows(fold, y, len(y) // CHOICE_ROWS)
         part = (design[rows], y[rows], weight[rows], fold[rows])
         candidates = blend_strengths(*part, term, linear, families=families, start=start).used
     grid = [(s, r) for s in SMOOTHNESS_GRID for r in RIDGE_GRID] if "common" in families else []
@@ -195,7 +195,7 @@ def _candidates(
     """Fits of the candidates to be tried: those of the grid, then that per covariate."""
     n_folds = int(fold.max()) + 1
     center = central_strengths(linear)
-    fit = newton(design, y, weight, _penalty(term, center), start, tolerance=1e-6)
+    fit = newton(design, y, weight, penalty_of(term, center), start, tolerance=1e-6)
     grams = fold_grams(design, curvature(fit.log_odds, weight), fold, n_folds)
     strengths = np.empty((len(linear), 0, 1 + n_folds))
     coefs = np.empty((design.shape[1], 0))
@@ -204,7 +204,7 @@ def _candidates(
         chosen = [pair for pair, keep in zip(grid, tried, strict=False) if keep]
         common = np.stack([np.where(linear, r, s) for s, r in chosen], axis=1)
         strengths = np.repeat(common[:, :, None], 1 + n_folds, axis=2)
-        penalties = np.stack([_penalty(term, column) for column in common.T], axis=1)
+        penalties = np.stack([penalty_of(term, column) for column in common.T], axis=1)
         coefs, held_out = fit_folds(design, y, weight, fold, penalties, fit.coef, grams)
     if tried[len(grid) :].any():
         own, coef, log_odds = _by_restricted_likelihood(
@@ -216,7 +216,7 @@ def _candidates(
     return _Candidates(strengths, coefs, held_out)
 
 
-def _some_rows(fold: Ints, y: Floats, step: int) -> Ints:
+def some_rows(fold: Ints, y: Floats, step: int) -> Ints:
     """One row in `step`, evenly over folds and classes."""
     return np.sort(np.lexsort((y, fold))[::step])
 
@@ -226,9 +226,7 @@ def stack_weights(
 ) -> Floats:
     """Weights w >= 0 with sum 1 that minimise the loss of log_odds @ w.
 
-    Newton's method; each quadratic model 1/2 |R (w - w0)|^2, R'R the Hessian and w0 its free
-    minimiser, is minimised on the simplex as non-negative least squares with one more row for the
-    sum.
+    Newton's method, each quadratic model minimised by `on_simplex`.
     """
     n_candidates = log_odds.shape[1]
     if n_candidates == 1:
@@ -246,17 +244,7 @@ def stack_weights(
         p = expit(mixed)
         gradient = log_odds.T @ (weight * (p - y))
         hessian = (log_odds.T * (weight * p * (1.0 - p))) @ log_odds + ridge
-        factor = upper_factor(hessian)
-        target = factor @ shares - solve_triangular(factor, gradient, trans="T")
-        # |R w - t| = |(R - t 1') w| where the sum is one. Homogeneous, the problem keeps its
-        # direction whatever the weight of the row for the sum, and dividing by the sum is exact.
-        shifted = factor - target[:, None]
-        heavy = float(np.abs(shifted).max())
-        trial, _ = nnls(
-            np.vstack([shifted, np.full(n_candidates, heavy)]),
-            np.append(np.zeros(n_candidates), heavy),
-        )
-        direction = trial / trial.sum() - shares
+        direction = on_simplex(upper_factor(hessian), gradient, shares) - shares
         slope = float(gradient @ direction)
         if -slope <= 1e-9 * (1.0 + abs(value)):
             break
@@ -265,6 +253,24 @@ def stack_weights(
         )
     shares = np.maximum(shares, 0.0)
     return shares / float(shares.sum())
+
+
+def on_simplex(factor: Floats, gradient: Floats, shares: Floats) -> Floats:
+    """Where on the simplex a quadratic model around `shares` is least.
+
+    The model is 1/2 |R (w - w0)|^2 with R the upper `factor` of the Hessian and w0 its free
+    minimiser; it is minimised as non-negative least squares with one more row for the sum.
+    """
+    target = factor @ shares - solve_triangular(factor, gradient, trans="T")
+    # |R w - t| = |(R - t 1') w| where the sum is one. Homogeneous, the problem keeps its
+    # direction whatever the weight of the row for the sum, and dividing by the sum is exact.
+    shifted = factor - target[:, None]
+    heavy = float(np.abs(shifted).max())
+    trial, _ = nnls(
+        np.vstack([shifted, np.full(len(shares), heavy)]),
+        np.append(np.zeros(len(shares)), heavy),
+    )
+    return np.asarray(trial / trial.sum())
 
 
 def _by_restricted_likelihood(
@@ -291,7 +297,7 @@ def _by_restricted_likelihood(
     # The steps stop once the strengths are settled; coefficients that still remember `begin_fit`,
     # which saw all rows, would flatter the held-out loss.
     found = np.column_stack([by_fold, strengths])
-    penalties = np.stack([_penalty(term, lam) for lam in found.T], axis=1)
+    penalties = np.stack([penalty_of(term, lam) for lam in found.T], axis=1)
     fits = fit_together(
         design,
         y,
@@ -305,5 +311,6 @@ def _by_restricted_likelihood(
     return found, fits[:, -1], np.einsum("ij,ij->i", design, fits[:, fold].T)
 
 
-def _penalty(term: Ints, strengths: Floats) -> Floats:
+def penalty_of(term: Ints, strengths: Floats) -> Floats:
+    """Penalty of each column from the strengths of the terms, zero for the intercept."""
     return np.where(term >= 0, np.append(strengths, 0.0)[term], 0.0)

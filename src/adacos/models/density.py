@@ -40,9 +40,12 @@ class ConditionalDensity:
     Attributes
     ----------
     regressors : encoded columns that belong to A.
-    weights : regression weights of z on [1, r], one column per later set.
+    weights : regression weights of z on [1, r], one column per later set; with K > 2 classes
+        (1 + regressors, later sets, K - 1).
     inverse : inverse of the (prior-augmented) Gram matrix of [1, r].
     variance : per later set, variance of z before the factor for the uncertainty of the weights.
+        With K > 2 classes z is a vector and this its covariance (later sets, K - 1, K - 1), with
+        that factor as it is for an average row.
     """
 
     regressors: Ints
@@ -59,6 +62,11 @@ class ConditionalDensity:
         inflation = 1.0 + np.einsum("ij,ij->i", design @ self.inverse, design)
         variance = np.maximum(self.variance, 0.0)
         return design @ self.weights, np.sqrt(variance * inflation[:, None])
+
+    def means(self, r: Floats) -> Floats:
+        """Mean of the vector z for each row and later set, (rows, later sets, K - 1)."""
+        design = np.column_stack([np.ones(len(r)), r])
+        return np.asarray(np.tensordot(design, self.weights, axes=(1, 0)))
 
 
 def moment_matrix(values: Floats, columns: Floats, weight: Floats | None = None) -> Floats:
@@ -92,7 +100,8 @@ def fit_densities(
     gram : the `moment_matrix`.
     source : covariate of each encoded column.
     group : covariate of each basis column.
-    coefs : coefficients of the model of each set (sets, basis columns).
+    coefs : coefficients of the model of each set (sets, basis columns); with K > 2 classes
+        (sets, K - 1, basis columns).
     order : covariates in order of acquisition.
     sizes : number of covariates in each set.
     """
@@ -108,8 +117,17 @@ def density_at(
     rank[order] = np.arange(len(order))
     regressors = np.flatnonzero(rank[source] < size)
     columns = np.flatnonzero(rank[group] >= size)
-    beta = coefs[i + 1 :][:, columns]
+    beta = coefs[i + 1 :][..., columns]
     regression = regress(gram, regressors, 1 + len(source) + columns)
+    if beta.ndim == 3:
+        inside = np.append(0, 1 + regressors)
+        uncertain = float(np.sum(regression.inverse * gram[np.ix_(inside, inside)]) / gram[0, 0])
+        return ConditionalDensity(
+            regressors=regressors,
+            weights=np.tensordot(regression.weights, beta, axes=(1, 2)),
+            inverse=regression.inverse,
+            variance=(1.0 + uncertain) * (beta @ regression.covariance @ beta.transpose(0, 2, 1)),
+        )
     return ConditionalDensity(
         regressors=regressors,
         weights=regression.weights @ beta.T,

@@ -4,7 +4,8 @@
 
 with f_i a penalised spline for a numeric covariate, a slope for a two-valued one and one effect
 per category for a categorical one. `fit_additive` is the same fit as a function of arrays, for
-any subset of the covariates; the set sequence is built from it.
+any subset of the covariates; the set sequence is built from it. With more than two classes every
+class has log-odds of its own, which sum to zero over the classes: the multinomial model.
 """
 
 from __future__ import annotations
@@ -13,12 +14,19 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from adacos.exceptions import InvalidInputError, MissingExtraError
+from adacos.kernels.class_risk import probabilities
+from adacos.kernels.class_strengths import (
+    blend_class_strengths,
+    fixed_class_strengths,
+    straight_classes,
+)
 from adacos.kernels.irls import newton
+from adacos.kernels.multinomial import symmetric
 from adacos.kernels.strengths import Mixture, blend_strengths, fixed_strengths
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.basis import AdditiveBasis, fit_basis
@@ -41,12 +49,14 @@ class AdditiveFit(NamedTuple):
     """An additive model of some covariates.
 
     `coef` runs over all columns of the basis, zero outside the set; `strengths` over all terms,
-    NaN outside the set. `used` says which candidates of the strengths were blended, None where they
-    were given, `mixture` what was found for them on the terms of the set, and `chosen_at` for how
-    many covariates they were last chosen among all.
+    NaN outside the set. With K > 2 classes `intercept`, `coef` and each row of
+    `leave_out_log_odds` have one number for each later class against the first: shapes (K - 1,),
+    (K - 1, columns) and (rows, K - 1). `used` says which candidates of the strengths were blended,
+    None where they were given, `mixture` what was found for them on the terms of the set, and
+    `chosen_at` for how many covariates they were last chosen among all.
     """
 
-    intercept: float
+    intercept: Any
     coef: Floats
     strengths: Floats
     leave_out_log_odds: Floats
@@ -70,6 +80,7 @@ def fit_additive(
     tolerance: float = 1e-12,
     shrink: Floats | None = None,
     candidates: Bools | None = None,
+    n_classes: int = 2,
 ) -> AdditiveFit:
     """Fit the model of these covariates on `columns` = basis.transform(training rows).
 
@@ -78,15 +89,10 @@ def fit_additive(
     `shrink` multiplies the log-odds of each row, whose missing values are integrated out.
     `candidates` limits the strengths to choose from to those that a similar set used.
     """
-    inside = np.isin(basis.group, covariates)
-    terms = np.flatnonzero(np.isin(basis.term_group, covariates))
-    renumbered = np.full(len(basis.linear), -1, dtype=np.intp)
-    renumbered[terms] = np.arange(len(terms))
-    design = np.ones((len(y), 1 + int(inside.sum())))
-    design[:, 1:] = columns if inside.all() else columns[:, inside]
-    if shrink is not None:
-        design *= shrink[:, None]
-    term = np.append(-1, renumbered[basis.term[inside]])
+    if n_classes > 2:
+        more = (families, strengths, start, tolerance, shrink, candidates)
+        return _fit_classes(columns, basis, covariates, y, weight, fold, n_classes, *more)
+    design, inside, term, terms = _design(columns, basis, covariates, shrink)
     if start is None:
         begin = _straight(design, y, weight, np.append(True, basis.linear[basis.term[inside]]))
     else:
@@ -122,6 +128,77 @@ def fit_additive(
         fit.used,
         len(covariates) if candidates is None or start is None else start.chosen_at,
         fit.mixture,
+    )
+
+
+def _design(
+    columns: Floats, basis: AdditiveBasis, covariates: Ints, shrink: Floats | None
+) -> tuple[Floats, Bools, Ints, Ints]:
+    """Design of a set, its basis columns, the term of each column of the design, and the terms."""
+    inside = np.isin(basis.group, covariates)
+    terms = np.flatnonzero(np.isin(basis.term_group, covariates))
+    renumbered = np.full(len(basis.linear), -1, dtype=np.intp)
+    renumbered[terms] = np.arange(len(terms))
+    design = np.ones((len(columns), 1 + int(inside.sum())))
+    design[:, 1:] = columns if inside.all() else columns[:, inside]
+    if shrink is not None:
+        design *= shrink[:, None]
+    return design, inside, np.append(-1, renumbered[basis.term[inside]]), terms
+
+
+def _fit_classes(
+    columns: Floats,
+    basis: AdditiveBasis,
+    covariates: Ints,
+    y: Floats,
+    weight: Floats,
+    fold: Ints | None,
+    n_classes: int,
+    families: tuple[str, ...],
+    strengths: Floats | None,
+    start: AdditiveFit | None,
+    tolerance: float,
+    shrink: Floats | None,
+    candidates: Bools | None,
+) -> AdditiveFit:
+    """`fit_additive` for more than two classes."""
+    design, inside, term, terms = _design(columns, basis, covariates, shrink)
+    labels = y.astype(np.intp)
+    if start is None:
+        linear = np.append(True, basis.linear[basis.term[inside]])
+        begin = straight_classes(design, labels, weight, linear, n_classes)
+    else:
+        begin = np.column_stack([start.intercept, start.coef[:, inside]])
+    if strengths is not None or len(terms) == 0:
+        given = np.empty(0) if strengths is None else strengths[terms]
+        fit = fixed_class_strengths(
+            design, labels, weight, fold, term, given, start=begin, tolerance=tolerance
+        )
+    else:
+        assert fold is not None
+        fit = blend_class_strengths(
+            design,
+            labels,
+            weight,
+            fold,
+            term,
+            basis.linear[terms],
+            families=families,
+            start=begin,
+            candidates=candidates,
+        )
+    coef = np.zeros((n_classes - 1, len(basis.group)))
+    coef[:, inside] = fit.coef[:, 1:]
+    chosen = np.full(len(basis.linear), np.nan)
+    chosen[terms] = fit.strengths
+    return AdditiveFit(
+        fit.coef[:, 0],
+        coef,
+        chosen,
+        fit.leave_out_log_odds,
+        fit.leave_out_loss,
+        fit.used,
+        len(covariates) if candidates is None or start is None else start.chosen_at,
     )
 
 
@@ -161,12 +238,12 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The two classes; the second is the positive one.
-    intercept_ : float
-        Log-odds of an average row.
-    coef_ : ndarray of shape (n_columns,)
-        Coefficients on the columns of `basis_`.
+    classes_ : ndarray of shape (n_classes,)
+        The classes; of two the second is the positive one.
+    intercept_ : float, or ndarray of shape (n_classes,)
+        Log-odds of an average row: of the second of two classes, or of each of more, in sum zero.
+    coef_ : ndarray of shape (n_columns,) or (n_classes, n_columns)
+        Coefficients on the columns of `basis_`, likewise.
     basis_ : AdditiveBasis
         Splines, slopes and indicators of the covariates.
     encoder_ : TableEncoder
@@ -176,8 +253,9 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         no wiggly part.
     ridge_ : ndarray of shape (n_features,)
         Likewise.
-    leave_out_proba_ : ndarray of shape (n_samples,)
-        For each training row P(class 1) by a model fitted and tuned without it.
+    leave_out_proba_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        For each training row P(class 1), or of more than two classes the probability of each, by a
+        model fitted and tuned without it.
     leave_out_log_loss_ : float
         Their mean negative log-likelihood.
 
@@ -217,7 +295,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
 
     @one_blas_thread
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit on a complete table and two classes.
+        """Fit on a complete table and two classes or more.
 
         Parameters
         ----------
@@ -225,7 +303,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
             Numbers, booleans or categories without missing values, in a table of numpy, pandas,
             polars or pyarrow.
         y : array-like of shape (n_samples,)
-            Classes, of which there must be two.
+            Classes, of which there must be two at least.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weight of each row; a row of weight 0 is left out.
 
@@ -243,7 +321,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         integer("random_state", self.random_state, at_least=0)
         choice("strengths", self.strengths, tuple(FAMILIES))
         table = validate_table(self, X, reset=True)
-        self.classes_, labels = check_labels(y)
+        self.classes_, labels = check_labels(y, many=True)
         check_consistent_length(X, labels)
         weight = check_weights(sample_weight, labels)
         kept = weight > 0
@@ -264,20 +342,30 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
             fold,
             families=FAMILIES[self.strengths],
             strengths=self._given_strengths(),
+            n_classes=len(self.classes_),
         )
+        self._take(fitted, kept)
+        self.leave_out_log_loss_ = fitted.leave_out_loss / float(weight.sum())
+        return self
+
+    def _take(self, fitted: AdditiveFit, kept: Bools) -> None:
+        """The fitted attributes; `kept` says which of the rows had a weight."""
         self.intercept_, self.coef_ = fitted.intercept, fitted.coef
         self.ridge_ = np.full(self.n_features_in_, np.nan)
         self.smoothness_ = np.full(self.n_features_in_, np.nan)
         linear, covariate_of = self.basis_.linear, self.basis_.term_group
         self.ridge_[covariate_of[linear]] = fitted.strengths[linear]
         self.smoothness_[covariate_of[~linear]] = fitted.strengths[~linear]
-        self.leave_out_proba_ = np.full(len(kept), np.nan)
-        self.leave_out_proba_[kept] = expit(fitted.leave_out_log_odds)
-        self.leave_out_log_loss_ = fitted.leave_out_loss / float(weight.sum())
-        return self
+        if len(self.classes_) == 2:
+            self.leave_out_proba_ = np.full(len(kept), np.nan)
+            self.leave_out_proba_[kept] = expit(fitted.leave_out_log_odds)
+            return
+        self.intercept_, self.coef_ = symmetric(fitted.intercept), symmetric(fitted.coef)
+        self.leave_out_proba_ = np.full((len(kept), len(self.classes_)), np.nan)
+        self.leave_out_proba_[kept] = probabilities(fitted.leave_out_log_odds)
 
     def decision_function(self, X: Any) -> Floats:
-        """Log-odds of the second class.
+        """Log-odds of the second of two classes, or of each class.
 
         Parameters
         ----------
@@ -286,13 +374,13 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            The log-odds.
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            The log-odds; of more than two classes they sum to zero in each row.
         """
-        return self._columns(X) @ self.coef_ + self.intercept_
+        return np.asarray(self._columns(X) @ self.coef_.T + self.intercept_)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the two classes.
+        """Probabilities of the classes.
 
         Parameters
         ----------
@@ -301,14 +389,17 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
             One column per class, in the order of `classes_`.
         """
-        p = expit(self.decision_function(X))
+        log_odds = self.decision_function(X)
+        if log_odds.ndim == 2:
+            return np.asarray(softmax(log_odds, axis=1))
+        p = expit(log_odds)
         return np.column_stack([1.0 - p, p])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Choose the more probable class.
+        """Choose the most probable class.
 
         Parameters
         ----------
@@ -320,7 +411,10 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             The classes.
         """
-        positive = self.decision_function(X) > 0
+        log_odds = self.decision_function(X)
+        if log_odds.ndim == 2:
+            return np.asarray(self.classes_[log_odds.argmax(axis=1)])
+        positive = log_odds > 0
         return self.classes_[positive.astype(np.intp)]
 
     def contributions(self, X: Any) -> Floats:
@@ -333,10 +427,15 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features)
+        ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
             f_i(x_i); with the intercept they sum to the log-odds.
         """
-        weighted = self._columns(X) * self.coef_
+        columns, own = self._columns(X), self.basis_.group
+        if self.coef_.ndim == 2:
+            covariates = range(self.n_features_in_)
+            parts = [columns[:, own == i] @ self.coef_[:, own == i].T for i in covariates]
+            return np.stack(parts, axis=1)
+        weighted = columns * self.coef_
         return np.stack(
             [weighted[:, self.basis_.group == i].sum(axis=1) for i in range(self.n_features_in_)],
             axis=1,
@@ -359,7 +458,8 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         values : ndarray
             Values of the covariate, or its categories.
         contribution : ndarray
-            The contribution to the log-odds at each of them.
+            The contribution to the log-odds at each of them; with more than two classes one column
+            for each.
         """
         check_is_fitted(self)
         i = self._position(covariate)
@@ -370,7 +470,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         else:
             values = np.linspace(self.basis_.low[own[0]], self.basis_.high[own[0]], points)
             encoded = values[:, None]
-        return values, self.basis_.block(encoded, i) @ self.coef_[self.basis_.group == i]
+        return values, self.basis_.block(encoded, i) @ self.coef_[..., self.basis_.group == i].T
 
     def plot_shape_functions(self, columns: int = 4) -> Any:
         """Draw the contribution of every covariate to the log-odds (extra `plot`).
@@ -400,7 +500,12 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         axes = np.atleast_1d(figure.subplots(rows, columns, sharey=True)).ravel()
         for i, name in enumerate(names):
             values, effect = self.shape_function(i)
-            if self.encoder_.categories[i]:
+            if effect.ndim == 2:
+                lines = axes[i].plot(
+                    values, effect, marker="." if self.encoder_.categories[i] else ""
+                )
+                figure.legend(lines, self.classes_.tolist()) if i == 0 else None
+            elif self.encoder_.categories[i]:
                 axes[i].bar(values, effect, color="#0072B2")
             else:
                 axes[i].plot(values, effect, color="#0072B2")
@@ -408,6 +513,8 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
             axes[i].set_title(name, fontsize=10)
         for axis in axes[len(names) :]:
             axis.set_visible(False)
+        if len(self.classes_) > 2:
+            figure.legend(lines, self.classes_.tolist())
         figure.supylabel("contribution to the log-odds")
         return figure
 
@@ -461,11 +568,6 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
             per_covariate["ridge"][self.basis_.term_group],
             per_covariate["smoothness"][self.basis_.term_group],
         )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
 
 def _complete(encoded: Floats) -> Floats:

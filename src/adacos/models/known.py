@@ -18,12 +18,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import overload
+from typing import Any, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from adacos.kernels.class_risk import pair_variance, pairwise_shrink
 from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity, density_at, regress
 from adacos.models.sequence_model import SequenceModel
@@ -94,10 +95,12 @@ def original_stages(original: SetSequence, sequence: SetSequence) -> Ints:
     return np.asarray(leading - original.n_free, dtype=np.intp)
 
 
-def _integrated(model: SequenceModel, stage: int, inside: Ints) -> tuple[float, Floats]:
+def _integrated(model: SequenceModel, stage: int, inside: Ints) -> tuple[Any, Floats]:
     """Intercept and coefficients of one model with the covariates not `inside` integrated out."""
     basis = model.basis
     own = np.isin(basis.group, inside)
+    if model.many_classes:
+        return _integrated_classes(model, stage, inside, own)
     outside = np.flatnonzero(~own & (model.coefs[stage] != 0))
     intercept, coef = float(model.intercepts[stage]), np.where(own, model.coefs[stage], 0.0)
     if len(outside) == 0:
@@ -109,6 +112,25 @@ def _integrated(model: SequenceModel, stage: int, inside: Ints) -> tuple[float, 
     shift, slope = _on_columns(basis, regressors, weights[1:])
     shrink = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * max(float(beta @ regression.covariance @ beta), 0.0))
     return shrink * (intercept + weights[0] + shift), shrink * (coef + slope)
+
+
+def _integrated_classes(
+    model: SequenceModel, stage: int, inside: Ints, own: Bools
+) -> tuple[Floats, Floats]:
+    """The same for more than two classes; the variance is that between two of them, on average."""
+    basis, coefs = model.basis, model.coefs[stage]
+    outside = np.flatnonzero(~own & (coefs != 0).any(axis=0))
+    intercepts, kept = model.intercepts[stage], np.where(own, coefs, 0.0)
+    if len(outside) == 0:
+        return intercepts, kept
+    beta = coefs[:, outside]
+    regressors = np.flatnonzero(np.isin(basis.source, inside))
+    regression = regress(model.moments, regressors, 1 + len(basis.source) + outside)
+    weights = regression.weights @ beta.T
+    moved = [_on_columns(basis, regressors, column[1:]) for column in weights.T]
+    shift, slope = np.array([one[0] for one in moved]), np.stack([one[1] for one in moved])
+    shrink = pairwise_shrink(pair_variance(beta @ regression.covariance @ beta.T))
+    return shrink * (intercepts + weights[0] + shift), shrink * (kept + slope)
 
 
 def _on_columns(basis: AdditiveBasis, regressors: Ints, weights: Floats) -> tuple[float, Floats]:

@@ -352,8 +352,9 @@ class Contribution(NamedTuple):
 
     Attributes
     ----------
-    mean, variance : (rows, models) of the sum over the missing covariates.
-    means : (rows, models) mean by covariate, zero where it is not missing.
+    mean, variance : (rows, models) of the sum over the missing covariates. Of the log-odds of K > 2
+        classes by one model: mean (rows, K - 1) and covariance (rows, K - 1, K - 1).
+    means : (rows, models) mean by covariate, zero where it is not missing; (rows, K - 1) likewise.
     """
 
     mean: Floats
@@ -411,3 +412,26 @@ def between_covariates(joint: JointModel, pattern: HolePattern) -> Floats:
     covariate = joint.source[pattern.missing]
     different = covariate[:, None] != covariate
     return np.asarray(pattern.covariance * np.outer(inverse, inverse) * different)
+
+
+def polarised(coefs: Floats) -> Floats:
+    """Functions (…, L, columns), and the sum of each two of them: (functions, columns), L first.
+
+    Their variances tell the covariances: 2 cov(f, g) = var(f + g) - var f - var g.
+    """
+    size = coefs.shape[-2]
+    first, second = np.triu_indices(size, 1)
+    every = np.concatenate([coefs, coefs[..., first, :] + coefs[..., second, :]], axis=-2)
+    return np.asarray(every.reshape(-1, coefs.shape[-1]))
+
+
+def unpolarised(variance: Floats, size: int) -> Floats:
+    """Covariances (…, L, L) from the variances (…, functions) of `polarised` functions."""
+    first, second = np.triu_indices(size, 1)
+    own, both = variance[..., :size], variance[..., size:]
+    result = np.zeros((*variance.shape[:-1], size, size))
+    diagonal = np.arange(size)
+    result[..., diagonal, diagonal] = own
+    result[..., first, second] = 0.5 * (both - own[..., first] - own[..., second])
+    result[..., second, first] = result[..., first, second]
+    return result

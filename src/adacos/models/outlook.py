@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import CostTable
+from adacos.kernels.class_risk import integrated_class_log_odds, roots
 from adacos.kernels.martingale import integrated_log_odds
 from adacos.models.forecasts import FORECASTS, Forecast
 from adacos.models.known import given_known, original_stages
@@ -38,7 +39,8 @@ class WalkState(NamedTuple):
     stage : number of the set.
     encoded : their encoded values, of which only those of S_stage have been read.
     available : mask (rows, covariates), None when everything is available.
-    part : (rows, sets) contribution of the acquired covariates to the log-odds of each model.
+    part : (rows, functions) contribution of the acquired covariates to the log-odds of each model,
+        see `SequenceModel.functions`.
     lacking : what the unavailable covariates of S_stage contribute to them; None when everything is
         available.
     left : (rows,) what they can still pay; None for any amount.
@@ -130,7 +132,7 @@ def begin(
     if len(encoded) == 1:
         part = _part_of_one(derived, encoded, available, stage)
     else:
-        part = np.zeros((len(encoded), len(derived.sequence)))
+        part = np.zeros((len(encoded), len(derived.functions)))
         for covariate in derived.sequence.set(stage):
             part += contribution(derived, encoded, some, covariate)
     lacking = None if some is None else derived.unavailable(encoded, stage)
@@ -172,6 +174,12 @@ def advance(state: WalkState, going: Bools, n_sets: int = 1) -> WalkState:
 def log_odds_now(state: WalkState) -> Floats:
     """Log-odds of the rows at their set, with what is unavailable integrated out."""
     i, lacking = state.stage, state.lacking
+    if state.model.many_classes:
+        part = state.part.reshape(-1, *state.model.intercepts.shape)[:, i]
+        vectors = np.asarray(state.model.intercepts[i] + part)
+        if lacking is None:
+            return vectors
+        return integrated_class_log_odds(vectors + lacking.mean, roots(lacking.variance))
     log_odds = state.model.intercepts[i] + state.part[:, i]
     if lacking is None:
         return np.asarray(log_odds)
@@ -188,7 +196,7 @@ def log_odds_with(state: WalkState, covariate: int, values: Floats, stage: int) 
         available = np.repeat(state.available, n, axis=0)
         available[:, covariate] = True
         lacking = state.model.unavailable(encoded, stage)
-    coefs = state.model.coefs[:, state.model.basis.group == covariate].T
+    coefs = state.model.functions[:, state.model.basis.group == covariate].T
     part = state.part + state.model.basis.block(values, covariate) @ coefs
     return log_odds_now(
         WalkState(state.model, state.origin, stage, encoded, available, part, lacking)
@@ -198,7 +206,7 @@ def log_odds_with(state: WalkState, covariate: int, values: Floats, stage: int) 
 def look_ahead(
     state: WalkState, costs: CostTable, forecast: Forecast = FORECASTS["coherent"]
 ) -> Outlook:
-    """What the rows know at their set and expect of the later ones."""
+    """What the rows know at their set and expect of the later ones, where classes are two."""
     i, model = state.stage, state.model
     sequence, basis = model.sequence, model.basis
     log_odds = log_odds_now(state)
@@ -236,9 +244,9 @@ def _payable(cost: Floats, left: Floats | None) -> Floats:
 def contribution(
     model: SequenceModel, values: Floats, where: Bools | None, covariate: int
 ) -> Floats:
-    """f_jk(x_k) of one covariate under every model j, zero for rows outside `where`."""
+    """f_jk(x_k) of one covariate under every function j, zero for rows outside `where`."""
     columns = values[:, model.basis.source == covariate]
-    coefs = model.coefs[:, model.basis.group == covariate].T
+    coefs = model.functions[:, model.basis.group == covariate].T
     if where is None:
         return model.basis.block(columns, covariate) @ coefs
     rows = where[:, covariate]
@@ -251,5 +259,5 @@ def _part_of_one(model: SequenceModel, encoded: Floats, available: Bools, stage:
     """`WalkState.part` of a single row, all its covariates at once."""
     covariates = model.sequence.set(stage)
     covariates = covariates[available[0, covariates]]
-    contributions = model.basis.contributions(encoded, covariates, model.coefs)
+    contributions = model.basis.contributions(encoded, covariates, model.functions)
     return np.asarray(contributions.sum(axis=0, keepdims=True))

@@ -15,12 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import CostTable
-from adacos.kernels.bayes_risk import label_of
+from adacos.kernels.class_risk import best_label, integrated_class_log_odds, roots
 from adacos.kernels.martingale import integrated_log_odds
 from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity, fit_densities
 from adacos.models.gam import AdditiveFit
-from adacos.models.missing import Contribution, JointModel, fill_holes, missing_contribution
+from adacos.models.missing import (
+    Contribution,
+    JointModel,
+    fill_holes,
+    missing_contribution,
+    polarised,
+    unpolarised,
+)
 from adacos.models.progress import tell
 from adacos.models.sequences import (
     SetSequence,
@@ -44,11 +51,14 @@ class SequenceModel:
     basis : basis of the additive models.
     joint : joint model of the encoded values, for what is unavailable.
     sequence : the sets.
-    intercepts, coefs : model of each set on the basis columns, shapes (q,) and (q, columns).
+    intercepts, coefs : model of each set on the basis columns, shapes (q,) and (q, columns). With
+        K > 2 classes there is one function for each later class against the first: shapes
+        (q, K - 1) and (q, K - 1, columns).
     densities : one per set but the last.
     moments : Gram matrix of [1, standardised values, basis columns], for sets off the sequence.
     y, weight : training labels, and how often each row counts.
-    leave_out_log_odds : (rows, q) log-odds of the training rows by models that did not see them.
+    leave_out_log_odds : (rows, q) log-odds of the training rows by models that did not see them;
+        (rows, q, K - 1) for K > 2.
     """
 
     basis: AdditiveBasis
@@ -62,21 +72,35 @@ class SequenceModel:
     weight: Floats
     leave_out_log_odds: Floats
 
+    @property
+    def many_classes(self) -> bool:
+        """Whether there are more than two classes: log-odds are then vectors."""
+        return self.intercepts.ndim == 2
+
+    @property
+    def functions(self) -> Floats:
+        """Coefficients of every function of the covariates, (functions, columns).
+
+        Of two classes one for each set; of more one for each set and later class, sets slowest.
+        """
+        return self.coefs.reshape(-1, self.coefs.shape[-1]) if self.many_classes else self.coefs
+
     def check(self) -> None:
         """Refuse a model whose parts do not fit each other, as a foreign file may hold it."""
         basis, joint = self.basis, self.joint
         e, m, q = len(basis.source), len(basis.group), len(self.sequence)
+        later = self.intercepts.shape[1:]
         shapes: list[tuple[tuple[int, ...], Sequence[NDArray[Any]]]] = [
             ((e,), (basis.low, basis.high, basis.mean, basis.scale)),
             ((e,), (joint.mean, joint.low, joint.high, joint.source)),
             ((e, e), (joint.covariance,)),
             ((m,), (basis.term, basis.center)),
             ((len(basis.linear),), (basis.term_group,)),
-            ((q,), (self.intercepts,)),
-            ((q, m), (self.coefs,)),
+            ((q, *later), (self.intercepts,)),
+            ((q, *later, m), (self.coefs,)),
             ((1 + e + m, 1 + e + m), (self.moments,)),
             ((len(self.y),), (self.weight,)),
-            ((len(self.y), q), (self.leave_out_log_odds,)),
+            ((len(self.y), q, *later), (self.leave_out_log_odds,)),
         ]
         if (
             len(self.densities) != q - 1
@@ -87,7 +111,7 @@ class SequenceModel:
 
     def expected_costs(self, costs: CostTable) -> Floats:
         """Mean total cost of always stopping at each set, from the leave-out log-odds."""
-        label = label_of(self.leave_out_log_odds, costs.matrix)
+        label = best_label(self.leave_out_log_odds, costs.matrix)
         wrong = costs.matrix[self.y.astype(np.intp)[:, None], label]
         wrong = np.average(wrong, axis=0, weights=self.weight)
         return np.asarray(wrong + self.sequence.costs(costs))
@@ -95,23 +119,33 @@ class SequenceModel:
     def unavailable(self, encoded: Floats, stage: int) -> Contribution:
         """What the unavailable values of S_stage contribute, given its available ones.
 
-        Values outside the set are not read.
+        Values outside the set are not read. Of two classes what they contribute to every model, of
+        more to the log-odds by that of the set.
         """
         inside = np.isin(self.basis.source, self.sequence.set(stage))
         holes = fill_holes(self.joint, encoded, inside, numeric_values=False)
-        return missing_contribution(self.joint, self.basis, self.coefs, holes)
+        if not self.many_classes:
+            return missing_contribution(self.joint, self.basis, self.coefs, holes)
+        part = missing_contribution(self.joint, self.basis, polarised(self.coefs[stage]), holes)
+        size = self.intercepts.shape[1]
+        means = {k: mean[:, :size] for k, mean in part.means.items()}
+        return Contribution(part.mean[:, :size], unpolarised(part.variance, size), means)
 
     def log_odds(self, encoded: Floats, stage: int) -> Floats:
         """Log-odds by the model of one set, with what is unavailable integrated out."""
-        result = np.full(len(encoded), self.intercepts[stage])
+        result = np.full((len(encoded), *self.intercepts.shape[1:]), self.intercepts[stage])
         lacking = np.zeros(len(encoded), dtype=np.bool_)
         for covariate in self.sequence.set(stage):
             own = encoded[:, self.basis.source == covariate]
             there = ~np.isnan(own).any(axis=1)
-            coef = self.coefs[stage, self.basis.group == covariate]
-            result[there] += self.basis.block(own[there], covariate) @ coef
+            coef = self.coefs[stage][..., self.basis.group == covariate]
+            result[there] += self.basis.block(own[there], covariate) @ coef.T
             lacking |= ~there
-        if lacking.any():
+        if lacking.any() and self.many_classes:
+            part = self.unavailable(encoded[lacking], stage)
+            root = roots(part.variance)
+            result[lacking] = integrated_class_log_odds(result[lacking] + part.mean, root)
+        elif lacking.any():
             part = self.unavailable(encoded[lacking], stage)
             result[lacking] = integrated_log_odds(
                 result[lacking] + part.mean[:, stage], np.sqrt(part.variance[:, stage])
@@ -119,11 +153,12 @@ class SequenceModel:
         return result
 
     def log_odds_by_set(self, encoded: Floats) -> Floats:
-        """Log-odds by the model of every set, shape (rows, sets)."""
-        result = np.empty((len(encoded), len(self.sequence)))
+        """Log-odds by the model of every set, shape (rows, sets); of K > 2 classes (…, K - 1)."""
+        result = np.empty((len(encoded), *self.intercepts.shape))
         incomplete = np.isnan(encoded).any(axis=1)
         complete = self.basis.transform(encoded[~incomplete])
-        result[~incomplete] = self.intercepts + complete @ self.coefs.T
+        parts = complete @ self.functions.T
+        result[~incomplete] = self.intercepts + parts.reshape(-1, *self.intercepts.shape)
         if incomplete.any():
             for stage in range(len(self.sequence)):
                 result[incomplete, stage] = self.log_odds(encoded[incomplete], stage)
@@ -141,7 +176,9 @@ def build_sequence_model(
         sets = forward_sequence(costs, fits.y, fits.weight, fits.screen)
     else:
         labelled = fits.complete[: len(fits.y)]
-        sets = group_lasso_sequence(fits.basis, labelled, fits.y, fits.weight, costs.covariates)
+        sets = group_lasso_sequence(
+            fits.basis, labelled, fits.y, fits.weight, costs.covariates, fits.n_classes
+        )
     sets = payable_first(sets, costs, budget)
     models: list[AdditiveFit] = []
     for i in range(len(sets)):

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import ROUNDING, CostTable
-from adacos.kernels.bayes_risk import label_of
+from adacos.kernels.class_risk import best_label, log_loss
 from adacos.kernels.group_lasso import entry_order
-from adacos.kernels.strengths import row_loss
 from adacos.models.basis import AdditiveBasis, sequence_splines
 from adacos.models.progress import tell
 from adacos.tables.kinds import NUMERIC
@@ -81,7 +80,12 @@ def payable_first(sequence: SetSequence, costs: CostTable, budget: float | None)
 
 
 def group_lasso_sequence(
-    basis: AdditiveBasis, encoded: Floats, y: Floats, weight: Floats, covariate_cost: Floats
+    basis: AdditiveBasis,
+    encoded: Floats,
+    y: Floats,
+    weight: Floats,
+    covariate_cost: Floats,
+    n_classes: int = 2,
 ) -> SetSequence:
     """Order in which covariates enter the cost-weighted group-lasso path.
 
@@ -90,7 +94,8 @@ def group_lasso_sequence(
     have the same size, as in the paper, it is absorbed by lambda. B-splines that no row reaches
     count too, so that numeric covariates are of one size. They are fewer where rows are few for
     many covariates, see `sequence_splines`. Free covariates are not penalised and
-    make S_1; a constant covariate has nothing to offer and comes last.
+    make S_1; a constant covariate has nothing to offer and comes last. Of more than two classes
+    each is set against the others, and a covariate enters with the first path that it enters.
     """
     n_splines = sequence_splines(len(y), basis.kinds)
     columns, group = basis.standardised(encoded, weight, n_splines)
@@ -99,13 +104,28 @@ def group_lasso_sequence(
     size[[basis.kinds[i] == NUMERIC for i in present]] = n_splines
     order: list[int] = []
     if np.any(covariate_cost[present] > 0):
-        entered = entry_order(
-            columns, y, compact, covariate_cost[present] * np.sqrt(size), sample_weight=weight
+        penalty = covariate_cost[present] * np.sqrt(size)
+        entered = (
+            entry_order(columns, y, compact, penalty, sample_weight=weight).order
+            if n_classes == 2
+            else _first_entries(columns, y, compact, penalty, weight, n_classes)
         )
-        order = [int(present[g]) for g in entered.order]
+        order = [int(present[g]) for g in entered]
     left = [i for i in np.argsort(covariate_cost, kind="stable") if covariate_cost[i] > 0]
     order += [int(i) for i in left if i not in order]
     return SetSequence(np.array([*free, *order], dtype=np.intp), len(free))
+
+
+def _first_entries(
+    columns: Floats, y: Floats, group: Ints, penalty: Floats, weight: Floats, n_classes: int
+) -> list[int]:
+    """Groups by the largest λ at which they enter the path of one class against the others."""
+    largest: dict[int, float] = {}
+    for k in range(n_classes):
+        path = entry_order(columns, (y == k).astype(float), group, penalty, sample_weight=weight)
+        for g, level in zip(path.order, path.lam, strict=True):
+            largest[int(g)] = max(float(level), largest.get(int(g), -np.inf))
+    return sorted(largest, key=lambda g: (-largest[g], g))
 
 
 def forward_sequence(
@@ -126,10 +146,10 @@ def forward_sequence(
         ranks = []
         for members, log_odds in zip(candidates, leave_out(candidates), strict=True):
             wrong = np.average(
-                costs.matrix[y.astype(np.intp), label_of(log_odds, costs.matrix)], weights=weight
+                costs.matrix[y.astype(np.intp), best_label(log_odds, costs.matrix)], weights=weight
             )
             total = round(float(wrong + costs.of_order(members)), 9)
-            ranks.append((total, float((weight * row_loss(log_odds, y)).sum())))
+            ranks.append((total, float((weight * log_loss(log_odds, y)).sum())))
         order.append(left[ranks.index(min(ranks))])
         tell("forward step", len(order) - n_free, p - n_free)
     return SetSequence(np.array(order, dtype=np.intp), n_free)

@@ -13,7 +13,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from adacos.kernels.class_risk import pairwise_shrink
 from adacos.kernels.martingale import integrated_log_odds
+from adacos.kernels.multinomial import symmetric
 from adacos.kernels.strengths import central_strengths
 from adacos.models.basis import AdditiveBasis, affordable_splines, fit_basis
 from adacos.models.density import moment_matrix
@@ -56,6 +58,7 @@ class SetFits:
     n_jobs : fits of one step that run at the same time.
     holes : conditional covariance of what is missing; None when nothing is.
     table : the labelled rows and their classes as they were given, to fit on some of them.
+    n_classes : number of classes.
     """
 
     basis: AdditiveBasis
@@ -70,6 +73,7 @@ class SetFits:
     n_jobs: int | None
     holes: HoleMoments | None = None
     table: tuple[Any, Any] | None = None
+    n_classes: int = 2
     _fitted: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
     _screened: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
     # The last fits at kept strengths, with the leave-out log-odds they belong to.
@@ -99,10 +103,12 @@ class SetFits:
     def _keeps_strengths(self, covariates: Ints, start: AdditiveFit) -> bool:
         """Whether the set is large, and near to one whose strengths were chosen.
 
-        Rows with missing values are shrunk anew in every set, which no kept factor can follow.
+        Rows with missing values are shrunk anew in every set, which no kept factor can follow. More
+        than two classes are fitted in full.
         """
         near = len(covariates) < GROWTH * start.chosen_at
-        return near and len(covariates) > LONG_SEQUENCE and self.holes is None
+        two_complete = self.n_classes == 2 and self.holes is None
+        return near and len(covariates) > LONG_SEQUENCE and two_complete
 
     def _fit_kept(self, covariates: Ints, start: AdditiveFit) -> AdditiveFit:
         before = next((kept for fit, kept in self._kept if fit is start), None)
@@ -140,6 +146,7 @@ class SetFits:
             start=start,
             shrink=self._shrink(covariates, start),
             candidates=self._candidates(covariates, start),
+            n_classes=self.n_classes,
         )
 
     def _shrink(self, covariates: Ints, start: AdditiveFit | None) -> Floats | None:
@@ -166,13 +173,27 @@ class SetFits:
                 start=start,
                 tolerance=SCREENING_TOLERANCE,
                 shrink=shrink,
+                n_classes=self.n_classes,
             )
+            if self.n_classes > 2:
+                shrink = pairwise_shrink(self._pair_variance(start.coef))
+                continue
             variance = self.holes.variance(self.basis, start.coef, len(self.y))
             log_odds = start.intercept + self.columns[: len(self.y)] @ start.coef
             # The factor is even in the log-odds and has a limit at zero.
             log_odds = np.maximum(np.abs(log_odds), 1e-3)
             shrink = integrated_log_odds(log_odds, np.sqrt(variance)) / log_odds
         return shrink
+
+    def _pair_variance(self, coef: Floats) -> Floats:
+        """Variance of what is missing of each row contributes to the log-odds of two classes.
+
+        The mean over all pairs of classes, which is twice the sum of the variances of the centred
+        log-odds over K - 1.
+        """
+        assert self.holes is not None
+        own = [self.holes.variance(self.basis, one, len(self.y)) for one in symmetric(coef)]
+        return np.asarray(2.0 * np.sum(own, axis=0) / (self.n_classes - 1))
 
     def _screen_one(self, covariates: Ints) -> AdditiveFit:
         start = self._screened.get(frozenset(covariates[:-1].tolist()))
@@ -187,6 +208,7 @@ class SetFits:
             start=start,
             tolerance=SCREENING_TOLERANCE,
             shrink=self._shrink(covariates, start),
+            n_classes=self.n_classes,
         )
 
 
@@ -201,6 +223,7 @@ def prepare(
     weight: Floats | None = None,
     n_jobs: int | None = None,
     unlabeled: Floats | None = None,
+    n_classes: int = 2,
 ) -> SetFits:
     """Fill in what is missing and build the basis; a row of weight w counts as w rows."""
     every, every_weight = encoded, weight
@@ -238,4 +261,5 @@ def prepare(
         families=families,
         n_jobs=n_jobs,
         holes=hole_moments,
+        n_classes=n_classes,
     )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.kernels.gaussian import HolePattern
-from adacos.models.missing import contribution_moments, fill_holes, rows_without
+from adacos.models.missing import contribution_moments, fill_holes, polarised, rows_without
 from adacos.models.sequence_model import SequenceModel
 
 Floats = NDArray[np.float64]
@@ -45,7 +45,10 @@ class Learnable(NamedTuple):
 
 
 def learnable(model: SequenceModel, encoded: Floats, available: Bools, stage: int) -> Learnable:
-    """What rows that have the available covariates of S_stage can learn from the later sets."""
+    """What rows that have the available covariates of S_stage can learn from the later sets.
+
+    With more than two classes there are several functions of each later set, see `polarised`.
+    """
     basis, joint, sequence = model.basis, model.joint, model.sequence
     acquired = available & sequence.masks()[stage]
     holes = fill_holes(
@@ -54,7 +57,10 @@ def learnable(model: SequenceModel, encoded: Floats, available: Bools, stage: in
         np.ones(len(basis.source), dtype=np.bool_),
         numeric_values=False,
     )
-    coefs = model.coefs[stage + 1 :]
+    coefs, sets = model.coefs[stage + 1 :], sequence.masks()[stage + 1 :]
+    if model.many_classes:
+        n_sets, coefs = len(coefs), polarised(coefs)
+        sets = np.repeat(sets, len(coefs) // max(n_sets, 1), axis=0)
     size = (len(encoded), len(coefs))
     result = Learnable(np.zeros(size), np.zeros(size), np.zeros(size))
     loading = np.zeros((len(encoded), len(basis.source), len(coefs)))
@@ -66,7 +72,7 @@ def learnable(model: SequenceModel, encoded: Floats, available: Bools, stage: in
         variance[rows, k] = moments.variance
     upcoming = sequence.order[sequence.sizes[stage] :]
     for pattern in holes.patterns:
-        scores = _Scores.of(pattern, basis.source, upcoming, sequence.masks()[stage + 1 :])
+        scores = _Scores.of(pattern, basis.source, upcoming, sets)
         for first in range(0, len(pattern.rows), _ROWS_AT_ONCE):
             rows = pattern.rows[first : first + _ROWS_AT_ONCE]
             result.learned[rows], result.unknown[rows] = _split(

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from adacos.costs import Costs, CostTable
 from adacos.engine import STOP, Decision, Rows
 from adacos.kernels.bayes_risk import bayes_risk
+from adacos.kernels.class_risk import class_bayes_risk
+from adacos.models.class_outlook import ClassOutlook, look_ahead_classes
 from adacos.models.dynamic import stage_values
 from adacos.models.forecasts import FORECASTS
 from adacos.models.outlook import Outlook, WalkState, advance, begin, look_ahead
@@ -45,8 +47,8 @@ class AdaCOSClassifier(SequencePolicy):
     Parameters
     ----------
     costs : Costs, default=None
-        Covariate and misclassification costs. None makes every covariate free and both errors
-        cost 1.
+        Covariate and misclassification costs, of more than two classes as a matrix. None makes
+        every covariate free and every error cost 1.
     outlook : {"coherent", "dynamic", "paper"}, default="coherent"
         How the log-odds after an acquisition are foreseen. "coherent": the probability expected
         then is the probability now, so that information is never expected to do harm. "dynamic":
@@ -94,8 +96,8 @@ class AdaCOSClassifier(SequencePolicy):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The two classes; the second is the positive one.
+    classes_ : ndarray of shape (n_classes,)
+        The classes; of two the second is the positive one.
     model_ : SequenceModel
         Sets, additive models and densities, shared by policies built with `from_model`.
     sequence_ : str
@@ -148,6 +150,8 @@ class AdaCOSClassifier(SequencePolicy):
     >>> policy.acquire(X[:3]).covariates(0)
     ('Age',)
     """
+
+    takes_many_classes = True
 
     constraints: ClassVar[Constraints] = {
         **SequencePolicy.constraints,
@@ -225,19 +229,21 @@ class AdaCOSClassifier(SequencePolicy):
         """
         if self.rule_.always_positive:
             return go_on_to(state, 0, self.cost_table_)
-        go_on, outlook = weigh(state, self.weighed_costs, self.rule_.matrix, DYNAMIC)
+        go_on, outlook = _weigh_freely(state, self.weighed_costs, self.rule_.matrix)
         batch = ordered(state, go_on, outlook, self.cost_table_)
         return Decision(batch, outlook.log_odds, state.original_stage, outlook)
 
 
 def weigh(
     state: WalkState, costs: CostTable, matrix: Floats, outlook: str
-) -> tuple[Bools, Outlook]:
+) -> tuple[Bools, Outlook | ClassOutlook]:
     """Whether each row goes on, and what that was decided by.
 
     A row goes on if the future cost of some later set is below the Bayes risk now. For a few rows
     all future costs are evaluated, and come back with the outlook.
     """
+    if state.model.many_classes:
+        return _weigh_classes(look_ahead_classes(state, costs, FORECASTS[outlook]), matrix)
     if outlook == DYNAMIC:
         return _weigh_freely(state, costs, matrix)
     ahead = look_ahead(state, costs, FORECASTS[outlook])
@@ -248,6 +254,16 @@ def weigh(
     future = ahead.cost + ahead.expected_risk(np.arange(len(risk)), every, matrix)
     gain = np.asarray((future < risk[:, None]).any(axis=1))
     return gain, ahead._replace(future=future)
+
+
+def _weigh_classes(ahead: ClassOutlook, matrix: Floats) -> tuple[Bools, ClassOutlook]:
+    """The same of more than two classes; of a single row all future costs come back."""
+    if len(ahead.log_odds) > 1:
+        return ahead.some_pays(matrix), ahead
+    ahead = ahead.weighed(matrix)
+    assert ahead.future is not None
+    risk = class_bayes_risk(ahead.log_odds, matrix)
+    return np.asarray((ahead.future < risk[:, None]).any(axis=1)), ahead
 
 
 def _weigh_freely(state: WalkState, costs: CostTable, matrix: Floats) -> tuple[Bools, Outlook]:

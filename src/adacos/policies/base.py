@@ -45,7 +45,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class TrainingTable:
-    """Validated training rows: encoded values (NaN = unknown), 0/1 labels, bound costs."""
+    """Validated training rows: encoded values (NaN = unknown), labels 0, 1, …, bound costs."""
 
     encoded: Floats
     y: Floats
@@ -72,8 +72,8 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The two classes; the second is the positive one.
+    classes_ : ndarray of shape (n_classes,)
+        The classes; of two the second is the positive one.
     encoder_ : TableEncoder
         What was learned about the columns.
     cost_table_ : CostTable
@@ -91,6 +91,9 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Description,
         TableEncoder,
     )
+
+    # Whether there may be more than two classes.
+    takes_many_classes: ClassVar[bool] = False
 
     # What the parameters must satisfy, checked when fitting begins.
     constraints: ClassVar[Constraints] = {}
@@ -117,10 +120,10 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 "For example costs=Costs({'age': 1.0}, false_positive=100, false_negative=1000).",
             )
         table = validate_table(self, X, reset=True)
-        self.classes_, labels = check_labels(y)
+        self.classes_, labels = check_labels(y, many=self.takes_many_classes)
         check_consistent_length(X, labels)
         names = covariate_names(self)
-        self.cost_table_ = (self.costs or Costs()).bind(names)
+        self.cost_table_ = (self.costs or Costs()).bind(names, len(self.classes_))
         self.rule_ = DecisionRule(self.cost_table_.matrix)
         self._tell_positive_class()
         self.encoder_ = TableEncoder.fit(table, names)
@@ -128,6 +131,8 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _tell_positive_class(self) -> None:
         """Say which of two words is the positive class, where the errors do not cost the same."""
+        if len(self.classes_) > 2:
+            return
         (_, false_alarm), (miss, _) = (
             self.cost_table_.matrix - np.diag(self.cost_table_.matrix)[:, None]
         )
@@ -279,7 +284,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return self.encoder_.transform(validate_table(self, X, reset=False))
 
     def _run(self, encoded: Floats) -> AcquisitionResult:
-        """Encoded rows, of which nothing is known, walked to their stop; labels are 0 and 1."""
+        """Encoded rows, of which nothing is known, walked to their stop; labels are 0, 1, …"""
         return run(self, encoded, np.zeros(len(self.encoder_.names), dtype=np.bool_))
 
     def _known_mask(self, known: ArrayLike | None, X: Any, encoded: Floats) -> Bools:
@@ -337,14 +342,16 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
         Returns
         -------
-        ndarray of shape (n_rows, 2)
+        ndarray of shape (n_rows, n_classes)
             Probability of each class.
         """
         p = self.acquire(X).probability
+        if p.ndim == 2:
+            return p
         return np.column_stack([1.0 - p, p])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = self.takes_many_classes
         tags.input_tags.allow_nan = True
         return tags

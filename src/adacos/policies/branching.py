@@ -181,6 +181,8 @@ class BranchingClassifier(AdaCOSClassifier):
 
     stores: ClassVar[tuple[type, ...]] = (Node, Place, Split, Tree)
 
+    takes_many_classes = False
+
     # A tree is grown from the training rows.
     shares_fits: ClassVar[bool] = False
 

@@ -23,8 +23,8 @@ class FullModelClassifier(SequencePolicy):
     Parameters
     ----------
     costs : Costs, default=None
-        Covariate and misclassification costs. None makes every covariate free and both errors
-        cost 1.
+        Covariate and misclassification costs, of more than two classes as a matrix. None makes
+        every covariate free and every error cost 1.
     sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
         How the sets are found: by order of entry into a cost-weighted group lasso, greedily by
         leave-out total cost (which needs both misclassification costs), or the one with which this
@@ -65,8 +65,8 @@ class FullModelClassifier(SequencePolicy):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The two classes; the second is the positive one.
+    classes_ : ndarray of shape (n_classes,)
+        The classes; of two the second is the positive one.
     model_ : SequenceModel
         Sets, additive models and densities, shared by policies built with `from_model`.
     sequence_ : str
@@ -113,6 +113,8 @@ class FullModelClassifier(SequencePolicy):
     >>> len(policy.acquire(X[:3]).covariates(0))
     8
     """
+
+    takes_many_classes = True
 
     def _keep_mean_budget(self, X: Any) -> None:
         """Nothing to do: a budget that does not pay for everything was refused."""

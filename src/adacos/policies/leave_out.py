@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
-from adacos.costs import Costs
+from adacos.costs import Costs, total_of
 from adacos.engine import AcquisitionResult
 from adacos.kernels.binomial import interval
 from adacos.kernels.folds import stratified_folds
@@ -49,8 +50,8 @@ class LeaveOutCost:
         Realised cost of each row.
     expected : ndarray of shape (n_rows,)
         What the policy itself expected when it stopped.
-    of_class : ndarray of shape (n_rows, 2)
-        What the row would have cost as a row of either class; `realised` is one of the two.
+    of_class : ndarray of shape (n_rows, n_classes)
+        What the row would have cost as a row of each class; `realised` is one of them.
     result : AcquisitionResult
         What it did with each row.
     fold : ndarray of int of shape (n_rows,)
@@ -111,7 +112,7 @@ def leave_out_cost(
     integer("random_state", random_state, at_least=0)
     reader = clone(policy)
     table = validate_table(reader, X, reset=True)
-    _, labels = check_labels(y)
+    _, labels = check_labels(y, many=policy.takes_many_classes)
     check_consistent_length(X, labels)
     encoded = TableEncoder.fit(table, covariate_names(reader)).transform(table)
     fold = stratified_folds(encoded, labels, folds, random_state)
@@ -123,7 +124,11 @@ def leave_out_cost(
         inside, outside = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
         fitted = clone(policy).fit(table_rows(table, outside), classes[outside])
         result = fitted.acquire(table_rows(table, inside))
-        of_class.append([counted(result, np.full(len(inside), c), costs) for c in fitted.classes_])
+        if len(fitted.classes_) > 2:
+            of_class.append(_as_each_class(fitted, result))
+        else:
+            each = [np.full(len(inside), c) for c in fitted.classes_]
+            of_class.append([counted(result, own, costs) for own in each])
         parts.append(result)
         members.append(inside)
     back = np.argsort(np.concatenate(members), kind="stable")
@@ -134,6 +139,13 @@ def leave_out_cost(
     return LeaveOutCost(
         float(total.mean()), error, total, result.expected_cost, either, result, fold
     )
+
+
+def _as_each_class(fitted: BasePolicy, result: AcquisitionResult) -> list[Floats]:
+    """Total cost of rows as rows of each of more than two classes; not all need be among them."""
+    label = np.searchsorted(fitted.classes_, result.label)
+    matrix = fitted.cost_table_.matrix
+    return [total_of(result.cost, np.asarray(k), label, matrix) for k in range(len(matrix))]
 
 
 # Rougher fits that compare two ways to the same policy: both are judged alike.
@@ -214,7 +226,8 @@ def misfit_by_state(
     """
     real("confidence", confidence, above=0, below=1)
     result = left_out.result
-    keys = np.column_stack([result.acquired, result.label == np.unique(result.label)[-1]])
+    _, answer = np.unique(result.label, return_inverse=True)
+    keys = np.column_stack([result.acquired, answer])
     states, number = np.unique(keys, axis=0, return_inverse=True)
     groups = [np.flatnonzero(number.ravel() == i) for i in range(len(states))]
     groups = [rows for rows in groups if len(rows) >= least_rows]
@@ -238,7 +251,14 @@ def misfit_by_state(
 
 
 def _difference(left_out: LeaveOutCost, rows: Ints, confidence: float) -> tuple[float, float]:
-    """Interval of realised - expected for rows of one state, by the share of the second class."""
+    """Interval of realised - expected for rows of one state, by the share of the second class.
+
+    Of more than two classes by the normal distribution of the mean difference.
+    """
+    if left_out.of_class.shape[1] > 2:
+        differences = left_out.realised[rows] - left_out.expected[rows]
+        wide = float(ndtri(0.5 + confidence / 2) * differences.std(ddof=1) / np.sqrt(len(rows)))
+        return float(differences.mean() - wide), float(differences.mean() + wide)
     negative, positive = left_out.of_class[rows].mean(axis=0)
     second = left_out.realised[rows] == left_out.of_class[rows, 1]
     bounds = np.array(interval(int(second.sum()), len(rows), confidence))

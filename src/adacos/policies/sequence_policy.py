@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from adacos.consultation.reasons import opening_reasons, sequence_reasons
-from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable
 from adacos.engine import STOP, AcquisitionResult, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
@@ -24,7 +22,7 @@ from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
 from adacos.models.missing import JointModel
-from adacos.models.outlook import Outlook, WalkState, advance, begin, log_odds_now, look_ahead
+from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead
 from adacos.models.progress import listening, print_progress
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
@@ -36,10 +34,10 @@ from adacos.policies.budgets import (
     keep_mean_budget,
     refuse_mean_budget,
     shared_rows,
-    told_of_budgets,
 )
 from adacos.policies.certifying import certified_threshold
 from adacos.policies.leave_out import better_sequence
+from adacos.policies.many_classes import refuse_with_many_classes
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
     RecallCertificate,
@@ -54,6 +52,7 @@ from adacos.policies.recall import (
     set_aside,
 )
 from adacos.policies.sharing import check_shareable
+from adacos.policies.walk_reasons import walk_reasons
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
 from adacos.validation import Constraints, check_parameters, folds, jobs, one_of, whole
@@ -137,7 +136,7 @@ class SequencePolicy(BasePolicy):
         X : array-like or data frame of shape (n_rows, n_covariates)
             Training rows; NaN marks what is unknown.
         y : array-like of shape (n_rows,)
-            Their classes, two in all.
+            Their classes, two or more.
         X_unlabeled : array-like or data frame, default=None
             Further rows without labels; they sharpen the covariance used for missing values and
             the conditional densities.
@@ -159,6 +158,7 @@ class SequencePolicy(BasePolicy):
         if sample_weight is not None or not isinstance(self.cv, Integral):
             X, y, sample_weight, fold = self._weighed(X, y, sample_weight)
         training = self._begin_fit(X, y)
+        refuse_with_many_classes(self)
         if fold is None:
             fold = stratified_folds(training.encoded, training.y, self.cv, self.random_state)
         self.training_rows_ = RowDigests.of(training.encoded, self.random_state)
@@ -175,6 +175,7 @@ class SequencePolicy(BasePolicy):
             weight=sample_weight,
             n_jobs=self.n_jobs,
             unlabeled=unlabeled,
+            n_classes=len(self.classes_),
         )
         fits = replace(fits, table=(X, y))
         keep = self.sequence != "group_lasso" or self.mean_budget is not None
@@ -248,7 +249,8 @@ class SequencePolicy(BasePolicy):
         self.n_features_in_, self.training_rows_ = fitted.n_features_in_, fitted.training_rows_
         if hasattr(fitted, "feature_names_in_"):
             self.feature_names_in_ = fitted.feature_names_in_
-        self.cost_table_ = (self.costs or Costs()).bind(fitted.encoder_.names)
+        self.cost_table_ = (self.costs or Costs()).bind(fitted.encoder_.names, len(self.classes_))
+        refuse_with_many_classes(self)
         model = fitted.model_
         self._set_fits, self.sequence_ = None, fitted.sequence_
         if self.sequence != "group_lasso":
@@ -357,6 +359,7 @@ class SequencePolicy(BasePolicy):
         check_is_fitted(self)
         check_parameters(self)
         check_recall_parameters(self)
+        refuse_with_many_classes(self, calibrated=True)
         refuse_mean_budget(self)
         recall = given("target_recall", target_recall, self.target_recall)
         confidence = given("confidence", confidence, self.recall_confidence)
@@ -476,19 +479,7 @@ class SequencePolicy(BasePolicy):
     def _advance(self, state: WalkState, going: Bools, covariates: Ints) -> WalkState:
         return advance(state, going, covariates.shape[1])
 
-    def _reasons(self, state: WalkState, decision: Decision) -> Reasons:
-        outlook: Outlook = decision.weighed or look_ahead(state, self.weighed_costs)
-        outlook = outlook.in_money(1 + self.multiplier_)
-        asked = [int(k) for k in decision.covariates.flat if k != STOP]
-        classes = self.classes_.tolist()
-        if np.isin(asked, state.model.sequence.set(state.stage)).any():
-            return opening_reasons(
-                state, outlook, self.rule_, self.encoder_, classes, asked, self.cost_table_
-            )
-        reasons = sequence_reasons(
-            state, outlook, self.rule_, self.encoder_, classes, asked[0] if asked else None
-        )
-        return replace(reasons, because=told_of_budgets(self, state, outlook))
+    _reasons = walk_reasons
 
 
 def asked_in_order(policy: BasePolicy) -> TypeGuard[SequencePolicy]:

@@ -31,7 +31,8 @@ def check_shareable(policy: Any, fitted: Any) -> None:
                 own,
                 f"It was fitted with {name}={other!r}; to change it, call fit.",
             )
-    covariates = (policy.costs or Costs()).bind(fitted.encoder_.names).covariates
+    costs = (policy.costs or Costs()).bind(fitted.encoder_.names, len(fitted.classes_))
+    covariates = costs.covariates
     fitted_with = fitted.cost_table_.covariates
     if policy.sequence == "group_lasso" and not np.array_equal(covariates, fitted_with):
         k = int(np.flatnonzero(covariates != fitted_with)[0])

@@ -94,6 +94,13 @@ class Held:
 
 def hold(policy: BasePolicy, table: Any, y: NDArray[Any]) -> Held:
     """Run the policy on evaluation rows."""
+    if len(policy.classes_) > 2:
+        raise InvalidInputError(
+            "model",
+            "the report needs two classes",
+            f"{len(policy.classes_)} classes",
+            "adacos.metrics.total_cost and `adacos score` take any number.",
+        )
     strange = np.setdiff1d(y, policy.classes_)
     if len(strange):
         raise InvalidInputError(

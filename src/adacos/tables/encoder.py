@@ -396,8 +396,12 @@ def _wrong_kind(name: str, kind: str) -> InvalidInputError:
     )
 
 
-def check_labels(y: Any) -> tuple[NDArray[Any], Floats]:
-    """The two classes in order, and y as 0.0 / 1.0."""
+# What takes more than two classes, for those who tried something else.
+MANY_CLASSES = "LogisticGAM, FullModelClassifier, COSClassifier and AdaCOSClassifier"
+
+
+def check_labels(y: Any, *, many: bool = False) -> tuple[NDArray[Any], Floats]:
+    """The classes in order, and y as 0.0, 1.0, …; more than two of them only where `many` are."""
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
     if y is None:
@@ -418,10 +422,13 @@ def check_labels(y: Any) -> tuple[NDArray[Any], Floats]:
         )
     check_classification_targets(y)
     classes, code = np.unique(y, return_inverse=True)
-    if len(classes) > 2:
-        raise ValueError(
+    if len(classes) > 2 and not many:
+        raise InvalidInputError(
+            "y",
             "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(y)}."
+            f"{type_of_target(y)}",
+            f"{len(classes)} classes",
+            f"More than two classes are taken by {MANY_CLASSES}.",
         )
     if len(classes) < 2:
         raise InvalidInputError(

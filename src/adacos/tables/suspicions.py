@@ -75,13 +75,14 @@ def suspicions(X: Any, y: Any) -> list[Suspicion]:
     probe = BaseEstimator()
     table = validate_table(probe, X, reset=True)
     names = covariate_names(probe)
-    _, labels = check_labels(y)
-    positive = labels == 1
+    classes, labels = check_labels(y, many=True)
+    # Of more than two classes a covariate that gives away every one of them is a leak.
+    members = [labels == k for k in range(1 if len(classes) == 2 else 0, len(classes))]
     suspects: dict[str, list[str]] = {}
     for position, name in enumerate(names):
-        for kind in _kinds_of(column_values(table, position, name), positive):
+        for kind in _kinds_of(column_values(table, position, name), members):
             suspects.setdefault(kind, []).append(name)
-    result = list(_few_rows(positive, len(names)))
+    result = list(_few_rows(labels, len(names)))
     for kind, message in _MESSAGES.items():
         if kind in suspects:
             text = ", ".join(suspects[kind])
@@ -89,19 +90,20 @@ def suspicions(X: Any, y: Any) -> list[Suspicion]:
     return result
 
 
-def _few_rows(positive: Bools, n_covariates: int) -> Iterator[Suspicion]:
-    rarer = int(min(positive.sum(), (~positive).sum()))
+def _few_rows(labels: Floats, n_covariates: int) -> Iterator[Suspicion]:
+    counts = np.bincount(labels.astype(np.intp))
+    rarer, rare = int(counts.min()), "rarer" if len(counts) == 2 else "rarest"
     if rarer < ROWS_PER_COVARIATE * n_covariates:
         yield Suspicion(
             "few_rows",
             (),
-            f"{rarer} rows of the rarer class for {n_covariates} covariates, fewer than about "
+            f"{rarer} rows of the {rare} class for {n_covariates} covariates, fewer than about "
             f"{ROWS_PER_COVARIATE} for each. Add rows, or leave out covariates that hardly matter; "
             "costs on new rows will be higher than those shown.",
         )
 
 
-def _kinds_of(values: NDArray[Any], positive: Bools) -> Iterator[str]:
+def _kinds_of(values: NDArray[Any], members: list[Bools]) -> Iterator[str]:
     """Kinds of suspicion about one covariate."""
     if values.dtype.kind == "U":
         known = values != ""
@@ -124,7 +126,7 @@ def _kinds_of(values: NDArray[Any], positive: Bools) -> Iterator[str]:
             yield "date"
         elif _identifies(values[known]):
             yield "identifier"
-    if _tells(values, known, positive):
+    if all(_tells(values, known, positive) for positive in members):
         yield "leak"
 
 

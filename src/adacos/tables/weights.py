@@ -63,7 +63,7 @@ def weighed_rows(
 ) -> tuple[Any, NDArray[Any], Floats, Ints]:
     """Rows of positive weight, as they were given, with their classes, weights and folds."""
     table = validate_table(estimator, X, reset=True)
-    _, labels = check_labels(y)
+    _, labels = check_labels(y, many=estimator.takes_many_classes)
     check_consistent_length(X, labels)
     weight = check_weights(sample_weight, labels)
     kept = weight > 0

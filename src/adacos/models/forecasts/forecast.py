@@ -24,6 +24,14 @@ class Forecast(Protocol):
         """Expected Bayes risk after the acquisition, for misclassification costs C[y, label]."""
         ...
 
+    def class_risk(self, now: Floats, mean: Floats, root: Floats, matrix: Floats) -> Floats:
+        """The same for more than two classes, whose log-odds are vectors.
+
+        `now` and `mean` have shape (rows, K - 1); `root` is that of the covariance, of all rows or
+        of each, see `adacos.kernels.class_risk.roots`.
+        """
+        ...
+
     def some_pays(
         self, now: Floats, mean: Floats, sd: Floats, cost: Floats, matrix: Floats
     ) -> Bools:

@@ -1,0 +1,37 @@
+"""Why a policy over a set sequence decides so about one row that walks it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from adacos.consultation.class_reasons import class_reasons
+from adacos.consultation.reasons import opening_reasons, sequence_reasons
+from adacos.consultation.steps import Reasons
+from adacos.engine import STOP, Decision
+from adacos.models.class_outlook import look_ahead_classes
+from adacos.models.outlook import Outlook, WalkState, look_ahead
+from adacos.policies.budgets import told_of_budgets
+
+
+def walk_reasons(policy: Any, state: WalkState, decision: Decision) -> Reasons:
+    """The reasons, for two classes or more."""
+    asked = [int(k) for k in decision.covariates.flat if k != STOP]
+    classes = policy.classes_.tolist()
+    if state.model.many_classes:
+        ahead = decision.weighed or look_ahead_classes(state, policy.cost_table_)
+        return class_reasons(
+            state, ahead, policy.rule_, policy.encoder_, classes, asked, policy.cost_table_
+        )
+    outlook: Outlook = decision.weighed or look_ahead(state, policy.weighed_costs)
+    outlook = outlook.in_money(1 + policy.multiplier_)
+    if np.isin(asked, state.model.sequence.set(state.stage)).any():
+        return opening_reasons(
+            state, outlook, policy.rule_, policy.encoder_, classes, asked, policy.cost_table_
+        )
+    reasons = sequence_reasons(
+        state, outlook, policy.rule_, policy.encoder_, classes, asked[0] if asked else None
+    )
+    return replace(reasons, because=told_of_budgets(policy, state, outlook))

@@ -1,0 +1,106 @@
+"""More than two classes from the command line: fit, info, score, explain, ask; the rest refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from typer.testing import CliRunner
+
+from adacos import load
+from adacos.cli.app import app
+from adacos.exceptions import InvalidInputError
+
+NAMES = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
+PRICES = """
+[prices]
+sepal_length = 1
+sepal_width = 2
+petal_length = 4
+petal_width = 5
+[errors]
+misclassification = [[0, 20, 30], [20, 0, 25], [40, 40, 0]]
+"""
+
+
+def run(*arguments: Any) -> Any:
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: Any) -> dict[str, Path]:
+    """Iris as a file, its prices, and a fitted model."""
+    folder = tmp_path_factory.mktemp("classes")
+    found = {name: folder / name for name in ("iris.csv", "prices.toml", "model.adacos")}
+    iris = load_iris()
+    table = pd.DataFrame(iris.data, columns=NAMES)
+    table["species"] = np.array(iris.target_names)[iris.target]
+    table.to_csv(found["iris.csv"], index=False)
+    found["prices.toml"].write_text(PRICES)
+    given = ("--target", "species", "--prices", found["prices.toml"])
+    done = run("fit", found["iris.csv"], *given, "--out", found["model.adacos"])
+    assert done.exit_code == 0, f"{done.output}\n{done.exception!r}"
+    assert "33.3% setosa, 33.3% versicolor, 33.3% virginica" in done.output
+    assert "versicolor costs 20 if called setosa, 25 if called virginica" in " ".join(
+        done.output.split()
+    )
+    assert "everyone virginica" in done.output
+    return found
+
+
+def test_the_card_has_no_positive_class(files: dict[str, Path]) -> None:
+    card = json.loads(run("info", files["model.adacos"], "--json").stdout)
+    assert card["classes"] == ["setosa", "versicolor", "virginica"]
+    assert card["positive_class"] is card["threshold"] is card["training_positives"] is None
+    assert card["training_classes"] == [50, 50, 50]
+    assert card["misclassification_costs"] == [[0, 20, 30], [20, 0, 25], [40, 40, 0]]
+
+
+def test_score_writes_a_probability_for_each_class(files: dict[str, Path]) -> None:
+    out = files["model.adacos"].with_name("scored.csv")
+    done = run("score", files["model.adacos"], files["iris.csv"], out)
+    assert done.exit_code == 0, done.output
+    scored = pd.read_csv(out)
+    result = load(files["model.adacos"]).acquire(pd.read_csv(files["iris.csv"])[NAMES])
+    assert scored["label"].tolist() == result.label.tolist()
+    columns = [f"probability of {name}" for name in ("setosa", "versicolor", "virginica")]
+    np.testing.assert_allclose(scored[columns], result.probability)
+
+
+def test_explain_and_ask(files: dict[str, Path]) -> None:
+    row = "sepal_length=6.3,sepal_width=3.3,petal_length=6.0,petal_width=2.5"
+    done = run("explain", files["model.adacos"], "--row", row, "--json")
+    assert done.exit_code == 0, done.output
+    last = json.loads(done.stdout)["steps"][-1]
+    assert last["label"] == "virginica"
+    each = last["explanation"]["probabilities"]
+    assert sum(each.values()) == pytest.approx(1.0)
+    assert last["probability"] == each["virginica"]
+    told = run("explain", files["model.adacos"], "--row", row).output
+    assert "setosa" in told
+    asked = CliRunner().invoke(app, ["ask", str(files["model.adacos"])], input="6.3\n3.3\n6\n2.5\n")
+    assert asked.exit_code == 0, f"{asked.output}\n{asked.exception!r}"
+    assert "virginica" in asked.output
+
+
+def test_what_needs_two_classes_says_so(files: dict[str, Path]) -> None:
+    from adacos.service.app import create_app
+
+    out = files["model.adacos"].with_name("report.html")
+    given = ("--data", files["iris.csv"], "--target", "species", "--out", out)
+    done = run("report", files["model.adacos"], *given)
+    assert isinstance(done.exception, InvalidInputError)
+    assert "two classes" in str(done.exception)
+    with pytest.raises(InvalidInputError, match="two classes"):
+        create_app(load(files["model.adacos"]))
+    data = ("fit", files["iris.csv"], "--target", "species", "--default-price", 1)
+    done = run(*data, "--false-positive", 1, "--false-negative", 2, "--out", out)
+    assert "misclassification" in str(done.exception)
+    assert "setosa, versicolor" in str(done.exception)
+    done = run(*data, "--prices", files["prices.toml"], "--policy", "branching", "--out", out)
+    assert "--policy adacos" in str(done.exception)
