@@ -315,6 +315,16 @@ def test_rows_of_one_key_are_fetched_once(X: Any, policy: Any) -> None:
     assert all(row < len(X) for source in fetch.values() for row in source.delivered)
 
 
+def test_more_than_two_classes() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 3))
+    y = (rows + 0.5 * rng.normal(size=(200, 3))).argmax(axis=1)
+    costs = Costs([1.0, 2.0, 1.0], misclassification=50.0 * (1 - np.eye(3)))
+    fitted = AdaCOSClassifier(costs, **QUICK).fit(rows, y)
+    fetch = {f"x{k}": Source(rows[:, k]) for k in range(3)}
+    same(fitted.acquire(np.full_like(rows, np.nan), providers=fetch), fitted.acquire(rows))
+
+
 def test_values_in_the_table_are_not_fetched(X: Any, policy: Any) -> None:
     half = X.copy()
     half.loc[::2, "blood"] = np.nan

@@ -21,6 +21,7 @@ from adacos import (
     FullModelClassifier,
     load,
     save,
+    trade_off,
 )
 from adacos.exceptions import InvalidInputError
 from adacos.policies.sequence_policy import SequencePolicy
@@ -235,6 +236,16 @@ def test_one_set_for_all_is_one_round() -> None:
     result = rival.acquire(X)
     expected = rival.cost_table_.of_order(result.order) + 3.0 * result.acquired.sum(axis=1)
     np.testing.assert_allclose(result.cost, expected)
+
+
+def test_waits_are_part_of_what_more_spending_buys() -> None:
+    X, y = world(600, 0)
+    costs = Costs([1.0, 2.0, 3.0, 4.0], false_positive=500, false_negative=800, round_cost=5.0)
+    curve = trade_off(AdaCOSClassifier(costs, **QUICK).fit(X, y), *world(2000, 1), points=10)
+    paid = [point.covariate_cost for point in curve.points]
+    assert len(paid) > 3
+    assert paid == sorted(paid, reverse=True)
+    assert paid[-1] == 0
 
 
 def test_providers_are_called_batch_by_batch() -> None:

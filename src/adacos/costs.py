@@ -93,8 +93,7 @@ class Costs:
     (95.0, 140.0, 95.0)
     """
 
-    # What older model files do not have.
-    round_cost: float = 0.0
+    round_cost: float = 0.0  # not in older model files
     immediate: tuple[str | int, ...] = ()
 
     def __init__(
@@ -222,9 +221,8 @@ class Costs:
                     "Give the costs in column order, or by name.",
                 )
         panel, shared, excess = _bound_panels(self.panels, values, names)
-        immediate = None
-        if self.round_cost > 0:
-            immediate = values == 0
+        immediate = values == 0 if self.round_cost > 0 else None
+        if immediate is not None:
             immediate[[_position(item, names, "immediate") for item in self.immediate]] = True
         return CostTable(
             tuple(names), values, panel, shared, matrix, excess, self.round_cost, immediate
@@ -312,16 +310,13 @@ class CostTable:
 
     def waiting(self, ordered: Bools) -> Floats:
         """Cost of waiting for covariates that are ordered together, a mask over the last axis."""
-        if self.immediate is None:
-            return np.zeros(ordered.shape[:-1])
-        return np.asarray(self.round_cost * (ordered & ~self.immediate).any(axis=-1))
+        late = ordered & (True if self.immediate is None else ~self.immediate)
+        return np.asarray(self.round_cost * late.any(axis=-1))
 
     def of_batch(self, acquired: Bools, given: Bools | None = None, rank: Any = None) -> Floats:
         """Cost of ordering together the covariates in `acquired` beyond those in `given`."""
-        cost = self.of(acquired, given, rank)
-        if self.immediate is None:
-            return cost
-        return cost + self.waiting(acquired if given is None else acquired & ~given)
+        new = acquired if given is None else acquired & ~given
+        return self.of(acquired, given, rank) + self.waiting(new)
 
     def of(self, acquired: Bools, given: Bools | None = None, rank: Any = None) -> Floats:
         """Cost of the covariates in `acquired` beyond those in `given`.

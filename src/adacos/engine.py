@@ -363,14 +363,8 @@ def run(policy: Policy, encoded: Floats, known: Bools) -> AcquisitionResult:
     `known` is a mask of what is known from the start, for each row or for all of them alike.
     """
     n_rows, n_covariates = len(encoded), len(policy.encoder_.names)
-    n_classes = len(policy.classes_)
     available = ~np.isnan(encoded[:, policy.encoder_.first])
-    trail = Trail(
-        np.empty(n_rows if n_classes == 2 else (n_rows, n_classes - 1)),
-        np.empty(n_rows, dtype=np.intp),
-        np.full((n_rows, n_covariates), STOP),
-        np.zeros(n_rows, dtype=np.intp),
-    )
+    trail = empty_trail(policy, n_rows)
     patterns, number = np.unique(np.atleast_2d(known), axis=0, return_inverse=True)
     number = np.broadcast_to(number.ravel(), n_rows)
     opening = np.zeros(n_covariates, dtype=np.bool_)
@@ -395,6 +389,17 @@ def run(policy: Policy, encoded: Floats, known: Bools) -> AcquisitionResult:
                 for whole, piece in zip(trail[:4], walked[:4], strict=True):
                     whole[part] = piece
     return result_of(policy, trail, np.atleast_2d(known))
+
+
+def empty_trail(policy: Policy, n_rows: int) -> Trail:
+    """A trail to be filled."""
+    n_classes, n_covariates = len(policy.classes_), len(policy.encoder_.names)
+    return Trail(
+        np.empty(n_rows if n_classes == 2 else (n_rows, n_classes - 1)),
+        np.empty(n_rows, dtype=np.intp),
+        np.full((n_rows, n_covariates), STOP),
+        np.zeros(n_rows, dtype=np.intp),
+    )
 
 
 def purse_of(policy: Policy, known: Bools) -> Purse | None:

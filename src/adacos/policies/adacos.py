@@ -229,7 +229,7 @@ class AdaCOSClassifier(SequencePolicy):
         """
         if self.rule_.always_positive:
             return go_on_to(state, 0, self.cost_table_)
-        go_on, outlook = _weigh_freely(state, self.cost_table_, self.rule_.matrix)
+        go_on, outlook = _weigh_freely(state, self.weighed_costs, self.rule_.matrix)
         batch = ordered(state, go_on, outlook, self.cost_table_)
         return Decision(batch, outlook.log_odds, state.original_stage, outlook)
 

@@ -23,8 +23,8 @@ from adacos.engine import (
     AcquisitionResult,
     Policy,
     Rows,
-    Trail,
     among,
+    empty_trail,
     purse_of,
     result_of,
     walk,
@@ -196,11 +196,10 @@ def provide(policy: Policy, encoded: Floats, known: Bools, desk: Desk) -> Provid
     present = ~np.isnan(encoded[:, policy.encoder_.first])
     available = present.copy()
     available[:, list(desk.providers)] = True
-    order = np.full((n_rows, n_covariates), STOP)
     opening = np.tile(policy._opening(), (n_rows, 1))
     opening = np.where(np.take_along_axis(known, opening, axis=1), STOP, opening)
-    rounds, immediate = np.zeros(n_rows, dtype=np.intp), policy.cost_table_.immediate
-    trail = Trail(np.empty(n_rows), np.empty(n_rows, dtype=np.intp), order, rounds)
+    trail, immediate = empty_trail(policy, n_rows), policy.cost_table_.immediate
+    order, rounds = trail.order, trail.rounds
     have = known.copy()
     live, wanted = np.arange(n_rows), opening
     while len(live):
