@@ -149,3 +149,15 @@ def test_of_two_sequences_the_cheaper_one_is_taken(kind, seed, misses):
         taken.add(policy.sequence_)
         fitted = policy
     assert taken == {"group_lasso", "forward"}
+
+
+def test_text_classes_where_all_rows_are_answered_alike():
+    """With classes as text or as numbers, the same costs."""
+    X, y = noisy_rows(np.random.default_rng(4), 60, p=3)
+    y[:] = 0
+    y[::20] = 1
+    policy = AdaCOSClassifier(Costs([5.0] * 3, false_positive=10, false_negative=10), **QUICK)
+    told = leave_out_cost(policy, X, np.array(["no", "yes"])[y])
+    counted = leave_out_cost(policy, X, y)
+    assert set(told.result.label) == {"no"}
+    np.testing.assert_array_equal(told.total, counted.total)

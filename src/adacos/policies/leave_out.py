@@ -7,7 +7,7 @@ the sets was found with every label, and the least of several noisy costs is bel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -127,8 +127,9 @@ def leave_out_cost(
         if len(fitted.classes_) > 2:
             of_class.append(_as_each_class(fitted, result))
         else:
-            each = [np.full(len(inside), c) for c in fitted.classes_]
-            of_class.append([counted(result, own, costs) for own in each])
+            # As numbers: where all rows are answered alike, text would not tell the classes.
+            coded = replace(result, label=np.searchsorted(fitted.classes_, result.label))
+            of_class.append([counted(coded, np.full(len(inside), c), costs) for c in (0, 1)])
         parts.append(result)
         members.append(inside)
     back = np.argsort(np.concatenate(members), kind="stable")
