@@ -21,6 +21,7 @@ from adacos.metrics import total_costs
 from adacos.registry import forgetting, register_method
 from adacos.rivals import OptimalPolicyClassifier
 
+COS = "COS (group lasso)"
 SMALL = (("n_covariates", "Number of covariates", (2, 3)),)
 
 
@@ -80,12 +81,12 @@ def test_expected_cost_of_the_optimum_is_its_value() -> None:
 def test_impossible_costs_and_errors_are_reported(registered: None, tmp_path: Path) -> None:
     register_method("cheat", Cheat)
     register_method("broken", Broken)
-    options = RegretOptions(("cheat", "pomdp", "broken"), problems=2, rows=200, out=tmp_path)
+    options = RegretOptions(("cheat", COS, "broken"), problems=2, rows=200, out=tmp_path)
     report = run_regret(options)
     assert {t.method for t in report.below_optimum} == {"cheat"}
     (error,) = {failure.error for failure in report.failures}
     assert error.startswith("RuntimeError: no such luck (test_regret.py, line ")
-    assert min(report.regrets()["POMDP"]) >= 0
+    assert min(report.regrets()[COS]) >= 0
     page = report.index.read_text()
     assert "below the optimum: an error" in page
     assert "no such luck" in (tmp_path / "summary.md").read_text()
@@ -95,7 +96,7 @@ def test_impossible_costs_and_errors_are_reported(registered: None, tmp_path: Pa
 def test_a_second_run_reuses_the_first(
     registered: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = RegretOptions(("pomdp",), problems=1, rows=200, out=tmp_path)
+    options = RegretOptions((COS,), problems=1, rows=200, out=tmp_path)
     first = run_regret(options)
     monkeypatch.setattr(regret, "expected_cost", None)
     assert run_regret(options).trials == first.trials
