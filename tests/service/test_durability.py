@@ -113,7 +113,7 @@ def test_a_killed_database(model, postgres, cases, victims):
 @contextmanager
 def locked(path: str):
     """The only write lock of a SQLite file, held."""
-    connection = sqlite3.connect(path, isolation_level=None)
+    connection = sqlite3.connect(path, isolation_level=None, timeout=60)
     connection.execute("begin exclusive")
     try:
         yield
@@ -145,6 +145,7 @@ def test_a_frozen_log(model, log_url, cases, seconds, request):
 
     def freeze(service: Service, seen: Seen) -> None:
         with frozen(log_url, request):
+            seen.struck.set()
             time.sleep(seconds)
             if log_url.startswith("postgres"):
                 status, told = ask(service.url, "/v1/ready")
@@ -181,6 +182,7 @@ def test_a_full_disk(model, small_disk, cases, kind, request):
 
     def fill(service: Service, seen: Seen) -> None:
         small_disk.fill()
+        seen.struck.set()
         # Pages that are there already take some more cases.
         full = until(lambda: seen.refused >= 20, 20)
         before = set(seen.acknowledged)
