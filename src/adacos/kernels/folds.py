@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
+# Rows that are copied at once.
+ROWS_AT_ONCE = 65_536
+
 
 def stratified_folds(X: Floats, y: Floats, n_folds: int, seed: int) -> Ints:
     """Fold number of each row: within each class a shuffled deal, continued from class to class.
@@ -24,7 +27,7 @@ def stratified_folds(X: Floats, y: Floats, n_folds: int, seed: int) -> Ints:
     """
     rng = np.random.default_rng(seed)
     # One random projection sorts the rows; NaN (unknown) takes part as a value of its own.
-    key = (np.where(np.isnan(X), 0.5772, X) * rng.standard_normal(X.shape[1])).sum(axis=1)
+    key = _keys(X, np.asarray(rng.standard_normal(X.shape[1])))
     classes = np.unique(y)
     order = []
     for label in classes if len(classes) > 2 else (0.0, 1.0):
@@ -35,6 +38,15 @@ def stratified_folds(X: Floats, y: Floats, n_folds: int, seed: int) -> Ints:
         return _deal(np.concatenate(order), max(min(n_folds, len(y)), 2))
     positive = int(np.sum(y == 1.0))
     return _deal(np.concatenate(order), max(min(n_folds, positive, len(y) - positive), 2))
+
+
+def _keys(X: Floats, direction: Floats) -> Floats:
+    """Projection of each row, a few rows at a time."""
+    parts = [
+        (np.where(np.isnan(rows), 0.5772, rows) * direction).sum(axis=1)
+        for rows in (X[first : first + ROWS_AT_ONCE] for first in range(0, len(X), ROWS_AT_ONCE))
+    ]
+    return np.concatenate(parts)
 
 
 def shuffled_folds(y: Floats, n_folds: int, seed: int) -> Ints:

@@ -21,12 +21,13 @@ from adacos.kernels.threads import one_blas_thread
 from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
+from adacos.models.large_fits import PreparedRows, is_large, prepare_large
 from adacos.models.missing import JointModel
 from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead
 from adacos.models.progress import listening, print_progress
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
-from adacos.models.set_fits import SetFits, prepare
+from adacos.models.set_fits import prepare
 from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import (
     BUDGET_CONSTRAINTS,
@@ -88,7 +89,7 @@ class SequencePolicy(BasePolicy):
     # Whether `from_model` can be called.
     shares_fits: ClassVar[bool] = True
     # Training rows, kept where the sequence or the multiplier depends on them; never saved.
-    _set_fits: SetFits | None = None
+    _set_fits: PreparedRows | None = None
     sequence_: str
     mean_budget: float | None = None
     # By how much more than once covariate costs count, for a mean budget.
@@ -165,18 +166,20 @@ class SequencePolicy(BasePolicy):
         unlabeled = None
         if X_unlabeled is not None:
             unlabeled = self._encode(X_unlabeled)
-        fits = prepare(
-            training.encoded,
-            training.y,
-            self.encoder_,
-            n_splines=self.n_splines,
-            families=FAMILIES[self.strengths],
-            fold=fold,
-            weight=sample_weight,
-            n_jobs=self.n_jobs,
-            unlabeled=unlabeled,
-            n_classes=len(self.classes_),
-        )
+        shared: dict[str, Any] = {
+            "n_splines": self.n_splines,
+            "families": FAMILIES[self.strengths],
+            "fold": fold,
+            "weight": sample_weight,
+            "n_jobs": self.n_jobs,
+            "unlabeled": unlabeled,
+        }
+        rows = training.encoded, training.y, self.encoder_
+        fits: PreparedRows
+        if is_large(training.encoded, unlabeled, len(self.classes_)):
+            fits = prepare_large(*rows, seed=self.random_state, **shared)
+        else:
+            fits = prepare(*rows, n_classes=len(self.classes_), **shared)
         fits = replace(fits, table=(X, y))
         keep = self.sequence != "group_lasso" or self.mean_budget is not None
         self._set_fits = fits if keep else None
@@ -184,7 +187,7 @@ class SequencePolicy(BasePolicy):
         self._complete_fit(fits, unlabeled)
         return self.calibrate(*held_out, allow_training_rows=True) if held_out else self
 
-    def _complete_fit(self, fits: SetFits, unlabeled: Floats | None) -> None:
+    def _complete_fit(self, fits: PreparedRows, unlabeled: Floats | None) -> None:
         """What a policy learns beyond the sequence model."""
         assert fits.table is not None
         self._keep_mean_budget(fits.table[0])
@@ -276,7 +279,7 @@ class SequencePolicy(BasePolicy):
             return
         self.multiplier_, self.mean_spent_ = keep_mean_budget(self, self._encode(X))
 
-    def _build(self, fits: SetFits) -> SequenceModel:
+    def _build(self, fits: PreparedRows) -> SequenceModel:
         """Sequence model for the costs in use; of two sequences the one that costs less."""
         self.sequence_ = self.sequence
         if self.sequence == "both":

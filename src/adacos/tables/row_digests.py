@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 
 # Rows that were not learned from are taken for such that were about this often.
 FALSE_ALARMS = 1e-3
+# Rows that are copied at once.
+ROWS_AT_ONCE = 65_536
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +71,13 @@ class RowDigests:
 
 def _hashed(encoded: Floats, salt: bytes) -> NDArray[np.uint64]:
     # Zero has two signs and NaN many bit patterns; adding 0.0 leaves one zero.
-    rows = np.ascontiguousarray(np.where(np.isnan(encoded), np.nan, encoded) + 0.0, dtype="<f8")
     start = blake2b(salt, digest_size=8)
-    result = np.empty(len(rows), dtype="<u8")
-    for i, row in enumerate(rows):
-        state = start.copy()
-        state.update(row.tobytes())
-        result[i] = int.from_bytes(state.digest(), "little")
+    result = np.empty(len(encoded), dtype="<u8")
+    for first in range(0, len(encoded), ROWS_AT_ONCE):
+        some = encoded[first : first + ROWS_AT_ONCE]
+        rows = np.ascontiguousarray(np.where(np.isnan(some), np.nan, some) + 0.0, dtype="<f8")
+        for i, row in enumerate(rows, start=first):
+            state = start.copy()
+            state.update(row.tobytes())
+            result[i] = int.from_bytes(state.digest(), "little")
     return result.astype(np.uint64)
