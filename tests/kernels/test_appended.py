@@ -108,5 +108,7 @@ def test_searched_strength_has_the_highest_restricted_likelihood() -> None:
 
 
 def test_a_useless_term_is_pruned() -> None:
-    found = appended.strengths_of_quadratic(np.eye(3), np.full(3, 0.1), np.array([3.0]), np.zeros(3, int))
+    found = appended.strengths_of_quadratic(
+        np.eye(3), np.full(3, 0.1), np.array([3.0]), np.zeros(3, int)
+    )
     assert found[0] > 1e3

@@ -134,13 +134,14 @@ def fit(
         typer.Option("--describe", help="TOML file with titles, units and names of codes."),
     ] = None,
     max_rows: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=0,
-            help="Learn from at most so many rows, drawn at random; 0 for all. Memory grows "
-            "by 7 KB a row at 20 covariates.",
+            help="Learn from at most so many rows, drawn at random; 0 for all. By default from all "
+            "if they lack no value, are of two classes and the policy is adacos, cos or full, else "
+            "from 200,000.",
         ),
-    ] = 200_000,
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the folds and of that draw.")] = 0,
     skip_malformed: SkipMalformed = False,
     encoding: Encoding = "utf-8-sig",
@@ -189,7 +190,7 @@ def fit(
         _check_described(said, covariates, rows, positive)
     if rows.class_names and not (said and said.classes):
         said = replace(said or Description(), classes=rows.class_names)
-    rows = rows.drawn(max_rows, seed)
+    rows = rows.drawn(rows.most(policy) if max_rows is None else max_rows, seed)
     seconds = expected_seconds(rows.table) * _EFFORT.get(policy, 1)
     warnings = _warn(rows, seconds)
     estimator = _estimator(

@@ -17,6 +17,10 @@ from adacos.tables.encoder import MAX_CATEGORIES
 from adacos.tables.reading import Kinds, Malformed, TableFile
 from adacos.validation import choices, listed
 
+# Policies that hold very many rows as codes, and how many rows others learn from.
+_HOLD_CODES = ("adacos", "cos", "full")
+MOST_ROWS = 200_000
+
 
 class TrainingRows(NamedTuple):
     """Rows to learn from.
@@ -37,6 +41,15 @@ class TrainingRows(NamedTuple):
     malformed: list[Malformed]
     missing: dict[str, float]
     class_names: dict[str, str]
+
+    def most(self, policy: str) -> int:
+        """How many rows are learned from where nobody says: 0 for all.
+
+        Complete rows of two classes take little memory, however many they are, see
+        `adacos.models.large_fits`; others take 7 KB each at 20 covariates.
+        """
+        few = len(np.unique(self.y)) > 2 or bool(self.missing) or policy not in _HOLD_CODES
+        return MOST_ROWS if few else 0
 
     def drawn(self, most: int, seed: int) -> TrainingRows:
         """At most so many rows, drawn at random; 0 for all."""

@@ -3,9 +3,8 @@
 Covariate k has levels; a table holds its basis columns once per level, and a row holds its level as
 a code of one or two bytes. The log-odds of a row are a sum of table entries, a gradient is a sum of
 residuals over the rows of each level, multiplied by the table. The Gram matrix is made from rows
-expanded a few thousand at a time in single precision: at nine columns per covariate that is faster
-than scattering the weights into a table for each pair of covariates, whatever the number of
-levels. Gradients and log-odds are in double precision.
+expanded a few thousand at a time: at nine columns per covariate that is as fast as scattering the
+weights into a table for each pair of covariates, and it does not depend on the number of levels.
 
 Rows come in blocks, sorted by fold, and everything is summed over the rows of each fold: what is
 without a fold is the total less its part. Sums over blocks are all that a fit asks of the rows.
@@ -139,8 +138,8 @@ def sums(block: Block, design: Design, coef: Floats, *, gram: bool) -> Sums:
 
 
 def plain_gram(block: Block, design: Design) -> Floats:
-    """Gram matrix of the design over the rows with their weights, in double precision."""
-    expand = _Expansion(design, np.dtype(np.float64))
+    """Gram matrix of the design over the rows with their weights."""
+    expand = _Expansion(design)
     gram = np.zeros((design.size, design.size))
     for f in range(len(block.ends) - 1):
         for rows in _chunks(block, f):
@@ -167,11 +166,10 @@ def _log_odds(
 class _Expansion:
     """Columns of a few rows, one below the other in memory of their own."""
 
-    def __init__(self, design: Design, kind: np.dtype[Any] | None = None) -> None:
-        self.kind = np.dtype(np.float32) if kind is None else kind
+    def __init__(self, design: Design) -> None:
         self.design = design
-        self.columns = [np.ascontiguousarray(table.T, self.kind) for table in design.tables]
-        self.buffer = np.empty((design.size, ROWS_AT_ONCE), self.kind)
+        self.columns = [np.ascontiguousarray(table.T) for table in design.tables]
+        self.buffer = np.empty((design.size, ROWS_AT_ONCE))
 
     def gram(self, block: Block, rows: slice, weight: Floats) -> Floats:
         """Gram matrix of the rows with weights that are not negative."""
@@ -183,5 +181,5 @@ class _Expansion:
             for column in columns:
                 column.take(code, mode="clip", out=filled[place])
                 place += 1
-        filled *= np.sqrt(weight).astype(self.kind)
-        return np.asarray(filled @ filled.T, dtype=np.float64)
+        filled *= np.sqrt(weight)
+        return np.asarray(filled @ filled.T)

@@ -25,9 +25,26 @@ def stratified_folds(X: Floats, y: Floats, n_folds: int, seed: int) -> Ints:
     smaller of two classes limits the number of folds, which is at least two. Of more classes a rare
     one does not: its rows go to different folds, so that two of them are enough to learn of it.
     """
+    return folds_of_keys(row_keys(X, seed), y, n_folds, seed, X.shape[1])
+
+
+def row_keys(X: Floats, seed: int) -> Floats:
+    """One random projection of each row, by which rows are sorted before they are dealt.
+
+    NaN (unknown) takes part as a value of its own.
+    """
+    direction = np.random.default_rng(seed).standard_normal(X.shape[1])
+    parts = [
+        (np.where(np.isnan(rows), 0.5772, rows) * direction).sum(axis=1)
+        for rows in (X[first : first + ROWS_AT_ONCE] for first in range(0, len(X), ROWS_AT_ONCE))
+    ]
+    return np.concatenate(parts)
+
+
+def folds_of_keys(key: Floats, y: Floats, n_folds: int, seed: int, n_columns: int) -> Ints:
+    """`stratified_folds` of rows of which only the keys are at hand, made of so many columns."""
     rng = np.random.default_rng(seed)
-    # One random projection sorts the rows; NaN (unknown) takes part as a value of its own.
-    key = _keys(X, np.asarray(rng.standard_normal(X.shape[1])))
+    rng.standard_normal(n_columns)  # what `row_keys` drew
     classes = np.unique(y)
     order = []
     for label in classes if len(classes) > 2 else (0.0, 1.0):
@@ -38,15 +55,6 @@ def stratified_folds(X: Floats, y: Floats, n_folds: int, seed: int) -> Ints:
         return _deal(np.concatenate(order), max(min(n_folds, len(y)), 2))
     positive = int(np.sum(y == 1.0))
     return _deal(np.concatenate(order), max(min(n_folds, positive, len(y) - positive), 2))
-
-
-def _keys(X: Floats, direction: Floats) -> Floats:
-    """Projection of each row, a few rows at a time."""
-    parts = [
-        (np.where(np.isnan(rows), 0.5772, rows) * direction).sum(axis=1)
-        for rows in (X[first : first + ROWS_AT_ONCE] for first in range(0, len(X), ROWS_AT_ONCE))
-    ]
-    return np.concatenate(parts)
 
 
 def shuffled_folds(y: Floats, n_folds: int, seed: int) -> Ints:

@@ -260,6 +260,9 @@ class BranchingClassifier(AdaCOSClassifier):
         self.leaf_ = np.zeros(len(model.y), dtype=np.intp)
         super()._finish_fit(model)
 
+    # Growing a tree needs the rows themselves.
+    streams = False
+
     def _complete_fit(self, fits: PreparedRows, unlabeled: Floats | None) -> None:
         """Grow the tree and fit the models of its leaves."""
         assert fits.table is not None

@@ -18,6 +18,7 @@ from adacos.engine import STOP, AcquisitionResult, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.threads import one_blas_thread
+from adacos.models import large_fits
 from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
@@ -53,7 +54,9 @@ from adacos.policies.recall import (
     set_aside,
 )
 from adacos.policies.sharing import check_shareable
+from adacos.policies.streaming import fit_streamed, in_memory, split_target
 from adacos.policies.walk_reasons import walk_reasons
+from adacos.tables.parquet_table import ParquetTable
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
 from adacos.validation import Constraints, check_parameters, folds, jobs, one_of, whole
@@ -86,6 +89,8 @@ class SequencePolicy(BasePolicy):
         *(RowDigests, SequenceModel, SetSequence),
     )
 
+    # Whether a table in files is read a piece at a time.
+    streams: ClassVar[bool] = True
     # Whether `from_model` can be called.
     shares_fits: ClassVar[bool] = True
     # Training rows, kept where the sequence or the multiplier depends on them; never saved.
@@ -134,10 +139,11 @@ class SequencePolicy(BasePolicy):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
-            Training rows; NaN marks what is unknown.
-        y : array-like of shape (n_rows,)
-            Their classes, two or more.
+        X : array-like, data frame or ParquetTable of shape (n_rows, n_covariates)
+            Training rows; NaN marks what is unknown. Of 100,000 complete rows and two classes on
+            they are held as codes, and a `ParquetTable` is read a piece at a time.
+        y : array-like of shape (n_rows,), or str
+            Their classes, two or more; for a `ParquetTable` the name of the column.
         X_unlabeled : array-like or data frame, default=None
             Further rows without labels; they sharpen the covariance used for missing values and
             the conditional densities.
@@ -152,6 +158,11 @@ class SequencePolicy(BasePolicy):
             The fitted policy.
         """
         self._check_combinations()
+        if isinstance(X, ParquetTable):
+            X, y = split_target(X, y)
+            if self.streams and len(X) >= large_fits.LARGE_ROWS:
+                return fit_streamed(self, X, y, X_unlabeled, sample_weight)
+            X = in_memory(X)
         held_out: list[Any] = []
         if self.recall_confidence is not None:
             X, y, *held_out = set_aside(self, X, y, self.calibration_fraction, self.random_state)

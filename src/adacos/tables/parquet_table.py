@@ -1,0 +1,91 @@
+"""`ParquetTable`: a table in Parquet files, read a piece at a time however large it is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.exceptions import InvalidInputError
+from adacos.tables.columns import ColumnTable
+from adacos.tables.parquet import n_rows
+from adacos.tables.reading import Kinds, TableFile
+from adacos.validation import choices
+
+# Rows in memory at a time.
+PIECE_ROWS = 131_072
+
+
+class ParquetTable:
+    """A Parquet file, or a folder of them with the same columns, as rows to learn from.
+
+    AdaCOS, COS and Full Model take it in place of a data frame, with the name of the column that
+    holds the class. Rows so many that they would be held as codes anyway are read three times, a
+    piece at a time; the fit is that of the same rows in memory, to rounding. Fewer are read into
+    memory.
+
+    Parameters
+    ----------
+    path : str or path
+        A file that ends in .parquet or .pq, or a folder.
+    categorical : collection of str, default=()
+        Columns of numbers that are codes of categories.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pyarrow.parquet
+    >>> from adacos import AdaCOSClassifier, Costs, ParquetTable, load_pima
+    >>> X, y, prices, *_ = load_pima()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "pima.parquet"
+    ...     X.assign(diabetes=y).to_parquet(path)
+    ...     policy = AdaCOSClassifier(Costs(prices)).fit(ParquetTable(path), "diabetes")
+    >>> len(policy.sets_)
+    9
+    """
+
+    def __init__(self, path: str | Path, *, categorical: Collection[str] = ()) -> None:
+        self._file = TableFile(path)
+        if not self._file.is_parquet:
+            raise InvalidInputError(
+                "path", "must be Parquet", str(path), "CSV is read into a data frame first."
+            )
+        kinds = self._file.kinds()
+        self._kinds = Kinds(kinds.text | frozenset(categorical))
+        self.columns = list(self._file.columns)
+
+    def only(self, columns: list[str]) -> Self:
+        """The same table with these columns."""
+        absent = [name for name in columns if name not in self.columns]
+        if absent:
+            raise InvalidInputError(
+                "y" if len(absent) == 1 else "columns",
+                "must name columns of the table",
+                absent,
+                choices(absent, self.columns, "It has"),
+            )
+        table = type(self).__new__(type(self))
+        table._file, table._kinds, table.columns = self._file, self._kinds, columns
+        return table
+
+    def values(self, name: str) -> NDArray[Any]:
+        """One column, read as a whole."""
+        return np.concatenate([piece.column(name) for piece in self.only([name]).pieces()])
+
+    def __len__(self) -> int:
+        return n_rows(self._file.path)
+
+    def pieces(self) -> Iterator[ColumnTable]:
+        """The rows in their order, some at a time."""
+        for piece in self._file.pieces(self.columns, self._kinds, PIECE_ROWS):
+            if piece.malformed:
+                raise InvalidInputError(
+                    self._file.path.name, "rows must be whole", str(piece.malformed[0]), "Mend it."
+                )
+            if len(piece.table):
+                yield piece.table.select(self.columns)
