@@ -104,3 +104,32 @@ def test_what_cannot_be_streamed_is_refused_by_name(large, tmp_path):
     table.to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(InvalidInputError, match="must be Parquet"):
         ParquetTable(tmp_path / "t.csv")
+
+
+def test_adacos_fit_learns_from_all_rows_of_a_folder(large, tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from adacos.cli import training
+    from adacos.cli.app import app
+
+    monkeypatch.setattr(training, "LARGE_ROWS", 2000)
+    monkeypatch.setattr(training, "KEPT_ROWS", 1000)
+    monkeypatch.setattr(streaming, "KEPT_ROWS", 1000)
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    table = frame(3000)
+    written(folder, table)
+    prices = ["--default-price", "1", "--false-positive", "30", "--false-negative", "60"]
+    options = ["fit", str(folder), "--target", "ill", *prices, "--out", str(tmp_path / "m")]
+    done = CliRunner().invoke(app, options)
+    assert done.exit_code == 0, done.output
+    assert "3,000 of 3,000 rows read" in " ".join(done.output.split())
+    out = tmp_path / "answers.parquet"
+    scored = CliRunner().invoke(app, ["score", str(tmp_path / "m"), str(folder), str(out)])
+    assert scored.exit_code == 0, scored.output
+    assert len(pd.read_parquet(out)) == 3000
+    table.loc[5, "a"] = np.nan
+    written(folder, table)
+    done = CliRunner().invoke(app, options)
+    assert done.exit_code == 0, done.output
+    assert "of 3,000 rows, drawn at random" in " ".join(done.output.split())

@@ -30,6 +30,8 @@ from adacos.cli.training import (
     check_errors,
     choose_covariates,
     expected_seconds,
+    in_pieces,
+    read_in_pieces,
     read_training_rows,
 )
 from adacos.costs import Costs
@@ -51,7 +53,7 @@ _EFFORT = {"branching": 10, "auto": 50}
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="CSV (plain or .gz) or Parquet file.")],
+    data: Annotated[Path, typer.Argument(help="CSV (plain or .gz), Parquet, or a folder of it.")],
     target: Annotated[str, typer.Option(help="Column with the class, two values or more.")],
     out: Annotated[Path, typer.Option(help="Model file to write.")] = Path("model.adacos"),
     prices: Annotated[
@@ -180,9 +182,14 @@ def fit(
         (round_cost, immediate or []),
     )
     with progress(f"reading {data.name}", as_json) as report:
-        wanted = (covariates, target, categorical or [], positive, skip_malformed)
+        wanted = (covariates, target, categorical or [], positive)
         many = POLICIES[policy].load().takes_many_classes
-        rows = read_training_rows(file, *wanted, report, many)
+        asks_more = recall_confidence is not None or mean_budget is not None or nested
+        asks_more = asks_more or skip_malformed or max_rows is not None
+        if not asks_more and in_pieces(file, policy):
+            rows = read_in_pieces(data, *wanted, seed)
+        else:
+            rows = read_training_rows(file, *wanted, skip_malformed, report, many)
     check_errors(costs, rows, target)
     tell_malformed(rows.malformed)
     if said is not None:
@@ -191,7 +198,7 @@ def fit(
     if rows.class_names and not (said and said.classes):
         said = replace(said or Description(), classes=rows.class_names)
     rows = rows.drawn(rows.most(policy) if max_rows is None else max_rows, seed)
-    seconds = expected_seconds(rows.table) * _EFFORT.get(policy, 1)
+    seconds = expected_seconds(rows.table, rows.n_codes(policy)) * _EFFORT.get(policy, 1)
     warnings = _warn(rows, seconds)
     estimator = _estimator(
         policy,
@@ -309,7 +316,7 @@ def _learn(
 
     chooses = isinstance(estimator, AutoPolicyClassifier)
     about = f" (about {seconds:.0f} s)" if seconds > 2 else ""
-    n, p = rows.table.shape
+    n, p = rows.n_rows, rows.table.shape[1]
     what = f"{'comparing policies on' if chooses else 'fitting'} {n:,} rows, {p} covariates{about}"
     with progress(what, as_json, "folds done" if chooses else "sets") as report:
 
@@ -326,7 +333,7 @@ def _learn(
             with listening(heard), warnings.catch_warnings():
                 # Told with the results, together with the option that chooses.
                 warnings.simplefilter("ignore", PositiveClassWarning)
-                estimator.fit(rows.table, rows.y)
+                estimator.fit(*(rows.whole or (rows.table, rows.y)))
         except NotCertifiableError as error:
             raise _not_certifiable(error) from error
         learned = rows.table, rows.y
@@ -353,11 +360,13 @@ def _tell(
     from adacos.cli.info import show
     from adacos.persistence import file_sha256
 
-    held_back = len(rows.y) - len(estimator.model_.y) if hasattr(estimator, "sets_") else 0
+    held_back = 0
+    if hasattr(estimator, "sets_") and rows.whole is None:
+        held_back = len(rows.y) - len(estimator.model_.y)
     digest = file_sha256(out)
     if as_json:
         counts = {
-            "rows": len(rows.y),
+            "rows": rows.n_rows,
             "rows_read": rows.n_read,
             "malformed_rows": len(rows.malformed),
             "calibration_rows": held_back,
@@ -380,7 +389,7 @@ def _tell(
         shares = ", ".join(f"{listed([name])} {share:.1%}" for name, share in rows.missing.items())
         console.print(f"Missing values: {shares}")
     console.print(
-        f"{out} written: {len(rows.y):,} of {rows.n_read:,} rows read, in {seconds:.1f} s"
+        f"{out} written: {rows.n_rows:,} of {rows.n_read:,} rows read, in {seconds:.1f} s"
     )
     console.print(f"SHA-256 {digest}", soft_wrap=True)
     console.print(f"Try it: adacos ask {quote(str(out))}")

@@ -54,9 +54,9 @@ from adacos.policies.recall import (
     set_aside,
 )
 from adacos.policies.sharing import check_shareable
-from adacos.policies.streaming import fit_streamed, in_memory, split_target
+from adacos.policies.streaming import fit_streamed, split_target
 from adacos.policies.walk_reasons import walk_reasons
-from adacos.tables.parquet_table import ParquetTable
+from adacos.tables.parquet_table import ParquetTable, joined
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
 from adacos.validation import Constraints, check_parameters, folds, jobs, one_of, whole
@@ -162,7 +162,7 @@ class SequencePolicy(BasePolicy):
             X, y = split_target(X, y)
             if self.streams and len(X) >= large_fits.LARGE_ROWS:
                 return fit_streamed(self, X, y, X_unlabeled, sample_weight)
-            X = in_memory(X)
+            X = joined(list(X.pieces()))
         held_out: list[Any] = []
         if self.recall_confidence is not None:
             X, y, *held_out = set_aside(self, X, y, self.calibration_fraction, self.random_state)

@@ -14,7 +14,6 @@ from adacos.kernels.folds import drawn_rows
 from adacos.models.gam import FAMILIES
 from adacos.models.sequence_model import SequenceModel
 from adacos.models.streamed_fits import PieceStream, prepare_streamed, scan_stream
-from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import check_labels
 from adacos.tables.parquet_table import ParquetTable
 
@@ -29,14 +28,6 @@ def split_target(X: ParquetTable, y: Any) -> tuple[ParquetTable, NDArray[Any]]:
     if isinstance(y, str):
         return X.only([name for name in X.columns if name != y]), X.only([y]).values(y)
     return X, np.asarray(y)
-
-
-def in_memory(X: ParquetTable) -> ColumnTable:
-    """All rows at once."""
-    pieces = list(X.pieces())
-    return ColumnTable(
-        {name: np.concatenate([own.column(name) for own in pieces]) for name in X.columns}
-    )
 
 
 def fit_streamed(
@@ -55,8 +46,8 @@ def fit_streamed(
             "Name the column that holds it.",
         )
     # Everything that is checked is checked on two rows; what is learned comes from all of them.
-    ends = [int(np.flatnonzero(labels == label)[0]) for label in (0.0, 1.0)]
-    policy._begin_fit(_some_rows(X, ends), np.asarray(y)[ends])
+    ends = np.sort([int(np.argmax(labels == label)) for label in (0.0, 1.0)])
+    policy._begin_fit(X.rows(ends), np.asarray(y)[ends])
     policy.encoder_ = scanned.encoder
     fits, policy.training_rows_ = prepare_streamed(
         stream,
@@ -84,21 +75,6 @@ def thinned(model: SequenceModel, seed: int) -> SequenceModel:
     )
     weight = model.weight[rows] * share[y.astype(np.intp)]
     return replace(model, y=y, weight=weight, leave_out_log_odds=model.leave_out_log_odds[rows])
-
-
-def _some_rows(X: ParquetTable, rows: list[int]) -> ColumnTable:
-    """A few rows in this order."""
-    done, found = 0, {}
-    for piece in X.pieces():
-        for row in rows:
-            if done <= row < done + len(piece):
-                found[row] = piece[[row - done]]
-        done += len(piece)
-        if len(found) == len(rows):
-            break
-    return ColumnTable(
-        {n: np.concatenate([found[row].column(n) for row in rows]) for n in X.columns}
-    )
 
 
 def _refuse(policy: Any, n_classes: int, X_unlabeled: Any, sample_weight: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -77,6 +77,24 @@ class ParquetTable:
         """One column, read as a whole."""
         return np.concatenate([piece.column(name) for piece in self.only([name]).pieces()])
 
+    def rows(self, wanted: NDArray[np.intp]) -> ColumnTable:
+        """Some rows, by their numbers in ascending order."""
+        done, found = 0, []
+        for piece in self.pieces():
+            found.append(piece[wanted[(wanted >= done) & (wanted < done + len(piece))] - done])
+            done += len(piece)
+        return joined(found)
+
+    def missing(self) -> list[str]:
+        """Columns that lack a value somewhere."""
+        found: set[str] = set()
+        for piece in self.pieces():
+            for name in piece.columns:
+                own = piece.column(name)
+                if np.any(own == "" if own.dtype.kind == "U" else np.isnan(own)):
+                    found.add(name)
+        return [name for name in self.columns if name in found]
+
     def __len__(self) -> int:
         return n_rows(self._file.path)
 
@@ -89,3 +107,9 @@ class ParquetTable:
                 )
             if len(piece.table):
                 yield piece.table.select(self.columns)
+
+
+def joined(pieces: Sequence[ColumnTable]) -> ColumnTable:
+    """Pieces of a table, one below the other."""
+    names = pieces[0].columns
+    return ColumnTable({n: np.concatenate([own.column(n) for own in pieces]) for n in names})

@@ -34,20 +34,19 @@ class ColumnScan(NamedTuple):
     missing: int
     text: bool
     values: NDArray[Any] | None
-    counts: NDArray[Any] | None
+    counts: Any
     low: float
     high: float
 
     def plus(self, other: ColumnScan, most: int) -> ColumnScan:
         """What the rows of both show, with at most so many distinct numbers."""
-        values: NDArray[Any] | None = None
-        counts: NDArray[Any] | None = None
-        known = (self.values, other.values, self.counts, other.counts)
-        if not any(part is None for part in known):
-            values, place = np.unique(np.concatenate(known[:2]), return_inverse=True)
-            counts = np.bincount(place, np.concatenate(known[2:]))
-            if not self.text and len(values) > most:
-                values, counts = None, None
+        values, counts = None, None
+        levels, more = (self.values, self.counts), (other.values, other.counts)
+        if levels[0] is not None and more[0] is not None:
+            values, place = np.unique(np.append(levels[0], more[0]), return_inverse=True)
+            counts = np.bincount(place, np.append(levels[1], more[1]))
+        if not self.text and values is not None and len(values) > most:
+            values, counts = None, None
         return ColumnScan(
             self.rows + other.rows,
             self.missing + other.missing,
@@ -72,8 +71,17 @@ def scan(table: Any, names: tuple[str, ...], most: int) -> list[ColumnScan]:
         low, high = np.inf, -np.inf
         if not text and len(known):
             low, high = float(known.min()), float(known.max())
-        levels = (None, None) if many else (distinct, counts)
-        found.append(ColumnScan(len(values), lacking, text, *levels, low, high))
+        found.append(
+            ColumnScan(
+                len(values),
+                lacking,
+                text,
+                None if many else distinct,
+                None if many else counts,
+                low,
+                high,
+            )
+        )
     return found
 
 
@@ -85,7 +93,6 @@ def encoder_of(scans: list[ColumnScan], names: tuple[str, ...]) -> TableEncoder:
         refuse_empty(np.empty(own.rows - own.missing), name)
         if own.text:
             assert own.values is not None
-            assert own.counts is not None
             check_categories(own.values, name)
             kinds.append(CATEGORICAL if len(own.values) > 1 else CONSTANT)
             categories.append(tuple(str(level) for level in own.values))
