@@ -6,7 +6,8 @@ AdaCOS with the dynamic outlook, and costs as much.
 
 AdaCOS stands unless another is shown to be better: a policy that is more complicated must cost less
 by more than the standard error of the paired difference and one error of the dearest kind among the
-rows (which standard errors do not see before it happens); a simpler one only needs not to cost more.
+rows (which standard errors do not see before it happens); a
+simpler one only needs not to cost more.
 """
 
 from __future__ import annotations
