@@ -25,6 +25,7 @@ from adacos.cli.common import (
     tell_malformed,
 )
 from adacos.cli.prices import costs_given, read_prices
+from adacos.cli.recall_options import check_recall, on_uncertifiable_recall
 from adacos.cli.training import (
     TrainingRows,
     check_errors,
@@ -168,8 +169,8 @@ def fit(
 
     started = time.perf_counter()
     _check_options(policy, out, [data, *map(Path, prices or [])])
-    _check_recall(target_recall, recall_confidence, false_negative, nested)
-    on_uncertifiable = _on_uncertifiable(always_positive, largest, recall_confidence)
+    check_recall(target_recall, recall_confidence, false_negative, nested)
+    on_uncertifiable = on_uncertifiable_recall(always_positive, largest, recall_confidence)
     said = None if description is None else read_description(description)
     file = TableFile(data, encoding=encoding, decimal=decimal)
     covariates = choose_covariates(file, target, drop or [], categorical or [])
@@ -245,53 +246,6 @@ def _check_described(
             f"--positive {quote(str(positive))} sets that class against all others.",
         )
     check_description(said, covariates, np.unique(rows.y).tolist())
-
-
-def _check_recall(
-    target_recall: float | None,
-    recall_confidence: float | None,
-    false_negative: float | None,
-    nested: bool,
-) -> None:
-    if target_recall is not None and false_negative is not None:
-        raise InvalidInputError(
-            "--target-recall",
-            "cannot be combined with a false-negative cost: either follows from the other",
-            f"--false-negative {false_negative:g}",
-            "Leave one of them out.",
-        )
-    if recall_confidence is not None and target_recall is None:
-        raise InvalidInputError(
-            "--recall-confidence",
-            "needs the recall that is to be certified",
-            recall_confidence,
-            "For example --target-recall 0.95.",
-        )
-    if nested and recall_confidence is not None:
-        raise InvalidInputError(
-            "--nested",
-            "cannot be given with --recall-confidence",
-            "both",
-            "Leave it out: a certificate is earned on rows held back already.",
-        )
-
-
-def _on_uncertifiable(always_positive: bool, largest: bool, confidence: float | None) -> str:
-    """What the policy does with a recall that the rows held back do not prove."""
-    if always_positive and largest:
-        raise InvalidInputError(
-            "--largest", "cannot be given with --always-positive", "both", "Leave one of them out."
-        )
-    if (always_positive or largest) and confidence is None:
-        raise InvalidInputError(
-            "--largest" if largest else "--always-positive",
-            "is for a recall that cannot be certified",
-            "no confidence",
-            "Add --recall-confidence, for example 0.9.",
-        )
-    if largest:
-        return "largest"
-    return "always_positive" if always_positive else "error"
 
 
 def _warn(rows: TrainingRows, seconds: float) -> list[str]:

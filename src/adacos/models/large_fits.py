@@ -145,12 +145,23 @@ class LargeFits:
 PreparedRows = SetFits | LargeFits
 
 
-def is_large(encoded: Floats, unlabeled: Floats | None, n_classes: int) -> bool:
-    """Whether rows are to be held as codes."""
-    if len(encoded) < LARGE_ROWS or n_classes > 2:
-        return False
-    tables = [encoded] if unlabeled is None else [encoded, unlabeled]
-    return not any(np.isnan(column).any() for table in tables for column in table.T)
+def prepare_rows(
+    encoded: Floats,
+    y: Floats,
+    encoder: TableEncoder,
+    *,
+    seed: int,
+    unlabeled: Floats | None = None,
+    n_classes: int = 2,
+    **given: Any,
+) -> PreparedRows:
+    """Rows ready for fitting: very many complete ones of two classes as codes, else as columns."""
+    rows = encoded, y, encoder
+    if len(y) >= LARGE_ROWS and n_classes == 2:
+        tables = [encoded] if unlabeled is None else [encoded, unlabeled]
+        if not any(np.isnan(column).any() for table in tables for column in table.T):
+            return prepare_large(*rows, seed=seed, unlabeled=unlabeled, **given)
+    return prepare(*rows, unlabeled=unlabeled, n_classes=n_classes, **given)
 
 
 def prepare_large(

@@ -18,17 +18,15 @@ from adacos.engine import STOP, AcquisitionResult, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.threads import one_blas_thread
-from adacos.models import large_fits
 from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
-from adacos.models.large_fits import PreparedRows, is_large, prepare_large
+from adacos.models.large_fits import PreparedRows, prepare_rows
 from adacos.models.missing import JointModel
 from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead
 from adacos.models.progress import listening, print_progress
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
-from adacos.models.set_fits import prepare
 from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import (
     BUDGET_CONSTRAINTS,
@@ -54,9 +52,9 @@ from adacos.policies.recall import (
     set_aside,
 )
 from adacos.policies.sharing import check_shareable
-from adacos.policies.streaming import fit_streamed, split_target
+from adacos.policies.streaming import fit_pieces
 from adacos.policies.walk_reasons import walk_reasons
-from adacos.tables.parquet_table import ParquetTable, joined
+from adacos.tables.parquet_table import ParquetTable
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
 from adacos.validation import Constraints, check_parameters, folds, jobs, one_of, whole
@@ -159,10 +157,7 @@ class SequencePolicy(BasePolicy):
         """
         self._check_combinations()
         if isinstance(X, ParquetTable):
-            X, y = split_target(X, y)
-            if self.streams and len(X) >= large_fits.LARGE_ROWS:
-                return fit_streamed(self, X, y, X_unlabeled, sample_weight)
-            X = joined(list(X.pieces()))
+            return fit_pieces(self, X, y, X_unlabeled, sample_weight)
         held_out: list[Any] = []
         if self.recall_confidence is not None:
             X, y, *held_out = set_aside(self, X, y, self.calibration_fraction, self.random_state)
@@ -177,20 +172,19 @@ class SequencePolicy(BasePolicy):
         unlabeled = None
         if X_unlabeled is not None:
             unlabeled = self._encode(X_unlabeled)
-        shared: dict[str, Any] = {
-            "n_splines": self.n_splines,
-            "families": FAMILIES[self.strengths],
-            "fold": fold,
-            "weight": sample_weight,
-            "n_jobs": self.n_jobs,
-            "unlabeled": unlabeled,
-        }
-        rows = training.encoded, training.y, self.encoder_
-        fits: PreparedRows
-        if is_large(training.encoded, unlabeled, len(self.classes_)):
-            fits = prepare_large(*rows, seed=self.random_state, **shared)
-        else:
-            fits = prepare(*rows, n_classes=len(self.classes_), **shared)
+        fits = prepare_rows(
+            training.encoded,
+            training.y,
+            self.encoder_,
+            n_splines=self.n_splines,
+            families=FAMILIES[self.strengths],
+            fold=fold,
+            seed=self.random_state,
+            weight=sample_weight,
+            n_jobs=self.n_jobs,
+            unlabeled=unlabeled,
+            n_classes=len(self.classes_),
+        )
         fits = replace(fits, table=(X, y))
         keep = self.sequence != "group_lasso" or self.mean_budget is not None
         self._set_fits = fits if keep else None

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows
+from adacos.models import large_fits
 from adacos.models.gam import FAMILIES
 from adacos.models.sequence_model import SequenceModel
 from adacos.models.streamed_fits import PieceStream, prepare_streamed, scan_stream
 from adacos.tables.encoder import check_labels
-from adacos.tables.parquet_table import ParquetTable
+from adacos.tables.parquet_table import ParquetTable, joined
 
 Policy = TypeVar("Policy", bound=Any)
 
@@ -23,17 +24,25 @@ Policy = TypeVar("Policy", bound=Any)
 KEPT_ROWS = 200_000
 
 
-def split_target(X: ParquetTable, y: Any) -> tuple[ParquetTable, NDArray[Any]]:
-    """The covariates and the classes of a table in files; y names the column or holds them."""
-    if isinstance(y, str):
-        return X.only([name for name in X.columns if name != y]), X.only([y]).values(y)
-    return X, np.asarray(y)
-
-
-def fit_streamed(
+def fit_pieces(
     policy: Policy, X: ParquetTable, y: Any, X_unlabeled: Any, sample_weight: Any
 ) -> Policy:
-    """Fit a policy on a table in files, whose rows are held as codes."""
+    """Fit a policy on a table in files: a piece at a time if its rows are very many.
+
+    `y` names the column that holds the class, or holds the classes.
+    """
+    if isinstance(y, str):
+        y, X = X.only([y]).values(y), X.only([name for name in X.columns if name != y])
+    if policy.streams and len(X) >= large_fits.LARGE_ROWS:
+        return _fit_streamed(policy, X, np.asarray(y), X_unlabeled, sample_weight)
+    fitted: Policy = policy.fit(joined(list(X.pieces())), y, X_unlabeled, sample_weight)
+    return fitted
+
+
+def _fit_streamed(
+    policy: Policy, X: ParquetTable, y: NDArray[Any], X_unlabeled: Any, sample_weight: Any
+) -> Policy:
+    """Fit a policy on rows that are read a piece at a time and held as codes."""
     stream = PieceStream(X, policy.n_jobs)
     classes, labels = check_labels(y, many=True)
     _refuse(policy, len(classes), X_unlabeled, sample_weight)
@@ -47,7 +56,7 @@ def fit_streamed(
         )
     # Everything that is checked is checked on two rows; what is learned comes from all of them.
     ends = np.sort([int(np.argmax(labels == label)) for label in (0.0, 1.0)])
-    policy._begin_fit(X.rows(ends), np.asarray(y)[ends])
+    policy._begin_fit(X.rows(ends), y[ends])
     policy.encoder_ = scanned.encoder
     fits, policy.training_rows_ = prepare_streamed(
         stream,

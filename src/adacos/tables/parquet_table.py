@@ -60,7 +60,23 @@ class ParquetTable:
         self.columns = list(self._file.columns)
 
     def only(self, columns: list[str]) -> Self:
-        """The same table with these columns."""
+        """Select columns.
+
+        Parameters
+        ----------
+        columns : list of str
+            Their names.
+
+        Returns
+        -------
+        ParquetTable
+            The same rows with these columns.
+
+        Raises
+        ------
+        InvalidInputError
+            If the table lacks one.
+        """
         absent = [name for name in columns if name not in self.columns]
         if absent:
             raise InvalidInputError(
@@ -74,11 +90,33 @@ class ParquetTable:
         return table
 
     def values(self, name: str) -> NDArray[Any]:
-        """One column, read as a whole."""
+        """Read one column as a whole.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Numbers with NaN, or text with "", for what is missing.
+        """
         return np.concatenate([piece.column(name) for piece in self.only([name]).pieces()])
 
     def rows(self, wanted: NDArray[np.intp]) -> ColumnTable:
-        """Some rows, by their numbers in ascending order."""
+        """Read some rows.
+
+        Parameters
+        ----------
+        wanted : ndarray of int
+            Their numbers, counted from 0, in ascending order.
+
+        Returns
+        -------
+        ColumnTable
+            These rows.
+        """
         done, found = 0, []
         for piece in self.pieces():
             found.append(piece[wanted[(wanted >= done) & (wanted < done + len(piece))] - done])
@@ -86,7 +124,13 @@ class ParquetTable:
         return joined(found)
 
     def missing(self) -> list[str]:
-        """Columns that lack a value somewhere."""
+        """Find columns that lack a value somewhere.
+
+        Returns
+        -------
+        list of str
+            Their names.
+        """
         found: set[str] = set()
         for piece in self.pieces():
             for name in piece.columns:
@@ -99,7 +143,13 @@ class ParquetTable:
         return n_rows(self._file.path)
 
     def pieces(self) -> Iterator[ColumnTable]:
-        """The rows in their order, some at a time."""
+        """Read the rows in their order, some at a time.
+
+        Yields
+        ------
+        ColumnTable
+            The next rows.
+        """
         for piece in self._file.pieces(self.columns, self._kinds, PIECE_ROWS):
             if piece.malformed:
                 raise InvalidInputError(
