@@ -5,7 +5,6 @@ import pytest
 
 from adacos import AdaCOSClassifier, Costs, InvalidInputError, ParquetTable
 from adacos.models import large_fits, streamed_fits
-from adacos.policies import streaming
 from adacos.tables import parquet_table
 
 pd = pytest.importorskip("pandas")
@@ -74,7 +73,7 @@ def test_few_rows_in_files_are_read_into_memory(tmp_path):
 
 
 def test_only_some_leave_out_log_odds_are_kept(large, tmp_path, monkeypatch):
-    monkeypatch.setattr(streaming, "KEPT_ROWS", 1000)
+    monkeypatch.setattr(streamed_fits, "KEPT_ROWS", 1000)
     table = frame(3000)
     policy = AdaCOSClassifier(COSTS).fit(written(tmp_path, table), "ill")
     model = policy.model_
@@ -94,7 +93,7 @@ def test_what_cannot_be_streamed_is_refused_by_name(large, tmp_path):
     with pytest.raises(InvalidInputError, match="must name columns"):
         AdaCOSClassifier(COSTS).fit(stored, "sick")
     with pytest.raises(InvalidInputError, match="a class for each row"):
-        AdaCOSClassifier(COSTS).fit(stored.only(list("abcde")), [0, 1])
+        AdaCOSClassifier(COSTS).fit(stored.only(list("abcde")), [0, 1] * 1001)
     table.loc[7, "a"] = np.nan
     with pytest.raises(InvalidInputError, match="1 of 2,500 values are missing"):
         AdaCOSClassifier(COSTS).fit(written(tmp_path, table), "ill")
@@ -114,7 +113,7 @@ def test_adacos_fit_learns_from_all_rows_of_a_folder(large, tmp_path, monkeypatc
 
     monkeypatch.setattr(training, "LARGE_ROWS", 2000)
     monkeypatch.setattr(training, "KEPT_ROWS", 1000)
-    monkeypatch.setattr(streaming, "KEPT_ROWS", 1000)
+    monkeypatch.setattr(streamed_fits, "KEPT_ROWS", 1000)
     folder = tmp_path / "rows"
     folder.mkdir()
     table = frame(3000)

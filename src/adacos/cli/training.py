@@ -14,7 +14,7 @@ from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows
 from adacos.models.large_fits import LARGE_ROWS
-from adacos.policies.streaming import KEPT_ROWS
+from adacos.models.streamed_fits import KEPT_ROWS
 from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import MAX_CATEGORIES
 from adacos.tables.parquet import n_rows

@@ -34,11 +34,12 @@ def row_keys(X: Floats, seed: int) -> Floats:
     NaN (unknown) takes part as a value of its own.
     """
     direction = np.random.default_rng(seed).standard_normal(X.shape[1])
-    parts = [
-        (np.where(np.isnan(rows), 0.5772, rows) * direction).sum(axis=1)
-        for rows in (X[first : first + ROWS_AT_ONCE] for first in range(0, len(X), ROWS_AT_ONCE))
-    ]
-    return np.concatenate(parts)
+    keys = np.empty(len(X))
+    for first in range(0, len(X), ROWS_AT_ONCE):
+        rows = X[first : first + ROWS_AT_ONCE]
+        filled = np.where(np.isnan(rows), 0.5772, rows)
+        keys[first : first + ROWS_AT_ONCE] = (filled * direction).sum(axis=1)
+    return keys
 
 
 def folds_of_keys(key: Floats, y: Floats, n_folds: int, seed: int, n_columns: int) -> Ints:

@@ -64,9 +64,11 @@ class LargeFits:
     blocks : the rows.
     sample_block : the sample as codes.
     moments : Gram matrix of [1, standardised values, columns].
-    y, weight, fold : labels, weights and folds.
+    y, weight, fold : labels, weights and folds of the rows whose leave-out log-odds are kept.
     families : candidates of the strengths.
     table : the rows and their classes as they were given, to fit on some of them.
+    kept : numbers of the rows whose leave-out log-odds are kept, whose weights then stand for all;
+        None for every row.
     """
 
     sample: SetFits
@@ -82,6 +84,7 @@ class LargeFits:
     families: tuple[str, ...]
     table: tuple[Any, Any] | None = None
     n_classes: int = 2
+    kept: Ints | None = None
     _fitted: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
     _of_sample: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
 
@@ -111,6 +114,7 @@ class LargeFits:
         fit = self._in_passes(self.blocks, design, term, rough.strengths, rough.coef, search)
         without = without_folds(fit, float(self.weight.sum()), term, search=search)
         leave_out = self.blocks.rows(partial(log_odds, design=design, coefs=without))
+        leave_out = leave_out if self.kept is None else leave_out[self.kept]
         coef = np.zeros(len(basis.group))
         coef[inside] = fit.coef[1:]
         chosen = np.full(len(basis.linear), np.nan)

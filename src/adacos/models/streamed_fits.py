@@ -8,6 +8,7 @@ third turns rows into codes. Everything else is that of rows in memory, see
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
@@ -28,11 +29,18 @@ from adacos.tables.scanning import ColumnScan, encoder_of, refuse_missing, scan
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
+# Rows whose leave-out log-odds are kept, drawn within each class.
+KEPT_ROWS = 200_000
+
 
 class Stream(Protocol):
     """A table in pieces, whose order never changes."""
 
     columns: list[str]
+
+    def head(self) -> Any:
+        """Two rows as they are."""
+        ...
 
     def each(self, work: Callable[..., Any], *given: Sequence[Any]) -> Iterator[Any]:
         """`work` of each piece and of what is given for it, in order."""
@@ -51,6 +59,10 @@ class PieceStream:
     def __init__(self, table: Any, n_jobs: int | None = None) -> None:
         self.columns: list[str] = list(table.columns)
         self._table, self._n_jobs = table, n_jobs
+
+    def head(self) -> Any:
+        """The first two rows."""
+        return next(self._table.pieces())[:2]
 
     def each(self, work: Callable[..., Any], *given: Sequence[Any]) -> Iterator[Any]:
         """One piece in memory at a time."""
@@ -153,9 +165,16 @@ def prepare_streamed(
     )
     nowhere = np.zeros(len(chosen), dtype=np.intp)
     in_sample = _block(some, y[chosen], nowhere, encoder, cuts, 1)
-    weight = np.ones(len(y))
-    fits = assemble(sample, values, counts, (low, high), blocks, in_sample, (y, weight, fold))
-    return fits, digests
+    kept = drawn_rows(y, KEPT_ROWS, seed)
+    rows_kept = y[kept], _standing_for_all(y, kept), fold[kept]
+    fits = assemble(sample, values, counts, (low, high), blocks, in_sample, rows_kept)
+    return replace(fits, kept=kept), digests
+
+
+def _standing_for_all(y: Floats, kept: Ints) -> Floats:
+    """Weights of some rows: each stands for as many of its class as there are for one kept."""
+    share = np.bincount(y.astype(np.intp)) / np.bincount(y[kept].astype(np.intp))
+    return np.asarray(share[y[kept].astype(np.intp)])
 
 
 class _Look(NamedTuple):

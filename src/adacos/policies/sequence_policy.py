@@ -52,9 +52,8 @@ from adacos.policies.recall import (
     set_aside,
 )
 from adacos.policies.sharing import check_shareable
-from adacos.policies.streaming import fit_pieces
+from adacos.policies.streaming import fit_pieces, is_streamed
 from adacos.policies.walk_reasons import walk_reasons
-from adacos.tables.parquet_table import ParquetTable
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
 from adacos.validation import Constraints, check_parameters, folds, jobs, one_of, whole
@@ -156,7 +155,7 @@ class SequencePolicy(BasePolicy):
             The fitted policy.
         """
         self._check_combinations()
-        if isinstance(X, ParquetTable):
+        if is_streamed(X):
             return fit_pieces(self, X, y, X_unlabeled, sample_weight)
         held_out: list[Any] = []
         if self.recall_confidence is not None:

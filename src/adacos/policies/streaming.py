@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -10,40 +9,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.exceptions import InvalidInputError
-from adacos.kernels.folds import drawn_rows
 from adacos.models import large_fits
+from adacos.models.dask_stream import DaskStream, is_dask
 from adacos.models.gam import FAMILIES
-from adacos.models.sequence_model import SequenceModel
-from adacos.models.streamed_fits import PieceStream, prepare_streamed, scan_stream
+from adacos.models.streamed_fits import PieceStream, Stream, prepare_streamed, scan_stream
 from adacos.tables.encoder import check_labels
 from adacos.tables.parquet_table import ParquetTable, joined
 
 Policy = TypeVar("Policy", bound=Any)
 
-# Rows whose leave-out log-odds are kept.
-KEPT_ROWS = 200_000
+
+def is_streamed(X: Any) -> bool:
+    """Whether X is a table that need not be in memory."""
+    return isinstance(X, ParquetTable) or is_dask(X)
 
 
-def fit_pieces(
-    policy: Policy, X: ParquetTable, y: Any, X_unlabeled: Any, sample_weight: Any
-) -> Policy:
-    """Fit a policy on a table in files: a piece at a time if its rows are very many.
+def fit_pieces(policy: Policy, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any) -> Policy:
+    """Fit a policy on Parquet files or a Dask collection: in pieces if its rows are very many.
 
     `y` names the column that holds the class, or holds the classes.
     """
-    if isinstance(y, str):
-        y, X = X.only([y]).values(y), X.only([name for name in X.columns if name != y])
-    if policy.streams and len(X) >= large_fits.LARGE_ROWS:
-        return _fit_streamed(policy, X, np.asarray(y), X_unlabeled, sample_weight)
-    fitted: Policy = policy.fit(joined(list(X.pieces())), y, X_unlabeled, sample_weight)
+    X, y = _split(X, y)
+    if policy.streams and len(y) >= large_fits.LARGE_ROWS:
+        stream = DaskStream(X) if is_dask(X) else PieceStream(X, policy.n_jobs)
+        return _fit_streamed(policy, stream, y, X_unlabeled, sample_weight)
+    table = X.compute() if is_dask(X) else joined(list(X.pieces()))
+    fitted: Policy = policy.fit(table, y, X_unlabeled, sample_weight)
     return fitted
 
 
+def _split(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+    """Covariates and classes; the classes are few bytes a row, and come into memory."""
+    if isinstance(y, str) and is_dask(X):
+        if y not in getattr(X, "columns", ()):
+            raise InvalidInputError("y", "must name a column", y, "Name the column of the class.")
+        X, y = X.drop(columns=[y]), X[y]
+    elif isinstance(y, str):
+        y, X = X.only([y]).values(y), X.only([name for name in X.columns if name != y])
+    return X, np.asarray(y.compute() if is_dask(y) else y)
+
+
 def _fit_streamed(
-    policy: Policy, X: ParquetTable, y: NDArray[Any], X_unlabeled: Any, sample_weight: Any
+    policy: Policy, stream: Stream, y: NDArray[Any], X_unlabeled: Any, sample_weight: Any
 ) -> Policy:
-    """Fit a policy on rows that are read a piece at a time and held as codes."""
-    stream = PieceStream(X, policy.n_jobs)
+    """Fit a policy on rows that come in pieces and are held as codes."""
     classes, labels = check_labels(y, many=True)
     _refuse(policy, len(classes), X_unlabeled, sample_weight)
     scanned = scan_stream(stream)
@@ -54,9 +63,9 @@ def _fit_streamed(
             f"{len(labels):,} classes, {sum(scanned.sizes):,} rows",
             "Name the column that holds it.",
         )
-    # Everything that is checked is checked on two rows; what is learned comes from all of them.
-    ends = np.sort([int(np.argmax(labels == label)) for label in (0.0, 1.0)])
-    policy._begin_fit(X.rows(ends), y[ends])
+    # Names and costs are checked with two rows; what is learned comes from all of them.
+    one_of_each = [int(np.argmax(labels == label)) for label in (0.0, 1.0)]
+    policy._begin_fit(stream.head(), y[one_of_each])
     policy.encoder_ = scanned.encoder
     fits, policy.training_rows_ = prepare_streamed(
         stream,
@@ -69,21 +78,8 @@ def _fit_streamed(
         n_jobs=policy.n_jobs,
     )
     policy._set_fits = None
-    policy._finish_fit(thinned(policy._build(fits), policy.random_state))
+    policy._finish_fit(policy._build(fits))
     return policy
-
-
-def thinned(model: SequenceModel, seed: int) -> SequenceModel:
-    """The model with the leave-out log-odds of `KEPT_ROWS` rows, weighed to stand for all."""
-    rows = drawn_rows(model.y, KEPT_ROWS, seed)
-    if len(rows) == len(model.y):
-        return model
-    y = model.y[rows]
-    share = np.bincount(model.y.astype(np.intp), model.weight) / np.bincount(
-        y.astype(np.intp), model.weight[rows]
-    )
-    weight = model.weight[rows] * share[y.astype(np.intp)]
-    return replace(model, y=y, weight=weight, leave_out_log_odds=model.leave_out_log_odds[rows])
 
 
 def _refuse(policy: Any, n_classes: int, X_unlabeled: Any, sample_weight: Any) -> None:
