@@ -2,10 +2,12 @@
 
     python -m benchmarks.large                               # 10^4, 10^5 and 10^6 rows x 30
     python -m benchmarks.large --rows 100000 --beside-dense  # the same rows with and without codes
+    python -m benchmarks.large --rows 1000000 --from-parquet # rows that are never all in memory
 
 Memory is the largest resident size during `fit` less what was resident just before it, with the
-table and all imports there already. Quality is that of the model with all covariates (log-loss)
-and of the policy (mean total cost) on 200,000 fresh rows of the same world.
+table and all imports there already; a table in Parquet files is not there. Quality is that of the
+model with all covariates (log-loss) and of the policy (mean total cost) on 200,000 fresh rows of
+the same world.
 """
 
 from __future__ import annotations
@@ -16,13 +18,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from adacos import AdaCOSClassifier, Costs
+from adacos import AdaCOSClassifier, Costs, ParquetTable
 from adacos.models import large_fits
 
 FRESH_ROWS = 200_000
@@ -50,15 +54,27 @@ def resident(what: str) -> float:
     raise RuntimeError(f"no {what} in /proc/self/status")
 
 
-def measure(n: int, p: int, dense: bool, n_jobs: int | None) -> str:
+def write_parquet(n: int, p: int, folder: str) -> None:
+    """The rows in files of 250,000."""
+    import pyarrow
+    import pyarrow.parquet
+
+    for number, first in enumerate(range(0, n, 250_000)):
+        X, y = world(min(250_000, n - first), p, seed=n + number)
+        columns = {f"x{k}": X[:, k] for k in range(p)} | {"y": y}
+        pyarrow.parquet.write_table(pyarrow.table(columns), f"{folder}/{number:05}.parquet")
+
+
+def measure(n: int, p: int, way: str, n_jobs: int | None, folder: str | None) -> str:
     """One line of the table."""
-    if dense:
+    if way == "columns":
         large_fits.LARGE_ROWS = n + 1
-    X, y = world(n, p, seed=n)
-    costs = Costs([1.0] * p, false_positive=100, false_negative=1000)
+    rows: tuple[Any, Any] = world(n, p, seed=n) if folder is None else (ParquetTable(folder), "y")
+    names = {f"x{k}": 1.0 for k in range(p)}
+    costs = Costs(names, false_positive=100, false_negative=1000)
     policy = AdaCOSClassifier(costs, n_jobs=n_jobs)
     before, processor, wall = resident("VmRSS"), time.process_time(), time.perf_counter()
-    policy.fit(X, y)
+    policy.fit(*rows)
     processor, wall = time.process_time() - processor, time.perf_counter() - wall
     memory = resident("VmHWM") - before
     fresh, truth = world(FRESH_ROWS, p, seed=1)
@@ -67,6 +83,7 @@ def measure(n: int, p: int, dense: bool, n_jobs: int | None) -> str:
     result = policy.acquire(fresh)
     wrong = np.where(truth == 1, 1000, 100) * (result.label != truth)
     held = "codes" if n >= large_fits.LARGE_ROWS else "columns"
+    held += "" if folder is None else ", from Parquet"
     return (
         f"| {n:,} × {p} | {held} | {processor:.0f} | {wall:.0f} | {memory:,.0f} | {loss:.5f} | "
         f"{np.mean(result.cost + wrong):.3f} |"
@@ -79,20 +96,28 @@ def main() -> None:
     parser.add_argument("--covariates", type=int, default=30)
     parser.add_argument("--n-jobs", type=int, default=None)
     parser.add_argument("--beside-dense", action="store_true", help="also as few rows are")
+    parser.add_argument("--from-parquet", action="store_true", help="read in pieces from files")
     parser.add_argument("--one", choices=["codes", "columns"], help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one is not None:
-        line = measure(given.rows[0], given.covariates, given.one == "columns", given.n_jobs)
-        print(line)
+        sizes = given.rows[0], given.covariates
+        print(measure(*sizes, given.one, given.n_jobs, given.folder))
         return
     print(HEADER, flush=True)
     for n in given.rows:
+        folder = TemporaryDirectory()
+        if given.from_parquet:
+            write_parquet(n, given.covariates, folder.name)
         for way in ["codes", "columns"] if given.beside_dense else ["codes"]:
             sizes = ["--rows", str(n), "--covariates", str(given.covariates)]
+            if given.from_parquet:
+                sizes += ["--folder", folder.name]
             jobs = [] if given.n_jobs is None else ["--n-jobs", str(given.n_jobs)]
             command = [sys.executable, "-m", "benchmarks.large", *sizes, *jobs, "--one", way]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             print(done.stdout.strip(), flush=True)
+        folder.cleanup()
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.kernels.binned import Block
+from adacos.kernels.threads import one_blas_thread
 from adacos.models.row_blocks import Sum
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class DaskBlocks:
         return [dask.delayed(_on_block)(shared, block) for block in self._blocks]
 
 
+@one_blas_thread
 def _on_piece(work: Callable[..., Any], piece: Any, *given: Any) -> Any:
     """`work` of a partition as a validated table."""
     if not isinstance(piece, np.ndarray):
@@ -113,6 +115,7 @@ def _on_piece(work: Callable[..., Any], piece: Any, *given: Any) -> Any:
     return work(np.asarray(piece, dtype=np.float64), *given)
 
 
+@one_blas_thread
 def _on_block(work: Callable[[Block], Any], block: Block) -> Any:
     return work(block)
 

@@ -136,11 +136,12 @@ class SequencePolicy(BasePolicy):
 
         Parameters
         ----------
-        X : array-like, data frame or ParquetTable of shape (n_rows, n_covariates)
-            Training rows; NaN marks what is unknown. Of 100,000 complete rows and two classes on
-            they are held as codes, and a `ParquetTable` is read a piece at a time.
+        X : array-like, data frame, ParquetTable or Dask collection of shape (n_rows, n_covariates)
+            Training rows; NaN marks what is unknown. From 100,000 complete rows of two classes on
+            they are held as codes; a `ParquetTable` is then read a piece at a time, and those of
+            a Dask collection stay with its workers.
         y : array-like of shape (n_rows,), or str
-            Their classes, two or more; for a `ParquetTable` the name of the column.
+            Their classes, two or more; for these two also the name of the column.
         X_unlabeled : array-like or data frame, default=None
             Further rows without labels; they sharpen the covariance used for missing values and
             the conditional densities.
