@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adacos import AdaCOSClassifier, AutoPolicyClassifier, Costs, load_pima
+from adacos import (
+    AdaCOSClassifier,
+    AutoPolicyClassifier,
+    BranchingClassifier,
+    Costs,
+    load_pima,
+)
 from adacos.datasets import make_value_dependent_problem
 from adacos.policies.auto import CANDIDATES, choose
 from adacos.policies.leave_out import leave_out_cost
@@ -66,6 +72,9 @@ def test_the_nested_cost_is_that_of_leave_out_cost() -> None:
     dynamic = leave_out_cost(plain.set_params(outlook="dynamic"), X, y)
     assert found["AdaCOS, dynamic"].cost == pytest.approx(dynamic.mean)
     assert found["AdaCOS, dynamic"].more == pytest.approx(dynamic.mean - expected.mean)
+    # Without a branch on all rows Branching is not fitted anew.
+    assert BranchingClassifier(costs, cv=3, strengths="common").fit(X, y).in_one_order
+    assert found["Branching"].cost == found["AdaCOS, dynamic"].cost
 
 
 def test_it_is_the_chosen_policy() -> None:

@@ -31,13 +31,35 @@ from adacos.models.sequence_model import SequenceModel
 
 Floats = NDArray[np.float64]
 
-# Log-odds around the threshold of decision, where values bend, closer together the nearer to it;
-# beyond them the values of the end hold. An odd number, so that the threshold is among them.
-_CLOSE, _N_POINTS = 0.3, 97
-_END = float(np.arcsinh(10.0 / _CLOSE))
-_AROUND = _CLOSE * np.sinh(np.linspace(-_END, _END, _N_POINTS))
-_POINTS, _MASSES = np.polynomial.hermite_e.hermegauss(31)
-_MASSES = _MASSES / _MASSES.sum()
+# The grid lies around the threshold of decision, where values bend, closer together the nearer to
+# it; beyond its ends their values hold.
+_CLOSE, _FARTHEST = 0.3, 10.0
+_END = float(np.arcsinh(_FARTHEST / _CLOSE))
+
+
+class Accuracy(NamedTuple):
+    """How finely values are computed.
+
+    Attributes
+    ----------
+    around : grid of log-odds, from the threshold; an odd number, so that it is among them.
+    points, masses : Gauss-Hermite rule for a standard normal.
+    """
+
+    around: Floats
+    points: Floats
+    masses: Floats
+
+
+def _accuracy(n_grid: int, n_rule: int) -> Accuracy:
+    points, masses = np.polynomial.hermite_e.hermegauss(n_rule)
+    around = _CLOSE * np.sinh(np.linspace(-_END, _END, n_grid))
+    return Accuracy(around, points, masses / masses.sum())
+
+
+FINE = _accuracy(97, 31)
+# For models that are only compared with each other.
+ROUGH = _accuracy(33, 11)
 
 
 class Values(NamedTuple):
@@ -49,12 +71,14 @@ class Values(NamedTuple):
     freedom : (sets, grid) V_i less the Bayes risk, at most zero.
     gain : (sets, grid) Bayes risk less the value of going on; negative where it does not pay.
     sd : for each set but the last, standard deviation of the log-odds after each later set.
+    accuracy : how finely they were computed.
     """
 
     grid: Floats
     freedom: Floats
     gain: Floats
     sd: tuple[Floats, ...]
+    accuracy: Accuracy = FINE
 
     def gain_at(self, stage: int, log_odds: Floats) -> Floats:
         """What going on from a set saves, for each row that lacks nothing.
@@ -66,7 +90,7 @@ class Values(NamedTuple):
     def after(self, now: Floats, sd: Floats, stage: int, matrix: Floats) -> Floats:
         """E[V_j] for the sets after a stage: `now` (rows, 1), `sd` (rows, sets) or one row."""
         mean, risk = _moments(now, sd, matrix)
-        return risk + _freed(mean, sd, self.freedom[stage + 1 :], self.grid)
+        return risk + _freed(mean, sd, self.freedom[stage + 1 :], self.grid, self.accuracy)
 
 
 # Values by model and last set, for the latest costs only.
@@ -75,33 +99,40 @@ _LOCK = Lock()
 
 
 def stage_values(
-    model: SequenceModel, costs: CostTable, matrix: Floats, last: int | None = None
+    model: SequenceModel,
+    costs: CostTable,
+    matrix: Floats,
+    last: int | None = None,
+    accuracy: Accuracy = FINE,
 ) -> Values:
     """What each set of a sequence up to the last that can be paid is worth.
 
-    Found once for a model and costs.
+    Found once for a model, costs and accuracy.
     """
     last = len(model.sequence) - 1 if last is None else last
     key = model.sequence.costs(costs).tobytes() + matrix.tobytes() + repr(costs.round_cost).encode()
+    key += accuracy.around.tobytes()
     with _LOCK:
         found = _FOUND.get(model, {}).get(last)
     if found is None or found[0] != key:
-        found = (key, _solve(model, costs, matrix, last))
+        found = (key, _solve(model, costs, matrix, last, accuracy))
         with _LOCK:
             _FOUND.setdefault(model, {})[last] = found
     return found[1]
 
 
-def _solve(model: SequenceModel, costs: CostTable, matrix: Floats, last: int) -> Values:
+def _solve(
+    model: SequenceModel, costs: CostTable, matrix: Floats, last: int, accuracy: Accuracy
+) -> Values:
     """From the last set back."""
     masks, rank = model.sequence.masks()[: last + 1], model.sequence.rank
-    grid = decision_threshold(matrix) + _AROUND
+    grid = decision_threshold(matrix) + accuracy.around
     risk = bayes_risk(grid, matrix)
     freedom = np.zeros((len(masks), len(grid)))
     gain = np.full((len(masks), len(grid)), -np.inf)
     spread = tuple(_typical_sd(model, i)[: last - i] for i in range(last))
     if last == 0:
-        return Values(grid, freedom, gain, spread)
+        return Values(grid, freedom, gain, spread, accuracy)
     # What does not depend on later values, for all pairs of sets at once.
     mean, expected = _moments(grid[:, None], np.concatenate(spread)[None, :], matrix)
     end = len(mean[0])
@@ -109,10 +140,11 @@ def _solve(model: SequenceModel, costs: CostTable, matrix: Floats, last: int) ->
         own = slice(end - (last - i), end)
         end = own.start
         cost = costs.of_batch(masks[i + 1 :], given=masks[i], rank=rank)
-        after = expected[:, own] + _freed(mean[:, own], spread[i][None, :], freedom[i + 1 :], grid)
+        freed = _freed(mean[:, own], spread[i][None, :], freedom[i + 1 :], grid, accuracy)
+        after = expected[:, own] + freed
         gain[i] = risk - (cost + after).min(axis=1)
         freedom[i] = np.minimum(-gain[i], 0.0)
-    return Values(grid, freedom, gain, spread)
+    return Values(grid, freedom, gain, spread, accuracy)
 
 
 def _moments(now: Floats, sd: Floats, matrix: Floats) -> tuple[Floats, Floats]:
@@ -124,16 +156,17 @@ def _moments(now: Floats, sd: Floats, matrix: Floats) -> tuple[Floats, Floats]:
     return mean, np.minimum(risk, bayes_risk(now, matrix))
 
 
-def _freed(mean: Floats, sd: Floats, freedom: Floats, grid: Floats) -> Floats:
+def _freed(mean: Floats, sd: Floats, freedom: Floats, grid: Floats, accuracy: Accuracy) -> Floats:
     """Expectation of what the freedom adds after each set, (rows, sets)."""
-    away = mean[..., None] + sd[..., None] * _POINTS - grid[_N_POINTS // 2]
-    place = (np.arcsinh(away / _CLOSE) / _END + 1.0) * (_N_POINTS // 2)
-    place = np.clip(place, 0.0, _N_POINTS - 1.000001)
+    middle = len(grid) // 2
+    away = mean[..., None] + sd[..., None] * accuracy.points - grid[middle]
+    place = (np.arcsinh(away / _CLOSE) / _END + 1.0) * middle
+    place = np.clip(place, 0.0, len(grid) - 1.000001)
     left = place.astype(np.intp)
     share = place - left
     sets = np.arange(len(freedom))[:, None]
     low, high = freedom[sets, left], freedom[sets, left + 1]
-    return np.asarray((low + share * (high - low)) @ _MASSES)
+    return np.asarray((low + share * (high - low)) @ accuracy.masses)
 
 
 def _typical_sd(model: SequenceModel, i: int) -> Floats:

@@ -18,9 +18,16 @@ from adacos.engine import STOP, Decision, Rows
 from adacos.kernels.bayes_risk import bayes_risk
 from adacos.kernels.class_risk import class_bayes_risk
 from adacos.models.class_outlook import ClassOutlook, look_ahead_classes
-from adacos.models.dynamic import stage_values
+from adacos.models.dynamic import FINE, Accuracy, stage_values
 from adacos.models.forecasts import FORECASTS
-from adacos.models.outlook import Outlook, WalkState, advance, begin, look_ahead
+from adacos.models.outlook import (
+    Outlook,
+    WalkState,
+    advance,
+    begin,
+    log_odds_now,
+    look_ahead,
+)
 from adacos.policies.rounds import Walks, advance_groups, ordered, together
 from adacos.policies.sequence_policy import SequencePolicy, go_on_to
 from adacos.validation import Constraints, one_of
@@ -235,17 +242,18 @@ class AdaCOSClassifier(SequencePolicy):
 
 
 def weigh(
-    state: WalkState, costs: CostTable, matrix: Floats, outlook: str
+    state: WalkState, costs: CostTable, matrix: Floats, outlook: str, accuracy: Accuracy = FINE
 ) -> tuple[Bools, Outlook | ClassOutlook]:
     """Whether each row goes on, and what that was decided by.
 
     A row goes on if the future cost of some later set is below the Bayes risk now. For a few rows
-    all future costs are evaluated, and come back with the outlook.
+    all future costs are evaluated, and come back with the outlook. `accuracy` is that of dynamic
+    programming.
     """
     if state.model.many_classes:
         return _weigh_classes(look_ahead_classes(state, costs, FORECASTS[outlook]), matrix)
     if outlook == DYNAMIC:
-        return _weigh_freely(state, costs, matrix)
+        return _weigh_freely(state, costs, matrix, accuracy)
     ahead = look_ahead(state, costs, FORECASTS[outlook])
     if ahead.mean.size > _FEW_CELLS:
         return ahead.some_pays(matrix), ahead
@@ -266,18 +274,27 @@ def _weigh_classes(ahead: ClassOutlook, matrix: Floats) -> tuple[Bools, ClassOut
     return np.asarray((ahead.future < risk[:, None]).any(axis=1)), ahead
 
 
-def _weigh_freely(state: WalkState, costs: CostTable, matrix: Floats) -> tuple[Bools, Outlook]:
+def _weigh_freely(
+    state: WalkState, costs: CostTable, matrix: Floats, accuracy: Accuracy = FINE
+) -> tuple[Bools, Outlook]:
     """The same where one may stop at any later set that can be paid."""
+    # Of a single row the plans are shown; a row that lacks nothing needs no more than its gain.
+    shown = len(state.part) == 1 or state.available is not None or costs.immediate is not None
+    if not shown and state.left is None:
+        now, nothing = log_odds_now(state), np.empty((len(state.part), 0))
+        pays = np.zeros(len(now), dtype=np.bool_)
+        if len(state.upcoming):
+            values = stage_values(state.model, costs, matrix, accuracy=accuracy)
+            pays = values.gain_at(state.stage, now) > 0
+        return pays, Outlook(now, nothing, nothing, nothing, FORECASTS["coherent"])
     ahead = look_ahead(state, costs)
     now = ahead.log_odds
     go_on = np.zeros(len(now), dtype=np.bool_)
-    # Of a single row the plans are shown; a row that lacks nothing needs no more than its gain.
-    shown = len(now) == 1 or state.available is not None or costs.immediate is not None
     future = np.full(ahead.mean.shape, np.inf)
     within = np.broadcast_to(np.isfinite(ahead.cost).sum(axis=1), len(now))
     for count in np.unique(within[within > 0]).tolist():
         rows, sets = np.flatnonzero(within == count), slice(0, count)
-        values = stage_values(state.model, costs, matrix, state.stage + count)
+        values = stage_values(state.model, costs, matrix, state.stage + count, accuracy)
         if state.available is None:
             go_on[rows] = values.gain_at(state.stage, now[rows]) > 0
         if shown:

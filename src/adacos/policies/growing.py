@@ -27,6 +27,7 @@ from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.irls import newton
 from adacos.kernels.strengths import central_strengths
 from adacos.models.density import moment_matrix
+from adacos.models.dynamic import ROUGH
 from adacos.models.outlook import WalkState, advance, begin
 from adacos.models.pairs import leave_out_by_pairs
 from adacos.models.progress import tell
@@ -389,7 +390,7 @@ def _outcome(
     have[model.sequence.set(0)] = True
 
     def decide(state: WalkState) -> Decision:
-        go_on, ahead = weigh(state, costs, costs.matrix, land.outlook)
+        go_on, ahead = weigh(state, costs, costs.matrix, land.outlook, ROUGH)
         following = state.upcoming[0] if len(state.upcoming) else STOP
         return Decision(np.where(go_on, following, STOP), ahead.log_odds, state.stage)
 

@@ -16,6 +16,7 @@ import numpy as np
 from adacos.card import panel_titles
 from adacos.consultation import Consultation, check_value
 from adacos.consultation.steps import Acquire, Value
+from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.service.encoding import as_json
@@ -78,12 +79,12 @@ class Answers:
             # The policy was fitted on an array, which has no names.
             table = np.column_stack(list(columns.values()))
         result = self.policy.acquire(table, known=known)
-        labels = result.label.tolist()
+        labels, chances = result.label.tolist(), self._probabilities(result)
         return {
             "results": [
                 {
                     "label": labels[row],
-                    "probability": float(result.probability[row]),
+                    **chances[row],
                     "acquired": list(result.covariates(row)),
                     "cost": float(result.cost[row]),
                     "expected_cost": float(result.expected_cost[row]),
@@ -92,6 +93,18 @@ class Answers:
             ],
             "warnings": sorted(warnings, key=lambda warning: int(warning["row"])),
         }
+
+    def _probabilities(self, result: AcquisitionResult) -> list[dict[str, Any]]:
+        """How probable each row's answer is: the fields of `RowAnswer` that say so."""
+        if result.probability.ndim == 1:
+            return [{"probability": p} for p in result.probability.tolist()]
+        names = list(map(str, self.policy.classes_.tolist()))
+        label = np.searchsorted(self.policy.classes_, result.label)
+        own = result.probability[np.arange(len(label)), label].tolist()
+        return [
+            {"probability": p, "probabilities": dict(zip(names, each, strict=True))}
+            for p, each in zip(own, result.probability.tolist(), strict=True)
+        ]
 
     def _compute_step(
         self, known: Items, acquired: Items, unavailable: tuple[str, ...], stop: bool

@@ -13,7 +13,6 @@ from fastapi.security import HTTPBearer
 from adacos import __version__
 from adacos.card import NOTICE, model_card
 from adacos.consultation import fingerprint
-from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.service.access import Threads
 from adacos.service.answers import Answers
@@ -63,13 +62,6 @@ def create_app(
     metrics : where to count; given when several processes count together.
     earlier : policies served before this one; consultations begun with them end with them.
     """
-    if any(len(one.classes_) > 2 for one in (policy, *earlier)):
-        raise InvalidInputError(
-            "model",
-            "the service needs two classes",
-            f"{len(policy.classes_)} classes",
-            "`adacos score`, `explain` and `ask` take any number, as do acquire and consultation.",
-        )
     settings, metrics = settings or Settings(), metrics or Metrics()
     log = None
     if settings.case_log is not None:

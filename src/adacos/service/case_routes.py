@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Request
@@ -157,7 +156,7 @@ def _summary(desk: Desk) -> Callable[..., Any]:
     async def observed(request: Request) -> Response:
         """Total cost and recall observed on the recorded cases, beside what was promised."""
         summary = await desk.threads.run(desk.summary, _author(request))
-        return json_answer(as_json(asdict(summary)))
+        return json_answer(as_json(summary.to_dict()))
 
     return observed
 

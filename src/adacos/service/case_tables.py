@@ -22,7 +22,7 @@ CASES = sa.Table(
     sa.Column("consultation", sa.Text, nullable=False),
     # "followed", "departed" or "stopped".
     sa.Column("course", sa.String(16), nullable=False),
-    # Label and outcome are 0 or 1: positions among the classes of the model.
+    # Label and outcome are 0, 1, …: positions among the classes of the model.
     sa.Column("label", sa.Integer, nullable=False),
     sa.Column("probability", sa.Double, nullable=False),
     sa.Column("cost", sa.Double, nullable=False),

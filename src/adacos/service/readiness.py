@@ -59,7 +59,9 @@ class Readiness:
 
 
 def _promises(summary: Summary) -> str:
-    shown = {"total_cost": summary.total_cost, "recall": summary.recall}
+    shown = {"total_cost": summary.total_cost}
+    if summary.recall is not None:
+        shown["recall"] = summary.recall
     if summary.certified_recall is not None:
         shown["certified_recall"] = summary.certified_recall
     values = {

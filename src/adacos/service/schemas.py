@@ -162,11 +162,9 @@ def _one_of(given: Any, classes: list[Any]) -> Any:
         # In Python True equals 1, in JSON it does not.
         if isinstance(given, bool) == isinstance(known, bool) and given == known:
             return known
-    raise PydanticCustomError("class", "Input should be {first} or {second}", _quoted(classes))
-
-
-def _quoted(classes: list[Any]) -> dict[str, str]:
-    return {"first": repr(classes[0]), "second": repr(classes[1])}
+    *others, last = map(repr, classes)
+    told = {"others": ", ".join(others), "last": last}
+    raise PydanticCustomError("class", "Input should be {others} or {last}", told)
 
 
 class FieldProblem(BaseModel):
@@ -224,10 +222,15 @@ class RowWarning(ValueWarning):
 
 
 class RowAnswer(BaseModel):
-    """What the policy did with a row."""
+    """What the policy did with a row.
+
+    `probability` is that of the second class. Of more than two classes it is that of the label, and
+    `probabilities` holds that of each; of two it is absent.
+    """
 
     label: Scalar
     probability: float
+    probabilities: dict[str, float] = Field(default_factory=dict)
     acquired: list[str]
     cost: float
     expected_cost: float
@@ -245,6 +248,7 @@ class CaseAnswer(BaseModel):
 
     `course` is "followed" if nothing was known from the start and every question was answered as
     asked, "stopped" if it was decided while more would have been asked for, else "departed".
+    `probability` is that of the second class, of more than two classes that of the label.
     """
 
     id: str

@@ -7,9 +7,9 @@ share of errors has an upper bound above 0 even if there was none so far.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 from adacos.consultation import fingerprint
 from adacos.kernels.anytime import confidence_sequence
@@ -36,16 +36,29 @@ class Interval:
     cases: int
 
 
+@dataclass(frozen=True)
+class Shares:
+    """How a class was answered: found among its cases, and wrong among those answered with it."""
+
+    recall: Interval
+    false_discovery_rate: Interval
+
+
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """What was observed on some cases."""
+    """What was observed on some cases.
+
+    `recall` and `false_discovery_rate` are those of the second class. Of more than two classes they
+    are absent and `by_class` holds those of each; of two `by_class` is absent.
+    """
 
     cases: int
     with_outcome: int
     covariate_cost: float | None
     total_cost: Interval
-    recall: Interval
-    false_discovery_rate: Interval
+    recall: Interval | None = None
+    false_discovery_rate: Interval | None = None
+    by_class: dict[str, Shares] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +75,10 @@ class Summary(Group):
     certified_recall: Interval | None
     stopped_early: Group
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, without the shares that there are not for this number of classes."""
+        return _without_absent(asdict(self))
+
 
 def summary(policy: BasePolicy, tallies: list[Tally], of_other_models: int) -> Summary:
     """The summary of the cases of a policy.
@@ -76,43 +93,63 @@ def summary(policy: BasePolicy, tallies: list[Tally], of_other_models: int) -> S
     certificate = getattr(policy, "certificate_", None)
     followed = [tally for tally in _closed(ended) if tally.course == "followed"]
     matrix = policy.rule_.matrix.tolist()
+    many = [str(label) for label in policy.classes_.tolist()] if len(matrix) > 2 else []
     return Summary(
         model=fingerprint(policy),
         confidence=CONFIDENCE,
         of_other_models=of_other_models,
-        **vars(_observed(ended, matrix, promising=True)),
+        **vars(_observed(ended, matrix, many, promising=True)),
         certified_recall=None
         if certificate is None
-        else _share(followed, _positive, _answered_positive, float(certificate.bound)),
-        stopped_early=_observed(stopped, matrix, promising=False),
+        else _recall(followed, 1, float(certificate.bound)),
+        stopped_early=_observed(stopped, matrix, many, promising=False),
     )
 
 
-def _observed(tallies: list[Tally], matrix: list[list[float]], *, promising: bool) -> Group:
-    """Costs and shares of some cases, beside what was expected of them if that is a promise."""
+def _observed(
+    tallies: list[Tally], matrix: list[list[float]], many: list[str], *, promising: bool
+) -> Group:
+    """Costs and shares of some cases, beside what was expected of them if that is a promise.
+
+    `many` names the classes where there are more than two.
+    """
     closed, cases = _closed(tallies), _cases(tallies)
-    return Group(
+    group = Group(
         cases=cases,
         with_outcome=_cases(closed),
         covariate_cost=sum(tally.cost for tally in tallies) / cases if cases else None,
         total_cost=_total_cost(closed, matrix, promising=promising),
-        recall=_share(closed, _positive, _answered_positive, None),
-        false_discovery_rate=_share(
-            closed, _answered_positive, lambda tally: tally.outcome == 0, None
-        ),
     )
+    if many:
+        return replace(group, by_class={name: _shares(closed, k) for k, name in enumerate(many)})
+    return replace(group, **vars(_shares(closed, 1)))
+
+
+def _shares(closed: list[Tally], number: int) -> Shares:
+    """How the class of this number was answered."""
+    wrong = _share(
+        closed, lambda tally: tally.label == number, lambda tally: tally.outcome != number, None
+    )
+    return Shares(_recall(closed, number, None), wrong)
+
+
+def _recall(closed: list[Tally], number: int, promised: float | None) -> Interval:
+    """How many of a class's cases were answered with it."""
+    return _share(
+        closed, lambda tally: tally.outcome == number, lambda tally: tally.label == number, promised
+    )
+
+
+def _without_absent(told: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _without_absent(value) if name == "stopped_early" else value
+        for name, value in told.items()
+        if value is not None or name not in ("recall", "false_discovery_rate", "by_class")
+    }
 
 
 def _closed(tallies: list[Tally]) -> list[Tally]:
     return [tally for tally in tallies if tally.outcome is not None]
-
-
-def _positive(tally: Tally) -> bool:
-    return tally.outcome == 1
-
-
-def _answered_positive(tally: Tally) -> bool:
-    return tally.label == 1
 
 
 def _cases(tallies: Iterable[Tally]) -> int:
@@ -141,27 +178,44 @@ def _share(
 
 
 def _total_cost(closed: list[Tally], matrix: list[list[float]], *, promising: bool) -> Interval:
-    """The mean total cost, between what it would be at the bounds of both shares of errors.
+    """The mean total cost, between what it would be at the bounds of all shares of errors.
 
-    What was paid is known; what is uncertain is how often each label is wrong. The bounds on the
-    two shares hold together with the stated confidence, because each is given half of the rest.
+    What was paid is known; what is uncertain is how often each label is wrong, and which class is
+    the right one then. The bounds on these shares hold together with the stated confidence, because
+    each is given an equal part of the rest.
     """
     n = _cases(closed)
     if n == 0:
         return Interval(None, None, None, None, None, 0)
     paid = sum(tally.cost for tally in closed)
     observed = low = high = paid
-    for label in (0, 1):
+    n_classes = len(matrix)
+    confidence = 1 - (1 - CONFIDENCE) / (n_classes * (n_classes - 1))
+    for label in range(n_classes):
         own = [tally for tally in closed if tally.label == label]
-        cases, wrong = _cases(own), _cases(tally for tally in own if tally.outcome != label)
-        right, more = matrix[label][label], matrix[1 - label][label] - matrix[label][label]
-        ends = confidence_sequence(wrong, cases, (1 + CONFIDENCE) / 2)
-        observed += cases * right + wrong * more
-        low += cases * (right + float(ends[0]) * more)
-        high += cases * (right + float(ends[1]) * more)
+        others = [true for true in range(n_classes) if true != label]
+        cases = _cases(own)
+        wrong = [_cases(tally for tally in own if tally.outcome == true) for true in others]
+        right = matrix[label][label]
+        more = [matrix[true][label] - right for true in others]
+        least, most = confidence_sequence(wrong, [cases] * len(others), confidence)
+        ends = list(zip(least.tolist(), most.tolist(), strict=True))
+        observed += cases * right + sum(k * one for k, one in zip(wrong, more, strict=True))
+        low += cases * (right - _dearest(ends, [-one for one in more]))
+        high += cases * (right + _dearest(ends, more))
     observed, low, high = observed / n, low / n, high / n
     if not promising:
         return Interval(observed, low, high, None, None, n)
     promised = sum(tally.expected_cost for tally in closed) / n
     promise = _verdict(kept=high <= promised, broken=low > promised)
     return Interval(observed, low, high, promised, promise, n)
+
+
+def _dearest(ends: Sequence[tuple[float, float]], more: Sequence[float]) -> float:
+    """The most that errors can cost whose shares lie between these ends and make up 1 at most."""
+    total, room = 0.0, 1.0 - sum(low for low, _ in ends)
+    for (low, high), one in sorted(zip(ends, more, strict=True), key=lambda item: -item[1]):
+        share = min(high, low + room) if one > 0 else low
+        room -= share - low
+        total += share * one
+    return total

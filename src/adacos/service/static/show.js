@@ -3,8 +3,8 @@
 import { field } from "./fields.js";
 import { showTree } from "./tree.js";
 import {
-  at, both, described, labelled, listed, make, money, outcome, percent, short, shown, signed, state, tell,
-  threshold, title,
+  at, both, chances, described, labelled, listed, make, many, money, outcome, percent, short, shown, signed, state,
+  tell, threshold, title,
 } from "./state.js";
 
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
@@ -93,12 +93,13 @@ function facts(list, pairs) {
 }
 
 function showDecision(step) {
-  const positive = step.label === state.card.classes[1];
+  const positive = !many() && step.label === state.card.classes[1];
   at("decision").classList.toggle("positive", positive);
   at("decision-kicker").textContent = step.stopped_early ? "Decided early" : "Decision";
   at("decision-title").textContent = labelled(step.label);
   facts(at("decision-facts"), [
-    [`Probability of ${outcome()}`, percent(step.probability)],
+    ...(many() ? chances(step.explanation) : [[outcome(), step.probability]])
+      .map(([name, chance]) => [`Probability of ${name}`, percent(chance)]),
     ["Paid for values", money(step.cost)],
     ["Expected cost of a wrong decision", money(step.explanation.bayes_risk)],
     ["Expected total cost", money(step.expected_cost)],
@@ -215,17 +216,24 @@ function showNow(step, asking) {
   const { label, probability, bayes_risk: risk } = step.explanation;
   at("now-title").textContent = asking ? "If one had to decide now" : "Where the probability comes from";
   at("now").hidden = !asking;
-  at("now").textContent = `${labelled(label)}, with a probability of ${percent(probability)} for ${outcome()} `
-    + `(${threshold()}) and an expected cost of a wrong decision of ${money(risk)}.`;
+  at("now").textContent = many()
+    ? `${labelled(label)}, with an expected cost of a wrong decision of ${money(risk)}. Probabilities: `
+      + `${chances(step.explanation).map(([name, chance]) => `${name} ${percent(chance)}`).join(", ")}.`
+    : `${labelled(label)}, with a probability of ${percent(probability)} for ${outcome()} `
+      + `(${threshold()}) and an expected cost of a wrong decision of ${money(risk)}.`;
   at("flips").replaceChildren(...(asking ? flipsOf(step) : []).map((text) => make("li", {}, text)));
   showContributions(step, asking);
 }
 
 function showContributions(step, asking) {
-  const { contributions, intercept, probability } = step.explanation;
+  const { contributions, intercept, probability, label } = step.explanation;
   at("contributions").hidden = intercept === null;
   if (intercept === null) return;
-  const sum = Math.log(probability / (1 - probability));
+  // Of several classes the log-odds are those of the answer against the most probable other class.
+  const rival = many() ? chances(step.explanation).find(([name]) => name !== labelled(label)) : null;
+  const sum = Math.log(probability / (rival ? rival[1] : 1 - probability));
+  at("contributions").caption.textContent = "What each value adds to the log-odds"
+    + (rival ? ` of ${labelled(label)} against ${rival[0]}` : "");
   const rest = sum - contributions.reduce((total, part) => total + part.log_odds, intercept);
   const unknown = (name) => (asking && step.covariates.includes(name) ? "asked for, estimated" : "not available, estimated");
   const rows = [

@@ -110,17 +110,33 @@ export function shown(name, value) {
   return short(value) + (unit ? ` ${unit}` : "");
 }
 
+// Of two classes the second is the positive one; of more there is none.
+export const many = () => state.card.classes.length > 2;
+
+function named(label) {
+  const name = state.card.class_names[state.card.classes.indexOf(label)];
+  return name || (typeof label === "string" ? label : `class ${label}`);
+}
+
 export function labelled(label) {
+  if (many()) return named(label);
   const number = state.card.classes.indexOf(label);
   const verdict = number === 1 ? "Positive" : "Negative";
   const name = state.card.class_names[number];
   return name ? `${verdict}: ${name}` : `${verdict} (class ${label})`;
 }
 
+// Each class with its probability, the most probable first; a class 1.0 goes by "1.0", though 1 in JSON.
+export function chances({ probabilities }) {
+  const of = (label) => probabilities[label] ?? probabilities[Number(label).toFixed(1)];
+  return state.card.classes.map((label) => [named(label), of(label)]).sort((one, other) => other[1] - one[1]);
+}
+
 export const outcome = () =>
   state.card.outcome || state.card.class_names[1] || `class ${state.card.classes[1]}`;
 
 export function threshold() {
+  if (many()) return "the answer is the class whose expected cost of being wrong is least";
   const { threshold: from, threshold_reason: reason } = state.card;
   if (from === 0) return reason;
   const text = from >= 0.01 ? percent(from) : `${Number((100 * from).toPrecision(2))}\u00a0%`;
