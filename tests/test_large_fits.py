@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from adacos import AdaCOSClassifier, Costs
+from adacos.kernels.folds import drawn_rows
 from adacos.models import large_fits, levels
 from adacos.models.density import moment_matrix
 from adacos.models.large_fits import prepare_large
@@ -138,3 +139,14 @@ def test_common_strengths_blended_on_the_sample_serve_all_rows(held_as_codes, mo
     np.testing.assert_allclose(
         log_loss(coded, fresh, truth), log_loss(plain, fresh, truth), rtol=1e-3
     )
+
+
+def test_a_covariate_that_hardly_ever_varies_need_not_vary_in_the_sample(held_as_codes):
+    X, y = rows(3000)
+    outside = np.setdiff1d(np.arange(3000), drawn_rows(y.astype(float), 1500, 0))
+    X[:, 1] = 0.0
+    X[outside[:2], 1] = 1.0, 2.0
+    policy = AdaCOSClassifier(COSTS, cv=3).fit(X, y)
+    assert np.isfinite(policy.model_.leave_out_log_odds).all()
+    X[0, 1] = np.nan
+    assert np.isfinite(policy.predict_proba(X[:3])).all()
