@@ -23,6 +23,7 @@ POLICIES: dict[str, tuple[Any, dict[str, Any]]] = {
     "adacos": (AdaCOSClassifier, {}),
     "dynamic": (AdaCOSClassifier, {"outlook": "dynamic"}),
     "forward": (AdaCOSClassifier, {"sequence": "forward"}),
+    "both": (AdaCOSClassifier, {"sequence": "both"}),
     "branching": (BranchingClassifier, {}),
     "auto": (AutoPolicyClassifier, {}),
 }

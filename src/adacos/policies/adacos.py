@@ -20,7 +20,14 @@ from adacos.kernels.class_risk import class_bayes_risk
 from adacos.models.class_outlook import ClassOutlook, look_ahead_classes
 from adacos.models.dynamic import FINE, Accuracy, stage_values
 from adacos.models.forecasts import FORECASTS
-from adacos.models.outlook import Outlook, WalkState, advance, begin, look_ahead
+from adacos.models.outlook import (
+    Outlook,
+    WalkState,
+    advance,
+    begin,
+    log_odds_now,
+    look_ahead,
+)
 from adacos.policies.rounds import Walks, advance_groups, ordered, together
 from adacos.policies.sequence_policy import SequencePolicy, go_on_to
 from adacos.validation import Constraints, one_of
@@ -271,11 +278,18 @@ def _weigh_freely(
     state: WalkState, costs: CostTable, matrix: Floats, accuracy: Accuracy = FINE
 ) -> tuple[Bools, Outlook]:
     """The same where one may stop at any later set that can be paid."""
+    # Of a single row the plans are shown; a row that lacks nothing needs no more than its gain.
+    shown = len(state.part) == 1 or state.available is not None or costs.immediate is not None
+    if not shown and state.left is None:
+        now, nothing = log_odds_now(state), np.empty((len(state.part), 0))
+        pays = np.zeros(len(now), dtype=np.bool_)
+        if len(state.upcoming):
+            values = stage_values(state.model, costs, matrix, accuracy=accuracy)
+            pays = values.gain_at(state.stage, now) > 0
+        return pays, Outlook(now, nothing, nothing, nothing, FORECASTS["coherent"])
     ahead = look_ahead(state, costs)
     now = ahead.log_odds
     go_on = np.zeros(len(now), dtype=np.bool_)
-    # Of a single row the plans are shown; a row that lacks nothing needs no more than its gain.
-    shown = len(now) == 1 or state.available is not None or costs.immediate is not None
     future = np.full(ahead.mean.shape, np.inf)
     within = np.broadcast_to(np.isfinite(ahead.cost).sum(axis=1), len(now))
     for count in np.unique(within[within > 0]).tolist():
