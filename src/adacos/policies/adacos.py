@@ -160,6 +160,9 @@ class AdaCOSClassifier(SequencePolicy):
 
     takes_many_classes = True
 
+    # Whether the coherent outlook stands in for the dynamic one, which needs two classes.
+    coherent_for_dynamic: ClassVar[bool] = False
+
     constraints: ClassVar[Constraints] = {
         **SequencePolicy.constraints,
         "outlook": one_of(*FORECASTS, DYNAMIC),
@@ -251,7 +254,9 @@ def weigh(
     programming.
     """
     if state.model.many_classes:
-        return _weigh_classes(look_ahead_classes(state, costs, FORECASTS[outlook]), matrix)
+        # Branches, whose outlook is dynamic by default, have no other with many classes.
+        forecast = FORECASTS["coherent" if outlook == DYNAMIC else outlook]
+        return _weigh_classes(look_ahead_classes(state, costs, forecast), matrix)
     if outlook == DYNAMIC:
         return _weigh_freely(state, costs, matrix, accuracy)
     ahead = look_ahead(state, costs, FORECASTS[outlook])

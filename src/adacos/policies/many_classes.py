@@ -27,7 +27,7 @@ def refuse_with_many_classes(policy: Any, *, calibrated: bool = False) -> None:
                 f"{len(policy.classes_)} classes",
                 "Leave it out; dearer covariates make rows stop earlier.",
             )
-    if getattr(policy, "outlook", None) == "dynamic":
+    if getattr(policy, "outlook", None) == "dynamic" and not policy.coherent_for_dynamic:
         raise InvalidInputError(
             "outlook",
             "'dynamic' needs two classes",

@@ -333,8 +333,8 @@ def tree(held: Held) -> Tree:
     policy = held.policy
     assert branches(policy)
     result = replace(held.result, label=held.label)
-    positive = policy.classes_.tolist()[1]
-    own = tree_of(policy.nodes_, policy.encoder_, held.encoded, result, positive)
+    classes = policy.classes_.tolist()
+    own = tree_of(policy.nodes_, policy.encoder_, held.encoded, result, classes)
     return in_words(own, policy.nodes_, policy.encoder_, held.said)
 
 

@@ -17,7 +17,7 @@ def policy(held: Held) -> list[Block]:
     names = {name: said.label(name) for name in policy.encoder_.names}
     answers = [said.class_name(label) for label in policy.classes_.tolist()]
     if branches(policy):
-        picture = policy_tree(numbers.tree(held), (answers[0], answers[1]), said.money)
+        picture = policy_tree(numbers.tree(held), answers, said.money)
     else:
         picture = figures.policy_flow(numbers.flow(held), names, answers)
     free = policy.model_.sequence.n_free if asked_in_order(policy) else 0
