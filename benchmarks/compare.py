@@ -6,7 +6,8 @@
 Each workload of `benchmarks.workloads` runs in a process of its own, in turn on the other checkout
 and on this one, so that what else the machine does strikes both alike. The ratio is the geometric
 mean over the pairs of runs, with its 95 % interval. The exit status is 1 when the whole interval of
-some workload lies above the limit: slower, and beyond noise.
+some workload lies above the limit: slower, and beyond noise. Where a workload holds rows out, the
+change of their log-loss stands beside it.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def ratio(before: list[float], after: list[float]) -> tuple[float, float, float]
     return float(middle), float(low), float(high)
 
 
-def measure(checkout: Path, workload: str) -> tuple[float, float]:
-    """Seconds and MiB of one run with the package of a checkout."""
+def measure(checkout: Path, workload: str) -> tuple[float, float, float]:
+    """Seconds, MiB and held-out log-loss of one run with the package of a checkout."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.workloads", workload],
         cwd=HERE,
@@ -47,8 +48,8 @@ def measure(checkout: Path, workload: str) -> tuple[float, float]:
     )
     if done.returncode:
         raise SystemExit(f"{workload} failed with {checkout}:\n{done.stderr}")
-    seconds, peak = done.stdout.split()
-    return float(seconds), float(peak)
+    seconds, peak, loss = map(float, done.stdout.split())
+    return seconds, peak, loss
 
 
 def main() -> None:
@@ -65,7 +66,15 @@ def main() -> None:
         parser.error(f"no such workload: {sorted(unknown)}" if unknown else "--repeats is >= 2")
     console, slower = Console(), []
     shown = Table(title=f"{given.repeats} pairs of runs, processor time", title_justify="left")
-    for column in ("workload", "before", "after", "ratio", "95 % interval", "peak memory"):
+    for column in (
+        "workload",
+        "before",
+        "after",
+        "ratio",
+        "95 % interval",
+        "peak memory",
+        "log-loss",
+    ):
         shown.add_column(column, justify="left" if column == "workload" else "right")
     for workload in given.workloads or WORKLOADS:
         pairs = [
@@ -80,6 +89,7 @@ def main() -> None:
             f"{middle:.2f}",
             f"{low:.2f} to {high:.2f}",
             f"{before[:, 1].max():.0f} -> {after[:, 1].max():.0f} MiB",
+            "" if np.isnan(after[0, 2]) else f"{100 * (after[0, 2] / before[0, 2] - 1):+.2f} %",
         )
         if low > given.limit:
             slower.append(workload)

@@ -16,10 +16,13 @@ from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, NUMERIC
 
 
-def rows(n: int, p: int, seed: int = 0) -> SetFits:
+def rows(n: int, p: int, seed: int = 0, missing: float = 0.0, constant: bool = False) -> SetFits:
+    """Rows with a share of values missing; the last covariate may be constant."""
     rng = np.random.default_rng(p if seed == 0 else [p, seed])
     X = rng.standard_normal((n, p))
     y = (rng.random(n) < 1 / (1 + np.exp(-np.sin(2 * X[:, 0]) - X[:, 1]))).astype(float)
+    X[rng.random(X.shape) < missing] = np.nan
+    X[:, -1] = 1.0 if constant else X[:, -1]
     encoder = TableEncoder.fit(X, [str(i) for i in range(p)])
     fold = stratified_folds(X, y, 4, 0)
     return prepare(X, y, encoder, n_splines=6, families=FAMILIES["auto"], fold=fold)
@@ -89,6 +92,31 @@ def test_late_in_a_long_sequence_strengths_are_kept(monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(losses[4][:4], losses[1000][:4])
     assert np.abs(losses[4] / losses[1000] - 1).max() < 5e-3
     assert np.any(losses[4] != losses[1000])
+
+
+def test_large_designs_keep_strengths_where_values_are_missing_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Leave-out log-loss on average within 0.1 % of choosing the strengths at every set."""
+    losses = {}
+    for largest in (0, 10**9):
+        monkeypatch.setattr(set_fits, "SMALL_DESIGN", largest)
+        fits, start, own = rows(400, 8, missing=0.1), None, []
+        assert fits.holes is not None
+        for size in range(1, 9):
+            start = fits.fit(np.arange(size), start)
+            own.append(start.leave_out_loss)
+        losses[largest] = np.array(own)
+    ratio = losses[0] / losses[10**9]
+    assert ratio.mean() <= 1.001
+    assert ratio.max() <= 1.005
+    assert np.any(ratio != 1)
+
+
+def test_a_constant_covariate_changes_no_model() -> None:
+    fits = rows(150, 3, constant=True)
+    start = fits.fit(np.array([0, 1]), None)
+    assert fits.fit(np.array([0, 1, 2]), start) is start
 
 
 def test_kept_fits_do_not_depend_on_what_was_fitted_in_between(

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from adacos.kernels import appended
 from adacos.kernels.appended import NewColumns, append_columns, kept_fits
-from adacos.kernels.irls import curvature, newton
+from adacos.kernels.irls import curvature, fellner_schall, fold_grams, newton
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -39,12 +39,12 @@ def test_appended_fits_are_the_fits_of_the_whole_design(
     left_out = np.repeat(np.arange(FOLDS + 1), 2)
     rng = np.random.default_rng(1)
     penalties = np.vstack([np.zeros(10), 10.0 ** rng.uniform(-1, 1, (12, 10))])
-    fits = kept_fits(design[:, :5], y, weight, fold, left_out, penalties[:5], np.zeros((5, 10)))
+    rows = y, weight, fold, left_out, np.tile([0, 1], FOLDS + 1)
+    fits = kept_fits(design[:, :5], *rows, penalties[:5], np.zeros((5, 10)))
     for first in (5, 7, 9, 11):
-        columns = design[:, first : first + 2]
         strengths = penalties[first : first + 2]
-        new = NewColumns(columns, np.arange(2), strengths, np.zeros(10, dtype=np.bool_))
-        fits, kept = append_columns(fits, new, y, weight, fold)
+        new = NewColumns(np.arange(2), strengths, np.zeros(10, dtype=np.bool_))
+        fits, kept = append_columns(fits, design[:, : first + 2], new, y, weight, fold)
         np.testing.assert_array_equal(kept, strengths)
         for k, f in enumerate(left_out):
             whole = refit(design[:, : first + 2], y, weight, fold != f, penalties[: first + 2, k])
@@ -56,16 +56,19 @@ def test_appended_fits_are_the_fits_of_the_whole_design(
 
 def test_factors_are_those_of_the_whole_matrix() -> None:
     design, y, weight, fold = draw(2)
-    left_out = np.arange(FOLDS + 1)
-    penalties = np.vstack([np.zeros(5), np.full((12, 5), 2.0)])
-    fits = kept_fits(design[:, :9], y, weight, fold, left_out, penalties[:9], np.zeros((9, 5)))
-    fits = fits._replace(iterations=1)
-    new = NewColumns(design[:, 9:], np.arange(4), penalties[9:], np.zeros(5, dtype=np.bool_))
-    fits, _ = append_columns(fits, new, y, weight, fold)
-    for f, factor in enumerate(fits.factors):
-        rows = fold != f
-        hessian = (design[rows].T * fits.row_curvature[rows]) @ design[rows]
-        hessian += np.diag(fits.penalties[:, f])
+    left_out, candidate = np.repeat(np.arange(FOLDS + 1), 2), np.tile([0, 1], FOLDS + 1)
+    penalties = np.vstack([np.zeros(10), np.tile([2.0, 0.1], (12, 5))])
+    rows = y, weight, fold, left_out, candidate
+    start = np.random.default_rng(0).normal(0, 0.1, (9, 10))
+    fits = kept_fits(design[:, :9], *rows, penalties[:9], start)._replace(iterations=1)
+    new = NewColumns(np.arange(4), penalties[9:], np.zeros(10, dtype=np.bool_))
+    fits, _ = append_columns(fits, design, new, y, weight, fold)
+    assert np.abs(fits.row_curvature[0] - fits.row_curvature[1]).max() > 1e-3
+    for k, factor in enumerate(fits.factors):
+        left_in = fold != left_out[k]
+        own = fits.row_curvature[candidate[k]][left_in]
+        hessian = (design[left_in].T * own) @ design[left_in]
+        hessian += np.diag(fits.penalties[:, k])
         np.testing.assert_allclose(factor.T @ factor, hessian, rtol=1e-9, atol=1e-9)
 
 
@@ -75,15 +78,12 @@ def test_a_fold_has_no_say_in_what_is_found_without_it(monkeypatch: pytest.Monke
     design, y, weight, fold = draw(3)
     left_out = np.arange(FOLDS + 1)
     penalties = np.vstack([np.zeros(5), np.ones((10, 5))])
-    new = NewColumns(
-        design[:, 11:], np.array([0, 1]), np.full((2, 5), 3.0), np.ones(5, dtype=np.bool_)
-    )
+    new = NewColumns(np.array([0, 1]), np.full((2, 5), 3.0), np.ones(5, dtype=np.bool_))
     found = []
     for labels in (y, np.where(fold == 2, 1 - y, y)):
-        fits = kept_fits(
-            design[:, :11], labels, weight, fold, left_out, penalties, np.zeros((11, 5))
-        )
-        grown, strengths = append_columns(fits, new, labels, weight, fold)
+        rows = labels, weight, fold, left_out, np.zeros(5, dtype=np.intp)
+        fits = kept_fits(design[:, :11], *rows, penalties, np.zeros((11, 5)))
+        grown, strengths = append_columns(fits, design, new, labels, weight, fold)
         found.append((grown.coef, strengths))
     np.testing.assert_allclose(found[0][0][:, 2], found[1][0][:, 2], rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(found[0][1][:, 2], found[1][1][:, 2], rtol=1e-9)
@@ -103,10 +103,37 @@ def test_searched_strength_has_the_highest_restricted_likelihood() -> None:
 
     best = minimize_scalar(minus_log_marginal, bounds=(-6.0, 13.0), method="bounded")
     term = np.zeros(5, dtype=np.intp)
-    found = appended._own_strengths(schur, score, np.array([30.0]), term)
+    found = appended.strengths_of_quadratic(schur, score, np.array([30.0]), term)
     assert minus_log_marginal(float(np.log(found[0]))) - best.fun < 0.02
 
 
+def test_settled_strengths_are_those_of_small_steps() -> None:
+    """`fellner_schall` reaches the same optimum of the restricted likelihood, step by step."""
+    design, y, weight, fold = draw(5, n=1500)
+    term = np.append(-1, np.repeat(np.arange(4), 3))
+    begin, start = np.full((4, FOLDS + 1), 3.0), np.zeros((13, FOLDS + 1))
+    coef = newton(design, y, weight, np.append(0.0, np.full(12, 3.0))).coef
+    grams = fold_grams(design, curvature(design @ coef, weight), fold, FOLDS)
+    found, coefs = appended.settle_strengths(
+        design, y, weight, fold, term, begin, start + coef[:, None], grams
+    )
+    left_in = weight[:, None] * (fold[:, None] != np.arange(FOLDS + 1))
+    every = grams.sum(axis=0)
+    whole = np.stack([*(every - grams), every])
+    steps = {"tolerance": 1e-6, "max_iter": 500}
+    expected, _ = fellner_schall(design, y, left_in, term, begin[:, 0], coef, whole, **steps)
+    useful = expected < 100
+    assert useful.any(axis=1).sum() == 2
+    np.testing.assert_allclose(found[useful], expected[useful], rtol=0.1)
+    assert found[~useful].min() > 30
+    for f in range(FOLDS + 1):
+        penalty = np.append(0.0, found[term[1:], f])
+        refitted = refit(design, y, weight, fold != f, penalty)
+        np.testing.assert_allclose(coefs[:, f], refitted, atol=0.01)
+
+
 def test_a_useless_term_is_pruned() -> None:
-    found = appended._own_strengths(np.eye(3), np.full(3, 0.1), np.array([3.0]), np.zeros(3, int))
+    found = appended.strengths_of_quadratic(
+        np.eye(3), np.full(3, 0.1), np.array([3.0]), np.zeros(3, int)
+    )
     assert found[0] > 1e3

@@ -346,18 +346,33 @@ def test_all_candidates_named_are_all_candidates() -> None:
     assert not np.any(few.used & ~plain.used)
 
 
-def test_candidates_chosen_on_a_part_of_the_rows_do_as_well(monkeypatch) -> None:
+@pytest.mark.parametrize("seed", [4, 5])
+def test_strengths_chosen_on_a_part_of_the_rows_do_as_well(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
     """The rule for many rows, brought down to few: held-out log-loss within 0.1 %."""
-    large = problem(seed=4, n=2400)
+    large = problem(seed=seed, n=2400)
     full = blend_strengths(*large)
-    monkeypatch.setattr(strengths, "CHOICE_ROWS", 600)
-    asked = []
-    blend = strengths.blend_strengths
-    monkeypatch.setattr(
-        strengths, "blend_strengths", lambda *a, **k: asked.append(len(a[1])) or blend(*a, **k)
-    )
-    part = strengths.blend_strengths(*large)
-    assert asked == [2400, 600]
+    monkeypatch.setattr(strengths, "PART_ROWS", 600)
+    part = blend_strengths(*large)
+    assert not np.array_equal(part.coef, full.coef)
+    assert part.leave_out_loss <= full.leave_out_loss * 1.001
+
+
+def test_what_a_part_of_the_rows_cannot_see_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waves of falling height: a quarter of the rows prunes terms that all of them show."""
+    rng = np.random.default_rng(2)
+    n, p, size = 3000, 8, 6
+    X = rng.uniform(-1, 1, (n, p))
+    waves = [np.sin((m + 1) * np.pi * X) / (m + 1) for m in range(size)]
+    design = np.hstack([np.ones((n, 1)), np.stack(waves, axis=2).reshape(n, -1)])
+    log_odds = (np.sin(4 * X) * np.geomspace(1.5, 0.1, p)).sum(axis=1)
+    y = (rng.random(n) < expit(log_odds)).astype(float)
+    term, linear = np.append(-1, np.repeat(np.arange(p), size)), np.zeros(p, dtype=np.bool_)
+    rows = design, y, np.ones(n), np.arange(n) % 5, term, linear
+    full = blend_strengths(*rows, families=("per_covariate",))
+    monkeypatch.setattr(strengths, "PART_ROWS", 750)
+    part = blend_strengths(*rows, families=("per_covariate",))
     assert part.leave_out_loss <= full.leave_out_loss * 1.001
 
 

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dtrtrs
-from scipy.special import expit
+from scipy.linalg.lapack import dpotri, dtrtrs
 
 from adacos.kernels.irls import (
     FREEDOM_TOLERANCE,
@@ -26,6 +25,7 @@ from adacos.kernels.irls import (
     curvature,
     fold_grams,
     left_out_factors,
+    residuals,
 )
 
 Floats = NDArray[np.float64]
@@ -34,6 +34,9 @@ Bools = NDArray[np.bool_]
 
 # Iterations from which on the curvature is taken anew at the next design.
 STALE_ITERATIONS = 8
+# Steps towards the strength of one term while all else is kept, and how often at most all terms
+# are fitted anew in between.
+OWN_STEPS, SETTLING_ROUNDS = 100, 3
 
 
 class KeptFits(NamedTuple):
@@ -41,16 +44,16 @@ class KeptFits(NamedTuple):
 
     Attributes
     ----------
-    design : (n, P), its first column constant.
     left_out : (fits,), the number of folds where no row is left out.
+    candidate : (fits,), fits that differ in what is left out alone are of one candidate.
     penalties, coef : (P, fits).
-    row_curvature : (n,) kept.
+    row_curvature : (candidates, n) kept.
     factors : of the Gram matrix at that curvature plus the penalty, one for each fit.
     iterations : what the last design took.
     """
 
-    design: Floats
     left_out: Ints
+    candidate: Ints
     penalties: Floats
     coef: Floats
     row_curvature: Floats
@@ -59,13 +62,12 @@ class KeptFits(NamedTuple):
 
 
 class NewColumns(NamedTuple):
-    """Columns (n, k) to append and the term of each.
+    """The term of each column to append.
 
     `strengths` (terms, fits) are those of the terms, or where the search for them begins in the
     fits that are to `search`.
     """
 
-    columns: Floats
     term: Ints
     strengths: Floats
     search: Bools
@@ -77,62 +79,85 @@ def kept_fits(
     weight: Floats,
     fold: Ints,
     left_out: Ints,
+    candidate: Ints,
     penalties: Floats,
     start: Floats,
 ) -> KeptFits:
-    """Fits from `start`, shape (P, fits), with the curvature of its mean."""
+    """Fits from `start`, shape (P, fits), with the curvature of each candidate's mean there."""
     penalties = np.maximum(penalties, PENALTY_FLOOR * float(weight.sum()))
-    row_curvature = curvature(design @ start.mean(axis=1), weight)
-    grams = fold_grams(design, row_curvature, fold, int(fold.max()) + 1)
-    factors = left_out_factors(grams, left_out, penalties)
+    row_curvature = np.empty((int(candidate.max()) + 1, len(y)))
+    factors: list[Floats] = [np.empty(0)] * len(left_out)
+    for c, own in enumerate(row_curvature):
+        fits = np.flatnonzero(candidate == c)
+        own[:] = curvature(design @ start[:, fits].mean(axis=1), weight)
+        grams = fold_grams(design, own, fold, int(fold.max()) + 1)
+        of_candidate = left_out_factors(grams, left_out[fits], penalties[:, fits])
+        for k, factor in zip(fits.tolist(), of_candidate, strict=True):
+            factors[k] = factor
     coef, iterations = advance_together(
         design, y, weight, fold, left_out, penalties, start, factors
     )
-    return KeptFits(design, left_out, penalties, coef, row_curvature, factors, iterations)
+    return KeptFits(left_out, candidate, penalties, coef, row_curvature, factors, iterations)
 
 
 def append_columns(
-    fits: KeptFits, new: NewColumns, y: Floats, weight: Floats, fold: Ints
+    fits: KeptFits, design: Floats, new: NewColumns, y: Floats, weight: Floats, fold: Ints
 ) -> tuple[KeptFits, Floats]:
-    """Fits of the design with further columns, and the strengths of these."""
-    size, left_out = fits.design.shape[1], fits.left_out
-    design = np.hstack([fits.design, new.columns])
-    weighted = fits.row_curvature[:, None] * new.columns
-    parts = [design[fold == f].T @ weighted[fold == f] for f in range(int(fold.max()) + 1)]
-    every = np.sum(parts, axis=0)
-    grams = [every - part for part in parts] + [every]
-    solved = [
-        dtrtrs(factor, grams[f][:size], lower=0, trans=1)[0]
-        for factor, f in zip(fits.factors, left_out, strict=True)
-    ]
-    schur = [grams[f][size:] - part.T @ part for part, f in zip(solved, left_out, strict=True)]
+    """Fits of a design whose last columns are new, and the strengths of these.
+
+    The others are those of `fits`, or near to them: their part of the factors is kept.
+    """
+    size, n_new, left_out = len(fits.coef), len(new.term), fits.left_out
     strengths = new.strengths.copy()
+    stale = fits.iterations >= STALE_ITERATIONS
+    solved: list[Floats] = []
+    schur: list[Floats] = []
+    if new.search.any() or not stale:
+        grams = _new_grams(fits, design, n_new, fold)
+        for factor, gram in zip(fits.factors, grams, strict=True):
+            solved.append(dtrtrs(factor, gram[:size], lower=0, trans=1)[0])
+            schur.append(gram[size:] - solved[-1].T @ solved[-1])
     if new.search.any():
-        score = _scores(fits, new.columns, y, weight, fold)
+        score = _scores(fits, design, y, weight, fold)
         for k in np.flatnonzero(new.search):
-            strengths[:, k] = _own_strengths(schur[k], score[:, k], strengths[:, k], new.term)
+            strengths[:, k] = strengths_of_quadratic(
+                schur[k], score[:, k], strengths[:, k], new.term
+            )
     penalties = np.maximum(strengths[new.term], PENALTY_FLOOR * float(weight.sum()))
     joined = np.vstack([fits.penalties, penalties])
     start = np.vstack([fits.coef, np.zeros_like(penalties)])
-    if fits.iterations >= STALE_ITERATIONS:
-        return kept_fits(design, y, weight, fold, left_out, joined, start), strengths
+    if stale:
+        rows = y, weight, fold, left_out, fits.candidate
+        return kept_fits(design, *rows, joined, start), strengths
     factors = [_grown(*each) for each in zip(fits.factors, solved, schur, penalties.T, strict=True)]
     coef, iterations = advance_together(design, y, weight, fold, left_out, joined, start, factors)
-    kept = KeptFits(design, left_out, joined, coef, fits.row_curvature, factors, iterations)
+    kept = fits._replace(penalties=joined, coef=coef, factors=factors, iterations=iterations)
     return kept, strengths
 
 
-def _scores(fits: KeptFits, columns: Floats, y: Floats, weight: Floats, fold: Ints) -> Floats:
+def _new_grams(fits: KeptFits, design: Floats, n_new: int, fold: Ints) -> list[Floats]:
+    """Products of the columns with the weighted new ones, (P, n_new), for each fit."""
+    weighted = (fits.row_curvature[:, :, None] * design[:, -n_new:]).transpose(1, 0, 2)
+    flat = weighted.reshape(len(design), -1)
+    parts = np.stack([design[fold == f].T @ flat[fold == f] for f in range(int(fold.max()) + 1)])
+    parts = parts.reshape(len(parts), design.shape[1], -1, n_new)
+    every = parts.sum(axis=0)
+    grams = [*(every - parts), every]
+    return [grams[f][:, c] for f, c in zip(fits.left_out, fits.candidate, strict=True)]
+
+
+def _scores(fits: KeptFits, design: Floats, y: Floats, weight: Floats, fold: Ints) -> Floats:
     """Minus the gradient of the loss in the coefficients of new columns, (k, fits)."""
-    residual = y[:, None] - expit(fits.design @ fits.coef)
-    residual *= weight[:, None] * (fold[:, None] != fits.left_out)
-    return np.asarray(columns.T @ residual)
+    size = len(fits.coef)
+    residual = residuals(design[:, :size], fits.coef, y)
+    residual *= weight * (fold != fits.left_out[:, None])
+    return np.asarray(-(residual @ design[:, size:]).T)
 
 
-def _own_strengths(schur: Floats, score: Floats, begin: Floats, term: Ints) -> Floats:
-    """Strengths of the new terms by restricted likelihood, everything else at its optimum.
+def strengths_of_quadratic(schur: Floats, score: Floats, begin: Floats, term: Ints) -> Floats:
+    """Strengths of terms by restricted likelihood, everything else at its optimum.
 
-    To second order in the new coefficients: `schur` is their information once the others follow,
+    To second order in their coefficients: `schur` is their information once the others follow,
     `score` their gradient at zero. Fellner–Schall steps as in `fellner_schall`.
     """
     of_term = (term == np.arange(len(begin))[:, None]).astype(np.float64)
@@ -156,3 +181,79 @@ def _grown(factor: Floats, solved: Floats, schur: Floats, penalty: Floats) -> Fl
     joined[:size, size:] = solved
     joined[size:, size:] = cholesky(schur + np.diag(penalty))
     return joined
+
+
+def settle_strengths(
+    design: Floats,
+    y: Floats,
+    weight: Floats,
+    fold: Ints,
+    term: Ints,
+    begin: Floats,
+    start: Floats,
+    grams: Floats,
+) -> tuple[Floats, Floats]:
+    """Strengths per term (terms, folds + 1) by restricted likelihood, and coefficients at them.
+
+    Found without each fold and, last, with all rows, from `begin` and coefficients `start`; `grams`
+    are the Gram matrices of the folds near the optimum. Each term is given its best strength with
+    everything else where it is, see `_each_own`, and all are fitted anew, until the degrees of
+    freedom of every term are settled or the rounds are spent.
+    """
+    left_out = np.arange(len(grams) + 1)
+    terms = [np.flatnonzero(term == t) for t in range(len(begin))]
+    rows = design, y, weight, fold, left_out
+    strengths, coef, freedom = begin, start, np.full(begin.shape, np.inf)
+    for more in range(SETTLING_ROUNDS - 1, -1, -1):
+        penalties = np.where(term[:, None] >= 0, strengths[term], 0.0)
+        penalties = np.maximum(penalties, PENALTY_FLOOR * float(weight.sum()))
+        factors = left_out_factors(grams, left_out, penalties)
+        coef, _ = advance_together(*rows, penalties, coef, factors)
+        if more == 0:
+            break
+        previous = freedom
+        found, freedom = _each_own(factors, coef, strengths, terms)
+        if np.all(np.abs(freedom - previous) <= FREEDOM_TOLERANCE):
+            break
+        # Two terms that can stand for each other would swap their parts for ever.
+        strengths = found if np.isinf(previous).all() else np.sqrt(strengths * found)
+    return strengths, coef
+
+
+def _each_own(
+    factors: list[Floats], coef: Floats, strengths: Floats, terms: list[Ints]
+) -> tuple[Floats, Floats]:
+    """Best strength of each term while the others keep theirs, and its degrees of freedom.
+
+    Both of shape (terms, fits), as `strengths`; `factors` and `coef` (P, fits) are at the optimum.
+    The block of the inverse Hessian is (S + strength)^-1, S the information about the term once
+    the others follow, and the coefficients are (S + strength)^-1 times the score. So the term's
+    restricted likelihood is known, in the eigenvectors of S coefficient by coefficient, and
+    Fellner–Schall steps towards its optimum cost little.
+    """
+    inverses = [dpotri(factor, lower=0)[0] for factor in factors]
+    found, freedom = np.empty_like(strengths), np.empty_like(strengths)
+    sizes = np.array([len(own) for own in terms])
+    for size in np.unique(sizes):
+        same = np.flatnonzero(sizes == size)
+        columns = np.stack([terms[t] for t in same])
+        blocks = np.stack([each[columns[:, :, None], columns[:, None]] for each in inverses], 1)
+        spread, vectors = np.linalg.eigh(blocks, UPLO="U")
+        begin = strengths[same]
+        information = np.maximum(1.0 / spread - begin[:, :, None], 0.0)
+        score = np.einsum("tkij,tik->tkj", vectors, coef[columns]) / spread
+        found[same], freedom[same] = _best_strengths(information, score, begin)
+    return found, freedom
+
+
+def _best_strengths(information: Floats, score: Floats, begin: Floats) -> tuple[Floats, Floats]:
+    """Strengths of highest restricted likelihood of independent coefficients, (..., k)."""
+    strengths, freedom = begin, np.full(begin.shape, np.inf)
+    for _ in range(OWN_STEPS):
+        shrunk = 1.0 / (information + strengths[..., None])
+        previous, freedom = freedom, (information * shrunk).sum(axis=-1)
+        square = ((score * shrunk) ** 2).sum(axis=-1)
+        strengths = np.clip(freedom / np.maximum(square, 1e-300), *STRENGTH_BOUNDS)
+        if np.all(np.abs(freedom - previous) <= 0.1 * FREEDOM_TOLERANCE):
+            break
+    return strengths, freedom

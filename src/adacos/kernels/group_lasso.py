@@ -113,7 +113,7 @@ def solve(
         fit = _fit(problem, work, point, lam, tol, max_iter - iterations)
         iterations += fit.iterations
         outside = np.setdiff1d(np.arange(len(thresholds)), work.groups)
-        norms = _group_norms(fit.residual @ problem.X, problem.starts)
+        norms = _group_norms(fit.gradient, problem.starts)
         excess = norms[outside] / thresholds[outside] - 1
         kkt = max(fit.kkt, float(excess.max(initial=0.0)))
         if kkt <= tol or iterations >= max_iter:
@@ -251,10 +251,11 @@ class _Point:
 
 @dataclass(frozen=True)
 class _Fit:
-    """Minimiser over the working set, with s (p - y) and s p (1 - p) there."""
+    """Minimiser over the working set, with s (p - y), X'(s (p - y)) and s p (1 - p) there."""
 
     point: _Point
     residual: FloatArray
+    gradient: FloatArray
     newton_weights: FloatArray
     kkt: float
     iterations: int
@@ -312,7 +313,7 @@ def _group_norms(v: FloatArray, starts: IntArray) -> FloatArray:
 
 def _ratios(problem: _Problem, fit: _Fit) -> FloatArray:
     """‖X_g'r‖ / w_g, the λ at which a group outside the support is at its bound."""
-    norms = _group_norms(fit.residual @ problem.X, problem.starts)
+    norms = _group_norms(fit.gradient, problem.starts)
     return np.divide(norms, problem.weights, out=np.zeros_like(norms), where=problem.weights > 0)
 
 
@@ -398,7 +399,8 @@ def _fit(
         slope = float(residual.sum())
         kkt = max(abs(slope) / reference, _kkt(-gradient, beta, starts, thresholds, scale))
         if kkt <= tol or iterations >= max_iter:
-            return _Fit(_Point(intercept, beta), residual, newton_weights, kkt, iterations)
+            point, pull = _Point(intercept, beta), residual @ problem.X
+            return _Fit(point, residual, pull, newton_weights, kkt, iterations)
         if work.newton_weights is None or damped or kkt > STALE_CONTRACTION * previous:
             _refresh(problem, work, newton_weights)
         # The model as a function of β alone: the intercept follows by -(slope + cross'step) / mass.
@@ -540,7 +542,7 @@ def _predict(
     hence the derivatives of the linear predictor and of every gradient.
     """
     beta, weights = fit.point.beta, problem.weights[work.groups]
-    gradient = fit.residual @ problem.X
+    gradient = fit.gradient
     d_beta, d_intercept, d_gradient = np.zeros_like(beta), 0.0, np.zeros_like(gradient)
     force, norms = _subgradient(d_beta, beta, work.starts, weights)
     if force.any():

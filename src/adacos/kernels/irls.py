@@ -78,6 +78,22 @@ def curvature(log_odds: Floats, weight: Floats) -> Floats:
     return weight * p * (1.0 - p)
 
 
+def residuals(design: Floats, coef: Floats, y: Floats) -> Floats:
+    """Fitted probability less label, one row per column of `coef`: (fits, rows).
+
+    This orientation of the products and an exponential in place take half the time of the plain
+    expression. Log-odds below -709 overflow to the probability 0.
+    """
+    result: Floats = coef.T @ design.T
+    np.negative(result, out=result)
+    with np.errstate(over="ignore"):
+        np.exp(result, out=result)
+    result += 1.0
+    np.divide(1.0, result, out=result)
+    result -= y
+    return result
+
+
 def cholesky(matrix: Floats) -> Floats:
     """Upper Cholesky factor of a positive definite matrix.
 
@@ -185,6 +201,22 @@ def fit_folds(
 
     Returns the coefficients with all rows, shape (P, C), and the held-out log-odds, shape (n, C).
     """
+    coefs = fold_coefs(design, y, weight, fold, penalties, start, grams, tolerance=tolerance)
+    return coefs[:, :, -1], held_out_log_odds(design, fold, coefs)
+
+
+def fold_coefs(
+    design: Floats,
+    y: Floats,
+    weight: Floats,
+    fold: Ints,
+    penalties: Floats,
+    start: Floats,
+    grams: Floats,
+    *,
+    tolerance: float = 1e-6,
+) -> Floats:
+    """Coefficients behind `fit_folds`, (P, C, folds + 1): without each fold and with all rows."""
     n_folds, n_candidates = len(grams), penalties.shape[1]
     # Fold number n_folds stands for "none left out".
     left_out = np.repeat(np.arange(n_folds + 1), n_candidates)
@@ -200,11 +232,16 @@ def fit_folds(
         grams,
         tolerance=tolerance,
     )
-    held_out = np.empty((len(y), n_candidates))
-    for f in range(n_folds):
-        rows = fold == f
-        held_out[rows] = design[rows] @ coef[:, left_out == f]
-    return coef[:, left_out == n_folds], held_out
+    return coef.reshape(len(start), n_folds + 1, n_candidates).transpose(0, 2, 1)
+
+
+def held_out_log_odds(design: Floats, fold: Ints, coefs: Floats) -> Floats:
+    """Log-odds of each row by the fits without its fold, (n, C); see `fold_coefs`."""
+    result = np.empty((len(design), coefs.shape[1]))
+    for f in range(coefs.shape[2] - 1):
+        rows = np.flatnonzero(fold == f)
+        result[rows] = design[rows] @ coefs[:, :, f]
+    return result
 
 
 def fit_together(
@@ -284,10 +321,9 @@ def advance_together(
         current = coef[:, open_fits]
         gradient = penalties[:, open_fits] * current
         for rows in _blocks(len(y)):
-            residual = expit(design[rows] @ current)
-            residual -= y[rows, None]
-            residual *= weight[rows, None] * (fold[rows, None] != left_out[open_fits])
-            gradient += design[rows].T @ residual
+            residual = residuals(design[rows], current, y[rows])
+            residual *= weight[rows] * (fold[rows] != left_out[open_fits, None])
+            gradient += (residual @ design[rows]).T
         steps = np.empty_like(gradient)
         for position, fit in enumerate(open_fits.tolist()):
             steps[:, position], _ = dpotrs(factors[fit], gradient[:, position], lower=0)
@@ -334,8 +370,9 @@ def fellner_schall(
     """One strength per term by Fellner–Schall steps towards the restricted-likelihood optimum.
 
     Several problems that differ in their row weights, the columns of `weights`, advance together;
-    `grams` are their Gram matrices near the optimum. `term[m]` is the term of column m, -1 where
-    it is unpenalised. A damped Newton step on the coefficients alternates with
+    `grams` are their Gram matrices near the optimum. All begin with the same `strengths` (terms,)
+    and coefficients `start` (P,), or each with a column of its own. `term[m]` is the term of column
+    m, -1 where it is unpenalised. A damped Newton step on the coefficients alternates with
 
         strength <- (columns of the term - strength * trace of its block of H^-1) / |coefficients|^2
 
@@ -349,17 +386,16 @@ def fellner_schall(
     size = of_term.sum(axis=1)[:, None]
     floor = PENALTY_FLOOR * weights.sum(axis=0)
     diagonal = np.arange(len(term))
-    lam = np.repeat(strengths[:, None], n_problems, axis=1)
-    coef = np.repeat(start[:, None], n_problems, axis=1)
+    lam = np.broadcast_to(strengths.reshape(len(strengths), -1), (len(strengths), n_problems))
+    coef = np.broadcast_to(start.reshape(len(start), -1), (len(start), n_problems)).copy()
     freedom = np.full((len(strengths), n_problems), np.inf)
     for _ in range(max_iter):
         penalty = np.maximum(of_term.T @ lam, floor)
         gradient = penalty * coef
         for rows in _blocks(len(y)):
-            residual = expit(design[rows] @ coef)
-            residual -= y[rows, None]
-            residual *= weights[rows]
-            gradient += design[rows].T @ residual
+            residual = residuals(design[rows], coef, y[rows])
+            residual *= weights[rows].T
+            gradient += (residual @ design[rows]).T
         spread = np.empty_like(coef)
         for k in range(n_problems):
             hessian = grams[k].copy()

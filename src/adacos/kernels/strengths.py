@@ -9,11 +9,12 @@ of log-odds, a convex problem; the best single candidate is a corner of it, and 
 is noisy where several are about as good. The leave-out log-odds of a fold's rows use weights found
 on the *other* folds, so that they do not see the rows they are judged on.
 
-With many rows the candidates worth fitting are found on a part of them, see `CHOICE_ROWS`.
+With many rows the strengths are found on a part of them, see `PART_ROWS`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,13 +24,15 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import nnls
 from scipy.special import expit
 
+from adacos.kernels.appended import kept_fits, settle_strengths
 from adacos.kernels.irls import (
-    NewtonFit,
     curvature,
     fellner_schall,
     fit_folds,
     fit_together,
+    fold_coefs,
     fold_grams,
+    held_out_log_odds,
     newton,
 )
 from adacos.kernels.line_search import halve
@@ -37,15 +40,24 @@ from adacos.kernels.line_search import halve
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
+# See `_by_restricted_likelihood`.
+Search = Callable[
+    [Floats, Floats, Floats, Ints, Ints, Floats, Floats, Floats], tuple[Floats, Floats]
+]
 
 # From wiggly to straight and from loose to tight; the blend fills the gaps of the coarse grid.
 SMOOTHNESS_GRID = (1.0, 30.0, 1e4)
 RIDGE_GRID = (0.3, 3.0, 30.0, 100.0)
 # The candidate in the middle, from which all others start.
 CENTER = (30.0, 3.0)
-# From four times these rows on, every candidate is tried on about this many of them, an equal share
-# of each fold and class, and only those used there are fitted on all rows.
+# From twice these rows on, every candidate is tried on about this many of them, an equal share of
+# each fold and class. Only those used there are fitted on all rows, which also weigh them anew.
+PART_ROWS = 4096
+# The same with more than two classes, from four times these rows on.
 CHOICE_ROWS = 8192
+# Strengths per covariate found on a part of the rows begin at most here on all of them: the steps
+# hardly leave a term that is pruned.
+LOOSE_STRENGTH = 30.0
 # A candidate is used when its weight, averaged over the blends with all rows and without each fold,
 # is at least this.
 LEAST_WEIGHT = 0.05
@@ -74,10 +86,12 @@ class Mixture(NamedTuple):
     ----------
     strengths : (terms, candidates, folds + 1).
     per_covariate : (candidates,) whether a candidate is of that family.
+    coefs : (columns of the design, candidates, folds + 1).
     """
 
     strengths: Floats
     per_covariate: Bools
+    coefs: Floats
 
 
 def central_strengths(linear: NDArray[np.bool_]) -> Floats:
@@ -131,33 +145,90 @@ def blend_strengths(
     is a linear part (ridge) or a wiggly part (smoothness). `start` is a coefficient vector.
     `candidates` limits the choice to those that a similar problem used (`Blend.used`).
     """
-    n_folds = int(fold.max()) + 1
-    if candidates is None and len(y) >= 4 * CHOICE_ROWS:
-        rows = some_rows(fold, y, len(y) // CHOICE_ROWS)
-        part = (design[rows], y[rows], weight[rows], fold[rows])
-        candidates = blend_strengths(*part, term, linear, families=families, start=start).used
+    if candidates is None and len(y) >= 2 * PART_ROWS:
+        rows = some_rows(fold, y, round(len(y) / PART_ROWS))
+        part = design[rows], y[rows], weight[rows], fold[rows], term, linear
+        chosen = _blend_tried(*part, families, start, None, settle_strengths)
+        return _blend_chosen(design, y, weight, fold, term, chosen)
+    whole = design, y, weight, fold, term, linear
+    return _blend_tried(*whole, families, start, candidates, _by_restricted_likelihood)
+
+
+def _blend_tried(
+    design: Floats,
+    y: Floats,
+    weight: Floats,
+    fold: Ints,
+    term: Ints,
+    linear: Bools,
+    families: tuple[str, ...],
+    start: Floats | None,
+    candidates: Bools | None,
+    search: Search,
+) -> Blend:
+    """`blend_strengths` on the rows given; `search` finds strengths per covariate."""
     grid = [(s, r) for s in SMOOTHNESS_GRID for r in RIDGE_GRID] if "common" in families else []
     n_candidates = len(grid) + ("per_covariate" in families)
     tried = np.ones(n_candidates, dtype=np.bool_) if candidates is None else candidates
-    found = _candidates(design, y, weight, fold, term, linear, start, grid, tried)
-    held_out = found.held_out
+    rows = design, y, weight, fold, term, linear
+    strengths, coefs = _candidates(*rows, start, grid, tried, search)
+    held_out = held_out_log_odds(design, fold, coefs)
+    per_covariate = np.arange(n_candidates)[tried] >= len(grid)
+    return _blend(y, weight, fold, held_out, Mixture(strengths, per_covariate, coefs), tried)
+
+
+def _blend(
+    y: Floats, weight: Floats, fold: Ints, held_out: Floats, tried: Mixture, names: Bools
+) -> Blend:
+    """Blend of candidates; `names` says which of all they are."""
     shares = blend_shares(held_out, y, weight, fold)
-    leave_out = np.empty(len(y))
-    for f in range(n_folds):
-        rows = fold == f
-        leave_out[rows] = held_out[rows] @ shares[f]
+    leave_out = np.einsum("ij,ij->i", held_out, shares[fold])
     kept = shares.mean(axis=0) >= LEAST_WEIGHT
-    used = tried.copy()
-    used[tried] = kept
-    per_covariate = np.arange(n_candidates)[used] >= len(grid)
+    used = names.copy()
+    used[names] = kept
     return Blend(
-        np.exp(np.log(np.ascontiguousarray(found.strengths[:, :, -1])) @ shares[-1]),
-        found.coefs @ shares[-1],
+        np.exp(np.log(np.ascontiguousarray(tried.strengths[:, :, -1])) @ shares[-1]),
+        tried.coefs[:, :, -1] @ shares[-1],
         leave_out,
         float(weight @ row_loss(leave_out, y)),
         used,
-        Mixture(found.strengths[:, kept], per_covariate),
+        Mixture(tried.strengths[:, kept], tried.per_covariate[kept], tried.coefs[:, kept]),
     )
+
+
+def _blend_chosen(
+    design: Floats, y: Floats, weight: Floats, fold: Ints, term: Ints, part: Blend
+) -> Blend:
+    """Blend on all rows of the candidates that a part of them used, from what was found there.
+
+    A common strength is kept. Those per covariate go on to where all rows want them.
+    """
+    assert part.mixture is not None
+    assert part.used is not None
+    strengths, coefs = part.mixture.strengths.copy(), part.mixture.coefs.copy()
+    n_folds, common = int(fold.max()) + 1, ~part.mixture.per_covariate
+    for c in np.flatnonzero(part.mixture.per_covariate):
+        grams = fold_grams(design, curvature(design @ coefs[:, c, -1], weight), fold, n_folds)
+        begin = np.minimum(strengths[:, c], LOOSE_STRENGTH)
+        strengths[:, c], coefs[:, c] = settle_strengths(
+            design, y, weight, fold, term, begin, coefs[:, c], grams
+        )
+    if common.any():
+        by_fit = strengths[:, common].transpose(0, 2, 1).reshape(len(strengths), -1)
+        fits = kept_fits(
+            design,
+            y,
+            weight,
+            fold,
+            np.repeat(np.arange(coefs.shape[2]), common.sum()),
+            np.tile(np.arange(common.sum()), coefs.shape[2]),
+            np.stack([penalty_of(term, lam) for lam in by_fit.T], axis=1),
+            coefs[:, common].transpose(0, 2, 1).reshape(len(coefs), -1),
+        )
+        coefs[:, common] = fits.coef.reshape(len(coefs), -1, common.sum()).transpose(0, 2, 1)
+    held_out = held_out_log_odds(design, fold, coefs)
+    tried = Mixture(strengths, part.mixture.per_covariate, coefs)
+    return _blend(y, weight, fold, held_out, tried, part.used)
 
 
 def blend_shares(held_out: Floats, y: Floats, weight: Floats, fold: Ints) -> Floats:
@@ -173,14 +244,6 @@ def blend_shares(held_out: Floats, y: Floats, weight: Floats, fold: Ints) -> Flo
     return np.stack([*shares, every])
 
 
-class _Candidates(NamedTuple):
-    """Candidates side by side: strengths (terms, candidates, folds and all rows) and their fits."""
-
-    strengths: Floats
-    coefs: Floats
-    held_out: Floats
-
-
 def _candidates(
     design: Floats,
     y: Floats,
@@ -191,29 +254,31 @@ def _candidates(
     start: Floats | None,
     grid: list[tuple[float, float]],
     tried: Bools,
-) -> _Candidates:
-    """Fits of the candidates to be tried: those of the grid, then that per covariate."""
+    search: Search,
+) -> tuple[Floats, Floats]:
+    """Strengths and coefficients of the candidates to be tried: the grid, then per covariate.
+
+    Each is of shape (..., candidates, folds + 1), see `Mixture`.
+    """
     n_folds = int(fold.max()) + 1
     center = central_strengths(linear)
     fit = newton(design, y, weight, penalty_of(term, center), start, tolerance=1e-6)
     grams = fold_grams(design, curvature(fit.log_odds, weight), fold, n_folds)
     strengths = np.empty((len(linear), 0, 1 + n_folds))
-    coefs = np.empty((design.shape[1], 0))
-    held_out = np.empty((len(y), 0))
+    coefs = np.empty((design.shape[1], 0, 1 + n_folds))
     if tried[: len(grid)].any():
         chosen = [pair for pair, keep in zip(grid, tried, strict=False) if keep]
         common = np.stack([np.where(linear, r, s) for s, r in chosen], axis=1)
         strengths = np.repeat(common[:, :, None], 1 + n_folds, axis=2)
         penalties = np.stack([penalty_of(term, column) for column in common.T], axis=1)
-        coefs, held_out = fit_folds(design, y, weight, fold, penalties, fit.coef, grams)
+        coefs = fold_coefs(design, y, weight, fold, penalties, fit.coef, grams)
     if tried[len(grid) :].any():
-        own, coef, log_odds = _by_restricted_likelihood(
-            design, y, weight, fold, term, center, fit, grams
-        )
+        begin = np.repeat(center[:, None], n_folds + 1, axis=1)
+        start = np.repeat(fit.coef[:, None], n_folds + 1, axis=1)
+        own, own_coefs = search(design, y, weight, fold, term, begin, start, grams)
         strengths = np.concatenate([strengths, own[:, None]], axis=1)
-        coefs = np.column_stack([coefs, coef])
-        held_out = np.column_stack([held_out, log_odds])
-    return _Candidates(strengths, coefs, held_out)
+        coefs = np.concatenate([coefs, own_coefs[:, None]], axis=1)
+    return strengths, coefs
 
 
 def some_rows(fold: Ints, y: Floats, step: int) -> Ints:
@@ -280,35 +345,27 @@ def _by_restricted_likelihood(
     fold: Ints,
     term: Ints,
     begin: Floats,
-    begin_fit: NewtonFit,
+    start: Floats,
     grams: Floats,
-) -> tuple[Floats, Floats, Floats]:
-    """Strengths per term, coefficients on all rows, and log-odds found anew without each fold.
+) -> tuple[Floats, Floats]:
+    """Strengths per term and coefficients, found anew without each fold and, last, with all rows.
 
-    The last column of the strengths is that of all rows. The folds too start from `begin`: a term
-    pruned with all rows would stay pruned.
+    `begin` and `start` are those that they begin with. The folds do not begin with what all rows
+    found: a term pruned with all rows would stay pruned.
     """
-    every = grams.sum(axis=0)
+    every, left_out = grams.sum(axis=0), np.arange(len(grams) + 1)
     strengths, coef = fellner_schall(
-        design, y, weight[:, None], term, begin, begin_fit.coef, every[None]
+        design, y, weight[:, None], term, begin[:, -1], start[:, -1], every[None]
     )
-    left_in = weight[:, None] * (fold[:, None] != np.arange(len(grams)))
-    by_fold, refits = fellner_schall(design, y, left_in, term, begin, begin_fit.coef, every - grams)
-    # The steps stop once the strengths are settled; coefficients that still remember `begin_fit`,
-    # which saw all rows, would flatter the held-out loss.
-    found = np.column_stack([by_fold, strengths])
+    left_in = weight[:, None] * (fold[:, None] != left_out[:-1])
+    by_fold, refits = fellner_schall(
+        design, y, left_in, term, begin[:, :-1], start[:, :-1], every - grams
+    )
+    # The steps stop once the strengths are settled; coefficients that still remember `start`, which
+    # may have seen all rows, would flatter the held-out loss.
+    found, coefs = np.column_stack([by_fold, strengths]), np.column_stack([refits, coef])
     penalties = np.stack([penalty_of(term, lam) for lam in found.T], axis=1)
-    fits = fit_together(
-        design,
-        y,
-        weight,
-        fold,
-        np.arange(len(grams) + 1),
-        penalties,
-        np.column_stack([refits, coef]),
-        grams,
-    )
-    return found, fits[:, -1], np.einsum("ij,ij->i", design, fits[:, fold].T)
+    return found, fit_together(design, y, weight, fold, left_out, penalties, coefs, grams)
 
 
 def penalty_of(term: Ints, strengths: Floats) -> Floats:

@@ -54,7 +54,8 @@ class HoleMoments(NamedTuple):
             beta = coef[basis.group == k]
             if not beta.any():
                 continue
-            here = rows < n
+            # The rows are in order: the first of them are those below n.
+            here = slice(int(np.searchsorted(rows, n)))
             total[rows[here]] += (self.covariance[k][here] @ beta) @ beta
             own = np.flatnonzero(basis.source == k)
             moved[np.ix_(rows[here], own)] = self.loading[k][here] @ beta

@@ -140,7 +140,8 @@ def _design(
     renumbered = np.full(len(basis.linear), -1, dtype=np.intp)
     renumbered[terms] = np.arange(len(terms))
     design = np.ones((len(columns), 1 + int(inside.sum())))
-    design[:, 1:] = columns if inside.all() else columns[:, inside]
+    # Much faster than a mask over the columns.
+    design[:, 1:] = columns.take(np.flatnonzero(inside), axis=1)
     if shrink is not None:
         design *= shrink[:, None]
     return design, inside, np.append(-1, renumbered[basis.term[inside]]), terms

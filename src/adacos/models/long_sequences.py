@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.kernels.appended import KeptFits, NewColumns, append_columns, kept_fits
+from adacos.kernels.irls import held_out_log_odds
 from adacos.kernels.strengths import Mixture, blend_shares, central_strengths, row_loss
 from adacos.models.basis import AdditiveBasis
 from adacos.models.gam import AdditiveFit
@@ -30,13 +31,14 @@ class KeptSet(NamedTuple):
     """Fits of one set: those without fold f of every candidate follow those without fold f - 1.
 
     `order` is the basis column behind each column of their design but the first, `terms` the term
-    behind each row of the strengths of `mixture`.
+    behind each row of the strengths of `mixture`; `shrink` multiplied the rows of the design.
     """
 
     fits: KeptFits
     order: Ints
     terms: Ints
     mixture: Mixture
+    shrink: Floats | None
 
 
 def fit_kept(
@@ -48,39 +50,51 @@ def fit_kept(
     fold: Ints,
     start: AdditiveFit,
     before: KeptSet | None,
+    shrink: Floats | None = None,
 ) -> tuple[AdditiveFit, KeptSet]:
     """Model of a set that contains that of `start`, at its strengths; see `fit_additive`.
 
-    `before` are the fits behind `start`, None where its strengths were chosen.
+    `before` are the fits behind `start`, None where its strengths were chosen. Their factors serve
+    as they are although `shrink` may have been another one: gradients follow it.
     """
+    old = _order(basis, start) if before is None else before.order
+    new = np.setdiff1d(np.flatnonzero(np.isin(basis.group, covariates)), old)
+    order = np.append(old, new)
+    design = np.ones((len(y), 1 + len(order)))
+    design[:, 1:] = columns.take(order, axis=1)
+    if shrink is not None:
+        design *= shrink[:, None]
     if before is None:
-        before = _of_chosen(columns, basis, y, weight, fold, start)
+        before = _of_chosen(design[:, : 1 + len(old)], basis, y, weight, fold, start)
     mixture = before.mixture
-    new = np.setdiff1d(np.flatnonzero(np.isin(basis.group, covariates)), before.order)
     terms, place = np.unique(basis.term[new], return_inverse=True)
     begin = _begin(mixture, basis.linear[before.terms], basis.linear[terms])
     _, n_candidates, n_left_out = mixture.strengths.shape
     search = np.tile(mixture.per_covariate, n_left_out)
-    added = NewColumns(columns[:, new], place, begin.reshape(len(terms), -1), search)
-    fits, found = append_columns(before.fits, added, y, weight, fold)
+    added = NewColumns(place, begin.reshape(len(terms), -1), search)
+    fits, found = append_columns(before.fits, design, added, y, weight, fold)
     strengths = found.reshape(len(terms), n_left_out, n_candidates).transpose(0, 2, 1)
     mixture = mixture._replace(strengths=np.concatenate([mixture.strengths, strengths]))
-    kept = KeptSet(fits, np.append(before.order, new), np.append(before.terms, terms), mixture)
-    return _blended(kept, basis, y, weight, fold, start), kept
+    kept = KeptSet(fits, order, np.append(before.terms, terms), mixture, shrink)
+    return _blended(kept, design, basis, y, weight, fold, start), kept
 
 
 def _blended(
-    kept: KeptSet, basis: AdditiveBasis, y: Floats, weight: Floats, fold: Ints, start: AdditiveFit
+    kept: KeptSet,
+    design: Floats,
+    basis: AdditiveBasis,
+    y: Floats,
+    weight: Floats,
+    fold: Ints,
+    start: AdditiveFit,
 ) -> AdditiveFit:
     """The model that the fits make together."""
-    design, n_candidates = kept.fits.design, len(kept.mixture.per_covariate)
-    by_fold = kept.fits.coef.reshape(design.shape[1], -1, n_candidates)
-    held_out = np.empty((len(y), n_candidates))
-    for f in range(by_fold.shape[1] - 1):
-        held_out[fold == f] = design[fold == f] @ by_fold[:, f]
+    n_candidates = len(kept.mixture.per_covariate)
+    coefs = kept.fits.coef.reshape(design.shape[1], -1, n_candidates).transpose(0, 2, 1)
+    held_out = held_out_log_odds(design, fold, coefs)
     shares = blend_shares(held_out, y, weight, fold)
     leave_out = np.einsum("ij,ij->i", held_out, shares[fold])
-    blended = by_fold[:, -1] @ shares[-1]
+    blended = coefs[:, :, -1] @ shares[-1]
     coef = np.zeros(len(basis.group))
     coef[kept.order] = blended[1:]
     strengths = np.full(len(basis.linear), np.nan)
@@ -93,29 +107,36 @@ def _blended(
         float(weight @ row_loss(leave_out, y)),
         start.used,
         start.chosen_at,
-        kept.mixture._replace(strengths=kept.mixture.strengths[np.argsort(kept.terms)]),
+        Mixture(
+            kept.mixture.strengths[np.argsort(kept.terms)],
+            kept.mixture.per_covariate,
+            coefs[np.append(0, 1 + np.argsort(kept.order))],
+        ),
     )
 
 
+def _order(basis: AdditiveBasis, start: AdditiveFit) -> Ints:
+    """Basis columns of a model."""
+    return np.flatnonzero(np.isin(basis.term, np.flatnonzero(~np.isnan(start.strengths))))
+
+
 def _of_chosen(
-    columns: Floats, basis: AdditiveBasis, y: Floats, weight: Floats, fold: Ints, start: AdditiveFit
+    design: Floats, basis: AdditiveBasis, y: Floats, weight: Floats, fold: Ints, start: AdditiveFit
 ) -> KeptSet:
     """Fits of the set of `start` at the strengths that were chosen for it."""
     mixture = start.mixture
     assert mixture is not None
-    terms = np.flatnonzero(~np.isnan(start.strengths))
-    order = np.flatnonzero(np.isin(basis.term, terms))
-    design = np.hstack([np.ones((len(y), 1)), columns[:, order]])
+    terms, order = np.flatnonzero(~np.isnan(start.strengths)), _order(basis, start)
     _, n_candidates, n_left_out = mixture.strengths.shape
     by_fit = mixture.strengths.transpose(0, 2, 1).reshape(len(terms), -1)
     penalties = np.vstack(
         [np.zeros(by_fit.shape[1]), by_fit[np.searchsorted(terms, basis.term[order])]]
     )
     left_out = np.repeat(np.arange(n_left_out), n_candidates)
-    begin = np.append(start.intercept, start.coef[order])
-    repeated = np.repeat(begin[:, None], len(left_out), axis=1)
-    fits = kept_fits(design, y, weight, fold, left_out, penalties, repeated)
-    return KeptSet(fits, order, terms, mixture)
+    candidate = np.tile(np.arange(n_candidates), n_left_out)
+    begin = mixture.coefs.transpose(0, 2, 1).reshape(1 + len(order), -1)
+    fits = kept_fits(design, y, weight, fold, left_out, candidate, penalties, begin)
+    return KeptSet(fits, order, terms, mixture, None)
 
 
 def _begin(mixture: Mixture, linear: Bools, new_linear: Bools) -> Floats:

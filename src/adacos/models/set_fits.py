@@ -35,9 +35,11 @@ SCREENING_TOLERANCE = 1e-6
 # first, or its design more entries than the second, only those used by the set before are tried,
 # until sets have grown by the third since all were.
 SMALL_SET, SMALL_DESIGN, GROWTH = 16, 250_000, 1.5
-# Sets of more covariates keep their strengths until then, see `adacos.models.long_sequences`.
+# Sets of more covariates, or of more entries than that, keep their strengths until then, see
+# `adacos.models.long_sequences`.
 LONG_SEQUENCE = 40
-# Rough fits that find how uncertain the missing values of a row leave its log-odds.
+# Rough fits that find how uncertain the missing values of a row leave its log-odds; one where the
+# design has many entries and the set before says how uncertain they were there.
 SHRINKING_FITS = 3
 
 
@@ -83,6 +85,9 @@ class SetFits:
         """Model of one set."""
         key = frozenset(covariates.tolist())
         if key not in self._fitted:
+            if start is not None and not self._adds(covariates, start):
+                self._fitted[key] = start
+                return start
             if self.holes is not None and start is None:
                 # How wiggly the functions are decides how much the missing values vary.
                 start = self._fit_from(covariates, None)
@@ -92,28 +97,37 @@ class SetFits:
                 self._fitted[key] = self._fit_from(covariates, start)
         return self._fitted[key]
 
+    def _is_large(self, covariates: Ints) -> bool:
+        """Whether the design of a set has many entries."""
+        columns = int(np.isin(self.basis.group, covariates).sum())
+        return columns * len(self.y) > SMALL_DESIGN
+
+    def _adds(self, covariates: Ints, start: AdditiveFit) -> bool:
+        """Whether a set has terms that `start` has not; a constant covariate brings none."""
+        return bool(np.isnan(start.strengths[np.isin(self.basis.term_group, covariates)]).any())
+
     def _candidates(self, covariates: Ints, start: AdditiveFit | None) -> Bools | None:
         """Candidates of the strengths worth trying for a set, None for all of them."""
-        entries = int(np.isin(self.basis.group, covariates).sum()) * len(self.y)
-        small = len(covariates) <= SMALL_SET and entries <= SMALL_DESIGN
+        small = len(covariates) <= SMALL_SET and not self._is_large(covariates)
         if small or start is None or len(covariates) >= GROWTH * start.chosen_at:
             return None
         return start.used
 
     def _keeps_strengths(self, covariates: Ints, start: AdditiveFit) -> bool:
-        """Whether the set is large, and near to one whose strengths were chosen.
+        """Whether the set is large, and grew little since strengths were chosen.
 
-        Rows with missing values are shrunk anew in every set, which no kept factor can follow. More
-        than two classes are fitted in full.
+        More than two classes are fitted in full.
         """
         near = len(covariates) < GROWTH * start.chosen_at
-        two_complete = self.n_classes == 2 and self.holes is None
-        return near and len(covariates) > LONG_SEQUENCE and two_complete
+        large = len(covariates) > LONG_SEQUENCE or self._is_large(covariates)
+        grown = start.mixture is not None and self._adds(covariates, start)
+        return near and large and grown and self.n_classes == 2
 
     def _fit_kept(self, covariates: Ints, start: AdditiveFit) -> AdditiveFit:
         before = next((kept for fit, kept in self._kept if fit is start), None)
         rows = self.columns[: len(self.y)], self.basis, covariates, self.y, self.weight, self.fold
-        fit, kept = fit_kept(*rows, start, before)
+        known = None if before is None else before.shrink
+        fit, kept = fit_kept(*rows, start, before, self._shrink(covariates, start, known))
         self._kept[:] = [(fit, kept)]
         return fit
 
@@ -149,19 +163,24 @@ class SetFits:
             n_classes=self.n_classes,
         )
 
-    def _shrink(self, covariates: Ints, start: AdditiveFit | None) -> Floats | None:
+    def _shrink(
+        self, covariates: Ints, start: AdditiveFit | None, known: Floats | None = None
+    ) -> Floats | None:
         """Factor of each row's log-odds that integrates its missing values out, or None.
 
         It is logit E[g(u)] / E[u] for a missing part whose variance depends on the model, which is
-        found with it in a few rough fits, at the strengths of `start` where it has them.
+        found with it in a few rough fits, at the strengths of `start` where it has them. `known` is
+        the factor that `start` was fitted with.
         """
         if self.holes is None:
             return None
-        shrink = np.ones(len(self.y))
+        shrink, rough_fits = np.ones(len(self.y)), SHRINKING_FITS
         strengths = central_strengths(self.basis.linear)
         if start is not None:
             strengths = np.where(np.isnan(start.strengths), strengths, start.strengths)
-        for _ in range(SHRINKING_FITS):
+            if self.n_classes == 2 and self._is_large(covariates):
+                shrink, rough_fits = self._factor(start) if known is None else known, 1
+        for _ in range(rough_fits):
             start = fit_additive(
                 self.columns[: len(self.y)],
                 self.basis,
@@ -175,15 +194,19 @@ class SetFits:
                 shrink=shrink,
                 n_classes=self.n_classes,
             )
-            if self.n_classes > 2:
-                shrink = pairwise_shrink(self._pair_variance(start.coef))
-                continue
-            variance = self.holes.variance(self.basis, start.coef, len(self.y))
-            log_odds = start.intercept + self.columns[: len(self.y)] @ start.coef
-            # The factor is even in the log-odds and has a limit at zero.
-            log_odds = np.maximum(np.abs(log_odds), 1e-3)
-            shrink = integrated_log_odds(log_odds, np.sqrt(variance)) / log_odds
+            shrink = self._factor(start)
         return shrink
+
+    def _factor(self, fit: AdditiveFit) -> Floats:
+        """The factor of each row's log-odds by the variance that one model has."""
+        assert self.holes is not None
+        if self.n_classes > 2:
+            return pairwise_shrink(self._pair_variance(fit.coef))
+        variance = self.holes.variance(self.basis, fit.coef, len(self.y))
+        log_odds = fit.intercept + self.columns[: len(self.y)] @ fit.coef
+        # The factor is even in the log-odds and has a limit at zero.
+        log_odds = np.maximum(np.abs(log_odds), 1e-3)
+        return np.asarray(integrated_log_odds(log_odds, np.sqrt(variance)) / log_odds)
 
     def _pair_variance(self, coef: Floats) -> Floats:
         """Variance of what is missing of each row contributes to the log-odds of two classes.
@@ -239,16 +262,14 @@ def prepare(
     basis, columns = fit_basis(complete[: len(y)], weight, encoder.source, encoder.kinds, n_splines)
     if unlabeled is not None:
         columns = basis.transform(complete)
-    moments = moment_matrix((complete - basis.mean) / basis.scale, columns, every_weight)
-    hole_moments = None
-    if holes.patterns:
-        expected = expected_rows(joint, basis, holes, every_weight)
+    expected = expected_rows(joint, basis, holes, every_weight) if holes.patterns else None
+    if expected is not None:
         # The intercept is to be the log-odds of an average row in expectation.
         shift = np.average(expected.columns[: len(y)], axis=0, weights=weight)
         basis, columns = replace(basis, center=basis.center + shift), expected.columns - shift
-        moments = moment_matrix((complete - basis.mean) / basis.scale, columns, every_weight)
+    moments = moment_matrix((complete - basis.mean) / basis.scale, columns, every_weight)
+    if expected is not None:
         moments += expected.covariance
-        hole_moments = expected.moments
     return SetFits(
         basis=basis,
         joint=joint,
@@ -260,6 +281,6 @@ def prepare(
         fold=fold,
         families=families,
         n_jobs=n_jobs,
-        holes=hole_moments,
+        holes=None if expected is None else expected.moments,
         n_classes=n_classes,
     )

@@ -33,6 +33,7 @@ from adacos.models.quick import central_fit, quick_model
 from adacos.models.sequence_model import SequenceModel
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.adacos import weigh
+from adacos.policies.many_classes import dearest_error
 from adacos.policies.tree import LEFT, RIGHT, Node, Split
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, CATEGORICAL, NUMERIC
@@ -245,12 +246,8 @@ def _surplus(land: Ground, trial: Trial, outcome: Floats, rows: Bools) -> float:
     gain, error = _gain(land, trial.outcome, outcome, rows, TRUST)
     tried = rows & ~np.isnan(trial.outcome[:, 0])
     weight = land.fits.weight[tried]
-    dearest = float(np.ptp(land.costs.matrix))
-    if land.fits.n_classes > 2:
-        # Of many classes the dearest is often very rare: the mean over the rows is what counts.
-        own = np.ptp(land.costs.matrix, axis=1)[land.y[tried].astype(np.intp)]
-        dearest = float(np.average(own, weights=weight))
-    return gain - ERRORS * error - UNSEEN * dearest / float(weight.sum())
+    dearest = dearest_error(land.costs.matrix, land.y[tried], weight) / float(weight.sum())
+    return gain - ERRORS * error - UNSEEN * dearest
 
 
 def _gain(
