@@ -102,5 +102,5 @@ def test_what_needs_two_classes_says_so(files: dict[str, Path]) -> None:
     done = run(*data, "--false-positive", 1, "--false-negative", 2, "--out", out)
     assert "misclassification" in str(done.exception)
     assert "setosa, versicolor" in str(done.exception)
-    done = run(*data, "--prices", files["prices.toml"], "--policy", "branching", "--out", out)
+    done = run(*data, "--prices", files["prices.toml"], "--policy", "dwsm", "--out", out)
     assert "--policy adacos" in str(done.exception)
