@@ -19,6 +19,7 @@ from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.basis import AdditiveBasis
+from adacos.models.class_outlook import look_ahead_classes
 from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
 from adacos.models.large_fits import PreparedRows, prepare_rows
@@ -476,7 +477,9 @@ class SequencePolicy(BasePolicy):
     def _left_out(self, state: WalkState, rows: Ints) -> WalkState:
         """A state of training rows whose log-odds are those of models that did not see them."""
         shift = state.model.leave_out_log_odds[rows, state.stage] - log_odds_now(state)
-        return state._replace(part=state.part + shift[:, None])
+        # One for each set; of more than two classes `part` has the classes of each side by side.
+        every = np.tile(shift.reshape(len(rows), -1), len(state.model.sequence))
+        return state._replace(part=state.part + every)
 
     def _opening(self) -> Ints:
         return np.asarray(self.model_.sequence.set(0))
@@ -502,7 +505,8 @@ def go_on_to(state: WalkState, stage: int, costs: CostTable) -> Decision:
     planned = np.tile(upcoming if len(upcoming) else np.array([STOP]), (len(log_odds), 1))
     if state.left is not None and len(upcoming):
         # What is left differs between rows: one covariate at a time.
-        can_pay = np.isfinite(look_ahead(state, costs).cost[:, 0])
+        ahead = look_ahead_classes if state.model.many_classes else look_ahead
+        can_pay = np.isfinite(ahead(state, costs).cost[:, 0])
         can_pay = np.broadcast_to(can_pay, len(log_odds))
         planned = np.where(can_pay, upcoming[0], STOP)[:, None]
     return Decision(planned, log_odds, state.original_stage)
