@@ -228,6 +228,15 @@ def look_ahead(
     return Outlook(log_odds, shrink * (mean + fixed), sd, cost, forecast)
 
 
+def moved_to(state: WalkState, log_odds: Floats) -> WalkState:
+    """The state in which rows have these log-odds now, and those of later sets are moved as far.
+
+    Of more than two classes `part` has the classes of each set side by side.
+    """
+    shift = (log_odds - log_odds_now(state)).reshape(len(log_odds), -1)
+    return state._replace(part=state.part + np.tile(shift, len(state.model.sequence)))
+
+
 def in_money(cost: Floats, future: Floats | None, times: float) -> tuple[Floats, Floats | None]:
     """Costs of later sets, and future costs, as they are where they were counted so many times."""
     if times == 1.0:

@@ -24,7 +24,7 @@ from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
 from adacos.models.large_fits import PreparedRows, prepare_rows
 from adacos.models.missing import JointModel
-from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead
+from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead, moved_to
 from adacos.models.progress import listening, print_progress
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
@@ -476,10 +476,7 @@ class SequencePolicy(BasePolicy):
 
     def _left_out(self, state: WalkState, rows: Ints) -> WalkState:
         """A state of training rows whose log-odds are those of models that did not see them."""
-        shift = state.model.leave_out_log_odds[rows, state.stage] - log_odds_now(state)
-        # One for each set; of more than two classes `part` has the classes of each side by side.
-        every = np.tile(shift.reshape(len(rows), -1), len(state.model.sequence))
-        return state._replace(part=state.part + every)
+        return moved_to(state, state.model.leave_out_log_odds[rows, state.stage])
 
     def _opening(self) -> Ints:
         return np.asarray(self.model_.sequence.set(0))
