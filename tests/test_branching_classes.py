@@ -49,8 +49,16 @@ def test_it_reaches_the_optimum_that_no_order_reaches(policy: BranchingClassifie
     assert policy.nodes_[0].gain > 1.0
 
 
+def test_a_ceiling_is_kept_on_the_way() -> None:
+    X, y = table(100, seed=3)
+    rich = BranchingClassifier(COSTS, budget=OPTIMUM, **QUICK).fit(*table(160))
+    assert total_cost(rich.acquire(X), y, COSTS) == OPTIMUM
+    poor = BranchingClassifier(COSTS, budget=3.5, **QUICK).fit(*table(160)).acquire(X)
+    assert poor.cost.max() <= 3.5
+
+
 def test_contract_and_consultation() -> None:
-    X, y = table(120)
+    X, y = table(90)
     X = X.mask(np.random.default_rng(2).random(X.shape) < 0.05)
     check_policy(BranchingClassifier(COSTS, **QUICK, max_depth=1), X, y)
     fitted = BranchingClassifier(COSTS, **QUICK, max_depth=1).fit(X, y)
@@ -83,7 +91,7 @@ def test_the_tree_counts_every_answer(
 def test_auto_chooses_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A fourth class has a single row, which stays in every fit."""
     monkeypatch.setattr(auto, "FOLDS", 2)
-    X, y = table(160)
+    X, y = table(120)
     y = np.where(np.arange(len(y)) == 5, "odd", y)
     costs = COSTS.with_misclassification(20 * (1 - np.eye(4)))
     chosen = AutoPolicyClassifier(costs, **QUICK).fit(X, y)

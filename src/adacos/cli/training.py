@@ -138,8 +138,8 @@ def read_training_rows(
             f"column {target!r}",
             "must hold two classes",
             f"{len(present)}: {listed(present[:5])}",
-            "Name one with --positive to set it against the others, or choose --policy adacos, cos "
-            "or full, which take more than two classes.",
+            "Name one with --positive to set it against the others, or choose --policy adacos, "
+            "branching, auto, cos or full, which take more than two classes.",
         )
     table = piece.table.select(covariates)[labelled]
     n_read = len(piece.lines) + len(piece.malformed)

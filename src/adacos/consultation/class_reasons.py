@@ -68,7 +68,7 @@ def _plans(
     cost = np.broadcast_to(outlook.cost, future.shape)[0].tolist()
     plans, covariates = [], []
     for k, price, total in zip(state.upcoming.tolist(), cost, future[0].tolist(), strict=True):
-        if state.available is None or state.available[0, k]:
+        if price < np.inf and (state.available is None or state.available[0, k]):
             covariates.append(names[k])
             plans.append(Plan(tuple(covariates), price, total))
     return tuple(plans)

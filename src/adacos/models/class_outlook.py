@@ -23,7 +23,7 @@ from adacos.kernels.class_risk import (
 )
 from adacos.models.forecasts import FORECASTS, Forecast
 from adacos.models.missing import unpolarised
-from adacos.models.outlook import WalkState, log_odds_now
+from adacos.models.outlook import WalkState, in_money, log_odds_now, payable
 from adacos.models.unavailable import learnable
 
 Floats = NDArray[np.float64]
@@ -64,6 +64,11 @@ class ClassOutlook(NamedTuple):
         risk = np.stack(risks, axis=1) if risks else np.empty((len(rows), 0))
         return self._replace(future=np.asarray(self.cost + risk))
 
+    def in_money(self, times: float) -> ClassOutlook:
+        """The same at the costs as they are, where they were counted so many times."""
+        cost, future = in_money(self.cost, self.future, times)
+        return self._replace(cost=cost, future=future)
+
     def some_pays(self, matrix: Floats) -> Bools:
         """Whether some later set is expected to save more than it costs, for each row.
 
@@ -99,7 +104,8 @@ def look_ahead_classes(
         density = model.densities[i]
         known = density.regressors
         r = (state.encoded[:, known] - basis.mean[known]) / basis.scale[known]
-        cost = costs.of(masks[i + 1 :], given=masks[i], rank=rank)[None, :]
+        cost = costs.of(masks[i + 1 :], given=masks[i], rank=rank)
+        cost = payable(cost[None, :], state.left)
         mean, root = density.means(r) + fixed, roots(density.variance)
         return ClassOutlook(log_odds, mean, root, cost, forecast)
     found = learnable(model, state.encoded, state.available, i)
@@ -112,5 +118,6 @@ def look_ahead_classes(
     shrink = pairwise_shrink(pair_variance(unknown))[..., None]
     reachable = state.available[:, None, :]
     cost = costs.of(masks[i + 1 :] & reachable, given=masks[i] & reachable, rank=rank)
+    cost = payable(cost, state.left)
     root = shrink[..., None] * roots(learned)
     return ClassOutlook(log_odds, shrink * (mean + fixed), root, cost, forecast)

@@ -95,12 +95,8 @@ class Outlook(NamedTuple):
 
     def in_money(self, times: float) -> Outlook:
         """The same at the costs as they are, where they were counted so many times."""
-        if times == 1.0:
-            return self
-        future = self.future
-        if future is not None:
-            future = future - (1 - 1 / times) * np.where(np.isfinite(self.cost), self.cost, 0.0)
-        return self._replace(cost=self.cost / times, future=future)
+        cost, future = in_money(self.cost, self.future, times)
+        return self._replace(cost=cost, future=future)
 
     def some_pays(self, matrix: Floats) -> Bools:
         """Whether some later set is expected to save more than it costs, for each row."""
@@ -221,18 +217,36 @@ def look_ahead(
         r = (state.encoded[:, known] - basis.mean[known]) / basis.scale[known]
         mean, sd = density.moments(r)
         cost = costs.of_batch(masks[i + 1 :], given=masks[i], rank=rank)
-        cost = _payable(cost[None, :], state.left)
+        cost = payable(cost[None, :], state.left)
         return Outlook(log_odds, mean + fixed, sd, cost, forecast)
     mean, learned, unknown = learnable(model, state.encoded, state.available, i)
     shrink = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * unknown)
     reachable = state.available[:, None, :]
     cost = costs.of_batch(masks[i + 1 :] & reachable, given=masks[i] & reachable, rank=rank)
-    cost = _payable(cost, state.left)
+    cost = payable(cost, state.left)
     sd = shrink * np.sqrt(learned)
     return Outlook(log_odds, shrink * (mean + fixed), sd, cost, forecast)
 
 
-def _payable(cost: Floats, left: Floats | None) -> Floats:
+def moved_to(state: WalkState, log_odds: Floats) -> WalkState:
+    """The state in which rows have these log-odds now, and those of later sets are moved as far.
+
+    Of more than two classes `part` has the classes of each set side by side.
+    """
+    shift = (log_odds - log_odds_now(state)).reshape(len(log_odds), -1)
+    return state._replace(part=state.part + np.tile(shift, len(state.model.sequence)))
+
+
+def in_money(cost: Floats, future: Floats | None, times: float) -> tuple[Floats, Floats | None]:
+    """Costs of later sets, and future costs, as they are where they were counted so many times."""
+    if times == 1.0:
+        return cost, future
+    if future is not None:
+        future = future - (1 - 1 / times) * np.where(np.isfinite(cost), cost, 0.0)
+    return cost / times, future
+
+
+def payable(cost: Floats, left: Floats | None) -> Floats:
     """Costs of the later sets, infinite for those that a row cannot pay."""
     if left is None:
         return cost

@@ -21,6 +21,7 @@ from adacos.costs import total_of
 from adacos.engine import AcquisitionResult, Decision, Rows, run
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows
+from adacos.models.class_outlook import ClassOutlook
 from adacos.models.large_fits import PreparedRows
 from adacos.models.outlook import Outlook, WalkState
 from adacos.policies.rounds import refuse_rounds
@@ -175,7 +176,7 @@ def shared_rows(fits: PreparedRows | None) -> Any:
     return fits.table[0]
 
 
-def told_of_budgets(policy: Any, state: WalkState, outlook: Outlook) -> str:
+def told_of_budgets(policy: Any, state: WalkState, outlook: Outlook | ClassOutlook) -> str:
     """What budgets have to do with a decision about one row, in words."""
     told, times = [], 1 + policy.multiplier_
     if state.left is not None and np.isinf(outlook.cost).any():

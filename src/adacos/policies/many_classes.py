@@ -24,14 +24,6 @@ def refuse_with_many_classes(policy: Any, *, calibrated: bool = False) -> None:
             "Price the errors instead: Costs(..., misclassification=C), dear in the row of the "
             "class to protect.",
         )
-    for name in ("budget", "mean_budget"):
-        if getattr(policy, name) is not None:
-            raise InvalidInputError(
-                name,
-                "needs two classes",
-                f"{len(policy.classes_)} classes",
-                "Leave it out; dearer covariates make rows stop earlier.",
-            )
     if hasattr(policy, "outlook") and policy.cost_table_.immediate is not None:
         raise InvalidInputError(
             "costs",

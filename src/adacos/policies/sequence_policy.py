@@ -19,11 +19,12 @@ from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.basis import AdditiveBasis
+from adacos.models.class_outlook import look_ahead_classes
 from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
 from adacos.models.large_fits import PreparedRows, prepare_rows
 from adacos.models.missing import JointModel
-from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead
+from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead, moved_to
 from adacos.models.progress import listening, print_progress
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
@@ -475,8 +476,7 @@ class SequencePolicy(BasePolicy):
 
     def _left_out(self, state: WalkState, rows: Ints) -> WalkState:
         """A state of training rows whose log-odds are those of models that did not see them."""
-        shift = state.model.leave_out_log_odds[rows, state.stage] - log_odds_now(state)
-        return state._replace(part=state.part + shift[:, None])
+        return moved_to(state, state.model.leave_out_log_odds[rows, state.stage])
 
     def _opening(self) -> Ints:
         return np.asarray(self.model_.sequence.set(0))
@@ -502,7 +502,8 @@ def go_on_to(state: WalkState, stage: int, costs: CostTable) -> Decision:
     planned = np.tile(upcoming if len(upcoming) else np.array([STOP]), (len(log_odds), 1))
     if state.left is not None and len(upcoming):
         # What is left differs between rows: one covariate at a time.
-        can_pay = np.isfinite(look_ahead(state, costs).cost[:, 0])
+        ahead = look_ahead_classes if state.model.many_classes else look_ahead
+        can_pay = np.isfinite(ahead(state, costs).cost[:, 0])
         can_pay = np.broadcast_to(can_pay, len(log_odds))
         planned = np.where(can_pay, upcoming[0], STOP)[:, None]
     return Decision(planned, log_odds, state.original_stage)

@@ -21,10 +21,14 @@ def walk_reasons(policy: Any, state: WalkState, decision: Decision) -> Reasons:
     asked = [int(k) for k in decision.covariates.flat if k != STOP]
     classes = policy.classes_.tolist()
     if state.model.many_classes:
-        ahead = decision.weighed or look_ahead_classes(state, policy.cost_table_)
-        return class_reasons(
+        ahead = decision.weighed or look_ahead_classes(state, policy.weighed_costs)
+        if ahead.future is None:
+            ahead = ahead.weighed(policy.rule_.matrix)
+        ahead = ahead.in_money(1 + policy.multiplier_)
+        reasons = class_reasons(
             state, ahead, policy.rule_, policy.encoder_, classes, asked, policy.cost_table_
         )
+        return replace(reasons, because=told_of_budgets(policy, state, ahead))
     outlook: Outlook = decision.weighed or look_ahead(state, policy.weighed_costs)
     outlook = outlook.in_money(1 + policy.multiplier_)
     if np.isin(asked, state.model.sequence.set(state.stage)).any():
