@@ -34,7 +34,7 @@ QUICK: dict[str, Any] = {
 _FORWARD: dict[str, Any] = {"sequence": "forward"}
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "aaco": [{"max_sets": 32}, {"max_sets": 10}],
-    "adacos": [{}, {"outlook": "paper"}, _FORWARD, {"sequence": "both"}],
+    "adacos": [{}, {"outlook": "coherent"}, {"outlook": "paper"}, _FORWARD, {"sequence": "both"}],
     "cos": [{}, _FORWARD],
     "full": [{}, _FORWARD],
     "dwsm": [{"variant": "cost_weighted"}, {"variant": "unconstrained"}],

@@ -69,12 +69,12 @@ def test_the_nested_cost_is_that_of_leave_out_cost() -> None:
     assert found["AdaCOS"].cost == pytest.approx(expected.mean)
     assert found["AdaCOS"].error == pytest.approx(expected.error)
     assert found["AdaCOS"].more == 0
-    dynamic = leave_out_cost(plain.set_params(outlook="dynamic"), X, y)
-    assert found["AdaCOS, dynamic"].cost == pytest.approx(dynamic.mean)
-    assert found["AdaCOS, dynamic"].more == pytest.approx(dynamic.mean - expected.mean)
+    forward = leave_out_cost(plain.set_params(sequence="forward"), X, y)
+    assert found["AdaCOS, forward"].cost == pytest.approx(forward.mean)
+    assert found["AdaCOS, forward"].more == pytest.approx(forward.mean - expected.mean)
     # Without a branch on all rows Branching is not fitted anew.
     assert BranchingClassifier(costs, cv=3, strengths="common").fit(X, y).in_one_order
-    assert found["Branching"].cost == found["AdaCOS, dynamic"].cost
+    assert found["Branching"].cost == found["AdaCOS"].cost
 
 
 def test_it_is_the_chosen_policy() -> None:

@@ -141,7 +141,7 @@ def test_where_a_fixed_order_must_lose_it_reaches_the_optimum() -> None:
 def test_realised_cost_is_that_of_adacos_with_the_same_model() -> None:
     """The cost by which splits are judged, against the policy itself."""
     X, y = table(6, holes=True)
-    policy = AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)
+    policy = AdaCOSClassifier(COSTS, outlook="coherent", cv=2, strengths="common").fit(X, y)
     encoded, labels = policy._encode(X), policy.model_.y
     land = ground(
         encoded,

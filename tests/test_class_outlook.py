@@ -150,7 +150,7 @@ def test_the_last_set_is_the_multinomial_model(policy: AdaCOSClassifier) -> None
 def test_what_needs_two_classes_is_refused_by_name() -> None:
     X, y = three_table(60)
     free = Costs()
-    for name, value in (("target_recall", 0.9), ("budget", 3.0), ("outlook", "dynamic")):
+    for name, value in (("target_recall", 0.9), ("budget", 3.0)):
         with pytest.raises(InvalidInputError) as refused:
             AdaCOSClassifier(free, **QUICK, **{name: value}).fit(X, y)
         assert refused.value.parameter == name
@@ -158,3 +158,13 @@ def test_what_needs_two_classes_is_refused_by_name() -> None:
     with pytest.raises(InvalidInputError, match="two classes"):
         fitted.calibrate(X, y, target_recall=0.9, confidence=0.9)
     assert roots(np.eye(2)).shape == (3, 2)
+
+
+def test_the_dynamic_outlook_of_many_classes_is_the_coherent_one() -> None:
+    X, y = three_table(60)
+    costs = Costs(np.ones(X.shape[1]), misclassification=20 * (1 - np.eye(3)))
+    dynamic = AdaCOSClassifier(costs, outlook="dynamic", **QUICK).fit(X, y)
+    coherent = AdaCOSClassifier(costs, outlook="coherent").from_model(dynamic)
+    one, other = dynamic.acquire(X), coherent.acquire(X)
+    assert one.acquired.any()
+    np.testing.assert_array_equal(one.order, other.order)

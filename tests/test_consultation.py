@@ -312,6 +312,7 @@ def test_the_expected_costs_are_those_of_the_definition(fitted):
     from adacos.models.outlook import begin, look_ahead
 
     data, policy = fitted["pima"]
+    policy = AdaCOSClassifier(policy.costs, outlook="coherent").from_model(policy)
     step = policy.consultation().next()
     costs, model = policy.cost_table_, policy.model_
     row = data.X.to_numpy()[:1]

@@ -39,6 +39,7 @@ PYTHON_PAGES = (
     "docs/howto-files.md",
     "docs/rivals.md",
     "docs/recall.md",
+    "docs/scale.md",
     "docs/tutorial-data-scientist.md",
 )
 SHELL_PAGES = (

@@ -20,6 +20,7 @@ _HOME = {
     "Consultation": "adacos.consultation",
     "Costs": "adacos.costs",
     "InvalidInputError": "adacos.exceptions",
+    "ParquetTable": "adacos.tables.parquet_table",
     "Provider": "adacos.providers",
     "RecallCertificate": "adacos.policies.recall",
     "acquire": "adacos.pipelines",
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from adacos.providers import Provider as Provider
     from adacos.tables.description import describe as describe
     from adacos.tables.imputer import GaussianImputer as GaussianImputer
+    from adacos.tables.parquet_table import ParquetTable as ParquetTable
 
 
 def __getattr__(name: str) -> Any:

@@ -85,8 +85,8 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "threshold_reason": None if many else threshold_reason(policy),
         "covariates": [_covariate(policy, k, said) for k in range(len(policy.encoder_.names))],
         "panels": panels_of(policy),
-        "training_rows": None if model is None else len(model.y),
-        "training_positives": None if many or model is None else int(model.y.sum()),
+        "training_rows": None if model is None else len(policy.training_rows_.digests),
+        "training_positives": None if many or model is None else _positives(policy, model),
         **({} if not many else {"training_classes": _class_counts(model)}),
         "order": None if sets is None else list(sets[-1]),
         "sets": None if sets is None else [list(names) for names in sets],
@@ -258,6 +258,12 @@ def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = Fal
         )
     if honest is not None and not hasattr(policy, "false_negative_cost_"):
         policy.misfit_states_ = _states(honest)
+
+
+def _positives(policy: SequencePolicy, model: SequenceModel) -> int:
+    """Positive training rows; where only some rows were kept, by their weights."""
+    kept_all = len(model.y) == len(policy.training_rows_.digests)
+    return round(float(model.y.sum() if kept_all else model.weight @ model.y))
 
 
 def _class_counts(model: SequenceModel | None) -> list[int] | None:

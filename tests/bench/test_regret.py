@@ -96,8 +96,9 @@ def test_impossible_costs_and_errors_are_reported(registered: None, tmp_path: Pa
 def test_a_second_run_reuses_the_first(
     registered: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = RegretOptions((COS,), problems=1, rows=200, out=tmp_path)
+    options = RegretOptions((COS,), problems=1, seed=9, rows=200, out=tmp_path)
     first = run_regret(options)
+    assert {trial.seed for trial in first.trials} == {9}
     monkeypatch.setattr(regret, "expected_cost", None)
     assert run_regret(options).trials == first.trials
 
@@ -123,5 +124,7 @@ def test_command(registered: None, tmp_path: Path) -> None:
 def test_bad_options_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="rows"):
         run_regret(RegretOptions(rows=5, out=tmp_path))
+    with pytest.raises(InvalidInputError, match="seed"):
+        run_regret(RegretOptions(seed=-1, out=tmp_path))
     with pytest.raises(InvalidInputError, match="methods"):
         run_regret(RegretOptions(("nobody",), out=tmp_path))

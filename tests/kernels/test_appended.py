@@ -103,7 +103,7 @@ def test_searched_strength_has_the_highest_restricted_likelihood() -> None:
 
     best = minimize_scalar(minus_log_marginal, bounds=(-6.0, 13.0), method="bounded")
     term = np.zeros(5, dtype=np.intp)
-    found = appended._own_strengths(schur, score, np.array([30.0]), term)
+    found = appended.strengths_of_quadratic(schur, score, np.array([30.0]), term)
     assert minus_log_marginal(float(np.log(found[0]))) - best.fun < 0.02
 
 
@@ -133,5 +133,7 @@ def test_settled_strengths_are_those_of_small_steps() -> None:
 
 
 def test_a_useless_term_is_pruned() -> None:
-    found = appended._own_strengths(np.eye(3), np.full(3, 0.1), np.array([3.0]), np.zeros(3, int))
+    found = appended.strengths_of_quadratic(
+        np.eye(3), np.full(3, 0.1), np.array([3.0]), np.zeros(3, int)
+    )
     assert found[0] > 1e3

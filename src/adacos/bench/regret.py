@@ -55,6 +55,8 @@ TITLE = "Regret: how far each method stays from the optimum"
 FALSE_POSITIVE, FALSE_NEGATIVE = 50.0, 75.0
 # Weak covariates, so that one of them seldom settles a row.
 _STRENGTH = 0.6
+# Problems in which a fixed order must lose differ in how many covariates say nothing.
+_MOST_IRRELEVANT = 8
 # A regret below minus this share of the optimum is an error, not rounding.
 ROUNDING = 1e-9
 
@@ -71,7 +73,8 @@ class World:
     def problem(self, seed: int) -> DiscreteProblem:
         """The problem with this seed."""
         if self.fixed_order_loses:
-            return make_value_dependent_problem(n_irrelevant=seed, prices=(2.0, 8.0))
+            irrelevant = seed % _MOST_IRRELEVANT
+            return make_value_dependent_problem(n_irrelevant=irrelevant, prices=(2.0, 8.0))
         return make_discrete_problem(
             self.n_covariates,
             mean_price=self.mean_price,
@@ -101,6 +104,7 @@ class RegretOptions:
     ----------
     methods : registered names; None for all that can be run here.
     problems : random problems for each world.
+    seed : that of the first of them; the others follow.
     rows : training rows.
     jobs : number of processes.
     out : folder of the report; a stopped study resumes there.
@@ -108,6 +112,7 @@ class RegretOptions:
 
     methods: Sequence[str] | None = None
     problems: int = 4
+    seed: int = 0
     rows: int = 1000
     jobs: int = 1
     out: Path = Path("regret")
@@ -231,6 +236,7 @@ def expected_cost(policy: Any, problem: DiscreteProblem, costs: Costs) -> float:
 def run_regret(options: RegretOptions, *, progress: bool | None = None) -> RegretReport:
     """Run what is not finished, and write the report; for `progress` see `run_tasks`."""
     integer("problems", options.problems, at_least=1)
+    integer("seed", options.seed, at_least=0)
     integer("rows", options.rows, at_least=100)
     methods, absent = available_methods(options.methods or METHODS)
     if options.methods is not None and absent:
@@ -242,7 +248,7 @@ def run_regret(options: RegretOptions, *, progress: bool | None = None) -> Regre
     cases = [
         Case(world, seed, METHODS[method], options.rows, folder)
         for world in dict.fromkeys(worlds)
-        for seed in range(options.problems)
+        for seed in range(options.seed, options.seed + options.problems)
         for method in methods
     ]
     tasks = [Task(c.title, c.method.effort, partial(run_case, c)) for c in cases if not c.finished]

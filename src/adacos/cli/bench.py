@@ -109,6 +109,7 @@ def regret(
         str | None, typer.Option(help="Names separated by commas. Default: all installed.")
     ] = None,
     problems: Annotated[int, typer.Option(help="Random problems for each world.")] = 4,
+    seed: Annotated[int, typer.Option(help="Seed of the first problem of a world.")] = 0,
     rows: Annotated[int, typer.Option(help="Training rows.")] = 1000,
     jobs: Jobs = None,
     out: Out = Path("regret"),
@@ -127,6 +128,7 @@ def regret(
         RegretOptions(
             methods=_names(methods),
             problems=problems,
+            seed=seed,
             rows=rows,
             jobs=cpu_count() if jobs is None else jobs,
             out=out,

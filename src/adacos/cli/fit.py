@@ -25,11 +25,14 @@ from adacos.cli.common import (
     tell_malformed,
 )
 from adacos.cli.prices import costs_given, read_prices
+from adacos.cli.recall_options import check_recall, on_uncertifiable_recall
 from adacos.cli.training import (
     TrainingRows,
     check_errors,
     choose_covariates,
     expected_seconds,
+    in_pieces,
+    read_in_pieces,
     read_training_rows,
 )
 from adacos.costs import Costs
@@ -51,7 +54,7 @@ _EFFORT = {"branching": 10, "auto": 50}
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="CSV (plain or .gz) or Parquet file.")],
+    data: Annotated[Path, typer.Argument(help="CSV (plain or .gz), Parquet, or a folder of it.")],
     target: Annotated[str, typer.Option(help="Column with the class, two values or more.")],
     out: Annotated[Path, typer.Option(help="Model file to write.")] = Path("model.adacos"),
     prices: Annotated[
@@ -134,13 +137,14 @@ def fit(
         typer.Option("--describe", help="TOML file with titles, units and names of codes."),
     ] = None,
     max_rows: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=0,
-            help="Learn from at most so many rows, drawn at random; 0 for all. Memory grows "
-            "by 7 KB a row at 20 covariates.",
+            help="Learn from at most so many rows, drawn at random; 0 for all. By default from all "
+            "if they lack no value, are of two classes and the policy is adacos, cos or full, else "
+            "from 200,000.",
         ),
-    ] = 200_000,
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the folds and of that draw.")] = 0,
     skip_malformed: SkipMalformed = False,
     encoding: Encoding = "utf-8-sig",
@@ -165,8 +169,8 @@ def fit(
 
     started = time.perf_counter()
     _check_options(policy, out, [data, *map(Path, prices or [])])
-    _check_recall(target_recall, recall_confidence, false_negative, nested)
-    on_uncertifiable = _on_uncertifiable(always_positive, largest, recall_confidence)
+    check_recall(target_recall, recall_confidence, false_negative, nested)
+    on_uncertifiable = on_uncertifiable_recall(always_positive, largest, recall_confidence)
     said = None if description is None else read_description(description)
     file = TableFile(data, encoding=encoding, decimal=decimal)
     covariates = choose_covariates(file, target, drop or [], categorical or [])
@@ -179,9 +183,14 @@ def fit(
         (round_cost, immediate or []),
     )
     with progress(f"reading {data.name}", as_json) as report:
-        wanted = (covariates, target, categorical or [], positive, skip_malformed)
+        wanted = (covariates, target, categorical or [], positive)
         many = POLICIES[policy].load().takes_many_classes
-        rows = read_training_rows(file, *wanted, report, many)
+        asks_more = recall_confidence is not None or mean_budget is not None or nested
+        asks_more = asks_more or skip_malformed or max_rows is not None
+        if not asks_more and in_pieces(file, policy):
+            rows = read_in_pieces(data, *wanted, seed)
+        else:
+            rows = read_training_rows(file, *wanted, skip_malformed, report, many)
     check_errors(costs, rows, target)
     tell_malformed(rows.malformed)
     if said is not None:
@@ -189,8 +198,8 @@ def fit(
         _check_described(said, covariates, rows, positive)
     if rows.class_names and not (said and said.classes):
         said = replace(said or Description(), classes=rows.class_names)
-    rows = rows.drawn(max_rows, seed)
-    seconds = expected_seconds(rows.table) * _EFFORT.get(policy, 1)
+    rows = rows.drawn(rows.most(policy) if max_rows is None else max_rows, seed)
+    seconds = expected_seconds(rows.table, rows.n_codes(policy)) * _EFFORT.get(policy, 1)
     warnings = _warn(rows, seconds)
     estimator = _estimator(
         policy,
@@ -239,53 +248,6 @@ def _check_described(
     check_description(said, covariates, np.unique(rows.y).tolist())
 
 
-def _check_recall(
-    target_recall: float | None,
-    recall_confidence: float | None,
-    false_negative: float | None,
-    nested: bool,
-) -> None:
-    if target_recall is not None and false_negative is not None:
-        raise InvalidInputError(
-            "--target-recall",
-            "cannot be combined with a false-negative cost: either follows from the other",
-            f"--false-negative {false_negative:g}",
-            "Leave one of them out.",
-        )
-    if recall_confidence is not None and target_recall is None:
-        raise InvalidInputError(
-            "--recall-confidence",
-            "needs the recall that is to be certified",
-            recall_confidence,
-            "For example --target-recall 0.95.",
-        )
-    if nested and recall_confidence is not None:
-        raise InvalidInputError(
-            "--nested",
-            "cannot be given with --recall-confidence",
-            "both",
-            "Leave it out: a certificate is earned on rows held back already.",
-        )
-
-
-def _on_uncertifiable(always_positive: bool, largest: bool, confidence: float | None) -> str:
-    """What the policy does with a recall that the rows held back do not prove."""
-    if always_positive and largest:
-        raise InvalidInputError(
-            "--largest", "cannot be given with --always-positive", "both", "Leave one of them out."
-        )
-    if (always_positive or largest) and confidence is None:
-        raise InvalidInputError(
-            "--largest" if largest else "--always-positive",
-            "is for a recall that cannot be certified",
-            "no confidence",
-            "Add --recall-confidence, for example 0.9.",
-        )
-    if largest:
-        return "largest"
-    return "always_positive" if always_positive else "error"
-
-
 def _warn(rows: TrainingRows, seconds: float) -> list[str]:
     """Tell what looks like a mistake and what will take long, once, on standard error."""
     doubts = [str(suspicion) for suspicion in suspicions(rows.table, rows.y)]
@@ -308,7 +270,7 @@ def _learn(
 
     chooses = isinstance(estimator, AutoPolicyClassifier)
     about = f" (about {seconds:.0f} s)" if seconds > 2 else ""
-    n, p = rows.table.shape
+    n, p = rows.n_rows, rows.table.shape[1]
     what = f"{'comparing policies on' if chooses else 'fitting'} {n:,} rows, {p} covariates{about}"
     with progress(what, as_json, "folds done" if chooses else "sets") as report:
 
@@ -325,7 +287,7 @@ def _learn(
             with listening(heard), warnings.catch_warnings():
                 # Told with the results, together with the option that chooses.
                 warnings.simplefilter("ignore", PositiveClassWarning)
-                estimator.fit(rows.table, rows.y)
+                estimator.fit(*(rows.whole or (rows.table, rows.y)))
         except NotCertifiableError as error:
             raise _not_certifiable(error) from error
         learned = rows.table, rows.y
@@ -352,11 +314,13 @@ def _tell(
     from adacos.cli.info import show
     from adacos.persistence import file_sha256
 
-    held_back = len(rows.y) - len(estimator.model_.y) if hasattr(estimator, "sets_") else 0
+    held_back = 0
+    if hasattr(estimator, "sets_") and rows.whole is None:
+        held_back = len(rows.y) - len(estimator.model_.y)
     digest = file_sha256(out)
     if as_json:
         counts = {
-            "rows": len(rows.y),
+            "rows": rows.n_rows,
             "rows_read": rows.n_read,
             "malformed_rows": len(rows.malformed),
             "calibration_rows": held_back,
@@ -379,7 +343,7 @@ def _tell(
         shares = ", ".join(f"{listed([name])} {share:.1%}" for name, share in rows.missing.items())
         console.print(f"Missing values: {shares}")
     console.print(
-        f"{out} written: {len(rows.y):,} of {rows.n_read:,} rows read, in {seconds:.1f} s"
+        f"{out} written: {rows.n_rows:,} of {rows.n_read:,} rows read, in {seconds:.1f} s"
     )
     console.print(f"SHA-256 {digest}", soft_wrap=True)
     console.print(f"Try it: adacos ask {quote(str(out))}")

@@ -12,10 +12,19 @@ from numpy.typing import NDArray
 from adacos.cli.common import progress, say, tell_malformed
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.folds import drawn_rows
+from adacos.models.large_fits import LARGE_ROWS
+from adacos.models.streamed_fits import KEPT_ROWS
 from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import MAX_CATEGORIES
+from adacos.tables.parquet import n_rows
+from adacos.tables.parquet_table import ParquetTable
 from adacos.tables.reading import Kinds, Malformed, TableFile
 from adacos.validation import choices, listed
+
+# Policies that hold very many rows as codes, and how many rows others learn from.
+_HOLD_CODES = ("adacos", "cos", "full")
+MOST_ROWS = 200_000
 
 
 class TrainingRows(NamedTuple):
@@ -29,6 +38,8 @@ class TrainingRows(NamedTuple):
     n_read : rows in the file, with those that were left out.
     malformed : rows left out because they could not be read.
     missing : share of missing values of the covariates that have any.
+    whole : the rows and their classes, where they are read a piece at a time; `table` and `y` are
+        then those rows whose leave-out log-odds the model keeps.
     """
 
     table: ColumnTable
@@ -37,6 +48,25 @@ class TrainingRows(NamedTuple):
     malformed: list[Malformed]
     missing: dict[str, float]
     class_names: dict[str, str]
+    whole: tuple[ParquetTable, NDArray[Any]] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows to learn from."""
+        return len(self.y if self.whole is None else self.whole[1])
+
+    def n_codes(self, policy: str) -> int:
+        """Rows that will be held as codes; none if they are few."""
+        return self.n_rows if not self.most(policy) and self.n_rows >= LARGE_ROWS else 0
+
+    def most(self, policy: str) -> int:
+        """How many rows are learned from where nobody says: 0 for all.
+
+        Complete rows of two classes take little memory, however many they are, see
+        `adacos.models.large_fits`; others take 7 KB each at 20 covariates.
+        """
+        few = len(np.unique(self.y)) > 2 or bool(self.missing) or policy not in _HOLD_CODES
+        return MOST_ROWS if few else 0
 
     def drawn(self, most: int, seed: int) -> TrainingRows:
         """At most so many rows, drawn at random; 0 for all."""
@@ -114,6 +144,37 @@ def read_training_rows(
     table = piece.table.select(covariates)[labelled]
     n_read = len(piece.lines) + len(piece.malformed)
     return TrainingRows(table, labels, n_read, piece.malformed, missing_shares(table), names)
+
+
+def read_in_pieces(
+    data: Path,
+    covariates: list[str],
+    target: str,
+    categorical: list[str],
+    positive: str | None,
+    seed: int,
+) -> TrainingRows:
+    """Rows in Parquet files, of which a part is read into memory.
+
+    If values are missing or classes are more than two, that part is all that is learned from.
+    """
+    whole = ParquetTable(data, categorical=[target, *categorical])
+    given = whole.values(target)
+    if not (given != "").all():
+        _refuse_unlabelled(np.flatnonzero(given == "") + 1, target)
+    labels = classes(given) if positive is None else against(given, positive)
+    names = {} if positive is None else names_against(given, positive)
+    whole = whole.only(covariates)
+    kept = drawn_rows(np.unique(labels, return_inverse=True)[1].astype(float), KEPT_ROWS, seed)
+    table, lacking = whole.rows(kept), whole.missing()
+    rows = TrainingRows(table, labels[kept], len(labels), [], missing_shares(table), names)
+    if not lacking and len(np.unique(labels)) == 2:
+        return rows._replace(whole=(whole, labels))
+    say(
+        f"learning from {len(kept):,} of {len(labels):,} rows, drawn at random (--max-rows)",
+        err=True,
+    )
+    return rows
 
 
 def check_errors(costs: Costs, rows: TrainingRows, target: str) -> None:
@@ -214,8 +275,13 @@ def names_against(y: NDArray[Any], positive: str) -> dict[str, str]:
     return {"0": others[0] if len(others) == 1 else f"not {positive}", "1": positive}
 
 
-def expected_seconds(table: ColumnTable) -> float:
-    """About how long a fit takes, by what was measured on one core.
+def in_pieces(file: TableFile, policy: str) -> bool:
+    """Whether rows are read a piece at a time: very many in Parquet, for a policy that can."""
+    return policy in _HOLD_CODES and file.is_parquet and n_rows(file.path) >= LARGE_ROWS
+
+
+def expected_seconds(table: ColumnTable, n_codes: int = 0) -> float:
+    """About how long a fit takes, by what was measured on one core; so many rows held as codes.
 
     A factor of two either way is usual. A set costs the rows times its columns, and more where its
     strengths are chosen, which up to 40 covariates is everywhere. A column with more categories
@@ -224,4 +290,6 @@ def expected_seconds(table: ColumnTable) -> float:
     columns = (table.column(name) for name in table.columns)
     levels = (min(len(np.unique(c)), MAX_CATEGORIES) if c.dtype.kind == "U" else 9 for c in columns)
     p = sum(levels) / 9
+    if n_codes:
+        return 0.3 * p + 1.5e-7 * n_codes * p * min(p, 40)
     return 0.08 * p + 1.4e-6 * len(table) * p * min(p, 40)

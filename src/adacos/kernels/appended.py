@@ -120,7 +120,9 @@ def append_columns(
     if new.search.any():
         score = _scores(fits, design, y, weight, fold)
         for k in np.flatnonzero(new.search):
-            strengths[:, k] = _own_strengths(schur[k], score[:, k], strengths[:, k], new.term)
+            strengths[:, k] = strengths_of_quadratic(
+                schur[k], score[:, k], strengths[:, k], new.term
+            )
     penalties = np.maximum(strengths[new.term], PENALTY_FLOOR * float(weight.sum()))
     joined = np.vstack([fits.penalties, penalties])
     start = np.vstack([fits.coef, np.zeros_like(penalties)])
@@ -152,10 +154,10 @@ def _scores(fits: KeptFits, design: Floats, y: Floats, weight: Floats, fold: Int
     return np.asarray(-(residual @ design[:, size:]).T)
 
 
-def _own_strengths(schur: Floats, score: Floats, begin: Floats, term: Ints) -> Floats:
-    """Strengths of the new terms by restricted likelihood, everything else at its optimum.
+def strengths_of_quadratic(schur: Floats, score: Floats, begin: Floats, term: Ints) -> Floats:
+    """Strengths of terms by restricted likelihood, everything else at its optimum.
 
-    To second order in the new coefficients: `schur` is their information once the others follow,
+    To second order in their coefficients: `schur` is their information once the others follow,
     `score` their gradient at zero. Fellner–Schall steps as in `fellner_schall`.
     """
     of_term = (term == np.arange(len(begin))[:, None]).astype(np.float64)

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
+# Rows that are copied at once.
+ROWS_AT_ONCE = 65_536
+
 
 def stratified_folds(X: Floats, y: Floats, n_folds: int, seed: int) -> Ints:
     """Fold number of each row: within each class a shuffled deal, continued from class to class.
@@ -22,9 +25,27 @@ def stratified_folds(X: Floats, y: Floats, n_folds: int, seed: int) -> Ints:
     smaller of two classes limits the number of folds, which is at least two. Of more classes a rare
     one does not: its rows go to different folds, so that two of them are enough to learn of it.
     """
+    return folds_of_keys(row_keys(X, seed), y, n_folds, seed, X.shape[1])
+
+
+def row_keys(X: Floats, seed: int) -> Floats:
+    """One random projection of each row, by which rows are sorted before they are dealt.
+
+    NaN (unknown) takes part as a value of its own.
+    """
+    direction = np.random.default_rng(seed).standard_normal(X.shape[1])
+    keys = np.empty(len(X))
+    for first in range(0, len(X), ROWS_AT_ONCE):
+        rows = X[first : first + ROWS_AT_ONCE]
+        filled = np.where(np.isnan(rows), 0.5772, rows)
+        keys[first : first + ROWS_AT_ONCE] = (filled * direction).sum(axis=1)
+    return keys
+
+
+def folds_of_keys(key: Floats, y: Floats, n_folds: int, seed: int, n_columns: int) -> Ints:
+    """`stratified_folds` of rows of which only the keys are at hand, made of so many columns."""
     rng = np.random.default_rng(seed)
-    # One random projection sorts the rows; NaN (unknown) takes part as a value of its own.
-    key = (np.where(np.isnan(X), 0.5772, X) * rng.standard_normal(X.shape[1])).sum(axis=1)
+    rng.standard_normal(n_columns)  # what `row_keys` drew
     classes = np.unique(y)
     order = []
     for label in classes if len(classes) > 2 else (0.0, 1.0):

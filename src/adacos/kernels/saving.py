@@ -44,12 +44,19 @@ _ROWS_AT_ONCE, _GRIDS = 2048, 8
 
 def kept_risk(log_odds: npt.ArrayLike, sigma: npt.ArrayLike, matrix: npt.ArrayLike) -> Floats:
     """Expected Bayes risk after an acquisition that keeps the probability; arrays broadcast."""
+    return kept_moments(log_odds, sigma, matrix)[1]
+
+
+def kept_moments(
+    log_odds: npt.ArrayLike, sigma: npt.ArrayLike, matrix: npt.ArrayLike
+) -> tuple[Floats, Floats]:
+    """Mean of the log-odds after such an acquisition, and the Bayes risk expected there."""
     now = np.asarray(log_odds, dtype=float)
     mean = coherent_mean(now, sigma)
     expected = expected_bayes_risk(mean, sigma, matrix, positive=expit(now))
     # Jensen holds to the accuracy of the two kernels; where nothing is to be learned they would
     # otherwise make a difference of 1e-6 of the costs.
-    return np.asarray(np.minimum(expected, bayes_risk(now, matrix)))
+    return mean, np.minimum(expected, bayes_risk(now, matrix))
 
 
 def some_pays(log_odds: Floats, sigma: Floats, cost: Floats, matrix: npt.ArrayLike) -> Bools:

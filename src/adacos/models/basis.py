@@ -154,6 +154,24 @@ def fit_basis(
     """Basis for these training rows, and its centred columns; weights enter the means only."""
     mean = np.average(encoded, axis=0, weights=weight)
     spread = np.sqrt(np.average((encoded - mean) ** 2, axis=0, weights=weight))
+    ends = encoded.min(axis=0), encoded.max(axis=0)
+    basis = uncentred_basis(source, kinds, n_splines, *ends, mean, spread)
+    columns = basis.transform(encoded)
+    center = weight @ columns / weight.sum()
+    columns -= center
+    return replace(basis, center=center), columns
+
+
+def uncentred_basis(
+    source: Ints,
+    kinds: tuple[str, ...],
+    n_splines: int,
+    low: Floats,
+    high: Floats,
+    mean: Floats,
+    spread: Floats,
+) -> AdditiveBasis:
+    """Basis for encoded columns of these ranges, means and standard deviations; center zero."""
     group: list[int] = []
     term: list[int] = []
     linear: list[bool] = []
@@ -171,12 +189,12 @@ def fit_basis(
             term += [len(linear)] * (n_splines - 2)
             linear.append(False)
             term_group.append(covariate)
-    basis = AdditiveBasis(
+    return AdditiveBasis(
         kinds=kinds,
         source=source,
         n_splines=n_splines,
-        low=encoded.min(axis=0),
-        high=encoded.max(axis=0),
+        low=low,
+        high=high,
         mean=mean,
         scale=np.where(spread > 0, spread, 1.0),
         group=np.array(group, dtype=np.intp),
@@ -185,7 +203,3 @@ def fit_basis(
         term_group=np.array(term_group, dtype=np.intp),
         center=np.zeros(len(group)),
     )
-    columns = basis.transform(encoded)  # not yet centred: the center is still zero
-    center = weight @ columns / weight.sum()
-    columns -= center
-    return replace(basis, center=center), columns

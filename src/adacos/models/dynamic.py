@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from adacos.costs import CostTable
-from adacos.kernels.bayes_risk import bayes_risk, decision_threshold, expected_bayes_risk
-from adacos.kernels.martingale import coherent_mean
+from adacos.kernels.bayes_risk import bayes_risk, decision_threshold
+from adacos.kernels.saving import kept_moments
 from adacos.models.sequence_model import SequenceModel
 
 Floats = NDArray[np.float64]
@@ -89,7 +89,7 @@ class Values(NamedTuple):
 
     def after(self, now: Floats, sd: Floats, stage: int, matrix: Floats) -> Floats:
         """E[V_j] for the sets after a stage: `now` (rows, 1), `sd` (rows, sets) or one row."""
-        mean, risk = _moments(now, sd, matrix)
+        mean, risk = kept_moments(now, sd, matrix)
         return risk + _freed(mean, sd, self.freedom[stage + 1 :], self.grid, self.accuracy)
 
 
@@ -134,7 +134,7 @@ def _solve(
     if last == 0:
         return Values(grid, freedom, gain, spread, accuracy)
     # What does not depend on later values, for all pairs of sets at once.
-    mean, expected = _moments(grid[:, None], np.concatenate(spread)[None, :], matrix)
+    mean, expected = kept_moments(grid[:, None], np.concatenate(spread)[None, :], matrix)
     end = len(mean[0])
     for i in range(last - 1, -1, -1):
         own = slice(end - (last - i), end)
@@ -145,15 +145,6 @@ def _solve(
         gain[i] = risk - (cost + after).min(axis=1)
         freedom[i] = np.minimum(-gain[i], 0.0)
     return Values(grid, freedom, gain, spread, accuracy)
-
-
-def _moments(now: Floats, sd: Floats, matrix: Floats) -> tuple[Floats, Floats]:
-    """Coherent mean of the log-odds after each set, and the Bayes risk expected there."""
-    now, sd = np.broadcast_arrays(now, sd)
-    mean = coherent_mean(now, sd)
-    risk = expected_bayes_risk(mean, sd, matrix, positive=expit(now))
-    # Jensen holds to the accuracy of the kernels, as for AdaCOS.
-    return mean, np.minimum(risk, bayes_risk(now, matrix))
 
 
 def _freed(mean: Floats, sd: Floats, freedom: Floats, grid: Floats, accuracy: Accuracy) -> Floats:

@@ -20,6 +20,7 @@ from adacos.kernels.martingale import integrated_log_odds
 from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity, fit_densities
 from adacos.models.gam import AdditiveFit
+from adacos.models.large_fits import LargeFits, PreparedRows
 from adacos.models.missing import (
     Contribution,
     JointModel,
@@ -35,11 +36,13 @@ from adacos.models.sequences import (
     group_lasso_sequence,
     payable_first,
 )
-from adacos.models.set_fits import SetFits
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.intp]
+
+# Rows whose labels at every set are held at once.
+ROWS_AT_ONCE = 131_072
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +114,14 @@ class SequenceModel:
 
     def expected_costs(self, costs: CostTable) -> Floats:
         """Mean total cost of always stopping at each set, from the leave-out log-odds."""
-        label = best_label(self.leave_out_log_odds, costs.matrix)
-        wrong = costs.matrix[self.y.astype(np.intp)[:, None], label]
-        wrong = np.average(wrong, axis=0, weights=self.weight)
-        return np.asarray(wrong + self.sequence.costs(costs))
+        means, weights = [], []
+        for first in range(0, len(self.y), ROWS_AT_ONCE):
+            rows = slice(first, first + ROWS_AT_ONCE)
+            label = best_label(self.leave_out_log_odds[rows], costs.matrix)
+            wrong = costs.matrix[self.y[rows].astype(np.intp)[:, None], label]
+            means.append(np.average(wrong, axis=0, weights=self.weight[rows]))
+            weights.append(self.weight[rows].sum())
+        return np.asarray(np.average(means, axis=0, weights=weights) + self.sequence.costs(costs))
 
     def unavailable(self, encoded: Floats, stage: int) -> Contribution:
         """What the unavailable values of S_stage contribute, given its available ones.
@@ -166,18 +173,19 @@ class SequenceModel:
 
 
 def build_sequence_model(
-    fits: SetFits, costs: CostTable, sequence: str, budget: float | None = None
+    fits: PreparedRows, costs: CostTable, sequence: str, budget: float | None = None
 ) -> SequenceModel:
     """Find the sequence, fit the models of its sets and the densities.
 
     `sequence` is "group_lasso" or "forward". What can be paid within a budget comes first.
     """
+    some = fits.sample if isinstance(fits, LargeFits) else fits
     if sequence == "forward":
-        sets = forward_sequence(costs, fits.y, fits.weight, fits.screen)
+        sets = forward_sequence(costs, some.y, some.weight, some.screen)
     else:
-        labelled = fits.complete[: len(fits.y)]
+        labelled = some.complete[: len(some.y)]
         sets = group_lasso_sequence(
-            fits.basis, labelled, fits.y, fits.weight, costs.covariates, fits.n_classes
+            some.basis, labelled, some.y, some.weight, costs.covariates, some.n_classes
         )
     sets = payable_first(sets, costs, budget)
     models: list[AdditiveFit] = []

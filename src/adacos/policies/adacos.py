@@ -1,9 +1,10 @@
-"""AdaCOS: acquire along the sequence as long as some later set is expected to pay for itself.
+"""AdaCOS: acquire along the sequence as long as going on is expected to pay for itself.
 
-At S_i a row stops when F(S_j \\ S_i) >= F(empty) for every j > i, where F(S) is the expected
-Bayes risk after acquiring S plus the cost of S. The expectation is over the log-odds after S_j,
-normal with the standard deviation of z, the contribution of S_j \\ S_i to model j, and a mean that
-keeps the probability (`outlook="coherent"`) or that of z (`outlook="paper"`).
+At S_i a row stops when F(S_j \\ S_i) >= F(empty) for every j > i, where F(S) is what acquiring S is
+expected to lead to plus the cost of S. The expectation is over the log-odds after S_j, normal with
+the standard deviation of z, the contribution of S_j \\ S_i to model j, and a mean that keeps the
+probability or, as published, that of z (`outlook="paper"`). What S_j leads to is the Bayes risk
+there, or by default what is best from there on (`outlook="dynamic"`, `adacos.models.dynamic`).
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ class AdaCOSClassifier(SequencePolicy):
     costs : Costs, default=None
         Covariate and misclassification costs, of more than two classes as a matrix. None makes
         every covariate free and every error cost 1.
-    outlook : {"coherent", "dynamic", "paper"}, default="coherent"
-        How the log-odds after an acquisition are foreseen. "coherent": the probability expected
-        then is the probability now, so that information is never expected to do harm. "dynamic":
+    outlook : {"dynamic", "coherent", "paper"}, default="dynamic"
+        How what comes after an acquisition is foreseen. "coherent": the probability expected then
+        is the probability now, so that information is never expected to do harm. "dynamic":
         likewise, and what going on is worth counts that one may stop at any later set as the values
-        turn out, by dynamic programming along the sequence. "paper": by the regression alone, as
-        published.
+        turn out, by dynamic programming along the sequence; of more than two classes it is the
+        same as "coherent". "paper": by the regression alone, as published.
     sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
         How the sets are found: by order of entry into a cost-weighted group lasso, greedily by
         leave-out total cost (which needs both misclassification costs), or the one with which this
@@ -162,14 +163,14 @@ class AdaCOSClassifier(SequencePolicy):
 
     constraints: ClassVar[Constraints] = {
         **SequencePolicy.constraints,
-        "outlook": one_of(*FORECASTS, DYNAMIC),
+        "outlook": one_of(*FORECASTS),
     }
 
     def __init__(
         self,
         costs: Costs | None = None,
         *,
-        outlook: str = "coherent",
+        outlook: str = "dynamic",
         sequence: str = "group_lasso",
         n_splines: int = 10,
         strengths: str = "auto",
@@ -236,7 +237,8 @@ class AdaCOSClassifier(SequencePolicy):
         """
         if self.rule_.always_positive:
             return go_on_to(state, 0, self.cost_table_)
-        go_on, outlook = _weigh_freely(state, self.weighed_costs, self.rule_.matrix)
+        ahead = look_ahead(state, self.weighed_costs)
+        go_on, outlook = _weigh_freely(state, ahead, self.weighed_costs, self.rule_.matrix)
         batch = ordered(state, go_on, outlook, self.cost_table_)
         return Decision(batch, outlook.log_odds, state.original_stage, outlook)
 
@@ -252,9 +254,17 @@ def weigh(
     """
     if state.model.many_classes:
         return _weigh_classes(look_ahead_classes(state, costs, FORECASTS[outlook]), matrix)
+    forecast = FORECASTS[outlook]
+    if outlook == DYNAMIC and not _shows_plans(state, costs) and state.left is None:
+        now, nothing = log_odds_now(state), np.empty((len(state.part), 0))
+        pays = np.zeros(len(now), dtype=np.bool_)
+        if len(state.upcoming):
+            values = stage_values(state.model, costs, matrix, accuracy=accuracy)
+            pays = values.gain_at(state.stage, now) > 0
+        return pays, Outlook(now, nothing, nothing, nothing, forecast)
+    ahead = look_ahead(state, costs, forecast)
     if outlook == DYNAMIC:
-        return _weigh_freely(state, costs, matrix, accuracy)
-    ahead = look_ahead(state, costs, FORECASTS[outlook])
+        return _weigh_freely(state, ahead, costs, matrix, accuracy)
     if ahead.mean.size > _FEW_CELLS:
         return ahead.some_pays(matrix), ahead
     risk = bayes_risk(ahead.log_odds, matrix)
@@ -274,21 +284,19 @@ def _weigh_classes(ahead: ClassOutlook, matrix: Floats) -> tuple[Bools, ClassOut
     return np.asarray((ahead.future < risk[:, None]).any(axis=1)), ahead
 
 
+def _shows_plans(state: WalkState, costs: CostTable) -> bool:
+    """Whether the cost of each later set matters by itself.
+
+    Of a single row the plans are shown; many rows that lack nothing need no more than their gain.
+    """
+    return len(state.part) == 1 or state.available is not None or costs.immediate is not None
+
+
 def _weigh_freely(
-    state: WalkState, costs: CostTable, matrix: Floats, accuracy: Accuracy = FINE
+    state: WalkState, ahead: Outlook, costs: CostTable, matrix: Floats, accuracy: Accuracy = FINE
 ) -> tuple[Bools, Outlook]:
     """The same where one may stop at any later set that can be paid."""
-    # Of a single row the plans are shown; a row that lacks nothing needs no more than its gain.
-    shown = len(state.part) == 1 or state.available is not None or costs.immediate is not None
-    if not shown and state.left is None:
-        now, nothing = log_odds_now(state), np.empty((len(state.part), 0))
-        pays = np.zeros(len(now), dtype=np.bool_)
-        if len(state.upcoming):
-            values = stage_values(state.model, costs, matrix, accuracy=accuracy)
-            pays = values.gain_at(state.stage, now) > 0
-        return pays, Outlook(now, nothing, nothing, nothing, FORECASTS["coherent"])
-    ahead = look_ahead(state, costs)
-    now = ahead.log_odds
+    shown, now = _shows_plans(state, costs), ahead.log_odds
     go_on = np.zeros(len(now), dtype=np.bool_)
     future = np.full(ahead.mean.shape, np.inf)
     within = np.broadcast_to(np.isfinite(ahead.cost).sum(axis=1), len(now))

@@ -2,7 +2,7 @@
 
 Every candidate is fitted anew without each fold, with everything that it chooses, and runs on the
 fold's rows. Only Branching is looked at first on all rows: where they ask for no branch it is
-AdaCOS with the dynamic outlook, and costs as much.
+AdaCOS, and costs as much.
 
 AdaCOS stands unless another is shown to be better: a policy that is more complicated must cost less
 by more than the standard error of the paired difference and one error of the dearest kind among the
@@ -68,13 +68,11 @@ class Candidate(NamedTuple):
     simpler: bool = False
 
 
-DYNAMICALLY = Candidate("AdaCOS, dynamic", AdaCOSClassifier, {"outlook": "dynamic"})
 BRANCHING = Candidate("Branching", BranchingClassifier, {})
 # The one that stands comes first; of those that share a fit, the fitted one.
 CANDIDATES = (
     Candidate("AdaCOS", AdaCOSClassifier, {}),
     Candidate("COS", COSClassifier, {}, simpler=True),
-    DYNAMICALLY,
     Candidate("AdaCOS, forward", AdaCOSClassifier, {"sequence": "forward"}),
     BRANCHING,
 )
@@ -292,7 +290,7 @@ class AutoPolicyClassifier(BasePolicy):
                 cost[candidate.title][inside] = total_costs(result, true, costs)
             tell(COMPARISON, number + 1, n_folds)
         if not branching:
-            cost[BRANCHING.title] = cost[DYNAMICALLY.title].copy()
+            cost[BRANCHING.title] = cost[CANDIDATES[0].title].copy()
         return cost
 
     def _fitted(

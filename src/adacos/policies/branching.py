@@ -19,9 +19,10 @@ from adacos.costs import ROUNDING, Costs, CostTable
 from adacos.engine import STOP, AcquisitionResult, Decision, Rows
 from adacos.exceptions import InvalidInputError
 from adacos.models.gam import FAMILIES
+from adacos.models.large_fits import PreparedRows
 from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
-from adacos.models.set_fits import SetFits, prepare
+from adacos.models.set_fits import prepare
 from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import leave_out_total
@@ -259,7 +260,10 @@ class BranchingClassifier(AdaCOSClassifier):
         self.leaf_ = np.zeros(len(model.y), dtype=np.intp)
         super()._finish_fit(model)
 
-    def _complete_fit(self, fits: SetFits, unlabeled: Floats | None) -> None:
+    # Growing a tree needs the rows themselves.
+    streams = False
+
+    def _complete_fit(self, fits: PreparedRows, unlabeled: Floats | None) -> None:
         """Grow the tree and fit the models of its leaves."""
         assert fits.table is not None
         encoded = self._encode(fits.table[0])
@@ -340,7 +344,7 @@ class BranchingClassifier(AdaCOSClassifier):
     def _with_models(
         self,
         nodes: list[Node],
-        fits: SetFits,
+        fits: PreparedRows,
         encoded: Floats,
         unlabeled: Floats | None,
         costs: CostTable,

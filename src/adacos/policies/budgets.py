@@ -21,8 +21,8 @@ from adacos.costs import total_of
 from adacos.engine import AcquisitionResult, Decision, Rows, run
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows
+from adacos.models.large_fits import PreparedRows
 from adacos.models.outlook import Outlook, WalkState
-from adacos.models.set_fits import SetFits
 from adacos.policies.rounds import refuse_rounds
 from adacos.validation import Constraints, amount
 
@@ -163,7 +163,7 @@ def refuse_mean_budget(policy: Any) -> None:
         )
 
 
-def shared_rows(fits: SetFits | None) -> Any:
+def shared_rows(fits: PreparedRows | None) -> Any:
     """The training rows of a policy whose fit is shared."""
     if fits is None or fits.table is None:
         raise InvalidInputError(

@@ -27,13 +27,6 @@ def refuse_with_many_classes(policy: Any, *, calibrated: bool = False) -> None:
                 f"{len(policy.classes_)} classes",
                 "Leave it out; dearer covariates make rows stop earlier.",
             )
-    if getattr(policy, "outlook", None) == "dynamic":
-        raise InvalidInputError(
-            "outlook",
-            "'dynamic' needs two classes",
-            f"{len(policy.classes_)} classes",
-            "Use outlook='coherent', which takes any number.",
-        )
     if hasattr(policy, "outlook") and policy.cost_table_.immediate is not None:
         raise InvalidInputError(
             "costs",

@@ -21,12 +21,12 @@ from adacos.kernels.threads import one_blas_thread
 from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity
 from adacos.models.gam import FAMILIES
+from adacos.models.large_fits import PreparedRows, prepare_rows
 from adacos.models.missing import JointModel
 from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead
 from adacos.models.progress import listening, print_progress
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
-from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import (
     BUDGET_CONSTRAINTS,
@@ -52,6 +52,7 @@ from adacos.policies.recall import (
     set_aside,
 )
 from adacos.policies.sharing import check_shareable
+from adacos.policies.streaming import fit_pieces, is_streamed
 from adacos.policies.walk_reasons import walk_reasons
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
@@ -85,10 +86,12 @@ class SequencePolicy(BasePolicy):
         *(RowDigests, SequenceModel, SetSequence),
     )
 
+    # Whether a table in files is read a piece at a time.
+    streams: ClassVar[bool] = True
     # Whether `from_model` can be called.
     shares_fits: ClassVar[bool] = True
     # Training rows, kept where the sequence or the multiplier depends on them; never saved.
-    _set_fits: SetFits | None = None
+    _set_fits: PreparedRows | None = None
     sequence_: str
     mean_budget: float | None = None
     # By how much more than once covariate costs count, for a mean budget.
@@ -133,10 +136,12 @@ class SequencePolicy(BasePolicy):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
-            Training rows; NaN marks what is unknown.
-        y : array-like of shape (n_rows,)
-            Their classes, two or more.
+        X : array-like, data frame, ParquetTable or Dask collection of shape (n_rows, n_covariates)
+            Training rows; NaN marks what is unknown. From 100,000 complete rows of two classes on
+            they are held as codes; a `ParquetTable` is then read a piece at a time, and those of
+            a Dask collection stay with its workers.
+        y : array-like of shape (n_rows,), or str
+            Their classes, two or more; for these two also the name of the column.
         X_unlabeled : array-like or data frame, default=None
             Further rows without labels; they sharpen the covariance used for missing values and
             the conditional densities.
@@ -151,6 +156,8 @@ class SequencePolicy(BasePolicy):
             The fitted policy.
         """
         self._check_combinations()
+        if is_streamed(X):
+            return fit_pieces(self, X, y, X_unlabeled, sample_weight)
         held_out: list[Any] = []
         if self.recall_confidence is not None:
             X, y, *held_out = set_aside(self, X, y, self.calibration_fraction, self.random_state)
@@ -165,13 +172,14 @@ class SequencePolicy(BasePolicy):
         unlabeled = None
         if X_unlabeled is not None:
             unlabeled = self._encode(X_unlabeled)
-        fits = prepare(
+        fits = prepare_rows(
             training.encoded,
             training.y,
             self.encoder_,
             n_splines=self.n_splines,
             families=FAMILIES[self.strengths],
             fold=fold,
+            seed=self.random_state,
             weight=sample_weight,
             n_jobs=self.n_jobs,
             unlabeled=unlabeled,
@@ -184,7 +192,7 @@ class SequencePolicy(BasePolicy):
         self._complete_fit(fits, unlabeled)
         return self.calibrate(*held_out, allow_training_rows=True) if held_out else self
 
-    def _complete_fit(self, fits: SetFits, unlabeled: Floats | None) -> None:
+    def _complete_fit(self, fits: PreparedRows, unlabeled: Floats | None) -> None:
         """What a policy learns beyond the sequence model."""
         assert fits.table is not None
         self._keep_mean_budget(fits.table[0])
@@ -276,7 +284,7 @@ class SequencePolicy(BasePolicy):
             return
         self.multiplier_, self.mean_spent_ = keep_mean_budget(self, self._encode(X))
 
-    def _build(self, fits: SetFits) -> SequenceModel:
+    def _build(self, fits: PreparedRows) -> SequenceModel:
         """Sequence model for the costs in use; of two sequences the one that costs less."""
         self.sequence_ = self.sequence
         if self.sequence == "both":

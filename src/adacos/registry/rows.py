@@ -20,6 +20,12 @@ register_policy(
         ),
         Variant("AdaCOS (both)", {"sequence": "both"}, **_FORWARD, look=("vermillion", "*", ":")),
         Variant(
+            "AdaCOS coherent (group lasso)",
+            {"outlook": "coherent"},
+            **_LASSO,
+            look=("grey", "s", ":"),
+        ),
+        Variant(
             "AdaCOS as published (group lasso)",
             {"outlook": "paper"},
             **_LASSO,

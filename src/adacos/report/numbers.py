@@ -14,7 +14,7 @@ from adacos.kernels.bayes_risk import bayes_risk, label_of
 from adacos.kernels.binomial import interval
 from adacos.models.forecasts import FORECASTS
 from adacos.models.outlook import begin, look_ahead
-from adacos.policies.adacos import DYNAMIC, AdaCOSClassifier
+from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
 from adacos.policies.misfit import Cell, misfit_by_cell
@@ -303,7 +303,7 @@ def incoherent_share(held: Held) -> float | None:
         return None
     encoded, matrix = held.encoded[:_ROWS_LOOKED_AT], deciding_matrix(policy)
     # Dynamic programming looks ahead with the same densities.
-    forecast = FORECASTS["coherent" if policy.outlook == DYNAMIC else policy.outlook]
+    forecast = FORECASTS[policy.outlook]
     models = [(policy.model_, np.arange(len(encoded)))]
     if branches(policy):
         place = route(policy.nodes_, encoded, policy.encoder_)

@@ -93,7 +93,7 @@ def coefficient_covariance(held: Held, stage: int) -> tuple[NDArray[np.intp], Fl
     columns = basis.transform(np.where(np.isnan(filled), basis.mean, filled))[:, inside]
     design = np.column_stack([np.ones(len(columns)), columns])
     p = expit(design @ np.append(model.intercepts[stage], model.coefs[stage][inside]))
-    scale = len(model.y) / len(design)
+    scale = len(policy.training_rows_.digests) / len(design)
     curvature = scale * design.T @ (design * (p * (1 - p))[:, None])
     _, term = np.unique(basis.term[inside], return_inverse=True)
     squares = np.bincount(term, weights=model.coefs[stage][inside] ** 2)

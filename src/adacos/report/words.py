@@ -69,7 +69,7 @@ def model(held: Held, digest: str, version: str) -> str:
     policy, kind = held.policy, type(held.given).__name__
     chosen = "" if held.given is policy else f", which chose {held.given.choice_}"
     learned = (
-        f", learned from {len(policy.model_.y):,} rows"
+        f", learned from {len(policy.training_rows_.digests):,} rows"
         if isinstance(policy, SequencePolicy)
         else ""
     )

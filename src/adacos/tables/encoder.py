@@ -199,13 +199,7 @@ class TableEncoder:
                 known = values[values != ""]
                 refuse_empty(known, name)
                 levels, counts = np.unique(known, return_counts=True)
-                if len(levels) > MAX_CATEGORIES:
-                    raise InvalidInputError(
-                        f"column {name!r}",
-                        f"a categorical column may have at most {MAX_CATEGORIES} categories",
-                        f"{len(levels)} categories",
-                        "Drop an identifier, group rare categories, or encode it as a number.",
-                    )
+                check_categories(levels, name)
                 kinds.append(CATEGORICAL if len(levels) > 1 else CONSTANT)
                 categories.append(tuple(str(level) for level in levels))
                 frequencies.append(counts / counts.sum())
@@ -213,7 +207,7 @@ class TableEncoder:
             else:
                 known = values[~np.isnan(values)]
                 refuse_empty(known, name)
-                _refuse_extremes(known, name)
+                check_extremes(float(known.min()), float(known.max()), name)
                 distinct = np.unique(known[:1000])
                 if len(distinct) <= 2:
                     distinct = np.unique(known)
@@ -315,9 +309,19 @@ def refuse_empty(known: NDArray[Any], name: str) -> None:
         )
 
 
-def _refuse_extremes(known: Floats, name: str) -> None:
+def check_categories(levels: NDArray[Any], name: str) -> None:
+    """Refuse more categories than a model takes."""
+    if len(levels) > MAX_CATEGORIES:
+        raise InvalidInputError(
+            f"column {name!r}",
+            f"a categorical column may have at most {MAX_CATEGORIES} categories",
+            f"{len(levels)} categories",
+            "Drop an identifier, group rare categories, or encode it as a number.",
+        )
+
+
+def check_extremes(low: float, high: float, name: str) -> None:
     """Numbers whose squares, or the squares of whose differences, leave the range of floats."""
-    low, high = float(known.min()), float(known.max())
     size = max(abs(low), abs(high))
     if size > LARGEST or 0 < high - low < SMALLEST_RANGE:
         raise InvalidInputError(

@@ -2,48 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.tables.cells import check_names
+from adacos.validation import listed
+
+Floats = NDArray[np.float64]
+
+ENDINGS = (".parquet", ".pq")
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a path names Parquet: a file by its ending, or a folder of such files."""
+    return path.suffix.lower() in ENDINGS or bool(path.is_dir() and files(path))
+
+
+def files(path: Path) -> list[Path]:
+    """The files of a table: itself, or all in a folder, by their names."""
+    if not path.is_dir():
+        return [path]
+    return sorted(p for p in path.rglob("*") if p.suffix.lower() in ENDINGS and p.is_file())
 
 
 def column_names(path: Path) -> list[str]:
-    """Names of the columns."""
-    with _readable(path) as pyarrow_parquet:
-        names = [str(name) for name in pyarrow_parquet.read_schema(path).names]
-    check_names(names, path.name)
-    return names
+    """Names of the columns, which all files must share."""
+    first: list[str] = []
+    for file in files(path):
+        with _readable(file) as pyarrow_parquet:
+            names = [str(name) for name in pyarrow_parquet.read_schema(file).names]
+        check_names(names, file.name)
+        first = first or names
+        if set(names) != set(first):
+            raise InvalidInputError(
+                file.name,
+                "files of one table must have the same columns",
+                listed(sorted(set(names) ^ set(first))),
+                "Keep other tables in folders of their own.",
+            )
+    return first
 
 
 def text_columns(path: Path) -> frozenset[str]:
     """Columns that hold no numbers."""
-    with _readable(path) as pyarrow_parquet:
-        schema = pyarrow_parquet.read_schema(path)
-    return frozenset(field.name for field in schema if not _is_number(field.type))
+    found: set[str] = set()
+    for file in files(path):
+        with _readable(file) as pyarrow_parquet:
+            schema = pyarrow_parquet.read_schema(file)
+        found |= {field.name for field in schema if not _is_number(field.type)}
+    return frozenset(found)
+
+
+def n_rows(path: Path) -> int:
+    """Number of rows."""
+    total = 0
+    for file in files(path):
+        with _readable(file) as pyarrow_parquet:
+            total += int(pyarrow_parquet.read_metadata(file).num_rows)
+    return total
 
 
 def batches(
-    path: Path, wanted: list[str], rows: int
-) -> Iterator[tuple[dict[str, list[Any]], float]]:
-    """Cells by column, at most so many rows at a time, and the share of the file read by then.
+    path: Path, wanted: list[str], text: Collection[str], rows: int
+) -> Iterator[tuple[dict[str, list[Any] | Floats], float]]:
+    """Cells by column, at most so many rows at a time, and the share of the table read by then.
 
-    What is no number is handed over as text, so that it is read as in a CSV file.
+    Numbers come as an array with NaN for what is missing, unless one is infinite or the column is
+    to be read as `text`. What is no number is handed over as text, so that it is read as in a CSV
+    file.
     """
-    done = 0
-    with _readable(path) as pyarrow_parquet, pyarrow_parquet.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=rows, columns=wanted):
-            done += len(batch)
-            columns = {}
-            for name in wanted:
-                cells = batch.column(name).to_pylist()
-                if not _is_number(batch.column(name).type):
-                    cells = [None if cell is None else str(cell) for cell in cells]
-                columns[name] = cells
-            yield columns, done / max(file.metadata.num_rows, 1)
+    done, whole = 0, max(n_rows(path), 1)
+    for file in files(path):
+        with _readable(file) as pyarrow_parquet, pyarrow_parquet.ParquetFile(file) as opened:
+            for batch in opened.iter_batches(batch_size=rows, columns=wanted):
+                done += len(batch)
+                columns = {name: _cells(batch.column(name), name in text) for name in wanted}
+                yield columns, done / whole
+
+
+def _cells(column: Any, as_text: bool) -> list[Any] | Floats:
+    if not _is_number(column.type):
+        return [None if cell is None else str(cell) for cell in column.to_pylist()]
+    if not as_text:
+        values = column.cast("float64").to_numpy(zero_copy_only=False)
+        if not np.isinf(values).any():
+            return np.array(values, dtype=np.float64)
+    return list(column.to_pylist())
 
 
 @contextmanager

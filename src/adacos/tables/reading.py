@@ -92,7 +92,8 @@ class Kinds(NamedTuple):
 
 
 class TableFile:
-    """A CSV file (plain or .gz) or a Parquet file; encoding and decimal sign are for the former.
+    """A CSV file (plain or .gz), a Parquet file or a folder of such; encoding and decimal sign are
+    for CSV.
 
     Attributes
     ----------
@@ -107,7 +108,7 @@ class TableFile:
         check_decimal(decimal)
         self._decimal = decimal
         _check_file(self.path)
-        self.is_parquet = self.path.suffix.lower() in (".parquet", ".pq")
+        self.is_parquet = parquet.is_parquet(self.path)
         if self.is_parquet:
             self.columns = parquet.column_names(self.path)
             return
@@ -235,7 +236,7 @@ class TableFile:
 
     def _parquet_pieces(self, wanted: list[str], kinds: Kinds, chunk_rows: int) -> Iterator[Piece]:
         start = 1
-        for batch, share in parquet.batches(self.path, wanted, chunk_rows):
+        for batch, share in parquet.batches(self.path, wanted, kinds.text, chunk_rows):
             self.share_read = share
             columns: dict[str, NDArray[Any]] = {}
             lines = np.arange(start, start + len(batch[wanted[0]]))
@@ -243,6 +244,9 @@ class TableFile:
             faults: dict[int, str] = {}
             for name in wanted:
                 cells = batch[name]
+                if isinstance(cells, np.ndarray):
+                    columns[name] = cells
+                    continue
                 if name in kinds.text:
                     columns[name] = np.array(["" if c is None else str(c) for c in cells])
                     continue
@@ -255,6 +259,8 @@ class TableFile:
 def _check_file(path: Path) -> None:
     if not path.exists():
         raise InvalidInputError("file", "must exist", str(path), "Check the path.")
+    if path.is_dir() and parquet.is_parquet(path):
+        return
     if not path.is_file():
         raise InvalidInputError(
             "file", "must be a plain file", str(path), "Write a pipe into a file first."

@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 
 # Rows that were not learned from are taken for such that were about this often.
 FALSE_ALARMS = 1e-3
+# Rows that are copied at once.
+ROWS_AT_ONCE = 65_536
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +40,8 @@ class RowDigests:
     @classmethod
     def of(cls, encoded: Floats, seed: int) -> Self:
         """Digests of encoded rows, in which NaN is a value like others."""
-        plain = np.sort(_hashed(encoded, b""))
-        salt = blake2b(f"{seed}:".encode() + plain.tobytes(), digest_size=16).hexdigest()
-        return cls(salt, np.sort(_hashed(encoded, salt.encode())))
+        salt = salt_of(hashed(encoded, ""), seed)
+        return cls(salt, np.sort(hashed(encoded, salt)))
 
     def found(self, encoded: Floats) -> tuple[int, bool]:
         """How many of these rows are in the table, and whether that is more than chance.
@@ -52,7 +53,7 @@ class RowDigests:
         (Hoeffding 1956). So equal rows count as a sign as far as they lie in both samples more
         often than within one of them.
         """
-        other = _hashed(encoded, self.salt.encode())
+        other = hashed(encoded, self.salt)
         n, m = len(self.digests), len(other)
         values, size = np.unique(np.concatenate([self.digests, other]), return_counts=True)
         repeated = size > 1
@@ -67,13 +68,21 @@ class RowDigests:
         return count, bool(binom.sf(both - 1, len(size), chance) < FALSE_ALARMS)
 
 
-def _hashed(encoded: Floats, salt: bytes) -> NDArray[np.uint64]:
+def salt_of(plain: NDArray[np.uint64], seed: int) -> str:
+    """The salt of a table, from the digests of its rows without one."""
+    return blake2b(f"{seed}:".encode() + np.sort(plain).tobytes(), digest_size=16).hexdigest()
+
+
+def hashed(encoded: Floats, salt: str) -> NDArray[np.uint64]:
+    """Digest of each encoded row after a salt."""
     # Zero has two signs and NaN many bit patterns; adding 0.0 leaves one zero.
-    rows = np.ascontiguousarray(np.where(np.isnan(encoded), np.nan, encoded) + 0.0, dtype="<f8")
-    start = blake2b(salt, digest_size=8)
-    result = np.empty(len(rows), dtype="<u8")
-    for i, row in enumerate(rows):
-        state = start.copy()
-        state.update(row.tobytes())
-        result[i] = int.from_bytes(state.digest(), "little")
+    start = blake2b(salt.encode(), digest_size=8)
+    result = np.empty(len(encoded), dtype="<u8")
+    for first in range(0, len(encoded), ROWS_AT_ONCE):
+        some = encoded[first : first + ROWS_AT_ONCE]
+        rows = np.ascontiguousarray(np.where(np.isnan(some), np.nan, some) + 0.0, dtype="<f8")
+        for i, row in enumerate(rows, start=first):
+            state = start.copy()
+            state.update(row.tobytes())
+            result[i] = int.from_bytes(state.digest(), "little")
     return result.astype(np.uint64)

@@ -14,5 +14,11 @@ from adacos.models.forecasts.paper import PaperForecast
 
 __all__ = ["FORECASTS", "Forecast"]
 
-# By the parameter `outlook` of AdaCOS.
-FORECASTS: dict[str, Forecast] = {"coherent": CoherentForecast(), "paper": PaperForecast()}
+_COHERENT = CoherentForecast()
+# By the parameter `outlook` of AdaCOS. Dynamic programming (`adacos.models.dynamic`) rests on the
+# coherent forecast.
+FORECASTS: dict[str, Forecast] = {
+    "dynamic": _COHERENT,
+    "coherent": _COHERENT,
+    "paper": PaperForecast(),
+}

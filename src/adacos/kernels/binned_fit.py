@@ -1,0 +1,146 @@
+"""Penalised logistic regression over blocks of rows: few passes, each a sum over the blocks.
+
+The objective is that of `adacos.kernels.irls`. A pass gives loss, gradient and, if asked for, the
+Gram matrix of every fold's rows at some coefficients. In between everything is done on the
+quadratic model that these make, which costs nothing in rows:
+
+    1/2 b'Hb - b'(H b0 - g),    H, g the Gram matrix and the gradient at b0.
+
+Strengths per term follow from it by restricted likelihood (Fellner–Schall), the next coefficients
+by its minimum, and the fits without each fold by the same steps with that fold's part of H and g
+left out. These are one Newton step from the fit with all rows: with n rows, P columns and F folds
+they move by about sqrt(P / (F n)), and the step is wrong by the square of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrs
+
+from adacos.kernels.appended import strengths_of_quadratic
+from adacos.kernels.binned import Sums
+from adacos.kernels.irls import PENALTY_FLOOR, cholesky
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+# A pass at some coefficients, with the Gram matrix or without it.
+Evaluate = Callable[[Floats, bool], Sums]
+
+# The fit ends when the predicted decrease of the objective is below this times the weight of all
+# rows: an error of the log-odds of about its root, as a root mean square.
+TOLERANCE = 1e-9
+# A Gram matrix that lowers the predicted decrease by less than this factor is computed anew.
+KEPT_CONTRACTION = 0.1
+MOST_PASSES = 40
+# Shortest step, as a share of that to the minimum of the quadratic model.
+SHORTEST = 1e-6
+# Strengths are searched at the first coefficients and after the first step; by then they have
+# settled far more closely than they are known.
+SEARCHES = 2
+
+
+class BinnedFit(NamedTuple):
+    """Fit with all rows, and the quadratic model that it ended with.
+
+    Attributes
+    ----------
+    strengths : of the terms.
+    coef : (columns,) the intercept first.
+    gram, gradient : sums of each fold's rows, see `Sums`; the gradient at the coefficients `near`.
+    near : (columns,).
+    passes : how often the rows were gone through.
+    """
+
+    strengths: Floats
+    coef: Floats
+    gram: Floats
+    gradient: Floats
+    near: Floats
+    passes: int
+
+
+def fit_in_passes(
+    evaluate: Evaluate,
+    weight: float,
+    term: Ints,
+    strengths: Floats,
+    start: Floats,
+    *,
+    search: bool,
+) -> BinnedFit:
+    """Minimise the penalised objective from `start`.
+
+    `weight` is that of all rows, `term` the term of each column but the first, the intercept. The
+    strengths of the terms are as given or, with `search`, begin there.
+    """
+    sums, coef, passes = evaluate(start, True), start, 1
+    gram, fresh, previous, searches = sums.gram, True, np.inf, SEARCHES if search else 0
+    while True:
+        assert gram is not None
+        hessian = gram.sum(axis=0)
+        target = hessian @ coef - sums.gradient.sum(axis=0)
+        if searches:
+            strengths, searches = _searched(hessian, target, strengths, term), searches - 1
+        penalty = _penalty(strengths, term, weight)
+        step = _minimum(hessian, target, penalty) - coef
+        decrease = 0.5 * float(step @ (hessian @ step) + penalty @ step**2)
+        if not fresh and decrease > KEPT_CONTRACTION * previous:
+            sums, fresh, passes = evaluate(coef, True), True, passes + 1
+            gram = sums.gram
+            continue
+        if decrease <= TOLERANCE * weight or passes >= MOST_PASSES:
+            return BinnedFit(strengths, coef + step, gram, sums.gradient, coef, passes)
+        length, value = 1.0, _objective(sums, coef, penalty)
+        while True:
+            there = evaluate(coef + length * step, False)
+            passes += 1
+            if _objective(there, coef + length * step, penalty) <= value or length < SHORTEST:
+                break
+            length *= 0.5
+        sums, coef = there, coef + length * step
+        # After a step that had to be shortened the Gram matrix is computed anew.
+        fresh, previous = False, decrease if length == 1.0 else 0.0
+
+
+def without_folds(fit: BinnedFit, weight: float, term: Ints, *, search: bool) -> Floats:
+    """Coefficients without each fold, (folds, columns); its strengths are found without it too."""
+    hessian, gradient = fit.gram.sum(axis=0), fit.gradient.sum(axis=0)
+    fits = []
+    for own, part in zip(fit.gram, fit.gradient, strict=True):
+        left, strengths = hessian - own, fit.strengths
+        target = left @ fit.near - (gradient - part)
+        if search:
+            strengths = _searched(left, target, strengths, term)
+        fits.append(_minimum(left, target, _penalty(strengths, term, weight)))
+    return np.stack(fits)
+
+
+def _searched(hessian: Floats, target: Floats, begin: Floats, term: Ints) -> Floats:
+    """Strengths of highest restricted likelihood under the quadratic model.
+
+    The intercept, which has no strength, follows the other coefficients.
+    """
+    if len(term) == 0:
+        return begin
+    own, corner = hessian[0, 1:], float(hessian[0, 0])
+    schur = hessian[1:, 1:] - np.outer(own, own) / corner
+    score = target[1:] - own * (target[0] / corner)
+    return strengths_of_quadratic(schur, score, begin, term)
+
+
+def _minimum(hessian: Floats, target: Floats, penalty: Floats) -> Floats:
+    factor = cholesky(hessian + np.diag(penalty))
+    return np.asarray(dpotrs(factor, target, lower=0)[0])
+
+
+def _penalty(strengths: Floats, term: Ints, weight: float) -> Floats:
+    return np.asarray(np.maximum(np.append(0.0, strengths[term]), PENALTY_FLOOR * weight))
+
+
+def _objective(sums: Sums, coef: Floats, penalty: Floats) -> float:
+    return float(sums.loss.sum() + 0.5 * penalty @ coef**2)

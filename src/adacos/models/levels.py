@@ -1,0 +1,99 @@
+"""Covariates in levels: what a row is when there are too many rows to hold their basis columns.
+
+A categorical covariate has its categories as levels, a numeric one of at most `MOST_LEVELS` values
+these values, so that nothing is lost. Any other numeric covariate is cut at half as many quantiles
+and half as many equally spaced places, and a level stands at the mean of its rows. No level then
+spans more than h = 2 / MOST_LEVELS of the range, and of a function f with |f''| <= M the sum over
+the rows of a level is wrong by at most M h² / 8 for each row, since the deviations from the mean
+sum to zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.tables.kinds import CATEGORICAL
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.unsignedinteger[Any]]
+
+MOST_LEVELS = 1024
+
+
+class Cuts(NamedTuple):
+    """How a covariate is cut into levels.
+
+    Attributes
+    ----------
+    at : where one level ends and the next begins, in ascending order; empty if categorical.
+    categories : number of categories, 0 if numeric.
+    """
+
+    at: Floats
+    categories: int = 0
+
+    @property
+    def n_levels(self) -> int:
+        """Number of levels."""
+        return self.categories or len(self.at) + 1
+
+    def codes(self, encoded: Floats) -> Codes:
+        """Level of each row from the encoded columns of the covariate."""
+        if self.categories:
+            level = encoded.argmax(axis=1)
+        else:
+            level = np.searchsorted(self.at, encoded[:, 0])
+        return np.asarray(level, dtype=np.uint8 if self.n_levels <= 256 else np.uint16)
+
+
+class LevelSums(NamedTuple):
+    """Weight of the rows at each level, and the sum of their values with it."""
+
+    weight: Floats
+    value: Floats
+
+    def plus(self, other: LevelSums) -> LevelSums:
+        """Sums over the rows of both."""
+        return LevelSums(self.weight + other.weight, self.value + other.value)
+
+
+def cut(kind: str, width: int, values: Floats, some: Floats, low: float, high: float) -> Cuts:
+    """Cuts of one covariate.
+
+    `width` is its number of encoded columns, `values` are its distinct values where they are few
+    and empty where they are not, `some` are values of some rows, `low` and `high` its range.
+    """
+    if kind == CATEGORICAL:
+        return Cuts(np.empty(0), width)
+    if 0 < len(values) <= MOST_LEVELS:
+        return Cuts((values[:-1] + values[1:]) / 2)
+    half = MOST_LEVELS // 2
+    quantiles = np.quantile(some, np.linspace(0, 1, half + 1)[1:-1])
+    spaced = np.linspace(low, high, half + 1)[1:-1]
+    return Cuts(np.unique(np.append(quantiles, spaced)))
+
+
+def level_sums(cuts: Cuts, codes: Codes, encoded: Floats, weight: Floats) -> LevelSums:
+    """Sums over some rows at each level of a covariate."""
+    n = cuts.n_levels
+    own = np.zeros(len(codes)) if cuts.categories else weight * encoded[:, 0]
+    counts, total = np.bincount(codes, weight, n), np.bincount(codes, own, n)
+    return LevelSums(np.asarray(counts, dtype=np.float64), np.asarray(total, dtype=np.float64))
+
+
+def level_values(cuts: Cuts, sums: LevelSums, low: float, high: float) -> Floats:
+    """Encoded values of each level, (levels, encoded columns): the mean of its rows.
+
+    A level without rows stands between its ends.
+    """
+    if cuts.categories:
+        return np.eye(cuts.categories)
+    ends = np.concatenate([[low], cuts.at, [high]])
+    middle = (ends[:-1] + ends[1:]) / 2
+    there = sums.weight > 0
+    values = np.where(there, sums.value / np.where(there, sums.weight, 1.0), middle)
+    # The mean of equal values is rounded.
+    return np.asarray(np.clip(values, ends[:-1], ends[1:]))[:, None]

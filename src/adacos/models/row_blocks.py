@@ -1,0 +1,63 @@
+"""Where the blocks of a large table are, and sums over them.
+
+A fit asks two things of the rows: a sum over the blocks, and something for each row in the order of
+the table. `HeldBlocks` answers them from memory; whoever keeps the blocks elsewhere brings the same
+two methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from adacos.kernels.binned import Block
+
+Floats = NDArray[np.float64]
+
+
+class Summable(Protocol):
+    """What can be summed over blocks."""
+
+    def plus(self, other: Self) -> Self:
+        """The sum of both."""
+        ...
+
+
+Sum = TypeVar("Sum", bound=Summable)
+
+
+class RowBlocks(Protocol):
+    """Blocks of rows, wherever they are."""
+
+    def total(self, work: Callable[[Block], Sum]) -> Sum:
+        """Sum over the blocks of what `work` makes of each."""
+        ...
+
+    def rows(self, work: Callable[[Block], Floats]) -> Floats:
+        """What `work` makes of the rows of each block, in the order of the table."""
+        ...
+
+
+class HeldBlocks:
+    """Blocks in memory, gone through by `n_jobs` threads."""
+
+    def __init__(self, blocks: Sequence[Block], n_jobs: int | None = None) -> None:
+        self._blocks, self._n_jobs = blocks, n_jobs
+
+    def total(self, work: Callable[[Block], Sum]) -> Sum:
+        """Sum over the blocks, in their order."""
+        parts: Iterator[Sum] = self._each(work)
+        return reduce(lambda sum_, part: sum_.plus(part), parts)
+
+    def rows(self, work: Callable[[Block], Floats]) -> Floats:
+        """One after the other."""
+        return np.concatenate(list(self._each(work)))
+
+    def _each(self, work: Callable[[Block], Any]) -> Any:
+        parallel = Parallel(self._n_jobs, prefer="threads", return_as="generator")
+        return parallel(delayed(work)(block) for block in self._blocks)

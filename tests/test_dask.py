@@ -1,0 +1,62 @@
+"""Rows in a Dask collection: the fit is that in memory, whoever holds the rows."""
+
+import numpy as np
+import pytest
+
+from adacos import AdaCOSClassifier, Costs, InvalidInputError
+from adacos.models import large_fits, streamed_fits
+from tests.test_streaming import COSTS, frame
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+da = pytest.importorskip("dask.array")
+
+
+@pytest.fixture(autouse=True)
+def large(monkeypatch):
+    monkeypatch.setattr(large_fits, "LARGE_ROWS", 2000)
+    monkeypatch.setattr(large_fits, "SAMPLE_ROWS", 1500)
+    monkeypatch.setattr(streamed_fits, "SAMPLE_ROWS", 1500)
+
+
+def same(one, other):
+    assert one.sets_ == other.sets_
+    np.testing.assert_allclose(one.model_.intercepts, other.model_.intercepts, atol=1e-8)
+    np.testing.assert_allclose(one.model_.coefs, other.model_.coefs, atol=1e-8)
+    np.testing.assert_allclose(
+        one.model_.leave_out_log_odds, other.model_.leave_out_log_odds, atol=1e-8
+    )
+    np.testing.assert_array_equal(one.training_rows_.digests, other.training_rows_.digests)
+
+
+def test_the_fit_on_a_collection_is_the_fit_in_memory():
+    table = frame(3000)
+    X, y = table.drop(columns="ill"), table["ill"]
+    held = AdaCOSClassifier(COSTS).fit(X, y)
+    spread = dd.from_pandas(table, npartitions=7, sort=False)
+    with dask.config.set(scheduler="synchronous"):
+        same(AdaCOSClassifier(COSTS).fit(spread.drop(columns="ill"), spread["ill"]), held)
+        by_name = AdaCOSClassifier(COSTS).fit(spread, "ill")
+    np.testing.assert_array_equal(by_name.predict(X[:200]), held.predict(X[:200]))
+    answers = spread.drop(columns="ill").map_partitions(held.predict, meta=("label", "i8"))
+    np.testing.assert_array_equal(answers.compute(scheduler="synchronous"), held.predict(X))
+
+
+def test_arrays_few_rows_and_what_is_refused():
+    table = frame(2500)
+    X, y = table[["a", "b"]].to_numpy(dtype=float), table["ill"].to_numpy()
+    costs = Costs([1.0, 2.0], false_positive=30, false_negative=60)
+    with dask.config.set(scheduler="synchronous"):
+        spread = da.from_array(X, chunks=(900, 1))
+        same(
+            AdaCOSClassifier(costs).fit(spread, da.from_array(y, chunks=800)),
+            AdaCOSClassifier(costs).fit(X, y),
+        )
+        few = AdaCOSClassifier(costs, cv=3).fit(spread[:300], y[:300])
+        held = AdaCOSClassifier(costs, cv=3).fit(X[:300], y[:300])
+        np.testing.assert_array_equal(few.model_.coefs, held.model_.coefs)
+        frames = dd.from_pandas(table, npartitions=3)
+        with pytest.raises(InvalidInputError, match="must name a column"):
+            AdaCOSClassifier(COSTS).fit(frames, "sick")
+        with pytest.raises(InvalidInputError, match="mean_budget"):
+            AdaCOSClassifier(COSTS, mean_budget=1.0).fit(frames, "ill")
