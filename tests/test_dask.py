@@ -5,9 +5,11 @@ import pytest
 
 from adacos import AdaCOSClassifier, Costs, InvalidInputError
 from adacos.models import large_fits, streamed_fits
-from tests.test_streaming import COSTS, frame
+from tests.test_streaming import COSTS, frame, written
 
 dask = pytest.importorskip("dask")
+LocalCluster = pytest.importorskip("dask.distributed").LocalCluster
+get_client = pytest.importorskip("dask.distributed").get_client
 dd = pytest.importorskip("dask.dataframe")
 da = pytest.importorskip("dask.array")
 
@@ -40,6 +42,38 @@ def test_the_fit_on_a_collection_is_the_fit_in_memory():
     np.testing.assert_array_equal(by_name.predict(X[:200]), held.predict(X[:200]))
     answers = spread.drop(columns="ill").map_partitions(held.predict, meta=("label", "i8"))
     np.testing.assert_array_equal(answers.compute(scheduler="synchronous"), held.predict(X))
+
+
+def test_adacos_fit_with_workers(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from adacos import load
+    from adacos.cli import training
+    from adacos.cli.app import app
+
+    monkeypatch.setattr(training, "LARGE_ROWS", 2000)
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    written(folder, frame(2500))
+    prices = [
+        "--default-price",
+        "1",
+        "--false-positive",
+        "30",
+        "--false-negative",
+        "60",
+        "--categorical",
+        "b",
+    ]
+    options = ["fit", str(folder), "--target", "ill", *prices, "--out"]
+    assert CliRunner().invoke(app, [*options, str(tmp_path / "alone")]).exit_code == 0
+    local = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
+    with LocalCluster(dashboard_address=None, **local) as cluster:
+        address = cluster.scheduler_address
+        done = CliRunner().invoke(app, [*options, str(tmp_path / "many"), "--dask", address])
+        get_client().close()
+    assert done.exit_code == 0, done.output
+    same(load(tmp_path / "many"), load(tmp_path / "alone"))
 
 
 def test_arrays_few_rows_and_what_is_refused():

@@ -106,7 +106,7 @@ def takes_many_classes(case: Case) -> bool:
 @pytest.mark.parametrize("case", cases())
 def test_promises_of_three_classes(case: Case) -> None:
     """The same where a policy takes more than two classes; one that does not says so."""
-    X, y = three_table()
+    X, y = three_table(100)
     if takes_many_classes(case):
         check_policy(case.make(THREE_COSTS), X, y)
         check_consultation(case.make(THREE_COSTS).fit(X, y), X.head(12))

@@ -219,10 +219,10 @@ def test_the_flow_accounts_for_every_row(asking):
     assert levels[0].asked == ()
     reached = 1.0
     for level in levels:
-        assert level.negative + level.positive + level.further == pytest.approx(reached)
+        assert sum(level.answered) + level.further == pytest.approx(reached)
         reached = level.further
     assert reached == 0
-    assert sum(v.positive for v in levels) == pytest.approx(np.mean(held.label == 1))
+    assert sum(v.answered[1] for v in levels) == pytest.approx(np.mean(held.label == 1))
     for before, level in itertools.pairwise(levels):
         assert sum(share for _, share in level.asked) == pytest.approx(before.further)
     first = policy.encoder_.names[policy.model_.sequence.order[0]]

@@ -106,7 +106,10 @@ def test_a_set_is_read_with_its_costs(folder: Path) -> None:
     assert costs.of(["a", "b"]) == 4.5
     assert costs.of(["b", "a"]) == 3.5
     assert costs.matrix.tolist() == [[0, 10], [10, 0]]
-    assert read_set(folder, "three")[1:] == ((), 3)
+    three = read_set(folder, "three")
+    assert three.n_classes == 3
+    costs = three.settings[1].costs(three.table.prices, three.table.panels)
+    assert costs.matrix.tolist() == [[0, 20, 20], [20, 0, 20], [20, 20, 0]]
 
 
 def test_ratios_are_those_of_the_rows(folder: Path, registered: None) -> None:
@@ -157,7 +160,7 @@ def test_the_command(folder: Path, registered: None) -> None:
     assert done.exit_code == 0, done.output
     assert "three" in done.output
     page = (out / "index.html").read_text()
-    for part in ("Total cost as a ratio to other", "tiny, high", "it has 3 classes"):
+    for part in ("Total cost as a ratio to other", "tiny, high", "it has 3 classes, and fixed"):
         assert part in page
     assert (out / "summary.md").exists()
     done = CliRunner().invoke(app, [*arguments, "--json"])
@@ -165,6 +168,33 @@ def test_the_command(folder: Path, registered: None) -> None:
     assert summary["against"] == "other"
     assert summary["ratio"]["fixed"]["splits_low"] is None
     assert len(summary["cells"]) == 3
+
+
+def test_three_classes_are_run_by_what_takes_them(folder: Path, registered: None) -> None:
+    """Ratios of policies that take more than two classes, and a class too rare to be tested."""
+    with (folder / "three.csv").open("a") as file:
+        file.write("1,1,c0,3\n")
+    levels = json.loads((folder / "three.json").read_text())
+    for level, error in ERRORS.items():
+        levels[level]["misclassification"] = (error * (1 - np.eye(4))).tolist()
+    (folder / "three.json").write_text(json.dumps(levels))
+    chosen = {"methods": ("Full Model", "COS (group lasso)", "fixed"), "against": "Full Model"}
+    report = run_lomax(options(folder, datasets=("three",), splits=2, **chosen), progress=False)
+    assert not report.failures
+    assert [(r.dataset, r.method) for r in report.cells] == [("three", "COS (group lasso)")] * 3
+    assert report.left_out == ("three: it has 4 classes, and fixed takes two",)
+    tables = folder.parent / "out" / "tables"
+    with (tables / "folds.csv").open(newline="") as file:
+        records = list(csv.DictReader(file))
+    assert {r["n_rows"] for r in records} == {"12"}
+    assert {r["recall"] for r in records} == {""}
+    # Three classes that nothing tells apart: a third of the answers is right, on average.
+    losses = [float(r["log_loss"]) for r in records if r["method"] == "Full Model"]
+    assert np.log(3) - 0.1 < np.mean(losses) < np.log(3) + 0.6
+    own = [r for r in records if r["method"] != "Full Model" and r["setting"] == "high"]
+    total = np.mean([float(r["total_cost"]) for r in own])
+    (cell,) = (r for r in report.cells if r.level == "high")
+    assert cell.mean == pytest.approx(total)
 
 
 def test_what_is_absent_is_told(folder: Path, registered: None, tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from adacos import load
 from adacos.cli.app import app
-from adacos.exceptions import InvalidInputError
 
 NAMES = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
 PRICES = """
@@ -88,15 +87,20 @@ def test_explain_and_ask(files: dict[str, Path]) -> None:
     assert "virginica" in asked.output
 
 
-def test_what_needs_two_classes_says_so(files: dict[str, Path]) -> None:
+def test_report(files: dict[str, Path]) -> None:
     out = files["model.adacos"].with_name("report.html")
     given = ("--data", files["iris.csv"], "--target", "species", "--out", out)
-    done = run("report", files["model.adacos"], *given)
-    assert isinstance(done.exception, InvalidInputError)
-    assert "two classes" in str(done.exception)
+    pytest.importorskip("matplotlib")
+    done = run("report", files["model.adacos"], *given, "--json")
+    assert done.exit_code == 0, done.output
+    assert list(json.loads(done.stdout)["recall"]) == ["setosa", "versicolor", "virginica"]
+
+
+def test_what_needs_two_classes_says_so(files: dict[str, Path]) -> None:
+    out = files["model.adacos"].with_name("other.adacos")
     data = ("fit", files["iris.csv"], "--target", "species", "--default-price", 1)
     done = run(*data, "--false-positive", 1, "--false-negative", 2, "--out", out)
     assert "misclassification" in str(done.exception)
     assert "setosa, versicolor" in str(done.exception)
-    done = run(*data, "--prices", files["prices.toml"], "--policy", "branching", "--out", out)
+    done = run(*data, "--prices", files["prices.toml"], "--policy", "dwsm", "--out", out)
     assert "--policy adacos" in str(done.exception)

@@ -13,6 +13,7 @@ import pytest
 
 from adacos import Costs, load_pima, save
 from adacos.exceptions import MissingExtraError
+from adacos.kernels.class_risk import class_label
 from adacos.rivals import STreeDClassifier
 from adacos.rivals.streed import answers, ask_about, grow
 from adacos.rivals.trees import NEVER
@@ -25,7 +26,7 @@ def cheapest_tree(
     X: Any, y: Any, source: Any, costs: Any, depth: int, path: tuple[int, ...] = ()
 ) -> float:
     """Least sum of total costs of any tree over these rows, by trying every one."""
-    counts = np.array([np.sum(y == 0), np.sum(y == 1)])
+    counts = np.bincount(y.astype(int), minlength=len(costs.matrix))
     best = float((counts @ costs.matrix).min())
     if depth == 0 or len(y) == 0:
         return best
@@ -62,6 +63,28 @@ def test_no_tree_is_cheaper(seed: int, depth: int) -> None:
     label = (log_odds >= np.log(35 / 50)).astype(int)
     total = paid.sum() + costs.matrix[y.astype(int), label].sum()
     assert total == pytest.approx(cheapest_tree(X, y, source, costs, depth), abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_tree_of_three_classes_is_cheaper(seed: int) -> None:
+    """The same with a third class, which in the last case does not occur."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, (90, 5)) * 1.0
+    source = np.array([0, 1, 2, 3, 3])
+    score = X[:, 0] + 2 * X[:, 1] * X[:, 2] - X[:, 3] + rng.normal(size=90)
+    y = np.digitize(score, [0.3, 1.5] if seed < 2 else [0.3]).astype(float)
+    costs = Costs(
+        [2.0, 3.0, 5.0, 1.5],
+        misclassification=[[-5, 30, 20], [40, -10, 25], [90, 35, 0]],
+        panels={"p": {0: 0.5, 1: 2.5, 2: 0.0}},
+    ).bind([f"x{k}" for k in range(4)], 3)
+    found = grow(ask_about(X, source, 5), X, y, source, costs, 2, 1, 60.0)
+    assert found.optimal
+    log_odds, paid = answers(found.forest, X, costs)
+    assert log_odds.shape == (90, 2)
+    label = class_label(log_odds, costs.matrix)
+    total = paid.sum() + costs.matrix[y.astype(int), label].sum()
+    assert total == pytest.approx(cheapest_tree(X, y, source, costs, 2), abs=1e-6)
 
 
 def test_thresholds_are_quantiles_and_indicators() -> None:

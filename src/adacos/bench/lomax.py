@@ -8,6 +8,7 @@ the classes: a fifth of the rows is tested.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from adacos.bench.comparisons import RANDOM, OutcomeIndex
 from adacos.bench.configuration import available_methods
-from adacos.bench.lomax_sets import LEVELS, LomaxSet, find_sets, read_set
+from adacos.bench.lomax_sets import LomaxSet, find_sets, read_set
 from adacos.bench.names import ADACOS, COS
 from adacos.bench.pairing import (
     Interval,
@@ -38,6 +39,7 @@ from adacos.bench.tables import (
     write_rows,
 )
 from adacos.bench.tasks import Failure, gathered
+from adacos.costs import Costs
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html, to_markdown
 from adacos.exceptions import InvalidInputError
 from adacos.registry import METHODS
@@ -60,7 +62,7 @@ class LomaxOptions:
     ----------
     data : folder of the sets.
     methods : registered names; None for AdaCOS, COS, STreeD and what the library adds to these.
-    datasets : names of sets; None for all with two classes.
+    datasets : names of sets; None for all.
     splits, seed : number of random 80/20 splits, and their seed.
     against : method that the others are divided by.
     jobs : number of processes.
@@ -140,13 +142,16 @@ def run_lomax(options: LomaxOptions, *, progress: bool | None = None) -> LomaxRe
     integer("seed", options.seed, at_least=0)
     integer("jobs", options.jobs, at_least=1)
     start = time.perf_counter()
-    sets, left_out = _chosen_sets(options)
+    sets = _chosen_sets(options)
+    left_out: list[str] = []
     named = None if options.methods in (None, ("all",)) else options.methods
     every = METHODS if options.methods == ("all",) else default_methods()
     methods, absent = available_methods(named or every)
     if named is not None and absent:
         METHODS[next(iter(absent))].check_installed()
     left_out += [f"{name}: {why}" for name, why in absent.items()]
+    sets, small = _with_methods(sets, methods)
+    left_out += small
     against = _full_name(options.against)
     if against not in methods:
         left_out.append(f"{against}, which is not run: ratios are to {methods[0]} instead")
@@ -155,7 +160,17 @@ def run_lomax(options: LomaxOptions, *, progress: bool | None = None) -> LomaxRe
     settings = [setting for found in sets.values() for setting in found.settings]
     # Seeds of neighbouring runs do not overlap.
     splits = [Split(f"random-{k + 1}", options.seed * 1000 + k) for k in range(options.splits)]
-    units = plan(tables, [METHODS[name] for name in methods], settings, splits, [_TESTED_FOLD])
+    units = [
+        unit
+        for name, found in sets.items()
+        for unit in plan(
+            {name: found.table},
+            [METHODS[method] for method in methods if _takes(method, found.n_classes)],
+            found.settings,
+            splits,
+            [_TESTED_FOLD],
+        )
+    ]
     result = finish(units, tables, methods, settings, options.out, options.jobs, progress)
     cells, overall = compare(result, methods, against)
     report = LomaxReport(
@@ -256,8 +271,37 @@ def _ratio(parts: Sequence[_Part], dataset: str, level: str, method: str) -> Rat
     )
 
 
-def _chosen_sets(options: LomaxOptions) -> tuple[dict[str, LomaxSet], list[str]]:
-    """The sets that are run, and the others with the reason."""
+def _takes(method: str, n_classes: int) -> bool:
+    """Whether a method takes so many classes."""
+    return n_classes == 2 or getattr(METHODS[method].make(Costs()), "takes_many_classes", False)
+
+
+def _with_methods(
+    sets: dict[str, LomaxSet], methods: Sequence[str]
+) -> tuple[dict[str, LomaxSet], list[str]]:
+    """The sets that some method takes, and what is left out: sets, and methods of a set."""
+    taken, left_out = {}, []
+    for name, one in sets.items():
+        absent = [method for method in methods if not _takes(method, one.n_classes)]
+        if len(absent) < len(methods):
+            taken[name] = one
+        if absent:
+            left_out.append(
+                f"{name}: it has {one.n_classes} classes, and {', '.join(absent)} "
+                f"{'takes' if len(absent) == 1 else 'take'} two"
+            )
+    if not taken:
+        raise InvalidInputError(
+            "datasets",
+            "must hold a set with two classes, or a method must take more",
+            "; ".join(left_out),
+            "Name another.",
+        )
+    return taken, left_out
+
+
+def _chosen_sets(options: LomaxOptions) -> dict[str, LomaxSet]:
+    """The sets that are asked for."""
     folder = Path(options.data)
     there = find_sets(folder)
     wanted = there if options.datasets is None else list(options.datasets)
@@ -266,18 +310,7 @@ def _chosen_sets(options: LomaxOptions) -> tuple[dict[str, LomaxSet], list[str]]
         raise InvalidInputError(
             "datasets", "must be sets of the folder", unknown, choices(unknown, there, "There are")
         )
-    sets = {name: read_set(folder, name) for name in wanted}
-    left_out = [
-        f"{name}: it has {one.n_classes} classes, and a policy decides between two"
-        for name, one in sets.items()
-        if not one.settings
-    ]
-    two = {name: one for name, one in sets.items() if one.settings}
-    if not two:
-        raise InvalidInputError(
-            "datasets", "must hold a set with two classes", "; ".join(left_out), "Name another."
-        )
-    return two, left_out
+    return {name: read_set(folder, name) for name in wanted}
 
 
 def _write(
@@ -307,9 +340,11 @@ def _blocks(
     )
     if report.overall:
         yield Heading(f"Total cost as a ratio to {report.against}")
-        rows = tuple((r.method, *_cells(r)) for r in report.overall)
+        counts = Counter(r.method for r in report.cells)
+        rows = tuple((r.method, str(counts[r.method]), *_cells(r)) for r in report.overall)
         header = ("Method", "Ratio", "over splits", "over rows", "verdict")
-        yield Grid(header, rows, f"Geometric mean over {len(sets) * len(LEVELS)} cells")
+        caption = "Geometric mean over the cells (sets and levels) that a method was run on"
+        yield Grid((header[0], "cells", *header[1:]), rows, caption)
         yield Heading("Each set and level")
         rows = tuple((f"{r.dataset}, {r.level}", r.method, *_cells(r)) for r in report.cells)
         yield Grid(("Cell", *header), rows, f"Ratio to {report.against}", _marks(report.cells))

@@ -47,7 +47,7 @@ def find_sets(folder: Path) -> list[str]:
 
 
 def read_set(folder: Path, name: str) -> LomaxSet:
-    """One set of the folder; one with more than two classes has no settings."""
+    """One set of the folder."""
     columns = _columns(folder / f"{name}.csv")
     if "y" not in columns:
         raise InvalidInputError(f"{name}.csv", "must have a column y", list(columns), _EXAMPLE)
@@ -57,17 +57,15 @@ def read_set(folder: Path, name: str) -> LomaxSet:
     panels = levels[LEVELS[0]]["discounted"]
     source = f"Lomax (2013), read from {folder / name}"
     table = Dataset(ColumnTable(columns), y, prices, panels, source, tuple(columns))
-    settings: tuple[Setting, ...] = ()
-    if len(classes) == 2:
-        settings = tuple(_setting(name, level, levels[level]) for level in LEVELS)
-        for setting in settings:
-            setting.costs(prices, panels).bind(list(columns))
+    settings = tuple(_setting(name, level, levels[level]) for level in LEVELS)
+    for setting in settings:
+        setting.costs(prices, panels).bind(list(columns), len(classes))
     return LomaxSet(table, settings, len(classes))
 
 
 def _setting(name: str, level: str, content: dict[str, Any]) -> Setting:
-    (c00, c01), (c10, c11) = Costs(misclassification=content["misclassification"]).matrix.tolist()
-    return Setting(level, c01, ((c00, c01), (c10, c11)), datasets=(name,), panels=True)
+    matrix = Costs(misclassification=content["misclassification"]).matrix.tolist()
+    return Setting(level, matrix[0][1], tuple(map(tuple, matrix)), datasets=(name,), panels=True)
 
 
 def _levels(path: Path, columns: list[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ PAPER_FALSE_POSITIVE = (1.0, 5.0, 10.0, 50.0, 100.0, 500.0, 1000.0)
 PAPER_SYMMETRIC = (400.0, 800.0)
 PAPER_RECALL = (0.95, 0.99)
 
-Matrix = tuple[tuple[float, float], tuple[float, float]]
+Matrix = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Setting:
     name : str
         What it is called in the tables; settings that differ only in cost share a name.
     false_positive : float
-        Cost of a false positive.
+        Cost of a false positive, C[0, 1].
     misclassification : tuple of tuple of float, or None
         C[true class, label], or None where a target recall replaces the cost of a false negative.
     target_recall : float or None, default=None
@@ -69,6 +69,11 @@ class Setting:
         if self.misclassification is None:
             return Costs(prices, false_positive=self.false_positive, panels=panels)
         return Costs(prices, misclassification=self.misclassification, panels=panels)
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return 2 if self.misclassification is None else len(self.misclassification)
 
     def applies_to(self, dataset: str) -> bool:
         """Whether the setting is run on a data set.

@@ -202,21 +202,29 @@ def measures(outcome: Outcome) -> dict[str, float]:
     y, label, p = outcome.y, outcome.label, outcome.probability
     total = float(outcome.total.mean())
     # A method without probabilities gives NaN.
-    ranked = len(set(y)) == 2 and bool(np.all(np.isfinite(p)))
+    two = outcome.setting.n_classes == 2
+    ranked = two and len(set(y)) == 2 and bool(np.all(np.isfinite(p)))
     return {
         "n_rows": len(y),
         "total_cost": total,
         "covariate_cost": float(outcome.cost.mean()),
         "misclassification_cost": total - float(outcome.cost.mean()),
-        "operation_cost": float(outcome.operation.mean()),
+        "operation_cost": float(outcome.operation.mean()) if two else np.nan,
         "n_acquired": float(outcome.acquired.mean()),
-        "weighted_accuracy": weighted_accuracy(outcome, y),
+        "weighted_accuracy": weighted_accuracy(outcome, y) if two else np.nan,
         "accuracy": float((label == y).mean()),
         "auc": float(roc_auc_score(y, p)) if ranked else np.nan,
-        "log_loss": float(log_loss(y, p)) if ranked else np.nan,
-        "recall": recall(outcome, y),
-        "fdr": false_discovery_rate(outcome, y),
+        "log_loss": float(log_loss(y, p)) if ranked else _class_log_loss(y, p),
+        "recall": recall(outcome, y) if two else np.nan,
+        "fdr": false_discovery_rate(outcome, y) if two else np.nan,
     }
+
+
+def _class_log_loss(y: NDArray[np.int64], p: Floats) -> float:
+    """Log-loss of more than two classes; NaN where the probabilities are not those of each."""
+    if p.ndim == 1 or not np.all(np.isfinite(p)):
+        return np.nan
+    return float(-np.log(np.maximum(p[np.arange(len(y)), y], np.finfo(np.float64).tiny)).mean())
 
 
 def summary_records(
@@ -311,6 +319,7 @@ def _row_columns(outcomes: Iterable[Outcome]) -> dict[str, NDArray[Any]]:
     parts: dict[str, list[NDArray[Any]]] = {}
     for outcome in outcomes:
         n = len(outcome.rows)
+        nothing = np.full(n, np.nan)
         record = {
             "dataset": np.full(n, outcome.dataset),
             "method": np.full(n, outcome.method),
@@ -321,15 +330,22 @@ def _row_columns(outcomes: Iterable[Outcome]) -> dict[str, NDArray[Any]]:
             "row": outcome.rows.astype(np.int32),
             "y": outcome.y.astype(np.int8),
             "label": outcome.label.astype(np.int8),
-            "probability": outcome.probability,
+            "probability": _one_probability(outcome),
             "n_acquired": outcome.acquired.astype(np.int16),
             "covariate_cost": outcome.cost,
             "total_cost": outcome.total,
-            "operation_cost": outcome.operation,
+            "operation_cost": outcome.operation if outcome.setting.n_classes == 2 else nothing,
         }
         for name, values in record.items():
             parts.setdefault(name, []).append(values)
     return {name: np.concatenate(values) for name, values in parts.items()}
+
+
+def _one_probability(outcome: Outcome) -> Floats:
+    """P(class 1); of more than two classes that of the label."""
+    if outcome.probability.ndim == 1:
+        return outcome.probability
+    return np.asarray(outcome.probability[np.arange(len(outcome.label)), outcome.label])
 
 
 def _names(cell: Cell) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from adacos.bench.methods import build, can_share, signature, supports
 from adacos.bench.settings import Setting, Split
 from adacos.bench.sources import library_digest
 from adacos.datasets import Dataset, paper_folds
+from adacos.datasets._folds import N_FOLDS
 from adacos.metrics import operation_costs, total_costs
 from adacos.registry import Method
 from adacos.tables.columns import ColumnTable
@@ -67,8 +68,8 @@ class Outcome:
     Attributes
     ----------
     rows : position of each test row in the data set.
-    y, label : true class and answer, as 0 and 1.
-    probability : P(class 1) at the stop.
+    y, label : true class and answer, as 0, 1, …
+    probability : P(class 1) at the stop; of more than two classes that of each, (rows, classes).
     cost : covariate cost paid.
     acquired : number of covariates acquired.
     """
@@ -216,11 +217,20 @@ def is_finished(unit: Unit, folder: Path) -> bool:
 
 
 def fold_of_rows(table: Dataset, split: Split) -> Ints:
-    """Fold in which each row is tested, or -1: only complete rows are tested."""
+    """Fold in which each row is tested, or -1: only complete rows are tested.
+
+    Of more than two classes one that has too few rows for all folds is in training only.
+    """
     gaps = np.where(_missing(table.X), np.nan, 0.0)
-    if split.seed is None:
-        return paper_folds(gaps, table.y)
-    return paper_folds(gaps, table.y, seed=split.seed)
+    classes, number = np.unique(table.y, return_inverse=True)
+    folds = np.full(len(gaps), -1, dtype=np.int64)
+    rows = np.arange(len(gaps))
+    if len(classes) > 2:
+        complete = np.bincount(number, weights=~np.isnan(gaps).any(axis=1))
+        rows = np.flatnonzero(complete[number] >= N_FOLDS)
+    seed = {} if split.seed is None else {"seed": split.seed}
+    folds[rows] = paper_folds(gaps[rows], table.y[rows], **seed)
+    return folds
 
 
 def _write(path: Path, arrays: dict[str, Any]) -> None:

@@ -153,7 +153,7 @@ def lomax(
         typer.Option(help="Names separated by commas, or all. Default: AdaCOS, COS and STreeD."),
     ] = None,
     datasets: Annotated[
-        str | None, typer.Option(help="Sets separated by commas. Default: all with two classes.")
+        str | None, typer.Option(help="Sets separated by commas. Default: all.")
     ] = None,
     splits: Annotated[int, typer.Option(help="Random 80/20 splits.")] = 40,
     seed: Seed = 0,

@@ -32,6 +32,8 @@ from adacos.cli.training import (
     choose_covariates,
     expected_seconds,
     in_pieces,
+    keep_some,
+    on_workers,
     read_in_pieces,
     read_training_rows,
 )
@@ -145,6 +147,10 @@ def fit(
             "from 200,000.",
         ),
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(help="Dask scheduler whose workers hold the rows, such as tcp://host:8786."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the folds and of that draw.")] = 0,
     skip_malformed: SkipMalformed = False,
     encoding: Encoding = "utf-8-sig",
@@ -191,6 +197,7 @@ def fit(
             rows = read_in_pieces(data, *wanted, seed)
         else:
             rows = read_training_rows(file, *wanted, skip_malformed, report, many)
+        rows = rows if dask is None else on_workers(rows, dask)
     check_errors(costs, rows, target)
     tell_malformed(rows.malformed)
     if said is not None:
@@ -212,6 +219,7 @@ def fit(
         on_uncertifiable=on_uncertifiable,
     )
     _learn(estimator, rows, seconds, nested, as_json)
+    keep_some(estimator)
     if said is not None:
         describe(estimator, said)
     save(estimator, out)

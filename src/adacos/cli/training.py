@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from adacos.cli.common import progress, say, tell_malformed
 from adacos.costs import Costs
-from adacos.exceptions import InvalidInputError
+from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.kernels.folds import drawn_rows
 from adacos.models.large_fits import LARGE_ROWS
 from adacos.models.streamed_fits import KEPT_ROWS
@@ -48,7 +48,7 @@ class TrainingRows(NamedTuple):
     malformed: list[Malformed]
     missing: dict[str, float]
     class_names: dict[str, str]
-    whole: tuple[ParquetTable, NDArray[Any]] | None = None
+    whole: tuple[Any, NDArray[Any]] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -175,6 +175,40 @@ def read_in_pieces(
         err=True,
     )
     return rows
+
+
+def on_workers(rows: TrainingRows, address: str) -> TrainingRows:
+    """The same rows, held by the workers of a Dask scheduler."""
+    if rows.whole is None:
+        raise InvalidInputError(
+            "--dask",
+            f"is for {LARGE_ROWS:,} or more complete rows of two classes in Parquet files",
+            address,
+            "Leave it out.",
+        )
+    try:
+        from dask.distributed import Client
+    except ImportError as error:
+        raise MissingExtraError("dask.distributed", "dask") from error
+    # The newest client is the one that computes; it ends with this process.
+    try:
+        Client(address)
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(
+            "--dask", "must be the address of a scheduler", address, "Such as tcp://host:8786."
+        ) from error
+    table, labels = rows.whole
+    return rows._replace(whole=(table.spread(), labels))
+
+
+def keep_some(policy: Any) -> None:
+    """Keep the leave-out log-odds of so many rows that a model file stays small.
+
+    A policy that branches keeps what its leaves refer to.
+    """
+    model = getattr(policy, "model_", None)
+    if model is not None and getattr(policy, "streams", False):
+        policy.model_ = model.with_some_rows(KEPT_ROWS, policy.random_state)
 
 
 def check_errors(costs: Costs, rows: TrainingRows, target: str) -> None:

@@ -235,8 +235,11 @@ class Explanation:
         told = f"No value of {first} alone would change the label"
         if later:
             return [f"{told}; the saving comes with what may follow: {', '.join(later)}."]
-        # The Bayes risk afterwards is that of the model with the covariate, not of the one now.
-        return [f"{told}; the model that includes it expects this label to be wrong less often."]
+        # The value of going on counts what may follow, and is that of the model with the covariate.
+        return [
+            f"{told}; the saving is expected of the model that includes it and of what may be "
+            "asked after it."
+        ]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from adacos.exceptions import InvalidInputError
 from adacos.registry import DATASETS
 
-_N_FOLDS = 5
+N_FOLDS = 5
 
 
 def paper_folds(X: Any, y: ArrayLike | None = None, *, seed: int = 564343) -> NDArray[np.int64]:
@@ -70,14 +70,14 @@ def paper_folds(X: Any, y: ArrayLike | None = None, *, seed: int = 564343) -> ND
     folds = np.full(len(values), -1, dtype=np.int64)
     for label in np.unique(classes):
         rows = np.flatnonzero(complete & (classes == label))
-        if len(rows) < _N_FOLDS:
+        if len(rows) < N_FOLDS:
             raise InvalidInputError(
                 "X",
-                f"each class needs at least {_N_FOLDS} rows without a missing value",
+                f"each class needs at least {N_FOLDS} rows without a missing value",
                 f"{len(rows)} for class {label}",
                 "Add rows, or use another cross-validation.",
             )
-        split = KFold(_N_FOLDS, shuffle=True, random_state=seed).split(rows)
+        split = KFold(N_FOLDS, shuffle=True, random_state=seed).split(rows)
         for fold, (_, tested) in enumerate(split):
             folds[rows[tested]] = fold
     return folds

@@ -35,8 +35,12 @@ Evaluate = Callable[[Floats, bool], Sums]
 # rows: an error of the log-odds of about its root, as a root mean square.
 TOLERANCE = 1e-9
 # A Gram matrix that lowers the predicted decrease by less than this factor is computed anew.
-KEPT_CONTRACTION = 0.1
+KEPT_CONTRACTION = 0.5
 MOST_PASSES = 40
+# Predicted decrease for each unit of weight from which on a step is long.
+FAR = 1e-2
+# A curvature along a step that is below this share of what was foretold is rounding.
+LEAST_CURVATURE = 1e-6
 # Shortest step, as a share of that to the minimum of the quadratic model.
 SHORTEST = 1e-6
 # Strengths are searched at the first coefficients and after the first step; by then they have
@@ -95,16 +99,33 @@ def fit_in_passes(
             continue
         if decrease <= TOLERANCE * weight or passes >= MOST_PASSES:
             return BinnedFit(strengths, coef + step, gram, sums.gradient, coef, passes)
+        # After a long step the curvature is another; after a short one the gradients tell enough.
+        far = decrease > FAR * weight
         length, value = 1.0, _objective(sums, coef, penalty)
         while True:
-            there = evaluate(coef + length * step, False)
-            passes += 1
+            there, passes = evaluate(coef + length * step, far), passes + 1
             if _objective(there, coef + length * step, penalty) <= value or length < SHORTEST:
                 break
             length *= 0.5
-        sums, coef = there, coef + length * step
+        moved = length * step
+        gram = there.gram if far else _corrected(gram, moved, there.gradient - sums.gradient)
+        sums, coef, fresh = there, coef + moved, far
         # After a step that had to be shortened the Gram matrix is computed anew.
-        fresh, previous = False, decrease if length == 1.0 else 0.0
+        previous = decrease if length == 1.0 else 0.0
+
+
+def _corrected(gram: Floats, step: Floats, change: Floats) -> Floats:
+    """Gram matrices that agree with how each fold's gradient changed along a step (BFGS).
+
+    Few rows far out can change their curvature much; the rest of the matrix stays as it was.
+    """
+    gram = gram.copy()
+    for own, seen in zip(gram, change, strict=True):
+        expected = own @ step
+        along, foretold = float(seen @ step), float(expected @ step)
+        if along > LEAST_CURVATURE * foretold > 0:
+            own += np.outer(seen, seen) / along - np.outer(expected, expected) / foretold
+    return gram
 
 
 def without_folds(fit: BinnedFit, weight: float, term: Ints, *, search: bool) -> Floats:

@@ -149,12 +149,20 @@ def sequence_splines(n_rows: int, kinds: tuple[str, ...]) -> int:
 
 
 def fit_basis(
-    encoded: Floats, weight: Floats, source: Ints, kinds: tuple[str, ...], n_splines: int
+    encoded: Floats,
+    weight: Floats,
+    source: Ints,
+    kinds: tuple[str, ...],
+    n_splines: int,
+    ends: tuple[Floats, Floats] | None = None,
 ) -> tuple[AdditiveBasis, Floats]:
-    """Basis for these training rows, and its centred columns; weights enter the means only."""
+    """Basis for these training rows, and its centred columns; weights enter the means only.
+
+    `ends` is the range of each encoded column, by default that of these rows.
+    """
     mean = np.average(encoded, axis=0, weights=weight)
     spread = np.sqrt(np.average((encoded - mean) ** 2, axis=0, weights=weight))
-    ends = encoded.min(axis=0), encoded.max(axis=0)
+    ends = (encoded.min(axis=0), encoded.max(axis=0)) if ends is None else ends
     basis = uncentred_basis(source, kinds, n_splines, *ends, mean, spread)
     columns = basis.transform(encoded)
     center = weight @ columns / weight.sum()

@@ -183,6 +183,7 @@ def prepare_large(
 ) -> LargeFits:
     """Cut the covariates into levels and hold complete rows as codes."""
     n_folds, chosen = int(fold.max()) + 1, drawn_rows(y, SAMPLE_ROWS, seed)
+    ends = encoded.min(axis=0), encoded.max(axis=0)
     sample = prepare(
         encoded[chosen],
         y[chosen],
@@ -192,6 +193,7 @@ def prepare_large(
         fold=fold[chosen],
         weight=None if weight is None else weight[chosen],
         n_jobs=n_jobs,
+        ends=ends,
     )
     weight = np.ones(len(y)) if weight is None else weight
     cuts, codes, values, counts = [], [], [], []
@@ -213,7 +215,6 @@ def prepare_large(
         np.zeros(len(chosen), dtype=np.intp),
         1,
     )
-    ends = encoded.min(axis=0), encoded.max(axis=0)
     return assemble(
         sample,
         values,

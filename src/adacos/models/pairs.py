@@ -8,6 +8,8 @@ say.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
@@ -47,6 +49,22 @@ def leave_out_by_pairs(fits: SetFits, fold: Ints) -> Floats:
     _, held_out = fit_folds(design, fits.y, fits.weight, fold, penalties, fit.coef, grams)
     loss = [objective(log_odds, fits.y, fits.weight) for log_odds in held_out.T]
     return np.asarray(held_out[:, int(np.argmin(loss))])
+
+
+def leave_out_probabilities(fits: SetFits, fold: Ints) -> Floats:
+    """P(second class) of the prepared rows, each by a model without its fold.
+
+    Of more than two classes that of each, (rows, K): every class is set against all others, and
+    the probabilities are brought to a sum of 1.
+    """
+    if fits.n_classes == 2:
+        return np.asarray(expit(leave_out_by_pairs(fits, fold)))
+    each = [
+        leave_out_by_pairs(replace(fits, y=(fits.y == k).astype(np.float64)), fold)
+        for k in range(fits.n_classes)
+    ]
+    shares = expit(np.stack(each, axis=1))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def _products(standardised: Floats, source: Ints, weight: Floats) -> Floats:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from adacos.kernels.irls import newton
+from adacos.kernels.multinomial import contrasts, newton_classes, residuals, to_reference
 from adacos.kernels.strengths import central_strengths
 from adacos.models.density import fit_densities, moment_matrix
 from adacos.models.sequence_model import SequenceModel
@@ -46,27 +47,23 @@ def quick_model(
     toll = prices * np.sqrt(np.maximum(np.bincount(basis.group, minlength=len(prices)), 1))
     penalty = central_strengths(basis.linear)[basis.term]
     ones = np.ones((len(y), 1))
-    start, coefs, intercepts = np.zeros(1 + len(basis.group)), [], []
+    later = () if fits.n_classes == 2 else (fits.n_classes - 1,)
+    start, coefs, intercepts = np.zeros((*later, 1 + len(basis.group))), [], []
     while True:
         inside = np.flatnonzero(np.isin(basis.group, order))
         design = np.hstack([ones, columns[:, inside]])
         place = np.append(0, 1 + inside)
-        fit = newton(
-            design,
-            y,
-            count,
-            np.append(0.0, penalty[inside]),
-            start[place],
-            tolerance=SCREENING_TOLERANCE,
-        )
-        start[place] = fit.coef
-        intercepts.append(fit.coef[0])
-        coefs.append(start[1:].copy())
+        strengths = np.append(0.0, penalty[inside])
+        fitted, residual = central_fit(design, y, count, strengths, start[..., place])
+        start[..., place] = fitted
+        own = to_reference(start, contrasts(fits.n_classes)) if later else start
+        intercepts.append(own[..., 0].copy())
+        coefs.append(own[..., 1:].copy())
         if not left:
             break
-        residual = count * (y - expit(fit.log_odds))
-        gradient = (residual @ columns - residual.sum() * mean) / scale
-        norm = np.sqrt(np.bincount(basis.group, gradient**2, minlength=len(prices)))
+        gradient = residual @ columns - np.multiply.outer(residual.sum(axis=-1), mean)
+        squares = np.atleast_2d((gradient / scale) ** 2).sum(axis=0)
+        norm = np.sqrt(np.bincount(basis.group, squares, minlength=len(prices)))
         following = left[int(np.argmax(norm[left] / toll[left]))]
         order.append(following)
         left.remove(following)
@@ -87,5 +84,22 @@ def quick_model(
         moments=moments,
         y=y,
         weight=count,
-        leave_out_log_odds=np.full((len(y), len(sequence)), np.nan),
+        leave_out_log_odds=np.full((len(y), len(sequence), *later), np.nan),
     )
+
+
+def central_fit(
+    design: Floats, y: Floats, weight: Floats, penalty: Floats, start: Floats
+) -> tuple[Floats, Floats]:
+    """Coefficients, and weighed residuals (rows,); of K > 2 classes both as contrasts (K - 1, …).
+
+    `start` says how many classes there are.
+    """
+    if start.ndim == 1:
+        fit = newton(design, y, weight, penalty, start, tolerance=SCREENING_TOLERANCE)
+        return fit.coef, weight * (y - expit(fit.log_odds))
+    basis, number = contrasts(len(start) + 1), y.astype(np.intp)
+    many = newton_classes(
+        design, number, weight, penalty, basis, start, tolerance=SCREENING_TOLERANCE
+    )
+    return many.coef, -weight * residuals(many.log_odds, number, basis)

@@ -8,7 +8,7 @@ serves any of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from adacos.costs import CostTable
 from adacos.kernels.class_risk import best_label, integrated_class_log_odds, roots
+from adacos.kernels.folds import drawn_rows
 from adacos.kernels.martingale import integrated_log_odds
 from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity, fit_densities
@@ -111,6 +112,23 @@ class SequenceModel:
             or any(part.shape != shape for shape, parts in shapes for part in parts)
         ):
             raise ValueError("the parts of the sequence model do not fit each other")
+
+    def with_some_rows(self, most: int, seed: int) -> SequenceModel:
+        """The same with the leave-out log-odds of at most about so many rows, drawn by class.
+
+        Each then stands for as many of its class as there are for one kept.
+        """
+        rows = drawn_rows(self.y, most, seed)
+        if len(rows) == len(self.y):
+            return self
+        label = self.y.astype(np.intp)
+        share = np.bincount(label, self.weight) / np.bincount(label[rows], self.weight[rows])
+        return replace(
+            self,
+            y=self.y[rows],
+            weight=self.weight[rows] * share[label[rows]],
+            leave_out_log_odds=self.leave_out_log_odds[rows],
+        )
 
     def expected_costs(self, costs: CostTable) -> Floats:
         """Mean total cost of always stopping at each set, from the leave-out log-odds."""

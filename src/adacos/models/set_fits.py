@@ -247,8 +247,12 @@ def prepare(
     n_jobs: int | None = None,
     unlabeled: Floats | None = None,
     n_classes: int = 2,
+    ends: tuple[Floats, Floats] | None = None,
 ) -> SetFits:
-    """Fill in what is missing and build the basis; a row of weight w counts as w rows."""
+    """Fill in what is missing and build the basis; a row of weight w counts as w rows.
+
+    `ends` is the range of each encoded column, where these rows are some of more.
+    """
     every, every_weight = encoded, weight
     if unlabeled is not None:
         every = np.vstack([encoded, unlabeled])
@@ -259,7 +263,8 @@ def prepare(
     holes = fill_holes(joint, every, np.ones(every.shape[1], dtype=np.bool_))
     complete = holes.values
     n_splines = affordable_splines(len(y), encoder.kinds, n_splines)
-    basis, columns = fit_basis(complete[: len(y)], weight, encoder.source, encoder.kinds, n_splines)
+    kinds = encoder.kinds
+    basis, columns = fit_basis(complete[: len(y)], weight, encoder.source, kinds, n_splines, ends)
     if unlabeled is not None:
         columns = basis.transform(complete)
     expected = expected_rows(joint, basis, holes, every_weight) if holes.patterns else None

@@ -162,6 +162,7 @@ def prepare_streamed(
         families=families,
         fold=fold[chosen],
         n_jobs=n_jobs,
+        ends=(low, high),
     )
     nowhere = np.zeros(len(chosen), dtype=np.intp)
     in_sample = _block(some, y[chosen], nowhere, encoder, cuts, 1)

@@ -22,11 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.consultation.steps import Reasons
-from adacos.costs import Costs
+from adacos.costs import Costs, total_of
 from adacos.engine import Decision, Rows
 from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.threads import one_blas_thread
-from adacos.metrics import total_costs
 from adacos.models.gam import FAMILIES
 from adacos.models.progress import listening, print_progress, tell
 from adacos.policies.adacos import AdaCOSClassifier
@@ -34,6 +33,7 @@ from adacos.policies.base import BasePolicy
 from adacos.policies.branching import BranchingClassifier
 from adacos.policies.budgets import BUDGET_CONSTRAINTS
 from adacos.policies.cos import COSClassifier
+from adacos.policies.many_classes import dearest_error
 from adacos.policies.rounds import refuse_rounds
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.tables.encoder import table_rows, validate_table
@@ -134,8 +134,8 @@ class AutoPolicyClassifier(BasePolicy):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The two classes; the second is the positive one.
+    classes_ : ndarray of shape (n_classes,)
+        The classes in order; of two the second is the positive one.
     choice_ : str
         Name of the chosen candidate.
     compared_ : tuple of Compared
@@ -165,6 +165,7 @@ class AutoPolicyClassifier(BasePolicy):
     """
 
     stores: ClassVar[tuple[type, ...]] = (Compared,)
+    takes_many_classes = True
 
     constraints: ClassVar[Constraints] = {
         "n_splines": whole(4),
@@ -210,7 +211,7 @@ class AutoPolicyClassifier(BasePolicy):
         X : array-like or data frame of shape (n_rows, n_covariates)
             Training rows; NaN marks what is unknown.
         y : array-like of shape (n_rows,)
-            Their classes, two in all.
+            Their classes, two or more.
 
         Returns
         -------
@@ -224,7 +225,7 @@ class AutoPolicyClassifier(BasePolicy):
         with listening(self._print_progress) if self.verbose else nullcontext():
             cost = self._nested(table, training.encoded, training.y, classes, rows)
         self.compared_ = tuple(_compared(cost))
-        chosen = choose(cost, float(np.ptp(training.costs.matrix)))
+        chosen = choose(cost, dearest_error(training.costs.matrix, training.y))
         self.choice_ = chosen.title
         self.policy_ = self._make(chosen).fit(X, y)
         return self
@@ -274,24 +275,32 @@ class AutoPolicyClassifier(BasePolicy):
     def _nested(
         self, table: Any, encoded: Floats, y: Floats, classes: NDArray[Any], rows: Ints
     ) -> dict[str, Floats]:
-        """Total cost of each row under each candidate, by fits without its fold."""
+        """Total cost of each row under each candidate, by fits without its fold.
+
+        A row that is alone in its class, of more than two, is in every fit and not among them.
+        """
         fold = stratified_folds(encoded[rows], y[rows], FOLDS, self.random_state)
+        number = y[rows].astype(np.intp)
+        if len(self.classes_) > 2:
+            fold[np.bincount(number)[number] == 1] = -1
         whole = table_rows(table, rows), classes[rows]
         branching = not self._make(BRANCHING, **_ROUGHER).fit(*whole).in_one_order
         cost = {candidate.title: np.empty(len(rows)) for candidate in CANDIDATES}
-        costs = self.costs or Costs()
+        matrix = self.cost_table_.matrix
         n_folds = int(fold.max()) + 1
-        for number in range(n_folds):
-            inside, outside = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
-            held_out, true = table_rows(table, rows[inside]), classes[rows[inside]]
+        for part in range(n_folds):
+            inside, outside = np.flatnonzero(fold == part), np.flatnonzero(fold != part)
+            held_out = table_rows(table, rows[inside])
             learned = table_rows(table, rows[outside]), classes[rows[outside]]
             for candidate, policy in self._fitted(*learned, branching=branching):
                 result = policy.acquire(held_out)
-                cost[candidate.title][inside] = total_costs(result, true, costs)
-            tell(COMPARISON, number + 1, n_folds)
+                label = np.searchsorted(self.classes_, result.label)
+                total = total_of(result.cost, number[inside], label, matrix)
+                cost[candidate.title][inside] = total
+            tell(COMPARISON, part + 1, n_folds)
         if not branching:
             cost[BRANCHING.title] = cost[CANDIDATES[0].title].copy()
-        return cost
+        return {title: values[fold >= 0] for title, values in cost.items()}
 
     def _fitted(
         self, X: Any, y: Any, *, branching: bool

@@ -79,7 +79,8 @@ class BranchingClassifier(AdaCOSClassifier):
     max_depth : int, default=4
         Most branches one after the other; 0 is AdaCOS.
     outlook : {"coherent", "dynamic", "paper"}, default="dynamic"
-        How the log-odds after an acquisition are foreseen, see `AdaCOSClassifier`.
+        How the log-odds after an acquisition are foreseen, see `AdaCOSClassifier`. Of more than
+        two classes "dynamic" is "coherent".
     sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
         How the sets of the leaves are found, see `AdaCOSClassifier`; "both" chooses for the policy
         without branches, and its choice holds for all leaves.
@@ -114,8 +115,8 @@ class BranchingClassifier(AdaCOSClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The two classes; the second is the positive one.
+    classes_ : ndarray of shape (n_classes,)
+        The classes in order; of two the second is the positive one.
     tree_ : Tree
         The questions, with the share of rows, costs and answers at each; print it to see it.
     nodes_ : tuple of Node
@@ -181,8 +182,6 @@ class BranchingClassifier(AdaCOSClassifier):
     constraints: ClassVar[Constraints] = {**AdaCOSClassifier.constraints, "max_depth": whole(0)}
 
     stores: ClassVar[tuple[type, ...]] = (Node, Place, Split, Tree)
-
-    takes_many_classes = False
 
     # A tree is grown from the training rows.
     shares_fits: ClassVar[bool] = False
@@ -306,8 +305,9 @@ class BranchingClassifier(AdaCOSClassifier):
 
     def _tree_of(self, encoded: Floats) -> Tree:
         """What becomes of some rows."""
-        result, positive = self._run(encoded), self.classes_.tolist()[1]
-        return tree_of(self.nodes_, self.encoder_, encoded, result, positive)
+        return tree_of(
+            self.nodes_, self.encoder_, encoded, self._run(encoded), self.classes_.tolist()
+        )
 
     def told_tree(self) -> Tree:
         """Give the tree in the words of the policy's description.
@@ -366,6 +366,7 @@ class BranchingClassifier(AdaCOSClassifier):
                 weight=weight,
                 n_jobs=self.n_jobs,
                 unlabeled=more if more is not None and len(more) else None,
+                n_classes=len(self.classes_),
             )
             # What was paid on the way is free from here on.
             prices = costs.covariates.copy()
@@ -402,7 +403,7 @@ class BranchingClassifier(AdaCOSClassifier):
         if self.in_one_order:
             return super()._leave_out_at_stop(encoded, result)
         to_be_had = ~np.isnan(encoded[:, self.encoder_.first]) & ~result.acquired
-        log_odds = np.empty(len(result))
+        log_odds = np.empty((len(result), *self.model_.intercepts.shape[1:]))
         for number, node in enumerate(self.nodes_):
             rows = np.flatnonzero(self.leaf_ == number)
             model = node.model or self.model_
@@ -517,7 +518,7 @@ class BranchingClassifier(AdaCOSClassifier):
         if not isinstance(state, BranchState):
             return super()._decide(state)
         covariates = np.full(len(state.node), STOP)
-        log_odds = np.full(len(state.node), np.nan)
+        log_odds = np.full((len(state.node), *self.model_.intercepts.shape[1:]), np.nan)
         weighed = None
         for number, node in enumerate(self.nodes_):
             if node.split is not None:
@@ -568,10 +569,11 @@ class BranchingClassifier(AdaCOSClassifier):
         if state.walks:
             return super()._reasons(state.walks[0][1], decision.weighed)
         walk = self._unbranched(state)
-        ahead = look_ahead(walk, self.cost_table_)
-        reasons = sequence_reasons(
-            walk, ahead, self.rule_, self.encoder_, self.classes_.tolist(), None
-        )
+        if walk.model.many_classes:
+            reasons = super()._reasons(walk, Decision(np.array([STOP]), decision.log_odds))
+        else:
+            ahead, classes = look_ahead(walk, self.cost_table_), self.classes_.tolist()
+            reasons = sequence_reasons(walk, ahead, self.rule_, self.encoder_, classes, None)
         return replace(reasons, plans=(), because=self.told_tree().because(int(state.node[0])))
 
 

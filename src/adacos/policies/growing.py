@@ -18,23 +18,22 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from adacos.costs import CostTable, left_of
 from adacos.engine import STOP, Decision, Purse, walk
-from adacos.kernels.bayes_risk import label_of
+from adacos.kernels.class_risk import best_label
 from adacos.kernels.folds import drawn_rows, stratified_folds
-from adacos.kernels.irls import newton
 from adacos.kernels.strengths import central_strengths
 from adacos.models.density import moment_matrix
 from adacos.models.dynamic import ROUGH
 from adacos.models.outlook import WalkState, advance, begin
-from adacos.models.pairs import leave_out_by_pairs
+from adacos.models.pairs import leave_out_probabilities
 from adacos.models.progress import tell
-from adacos.models.quick import quick_model
+from adacos.models.quick import central_fit, quick_model
 from adacos.models.sequence_model import SequenceModel
-from adacos.models.set_fits import SCREENING_TOLERANCE, SetFits, prepare
+from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.adacos import weigh
+from adacos.policies.many_classes import dearest_error
 from adacos.policies.tree import LEFT, RIGHT, Node, Split
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, CATEGORICAL, NUMERIC
@@ -76,7 +75,8 @@ class Ground:
     outlook : by which the leaves decide, see `AdaCOSClassifier`.
     fold : fold of each row.
     lacking : what the holes add to the moment matrix, for one unit of row weight.
-    likely : probability of class 1 of each row by a model that did not see it.
+    likely : probability of class 1 of each row by a model that did not see it; of more than two
+        classes that of each, (rows, K).
     budget : what a row may pay at most; None for any amount.
     """
 
@@ -95,6 +95,11 @@ class Ground:
     def y(self) -> Floats:
         """Their labels."""
         return self.fits.y
+
+    @property
+    def nothing(self) -> Floats:
+        """An outcome of every row that is not found yet."""
+        return np.full((len(self.y), len(self.costs.matrix)), np.nan)
 
 
 class Trial(NamedTuple):
@@ -144,13 +149,14 @@ def ground(
         families=("common",),
         fold=fold,
         weight=weight,
+        n_classes=len(costs.matrix),
     )
     lacking = np.zeros_like(fits.moments)
     if fits.holes is not None:
         standardised = (fits.complete - fits.basis.mean) / fits.basis.scale
         plain = moment_matrix(standardised, fits.columns, weight)
         lacking = (fits.moments - plain) / plain[0, 0]
-    likely = expit(leave_out_by_pairs(fits, fold))
+    likely = leave_out_probabilities(fits, fold)
     kept = np.flatnonzero(kept)
     return Ground(fits, encoded, encoder, costs, kept, outlook, fold, lacking, likely, budget)
 
@@ -239,7 +245,8 @@ def _surplus(land: Ground, trial: Trial, outcome: Floats, rows: Bools) -> float:
     """Gain less its allowances for noise and for an error not yet seen."""
     gain, error = _gain(land, trial.outcome, outcome, rows, TRUST)
     tried = rows & ~np.isnan(trial.outcome[:, 0])
-    dearest = float(np.ptp(land.costs.matrix)) / float(land.fits.weight[tried].sum())
+    weight = land.fits.weight[tried]
+    dearest = dearest_error(land.costs.matrix, land.y[tried], weight) / float(weight.sum())
     return gain - ERRORS * error - UNSEEN * dearest
 
 
@@ -253,9 +260,13 @@ def _gain(
     one that may be wrong. The two are mixed.
     """
     tried = rows & ~np.isnan(after[:, 0])
-    fall = (before - after)[tried]
-    judge = (1 - trust) * land.y[tried] + trust * land.likely[tried]
-    gain, weight = (1 - judge) * fall[:, 0] + judge * fall[:, 1], land.fits.weight[tried]
+    fall, weight = (before - after)[tried], land.fits.weight[tried]
+    if land.likely.ndim == 1:
+        judge = (1 - trust) * land.y[tried] + trust * land.likely[tried]
+        gain = (1 - judge) * fall[:, 0] + judge * fall[:, 1]
+    else:
+        turned_out = np.eye(fall.shape[1])[land.y[tried].astype(np.intp)]
+        gain = (((1 - trust) * turned_out + trust * land.likely[tried]) * fall).sum(axis=1)
     mean = float(np.average(gain, weights=weight))
     spread = float(np.average((gain - mean) ** 2, weights=weight))
     return mean, float(np.sqrt(spread / max(float(weight.sum()) - 1, 1.0)))
@@ -265,7 +276,7 @@ def _trials(
     land: Ground, rows: Bools, weight: Floats, path: Ints, outcome: Floats
 ) -> list[list[Trial]]:
     """For each affordable covariate the splits with enough rows on both sides, middle one first."""
-    realised = np.where(land.y == 1, outcome[:, 1], outcome[:, 0])
+    realised = outcome[np.arange(len(rows)), land.y.astype(np.intp)]
     affordable = np.average(realised[rows], weights=land.fits.weight[rows])
     trials = []
     for k in range(len(land.costs.names)):
@@ -276,7 +287,7 @@ def _trials(
         for split in _cuts(land, k, rows, weight):
             side = split.side(land.encoded, land.encoder)
             if min(np.sum(rows & (side == way)) for way in (LEFT, RIGHT)) >= LEAST_ROWS:
-                own.append(Trial(split, side, np.full((len(rows), 2), np.nan)))
+                own.append(Trial(split, side, land.nothing))
         if own:
             trials.append(own)
     return trials
@@ -320,10 +331,13 @@ def _category_cuts(land: Ground, k: int, rows: Bools, weight: Floats) -> list[Sp
     basis, columns = land.fits.basis, land.fits.columns
     penalty = np.append(0.0, central_strengths(basis.linear)[basis.term])
     design = np.hstack([np.ones((len(rows), 1)), columns])
-    fit = newton(design, land.y, weight, penalty, tolerance=SCREENING_TOLERANCE)
-    residual = weight * (land.y - expit(fit.log_odds))
+    later = () if land.fits.n_classes == 2 else (land.fits.n_classes - 1,)
+    start = np.zeros((*later, design.shape[1]))
+    _, residual = central_fit(design, land.y, weight, penalty, start)
     others = columns[:, basis.group != k]
-    score = indicators.T @ (residual[:, None] * others / np.maximum(others.std(axis=0), 1e-9))
+    spread = np.maximum(others.std(axis=0), 1e-9)
+    scores = [indicators.T @ (own[:, None] * others / spread) for own in np.atleast_2d(residual)]
+    score = np.hstack(scores)
     score /= np.sqrt(np.maximum(count, 1.0))[:, None]
     left, *_ = np.linalg.svd(score, full_matrices=False)
     order = np.argsort(left[:, 0] / np.sqrt(np.maximum(count, 1.0)), kind="stable")
@@ -361,7 +375,7 @@ def _try(
 
 def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: range) -> Floats:
     """Outcome of these rows beyond the path, by models without their fold; NaN elsewhere."""
-    found = np.full((len(rows), 2), np.nan)
+    found = land.nothing
     first = land.costs.covariates == 0
     first[path] = True
     reached = np.isin(np.arange(len(first)), path)
@@ -378,13 +392,12 @@ def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: 
 def _outcome(
     land: Ground, model: SequenceModel, rows: Ints, reached: Bools, left: float = np.inf
 ) -> Floats:
-    """What becomes of rows with AdaCOS and this model that can pay so much more, (rows, 2).
+    """What becomes of rows with AdaCOS and this model that can pay so much more, (rows, classes).
 
-    What they pay beyond the path plus the cost of their answer if they are of class 0, and the same
-    if they are of class 1.
+    What they pay beyond the path plus the cost of their answer, if they are of each class.
     """
     costs = land.costs
-    found = np.empty((len(rows), 2))
+    found = np.empty((len(rows), len(costs.matrix)))
     available = ~np.isnan(land.encoded[np.ix_(rows, land.encoder.first)])
     have = np.zeros(len(reached), dtype=np.bool_)
     have[model.sequence.set(0)] = True
@@ -412,7 +425,7 @@ def _outcome(
             purse,
         )
         paid = costs.of_order(trail.order, given=reached & there)
-        label = label_of(trail.log_odds, costs.matrix)
+        label = best_label(trail.log_odds, costs.matrix)
         found[part] = paid[:, None] + costs.matrix[:, label].T
     return found
 

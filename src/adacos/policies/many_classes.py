@@ -1,10 +1,15 @@
-"""What a policy has for two classes only, refused by name where there are more."""
+"""What is particular about more than two classes: what is refused, and the dearest error."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from adacos.exceptions import InvalidInputError
+
+Floats = NDArray[np.float64]
 
 
 def refuse_with_many_classes(policy: Any, *, calibrated: bool = False) -> None:
@@ -34,3 +39,14 @@ def refuse_with_many_classes(policy: Any, *, calibrated: bool = False) -> None:
             f"{len(policy.classes_)} classes",
             "Leave round_cost out, or use COSClassifier, which orders its set at once.",
         )
+
+
+def dearest_error(matrix: Floats, y: Floats, weight: Floats | None = None) -> float:
+    """What the dearest error costs more than the cheapest answer.
+
+    Of more than two classes, of which the dearest is often very rare, its mean over the rows: the
+    dearest error for the class of each.
+    """
+    if len(matrix) == 2:
+        return float(np.ptp(matrix))
+    return float(np.average(np.ptp(matrix, axis=1)[y.astype(np.intp)], weights=weight))

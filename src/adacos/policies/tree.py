@@ -123,10 +123,13 @@ class Place:
     cost : float
         Mean covariate cost of the rows here, all that they paid.
     positive : float
-        Share of the rows here that are answered positive.
+        Share of the rows here that are answered positive, with the second of the classes.
     gain, error : float
         How much less a row that comes here costs with the question, on rows left out, and the
         standard error of that; 0 at a leaf.
+    answers : tuple of float
+        Of more than two classes the share of the rows here that are answered with each; of two
+        empty.
     """
 
     condition: str
@@ -138,6 +141,7 @@ class Place:
     positive: float
     gain: float
     error: float
+    answers: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ class Tree:
     rows : int
         Number of training rows.
     positive_class : object
-        The class whose answers are counted.
+        The class whose answers are counted; of more than two classes all of them, as a tuple.
 
     Examples
     --------
@@ -217,10 +221,11 @@ class Tree:
             What they are asked and pay, and how they are answered.
         """
         asked = ", ".join(f"{name} {percent(share)}" for name, share in place.acquired)
-        return (
-            f"{asked or 'nothing more'}; paid {money(place.cost)}, answered "
-            f"{self.positive_class}: {percent(place.positive)}"
-        )
+        answered = f"{self.positive_class}: {percent(place.positive)}"
+        if place.answers:
+            each = zip(self.positive_class, place.answers, strict=True)
+            answered = ", ".join(f"{name}: {percent(share)}" for name, share in each if share > 0)
+        return f"{asked or 'nothing more'}; paid {money(place.cost)}, answered {answered}"
 
     def way(self, number: int) -> str:
         """Name the values that lead to a place.
@@ -270,7 +275,14 @@ class Tree:
         dict
             The places, each a dict, and the number of rows.
         """
-        return {"rows": self.rows, "places": [asdict(place) for place in self.places]}
+        return {"rows": self.rows, "places": [_plain(place) for place in self.places]}
+
+
+def _plain(place: Place) -> dict[str, Any]:
+    """A place as JSON values: how it is answered, of two classes as one share, of more as many."""
+    told = asdict(place)
+    del told["positive" if place.answers else "answers"]
+    return told
 
 
 def percent(share: float) -> str:
@@ -285,11 +297,11 @@ def tree_of(
     encoder: TableEncoder,
     encoded: Floats,
     result: AcquisitionResult,
-    positive_class: Any,
+    classes: Sequence[Any],
 ) -> Tree:
     """The picture of a tree: what became of rows that the policy has walked to their stop.
 
-    The labels of the result are 0 and 1. Rows that lack the covariate of a branch have a place of
+    The labels of the result are 0, 1, … Rows that lack the covariate of a branch have a place of
     their own, after those of the nodes.
     """
     place = route(nodes, encoded, encoder)
@@ -302,12 +314,15 @@ def tree_of(
     for number in reversed(range(len(nodes))):
         for below in nodes[number].below:
             here[number] = here[number] | here[below]
-    places = [_place(node, rows, encoder, result) for node, rows in zip(nodes, here, strict=False)]
+    size = len(classes)
+    places = [
+        _place(node, rows, encoder, result, size) for node, rows in zip(nodes, here, strict=False)
+    ]
     for number, own in lacking.items():
         without = replace(nodes[number], split=None, below=(), gain=0.0, error=0.0)
-        places.append(_place(without, here[own], encoder, result))
+        places.append(_place(without, here[own], encoder, result, size))
         places[number] = replace(places[number], below=(*places[number].below, own))
-    bare = Tree(tuple(places), len(encoded), positive_class)
+    bare = Tree(tuple(places), len(encoded), classes[1] if size == 2 else tuple(classes))
     return in_words(bare, nodes, encoder, Description())
 
 
@@ -329,14 +344,19 @@ def in_words(tree: Tree, nodes: Sequence[Node], encoder: TableEncoder, said: Des
         )
         for number, place in enumerate(tree.places)
     )
-    return replace(tree, places=places, positive_class=said.class_name(tree.positive_class))
+    counted = tree.positive_class
+    if isinstance(counted, tuple):
+        return replace(tree, places=places, positive_class=tuple(map(said.class_name, counted)))
+    return replace(tree, places=places, positive_class=said.class_name(counted))
 
 
 def _label(split: Split | None, encoder: TableEncoder, said: Description) -> str:
     return "" if split is None else said.label(encoder.names[split.covariate])
 
 
-def _place(node: Node, here: Bools, encoder: TableEncoder, result: AcquisitionResult) -> Place:
+def _place(
+    node: Node, here: Bools, encoder: TableEncoder, result: AcquisitionResult, n_classes: int
+) -> Place:
     """What becomes of the rows that come to a node; how they come is said later."""
     names = encoder.names
     share = result.acquired[here].mean(axis=0) if here.any() else np.zeros(len(names))
@@ -353,4 +373,9 @@ def _place(node: Node, here: Bools, encoder: TableEncoder, result: AcquisitionRe
         positive=float(np.mean(result.label[here] == 1)) if here.any() else 0.0,
         gain=node.gain,
         error=node.error,
+        answers=()
+        if n_classes == 2
+        else tuple(
+            float(np.mean(result.label[here] == k)) if here.any() else 0.0 for k in range(n_classes)
+        ),
     )

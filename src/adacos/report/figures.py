@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,12 +27,19 @@ _LOOK = {
     "everyone positive": (_BLACK, "--"),
     "everyone negative": (_GREY, ":"),
 }
+# Of the classes in their order; of many classes colours repeat.
+_CLASSES = (_BLUE, _VERMILLION, _GREEN, _PURPLE, "#8C6D1F", "#56B4E9", "#4B3A8F", _GREY)
 # Inches; a narrow window shows about 3.7 of them at the size of its text.
 NARROW = 3.9
 
 
+def class_color(number: int) -> str:
+    """The colour of a class."""
+    return _CLASSES[number % len(_CLASSES)]
+
+
 @styled
-def policy_flow(levels: list[Level], names: dict[str, str], answers: tuple[str, str]) -> Picture:
+def policy_flow(levels: list[Level], names: dict[str, str], answers: Sequence[str]) -> Picture:
     """Who is asked what, and who stops where with which answer."""
     texts = [_asked(level, number, names) for number, level in enumerate(levels)]
 
@@ -40,11 +47,11 @@ def policy_flow(levels: list[Level], names: dict[str, str], answers: tuple[str, 
         width = NARROW if narrow else 8.4
         figure, axes = new_figure(1, 1, width, 0.9 + (0.62 if narrow else 0.4) * len(levels))
         axis = axes[0, 0]
-        parts = (
-            (f"stops: {answers[0]}", [v.negative for v in levels], _BLUE, "white"),
-            (f"stops: {answers[1]}", [v.positive for v in levels], _VERMILLION, "white"),
-            ("goes on", [v.further for v in levels], _PALE, _BLACK),
-        )
+        parts = [
+            (f"stops: {answer}", [v.answered[k] for v in levels], class_color(k), "white")
+            for k, answer in enumerate(answers)
+        ]
+        parts.append(("goes on", [v.further for v in levels], _PALE, _BLACK))
         at = np.arange(len(levels))
         left = np.zeros(len(levels))
         for label, shares, color, ink in parts:
@@ -74,7 +81,8 @@ def policy_flow(levels: list[Level], names: dict[str, str], answers: tuple[str, 
         draw,
         "policy",
         "The policy in one picture. Each bar holds the rows that got so far: those who stop there "
-        "with either answer, and those who are asked the next question.",
+        f"with {'either' if len(answers) == 2 else 'each'} answer, and those who are asked the "
+        "next question.",
     )
 
 
@@ -256,8 +264,10 @@ def decision_curves(threshold: Floats, curves: list[Curve], own: float) -> Pictu
 
 
 @styled
-def sensitivity(settings: list[tuple[float, list[Method]]], currency: str) -> Picture:
-    """Total and covariate cost against the false-negative cost."""
+def sensitivity(
+    settings: list[tuple[float, list[Method]]], currency: str, what: str = "false-negative cost"
+) -> Picture:
+    """Total and covariate cost against what an error costs."""
     factors = [factor for factor, _ in settings]
 
     def draw(narrow: bool) -> Any:
@@ -282,13 +292,14 @@ def sensitivity(settings: list[tuple[float, list[Method]]], currency: str) -> Pi
         for axis, text in ((first, "mean total cost"), (second, "mean covariate cost")):
             axis.set_xscale("log", base=2)
             axis.set_xticks(factors, [f"{factor:g}×" for factor in factors])
-            axis.set_xlabel("false-negative cost")
+            axis.set_xlabel(what)
             axis.set_ylabel(text + currency)
             axis.set_ylim(bottom=0)
         figure.legend(loc="outside upper center", ncols=3)
         return figure
 
-    return picture(draw, "sensitivity", "The same model when a missed positive costs less or more.")
+    told = "a missed positive costs" if what == "false-negative cost" else "every error costs"
+    return picture(draw, "sensitivity", f"The same model when {told} less or more.")
 
 
 @styled
@@ -331,7 +342,7 @@ def _asked(level: Level, number: int, names: dict[str, str]) -> str:
     """The question of a level in words: one covariate, or the most frequent ones."""
     if number == 0:
         return "start"
-    everyone = level.negative + level.positive + level.further
+    everyone = sum(level.answered) + level.further
     parts = [(names[name], share / everyone) for name, share in level.asked if share > 0]
     if len(parts) == 1 or parts[0][1] >= 0.995:
         return f"{number}. {parts[0][0]}"

@@ -38,7 +38,8 @@ class Mean(NamedTuple):
 class Method(NamedTuple):
     """What one way of answering costs on the rows, and how right it is.
 
-    `more` is what it costs more than the policy of the report, row by row.
+    `more` is what it costs more than the policy of the report, row by row; `right` the share of
+    right answers.
     """
 
     name: str
@@ -47,11 +48,12 @@ class Method(NamedTuple):
     covariate: Mean
     recall: float
     specificity: float
+    right: float
 
 
 @dataclass(frozen=True)
 class Held:
-    """Evaluation rows: the policy, the table, classes as 0 and 1, and the policy's answers.
+    """Evaluation rows: the policy, the table, classes as 0, 1, …, and the policy's answers.
 
     `policy` is the one that decides, `given` the one that the report is asked for: another where
     the policy was chosen automatically.
@@ -65,13 +67,18 @@ class Held:
 
     @property
     def label(self) -> Ints:
-        """Answers as 0 and 1."""
+        """Answers as 0, 1, …"""
         return np.searchsorted(self.policy.classes_, self.result.label)
 
     @property
     def said(self) -> Description:
         """The words of the model."""
         return description_of(self.policy)
+
+    @property
+    def class_names(self) -> list[str]:
+        """The classes in words."""
+        return [self.said.class_name(label) for label in self.policy.classes_.tolist()]
 
     @property
     def encoded(self) -> Floats:
@@ -94,13 +101,6 @@ class Held:
 
 def hold(policy: BasePolicy, table: Any, y: NDArray[Any]) -> Held:
     """Run the policy on evaluation rows."""
-    if len(policy.classes_) > 2:
-        raise InvalidInputError(
-            "model",
-            "the report needs two classes",
-            f"{len(policy.classes_)} classes",
-            "adacos.metrics.total_cost and `adacos score` take any number.",
-        )
     strange = np.setdiff1d(y, policy.classes_)
     if len(strange):
         raise InvalidInputError(
@@ -123,6 +123,8 @@ def methods(held: Held) -> list[Method]:
             label = np.searchsorted(held.policy.classes_, result.label)
             methods.append(_method(name, result.cost, label, held, held.charged))
     alike = [("everyone positive", 1)] + [("everyone negative", 0)] * held.missed_is_priced
+    if len(held.policy.classes_) > 2:
+        alike = [(f"everyone {name}", k) for k, name in enumerate(held.class_names)]
     for name, answer in alike:
         label = np.full(n, answer, dtype=np.intp)
         methods.append(_method(name, np.zeros(n), label, held, held.charged))
@@ -130,11 +132,18 @@ def methods(held: Held) -> list[Method]:
 
 
 def sensitivity(held: Held) -> list[tuple[float, list[Method]]]:
-    """The methods again with the false-negative cost multiplied by each factor."""
+    """The methods again with the false-negative cost multiplied by each factor.
+
+    Of more than two classes with what every error costs beyond a right answer.
+    """
     methods = []
     for factor in FACTORS:
         matrix = held.policy.cost_table_.matrix.copy()
-        matrix[1, 0] = matrix[1, 1] + factor * (matrix[1, 0] - matrix[1, 1])
+        if len(matrix) == 2:
+            matrix[1, 0] = matrix[1, 1] + factor * (matrix[1, 0] - matrix[1, 1])
+        else:
+            right = np.diag(matrix)[:, None]
+            matrix = right + factor * (matrix - right)
         own = []
         for name, other in relatives(held, matrix).items():
             result = other.acquire(held.table)
@@ -174,6 +183,7 @@ def _method(name: str, cost: Floats, label: Ints, held: Held, matrix: Floats) ->
         _mean(cost),
         _share(label[held.true == 1] == 1),
         _share(label[held.true == 0] == 0),
+        _share(label == held.true),
     )
 
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from adacos.card import deciding_matrix, panels_of, threshold_of
-from adacos.kernels.bayes_risk import bayes_risk, label_of
+from adacos.kernels.bayes_risk import bayes_risk
 from adacos.kernels.binomial import interval
+from adacos.kernels.class_risk import best_label
 from adacos.models.forecasts import FORECASTS
 from adacos.models.outlook import begin, look_ahead
 from adacos.policies.adacos import AdaCOSClassifier
@@ -29,7 +30,7 @@ _BINS = 10
 # Fewer rows than this in a bin say nothing about its share.
 _ROWS_IN_A_BIN = 20
 # Fewer rows than this with one answer at one stop are not worth a line.
-_FEW = 5
+FEW = 5
 # Evaluation rows on which the outlook is held against itself.
 _ROWS_LOOKED_AT = 2000
 
@@ -79,8 +80,7 @@ class Level(NamedTuple):
     """
 
     asked: tuple[tuple[str, float], ...]
-    negative: float
-    positive: float
+    answered: tuple[float, ...]
     further: float
 
 
@@ -157,8 +157,7 @@ def flow(held: Held) -> list[Level]:
         states.append(
             Level(
                 asked,
-                float(np.mean(here & (label == 0))),
-                float(np.mean(here & (label == 1))),
+                tuple(float(np.mean(here & (label == k))) for k in range(len(held.class_names))),
                 float(np.mean(count > step)),
             )
         )
@@ -167,10 +166,10 @@ def flow(held: Held) -> list[Level]:
 
 def cost_by_set(held: Held, policy: SequencePolicy) -> tuple[Floats, Floats, Floats]:
     """Mean total cost if every row stopped at a set: foretold, on these rows, its error."""
-    label = label_of(policy.model_.log_odds_by_set(held.encoded), deciding_matrix(policy))
+    label = best_label(policy.model_.log_odds_by_set(held.encoded), deciding_matrix(policy))
     paid = policy.model_.sequence.costs(policy.cost_table_)
     totals = held.charged[held.true[:, None], label] + paid
-    foretold = label_of(policy.model_.leave_out_log_odds, deciding_matrix(policy))
+    foretold = best_label(policy.model_.leave_out_log_odds, deciding_matrix(policy))
     trained = policy.model_.y.astype(np.intp)
     wrong = held.charged[trained[:, None], foretold]
     expected = np.average(wrong, axis=0, weights=policy.model_.weight) + paid
@@ -181,7 +180,11 @@ def cost_by_set(held: Held, policy: SequencePolicy) -> tuple[Floats, Floats, Flo
 def calibration(held: Held, low: float = 0.0, high: float = 1.0) -> list[Bin]:
     """Observed shares of the positive class by probability at the stop, between two of them."""
     inside = (held.result.probability >= low) & (held.result.probability <= high)
-    p, true = held.result.probability[inside], held.true[inside]
+    return shares_by_probability(held.result.probability[inside], held.true[inside])
+
+
+def shares_by_probability(p: Floats, true: NDArray[np.integer]) -> list[Bin]:
+    """Observed shares of 1 among rows of like probability."""
     if len(p) == 0:
         return []
     bins = int(np.clip(len(p) // _ROWS_IN_A_BIN, 1, _BINS))
@@ -268,12 +271,12 @@ def misfits(held: Held) -> list[Misfit]:
     result, label = held.result, held.label
     wrong_here = np.where(label == 1, 1 - result.probability, result.probability)
     lines = []
-    stop, names = _stops_of(held)
+    stop, names = stops_of(held)
     for number in np.unique(stop):
         for answer in (0, 1):
             rows = (stop == number) & (label == answer)
             n = int(rows.sum())
-            if n < _FEW:
+            if n < FEW:
                 continue
             wrong = int(np.sum(held.true[rows] != answer))
             low, high = interval(wrong, n, 0.95)
@@ -330,12 +333,12 @@ def tree(held: Held) -> Tree:
     policy = held.policy
     assert branches(policy)
     result = replace(held.result, label=held.label)
-    positive = policy.classes_.tolist()[1]
-    own = tree_of(policy.nodes_, policy.encoder_, held.encoded, result, positive)
+    classes = policy.classes_.tolist()
+    own = tree_of(policy.nodes_, policy.encoder_, held.encoded, result, classes)
     return in_words(own, policy.nodes_, policy.encoder_, held.said)
 
 
-def _stops_of(held: Held) -> tuple[Ints, dict[int, str]]:
+def stops_of(held: Held) -> tuple[Ints, dict[int, str]]:
     """Where each row stopped, by number, and the stops in words."""
     policy, label = held.policy, held.said.label
     if branches(policy):

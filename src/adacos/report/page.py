@@ -18,16 +18,15 @@ from adacos.card import (
 from adacos.consultation import fingerprint
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html
 from adacos.policies.base import BasePolicy
-from adacos.policies.branching import branches
 from adacos.policies.misfit import advice
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
-from adacos.report import figures, numbers, words
+from adacos.report import figures, numbers, sections, words
 from adacos.report.choice import choice
+from adacos.report.class_page import class_numbers, class_sections
 from adacos.report.held import OWN, Held, Mean, Method, hold, methods, sensitivity
-from adacos.report.importances import covariate_importances
+from adacos.report.sections import in_currency
 from adacos.report.shapes import shapes, usual_stage
 from adacos.report.spending import spending
-from adacos.report.tree_figure import policy_tree
 
 
 def write_report(
@@ -39,12 +38,27 @@ def write_report(
     """
     held = hold(policy, table, y)
     compared = methods(held)
-    blocks = [
+    many = len(held.policy.classes_) > 2
+    blocks = class_sections(held, compared) if many else _sections(held, compared)
+    path.write_text(to_html(title, blocks), encoding="utf-8")
+    told = {
+        "rows": len(held.true),
+        "total_cost": compared[0].total.value,
+        "covariate_cost": compared[0].covariate.value,
+    }
+    if many:
+        return {**told, **class_numbers(held)}
+    return {**told, "recall": None if held.true.sum() == 0 else compared[0].recall}
+
+
+def _sections(held: Held, compared: list[Method]) -> list[Block]:
+    """The page of a policy of two classes."""
+    return [
         *_summary(held, compared),
-        *_policy(held),
+        *sections.policy(held),
         *choice(held),
-        *_importances(held),
-        *_cost_curve(held, compared[0]),
+        *sections.importances(held),
+        *sections.cost_curve(held, compared[0]),
         *spending(held),
         *_shapes(held),
         *_calibration(held),
@@ -55,13 +69,6 @@ def write_report(
         Heading("Words"),
         Items(words.explained([m.name for m in compared])),
     ]
-    path.write_text(to_html(title, blocks), encoding="utf-8")
-    return {
-        "rows": len(held.true),
-        "total_cost": compared[0].total.value,
-        "covariate_cost": compared[0].covariate.value,
-        "recall": None if held.true.sum() == 0 else compared[0].recall,
-    }
 
 
 def _summary(held: Held, compared: list[Method]) -> list[Block]:
@@ -75,23 +82,12 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
         *filter(None, [budgets_in_words(policy)]),
         _compared(held, compared),
         words.model(held, fingerprint(held.given), __version__),
-    ]
-    lines += [
-        f"{lead}: {text}"
-        for lead, text in (
-            ("Outcome", said.outcome),
-            ("Intended use", said.intended_use),
-            ("Source", said.citation),
-        )
-        if text
+        *words.described(held),
     ]
     what = "total cost" if held.missed_is_priced else "covariates and false alarms"
     return [
         *([] if first is None else [Text(first)]),
-        Text(
-            "For research use. The policy acquires covariates one after the other and stops when "
-            "what the next ones cost is more than the wrong answers they are expected to prevent."
-        ),
+        Text(words.PURPOSE),
         Items(tuple(lines)),
         Heading("What it costs"),
         Grid(
@@ -128,107 +124,6 @@ def _compared(held: Held, compared: list[Method]) -> str:
         f"{held.said.money(own.covariate.value)} for covariates. {lead}, {best.name}, costs "
         f"{apart}, compared row by row."
     )
-
-
-def _policy(held: Held) -> list[Block]:
-    policy, said = held.policy, held.said
-    names = {name: said.label(name) for name in policy.encoder_.names}
-    negative, positive = (said.class_name(label) for label in policy.classes_.tolist())
-    if branches(policy):
-        picture = policy_tree(numbers.tree(held), (negative, positive), said.money)
-    else:
-        picture = figures.policy_flow(numbers.flow(held), names, (negative, positive))
-    free = policy.model_.sequence.n_free if asked_in_order(policy) else 0
-    stops = numbers.stops(held)
-    incomplete = any(stop.missing > 0 for stop in stops)
-    rows = tuple(
-        (
-            f"{rank}. {said.label(stop.covariate)}",
-            said.money(stop.cost),
-            f"{stop.acquired:.1%}",
-            f"{stop.stopped:.1%}" if rank >= free else "",
-            *([f"{stop.missing:.1%}"] if incomplete else []),
-        )
-        for rank, stop in enumerate(stops, start=1)
-    )
-    header = ["covariate", "cost", "rows that acquire it", "rows that stop after it"]
-    blocks: list[Block] = [
-        Heading("What the policy does"),
-        picture,
-        Text(words.order(held)),
-        Grid((*header, "rows without it") if incomplete else tuple(header), rows),
-    ]
-    if incomplete:
-        blocks.append(
-            Text(
-                "A row without a value cannot acquire it and goes on to the next covariate, which "
-                "is why fewer rows may acquire a covariate than one after it."
-            )
-        )
-    return blocks + _panels(held)
-
-
-def _panels(held: Held) -> list[Block]:
-    panels = numbers.panels(held.policy)
-    if not panels:
-        return []
-    said = held.said
-    return [
-        Text(
-            "Some covariates share a cost, which is part of the cost of each: the first of them "
-            "that is acquired pays its full cost, every later one its cost less the shared cost, "
-            "or the cost beside its name."
-        ),
-        Grid(
-            ("panel", "shared cost", "members"),
-            tuple(
-                (
-                    p.name,
-                    "" if p.shared is None else said.money(p.shared),
-                    ", ".join(
-                        said.label(name) + (f" {said.money(cost)}" if p.shared is None else "")
-                        for name, cost in p.later
-                    ),
-                )
-                for p in panels
-            ),
-        ),
-    ]
-
-
-def _importances(held: Held) -> list[Block]:
-    importances = covariate_importances(held.policy, held.table, held.result)
-    said = held.said
-    rows = tuple(
-        (said.label(i.covariate), f"{i.share:.1%}", said.money(i.cost), said.money(i.drop))
-        for i in importances
-        if i.share > 0
-    )
-    if not rows:
-        return []
-    return [
-        Heading("What each covariate is worth"),
-        Grid(
-            ("covariate", "rows that acquire it", "costs", "lowers the Bayes risk by"),
-            rows,
-            caption="Means over all evaluation rows. The last column is how much higher the Bayes "
-            "risk at the stop would be if the covariate could not be had; where it is not above "
-            "0, nothing is lost without it.",
-        ),
-    ]
-
-
-def _cost_curve(held: Held, own: Method) -> list[Block]:
-    policy = held.policy
-    if not asked_in_order(policy):
-        return []
-    foretold, observed, error = numbers.cost_by_set(held, policy)
-    names = [held.said.label(names[-1]) if names else "nothing" for names in policy.sets_]
-    unit = "mean total cost" if held.missed_is_priced else "covariates and false alarms"
-    picture = figures.cost_curve(
-        names, foretold, observed, error, own.total.value, unit + _in_currency(held)
-    )
-    return [Heading("Expected cost along the sequence"), picture]
 
 
 def _shapes(held: Held) -> list[Block]:
@@ -359,7 +254,7 @@ def _sensitivity(held: Held) -> list[Block]:
     header = ("false-negative cost", *(m.name for m in methods[0][1]))
     return [
         Heading("Cost sensitivity"),
-        figures.sensitivity(methods, _in_currency(held)),
+        figures.sensitivity(methods, in_currency(held)),
         Grid(header, rows, caption="Mean total cost per row."),
     ]
 
@@ -377,10 +272,6 @@ def _decision_curves(held: Held) -> list[Block]:
             caption=f"At the threshold in use, {percent(own)}, in positives found per row.",
         ),
     ]
-
-
-def _in_currency(held: Held) -> str:
-    return f" ({held.said.currency})" if held.said.currency else ""
 
 
 def _percent(share: float) -> str:

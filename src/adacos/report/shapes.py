@@ -47,25 +47,14 @@ def shapes(held: Held, stage: int) -> list[Shape]:
     """The shape functions of one set."""
     policy = held.policy
     assert isinstance(policy, SequencePolicy)
-    basis, encoder, encoded = policy.model_.basis, policy.encoder_, held.encoded
+    basis, encoder = policy.model_.basis, policy.encoder_
     coefs = policy.model_.coefs[stage]
     inside, covariance = coefficient_covariance(held, stage)
     shapes = []
     for k in policy.model_.sequence.set(stage):
-        own = np.flatnonzero(basis.source == k)
         if not (basis.group == k).any():
             continue
-        rug = np.empty(0)
-        values: NDArray[Any]
-        if encoder.categories[k]:
-            names = encoder.categories[k]
-            values = np.array([held.said.shown(encoder.names[k], name) for name in names])
-            grid = np.eye(len(own))
-        else:
-            values = np.linspace(basis.low[own[0]], basis.high[own[0]], _POINTS)
-            grid = values[:, None]
-            rug = np.unique(encoded[~np.isnan(encoded[:, own[0]]), own[0]])
-            rug = rug[:: max(1, len(rug) // _RUG)]
+        values, grid, rug = grid_of(held, int(k))
         block = basis.block(grid, int(k))
         part = np.flatnonzero(basis.group[inside] == k) + 1
         variance = np.einsum("ij,jk,ik->i", block, covariance[np.ix_(part, part)], block)
@@ -73,6 +62,24 @@ def shapes(held: Held, stage: int) -> list[Shape]:
         effect = block @ coefs[basis.group == k]
         shapes.append(Shape(encoder.names[k], values, effect, half, rug))
     return shapes
+
+
+def grid_of(held: Held, k: int) -> tuple[NDArray[Any], Floats, Floats]:
+    """Values of a covariate as shown and as encoded, and those of the evaluation rows.
+
+    The latter are thinned out, and none of a category.
+    """
+    policy = held.policy
+    assert isinstance(policy, SequencePolicy)
+    basis, encoder = policy.model_.basis, policy.encoder_
+    own = np.flatnonzero(basis.source == k)
+    if encoder.categories[k]:
+        names = encoder.categories[k]
+        shown = [held.said.shown(encoder.names[k], name) for name in names]
+        return np.array(shown), np.eye(len(own)), np.empty(0)
+    values, there = np.linspace(basis.low[own[0]], basis.high[own[0]], _POINTS), held.encoded
+    rug = np.unique(there[~np.isnan(there[:, own[0]]), own[0]])
+    return values, values[:, None], rug[:: max(1, len(rug) // _RUG)]
 
 
 def coefficient_covariance(held: Held, stage: int) -> tuple[NDArray[np.intp], Floats]:

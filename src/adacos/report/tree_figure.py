@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 from typing import Any, NamedTuple
 
 from adacos.document.style import Picture, styled
 from adacos.policies.tree import Place, Tree, percent
-from adacos.report.figures import NARROW, picture
+from adacos.report.figures import NARROW, class_color, picture
 
-_BLUE, _VERMILLION, _PALE, _GREY = "#0072B2", "#D55E00", "#DADADA", "#767676"
+_PALE, _GREY = "#DADADA", "#767676"
 # Inches: a line of text, what a level is set in, a bar, and space between places.
 _LINE, _INDENT, _BAR, _SPACE = 0.17, 0.24, 0.14, 0.13
 _SIZE = 8.5
@@ -28,7 +28,7 @@ class Line(NamedTuple):
 
 
 @styled
-def policy_tree(tree: Tree, answers: tuple[str, str], money: Callable[[float], str]) -> Picture:
+def policy_tree(tree: Tree, answers: Sequence[str], money: Callable[[float], str]) -> Picture:
     """The questions one below the other, with what becomes of the rows of each leaf."""
     lines = list(_lines(tree, 0, 0, None, [0]))
 
@@ -36,7 +36,7 @@ def policy_tree(tree: Tree, answers: tuple[str, str], money: Callable[[float], s
         width = NARROW if narrow else _WIDE
         room = width - 0.1 if narrow else width - _BAR_COLUMN - 0.3
         texts = [_texts(tree, line, room, money) for line in lines]
-        tops, height = [], 0.42 if narrow else 0.3
+        tops, height = [], 0.08 + 0.17 * len(answers) if narrow else 0.3
         for line, text in zip(lines, texts, strict=True):
             tops.append(height)
             under = _BAR + 0.04 if narrow and not line.place.question else 0.0
@@ -110,16 +110,16 @@ def _bar(axis: Any, place: Place, left: float, top: float, length: float) -> Non
     middle = top + _BAR / 2
     share = length * place.share
     axis.barh(middle, length, _BAR, left=left, color=_PALE)
-    axis.barh(middle, share * (1 - place.positive), _BAR, left=left, color=_BLUE)
-    begin = left + share * (1 - place.positive)
-    axis.barh(middle, share * place.positive, _BAR, left=begin, color=_VERMILLION)
+    for number, part in enumerate(place.answers or (1 - place.positive, place.positive)):
+        axis.barh(middle, share * part, _BAR, left=left, color=class_color(number))
+        left += share * part
 
 
-def _legend(axis: Any, answers: tuple[str, str], narrow: bool) -> None:
+def _legend(axis: Any, answers: Sequence[str], narrow: bool) -> None:
     left = 0.05
-    for number, (color, answer) in enumerate(zip((_BLUE, _VERMILLION), answers, strict=True)):
+    for number, answer in enumerate(answers):
         top = 0.13 + (0.17 * number if narrow else 0.0)
-        axis.barh(top, 0.16, 0.11, left=left, color=color)
+        axis.barh(top, 0.16, 0.11, left=left, color=class_color(number))
         axis.text(left + 0.22, top, f"answered {answer}", va="center", fontsize=_SIZE)
         if not narrow:
             left += 0.22 + (10 + len(answer)) / _CHARACTERS + 0.3

@@ -19,23 +19,45 @@ _EXPLAINED = {
     "everyone positive": "acquires nothing and answers positive for every row.",
     "everyone negative": "acquires nothing and answers negative for every row.",
 }
+PURPOSE = (
+    "For research use. The policy acquires covariates one after the other and stops when what the "
+    "next ones cost is more than the wrong answers they are expected to prevent."
+)
 _COMMON = (
     "total cost: what was paid for covariates, plus what the answer costs if it is wrong.",
     "Bayes risk: the cost of a wrong answer that is to be expected with what is known.",
+    "standard error: how much a mean over other rows of the kind would typically differ.",
+)
+_OF_TWO = (
     "recall: share of the positive rows that are answered positive; specificity: share of the "
     "negative rows that are answered negative.",
     "log-odds: logarithm of the odds; 0 is a probability of one half, and what covariates add to "
     "it adds up.",
     "net benefit: positives found per row, less false alarms and costs, each in the worth of a "
     "positive found.",
-    "standard error: how much a mean over other rows of the kind would typically differ.",
+)
+_OF_MANY = (
+    "recall of a class: share of its rows that are answered with it.",
+    "log-odds of two classes: logarithm of the ratio of their probabilities; what covariates add "
+    "to it adds up.",
 )
 
 
-def explained(names: Collection[str]) -> tuple[str, ...]:
+def explained(names: Collection[str], n_classes: int = 2) -> tuple[str, ...]:
     """What the words of the page mean; of the methods only those that occur."""
     own = tuple(f"{name}: {text}" for name, text in _EXPLAINED.items() if name in names)
-    return own + _COMMON
+    return (*own, *_COMMON[:2], *(_OF_TWO if n_classes == 2 else _OF_MANY), *_COMMON[2:])
+
+
+def described(held: Held) -> list[str]:
+    """What the description says of the model as a whole."""
+    said = held.said
+    told = {
+        "Outcome": said.outcome,
+        "Intended use": said.intended_use,
+        "Source": said.citation,
+    }
+    return [f"{lead}: {text}" for lead, text in told.items() if text]
 
 
 def class_in_words(held: Held, number: int) -> str:

@@ -15,15 +15,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.costs import Costs, CostTable
+from adacos.costs import Costs, CostTable, total_of
 from adacos.engine import Decision, Seen
 from adacos.exceptions import MissingExtraError
 from adacos.kernels.bayes_risk import decision_threshold, label_of
+from adacos.kernels.class_risk import best_label, class_label, log_odds_of
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.progress import tell
 from adacos.policies.base import BasePolicy
-from adacos.rivals.calibration import mean_total_cost
 from adacos.rivals.trees import NEVER, Forest
 from adacos.validation import Constraints, amount, finite, whole
 
@@ -37,6 +37,8 @@ LEAF_SIZES = (20, 5, 1)
 _PSEUDO_ROWS = 1.0
 # A leaf keeps the label of the solver where smoothing would turn it: so far from the threshold.
 _MARGIN = 1e-6
+# Of more than two classes a leaf is smoothed by half as much, and so on, until its label stays.
+_HALVINGS = 20
 
 
 class STreeDClassifier(BasePolicy):
@@ -49,8 +51,8 @@ class STreeDClassifier(BasePolicy):
     of their members included.
 
     Misclassification costs: in the objective; a leaf has the label that is cheapest on its training
-    rows. Its probability is the share of positive rows, smoothed by one row of the training share
-    and held on the side of the label.
+    rows. Its probabilities are the shares of the classes, smoothed by one row of the training
+    shares as far as the label stays.
 
     The original takes complete binary tables. A value that is unknown counts as the more frequent
     side of each split, in training and after; the solver charges it, `acquire` does not.
@@ -58,8 +60,8 @@ class STreeDClassifier(BasePolicy):
     Parameters
     ----------
     costs : Costs or None, default=None
-        Covariate and misclassification costs; None makes every covariate free and both errors
-        cost 1.
+        Covariate and misclassification costs, of more than two classes as a matrix; None makes
+        every covariate free and every error cost 1.
     budget : float or None, default=None
         What a row may pay for covariates at most; what it cannot pay counts as not available.
     max_depth : int, default=4
@@ -105,6 +107,7 @@ class STreeDClassifier(BasePolicy):
     """
 
     stores = (Forest,)
+    takes_many_classes = True
 
     constraints: ClassVar[Constraints] = {
         "budget": amount,
@@ -143,7 +146,7 @@ class STreeDClassifier(BasePolicy):
         X : array-like or data frame of shape (n_rows, n_covariates)
             Training rows; NaN or None where a value is unknown.
         y : array-like of shape (n_rows,)
-            Classes, of which there must be two.
+            Classes, two or more.
 
         Returns
         -------
@@ -163,15 +166,16 @@ class STreeDClassifier(BasePolicy):
         for number, (depth, size) in enumerate(candidates):
             if depth > deepest:
                 break
-            log_odds, paid = np.empty((2, len(labels)))
+            many = (len(self.classes_) - 1,) if len(self.classes_) > 2 else ()
+            log_odds, paid = np.empty((len(labels), *many)), np.empty(len(labels))
             for k, questions in enumerate(folds):
                 inside, outside = fold == k, fold != k
                 tree = self._tree(questions, encoded[outside], labels[outside], depth, size)
                 log_odds[inside], paid[inside] = answers(tree.forest, encoded[inside], costs)
                 deepest = min(deepest, depth) if not tree.optimal else deepest
-            self.cv_cost_[depth, size] = float(
-                mean_total_cost(log_odds, paid, labels, costs.matrix)
-            )
+            label = best_label(log_odds, costs.matrix)
+            total = total_of(paid, labels.astype(np.intp), label, costs.matrix)
+            self.cv_cost_[depth, size] = float(total.mean())
             tell("candidate", number + 1, len(candidates))
         self.depth_, self.min_rows_ = min(self.cv_cost_, key=lambda c: self.cv_cost_[c])
         chosen = self._tree(self._questions(encoded), encoded, labels, self.depth_, self.min_rows_)
@@ -263,7 +267,7 @@ def grow(
 ) -> Found:
     """The tree of least mean total cost on these rows, or the best that was found in time."""
     root, optimal = None, True
-    if depth > 0 and len(questions.column) and 0 < y.sum() < len(y):
+    if depth > 0 and len(questions.column) and len(np.unique(y)) > 1:
         root, optimal = solve(
             questions.answered(encoded),
             y,
@@ -333,9 +337,12 @@ def _forest(
     column: list[int] = []
     threshold: list[float] = []
     missing_left: list[bool] = []
-    value: list[float] = []
+    value: list[Any] = []
     children: list[list[int]] = []
-    answered, share, deepest = questions.answered(encoded), float(y.mean()), 1
+    answered, deepest = questions.answered(encoded), 1
+    n_classes = len(matrix)
+    nothing: Any = 0.0 if n_classes == 2 else np.zeros(n_classes - 1)
+    share = np.bincount(y.astype(np.intp), minlength=n_classes) / len(y)
     waiting = [(root, np.arange(len(y)), 0, -1, 0)]
     while waiting:
         node, rows, level, parent, side = waiting.pop()
@@ -348,7 +355,12 @@ def _forest(
         column.append(int(questions.column[at]) if inner else -1)
         threshold.append(float(questions.threshold[at]) if inner else 0.0)
         missing_left.append(bool(questions.missing_left[at]) if inner else False)
-        value.append(0.0 if inner else _log_odds(y[rows], share, matrix))
+        if inner:
+            value.append(nothing)
+        elif n_classes == 2:
+            value.append(_log_odds(y[rows], float(y.mean()), matrix))
+        else:
+            value.append(_class_log_odds(y[rows], share, matrix))
         deepest = max(deepest, level)
         if inner:
             right = answered[rows, at] == 1
@@ -375,3 +387,16 @@ def _log_odds(y: Floats, share: float, matrix: Floats) -> float:
     label = int(np.argmin(count @ matrix)) if len(y) else int(label_of(np.array(log_odds), matrix))
     edge = float(decision_threshold(matrix))
     return max(log_odds, edge + _MARGIN) if label == 1 else min(log_odds, edge - _MARGIN)
+
+
+def _class_log_odds(y: Floats, share: Floats, matrix: Floats) -> Floats:
+    """The same of more than two classes, smoothed by less where that would turn the label."""
+    count = np.bincount(y.astype(np.intp), minlength=len(share))
+    if not len(y):
+        return log_odds_of(share)
+    label = class_label(log_odds_of(count / len(y)), matrix)
+    for pseudo in _PSEUDO_ROWS * 0.5 ** np.arange(_HALVINGS):
+        log_odds = log_odds_of((count + pseudo * share) / (len(y) + pseudo))
+        if class_label(log_odds, matrix) == label:
+            return log_odds
+    return log_odds_of(count / len(y))

@@ -266,7 +266,7 @@ class Forest:
 
     Attributes
     ----------
-    column, threshold, missing_left, value : as in `Tree`.
+    column, threshold, missing_left, value : as in `Tree`; values may have a further axis.
     children : (nodes, 2) left and right child of each node; a leaf is its own child.
     roots : first node of each tree.
     depth : most splits on a path.
@@ -289,7 +289,7 @@ class Forest:
         of its path asks for it and its value is known; `NEVER` stands for not at all.
         """
         n_trees, n_covariates = len(self.roots), int(self.source.max()) + 1
-        values = np.empty((len(encoded), n_trees))
+        values = np.empty((len(encoded), n_trees, *self.value.shape[1:]))
         first_use = np.full((len(encoded), n_covariates), NEVER)
         rows = max(_WALKED_AT_ONCE // max(n_trees, 1), 1)
         for start in range(0, len(encoded), rows):

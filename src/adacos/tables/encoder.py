@@ -401,7 +401,7 @@ def _wrong_kind(name: str, kind: str) -> InvalidInputError:
 
 
 # What takes more than two classes, for those who tried something else.
-MANY_CLASSES = "LogisticGAM, FullModelClassifier, COSClassifier and AdaCOSClassifier"
+MANY_CLASSES = "LogisticGAM, the policies from AdaCOSClassifier to FullModelClassifier, and STreeD"
 
 
 def check_labels(y: Any, *, many: bool = False) -> tuple[NDArray[Any], Floats]:

@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.exceptions import InvalidInputError
+from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.tables.columns import ColumnTable
-from adacos.tables.parquet import n_rows
+from adacos.tables.parquet import files, n_rows
 from adacos.tables.reading import Kinds, TableFile
 from adacos.validation import choices
 
@@ -138,6 +138,23 @@ class ParquetTable:
                 if np.any(own == "" if own.dtype.kind == "U" else np.isnan(own)):
                     found.add(name)
         return [name for name in self.columns if name in found]
+
+    def spread(self) -> Any:
+        """Hand the rows to Dask, in their order.
+
+        Returns
+        -------
+        dask.dataframe.DataFrame
+            One partition for each row group, read by the workers.
+        """
+        try:
+            import dask.dataframe
+        except ImportError as error:
+            raise MissingExtraError("dask", "dask") from error
+        paths = [str(file) for file in files(self._file.path)]
+        frame = dask.dataframe.read_parquet(paths, columns=self.columns, split_row_groups=True)
+        as_text = [name for name in self.columns if name in self._kinds.text]
+        return frame.astype(dict.fromkeys(as_text, "str"))
 
     def __len__(self) -> int:
         return n_rows(self._file.path)

@@ -194,7 +194,7 @@ function whyWithoutFlip(step) {
   const later = plan.covariates.slice(step.covariates.length);
   return later.length
     ? `${told}: the saving comes with the questions that may follow (${listed(later)}).`
-    : `${told}: the saving is that the model which includes it expects this answer to be wrong less often.`;
+    : `${told}: the saving is expected of the model that includes it and of what may be asked after it.`;
 }
 
 function flipsOf(step) {

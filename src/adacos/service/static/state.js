@@ -113,7 +113,7 @@ export function shown(name, value) {
 // Of two classes the second is the positive one; of more there is none.
 export const many = () => state.card.classes.length > 2;
 
-function named(label) {
+export function named(label) {
   const name = state.card.class_names[state.card.classes.indexOf(label)];
   return name || (typeof label === "string" ? label : `class ${label}`);
 }

@@ -1,6 +1,6 @@
 // The tree of a policy that branches: questions, shares of rows, what they pay, how they are answered.
 
-import { at, make, money, state } from "./state.js";
+import { at, make, money, named, state } from "./state.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const whole = (share) => `${(100 * share).toFixed(0)}\u00a0%`;
@@ -10,8 +10,9 @@ export function showTree() {
   at("picture").hidden = !tree;
   if (!tree) return;
   const answer = names[1] || `class ${classes[1]}`;
+  const dark = classes.length > 2 ? "" : `; its dark part are those answered ${answer}`;
   at("picture-about").textContent = `What became of ${tree.rows} rows. A bar is the share of all rows that end `
-    + `in a branch; its dark part are those answered ${answer}. Beside a finding stands which share of them has it.`;
+    + `in a branch${dark}. Beside a finding stands which share of them has it.`;
   at("tree").replaceChildren(item(tree.places, 0, answer));
 }
 
@@ -27,10 +28,14 @@ function item(places, number, answer) {
 
 function leaf(place, answer) {
   const asked = place.acquired.map(([name, share]) => `${name} ${whole(share)}`).join(", ");
-  return `${asked || "nothing more"}; paid ${money(place.cost)}, answered ${answer}: ${whole(place.positive)}`;
+  const answered = place.answers
+    ? place.answers.map((share, k) => [named(state.card.classes[k]), share]).filter(([, share]) => share > 0)
+    : [[answer, place.positive]];
+  const told = answered.map(([name, share]) => `${name}: ${whole(share)}`).join(", ");
+  return `${asked || "nothing more"}; paid ${money(place.cost)}, answered ${told}`;
 }
 
-function bar({ share, positive }) {
+function bar({ share, positive = 0 }) {
   const drawing = document.createElementNS(SVG, "svg");
   // The words beside it say the same.
   drawing.setAttribute("aria-hidden", "true");
