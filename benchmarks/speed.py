@@ -225,15 +225,18 @@ def main() -> None:
     shared = Path(given.shared).resolve()
     lines = ["| workload | package | time | ratio | peak memory | result |"]
     lines += ["|---|---|---:|---:|---:|---|"]
+
+    def keep(rows: list[str]) -> None:
+        lines.extend(rows)
+        print("\n".join(rows), flush=True)
+        if given.write:
+            write(given.write, lines)
+
     for table in (pima(), physionet(shared)):
         for workload in WORKLOADS:
-            lines += beside_peers(table, workload, given.repeats)
-            print("\n".join(lines[-len(WORKLOADS[workload][0]) :]), flush=True)
+            keep(beside_peers(table, workload, given.repeats))
     for workload in OWN:
-        lines.append(alone(workload, shared, given.repeats))
-        print(lines[-1], flush=True)
-    if given.write:
-        write(given.write, lines)
+        keep([alone(workload, shared, given.repeats)])
 
 
 if __name__ == "__main__":
