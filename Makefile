@@ -58,7 +58,7 @@ attack: $(VENV)/.dev
 	$(BIN)/python -m tests.attack
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.speed --install --write docs/benchmarks.md
 
 clean:
 	rm -rf $(VENV) $(VENV)-lowest build dist docs/generated docs/gallery docs/sg_execution_times.rst

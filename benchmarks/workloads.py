@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from adacos import AdaCOSClassifier, Costs, LogisticGAM, load_physionet2012, load_pima, paper_folds
+from benchmarks.packages import peak
 
 Work = Callable[[], Any]
 SHARED = Path(os.environ.get("ADACOS_SHARED", "../shared"))
@@ -158,9 +158,9 @@ def main() -> None:
     begin = time.process_time()
     judge = work()
     taken = time.process_time() - begin
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    memory = peak()
     loss = judge() if callable(judge) else float("nan")
-    print(f"{taken:.4f} {peak:.1f} {loss:.6f}")
+    print(f"{taken:.4f} {memory:.1f} {loss:.6f}")
 
 
 if __name__ == "__main__":

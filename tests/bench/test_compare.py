@@ -11,7 +11,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import compare  # noqa: E402
+from benchmarks import compare, packages, speed  # noqa: E402
 
 
 def test_noise_is_not_slower_and_slower_is() -> None:
@@ -28,9 +28,10 @@ def test_noise_is_not_slower_and_slower_is() -> None:
 
 
 def test_a_checkout_is_measured() -> None:
-    seconds, peak = compare.measure(ROOT, "gam_pima")
+    seconds, peak, loss = compare.measure(ROOT, "gam_pima")
     assert seconds > 0
     assert peak > 10
+    assert np.isnan(loss)
 
 
 def test_what_is_no_checkout_is_refused(tmp_path: Path) -> None:
@@ -43,3 +44,33 @@ def test_what_is_no_checkout_is_refused(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "no checkout" in done.stderr
+
+
+def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{speed.BEGIN}\nold\n{speed.END}\nafter\n")
+    for _ in range(2):
+        speed.write(page, ["| a |", "|---|"])
+        assert page.read_text() == f"before\n{speed.BEGIN}\n| a |\n|---|\n{speed.END}\nafter\n"
+
+
+def test_a_peer_that_is_not_there_is_none() -> None:
+    assert speed.interpreter("no_such_package") is None
+    assert speed.interpreter("numpy") == sys.executable
+
+
+def test_peers_are_given_our_objectives() -> None:
+    """What is written for them has its minimum where our fits are."""
+    table = speed.pima()
+    rows = speed.arrays(table, "equal_strengths")
+    _, least = packages.adacos_equal_strengths(rows)
+    coef = np.zeros(rows["columns"].shape[1])
+    assert least < packages.penalised(rows, float(np.log(0.5)), coef)
+    path = speed.arrays(table, "group_lasso")
+    path["lams"] = path["lams"][:3]
+    _, mean = packages.adacos_group_lasso(path)
+    share = path["y"].mean()
+    null = np.zeros((3, path["columns"].shape[1]))
+    at_zero = packages.path_objective(path, np.full(3, np.log(share / (1 - share))), null)
+    assert mean <= at_zero
+    assert len(path["lams"]) == 3

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import SplineTransformer
 
 from adacos.exceptions import InvalidInputError
-from adacos.kernels.group_lasso import RIDGE, entry_order, solve
+from adacos.kernels.group_lasso import RIDGE, entry_order, solve, solve_path
 
 Array = NDArray[np.float64]
 PIMA_COSTS = np.array([1, 17.61, 1, 1, 22.78, 1, 1, 1])
@@ -153,6 +153,16 @@ def test_start_does_not_change_the_minimum() -> None:
     warm = solve(X, y, groups, w, 3.0, init=solve(X, y, groups, w, 1.0))
     np.testing.assert_allclose(warm.coef, cold.coef, atol=1e-5)
     assert solve(X, y, groups, w, 3.0, init=cold).iterations == 0
+
+
+def test_a_path_gives_the_minimum_at_each_strength() -> None:
+    X, y, groups = draw(3, 200, 6, 3)
+    w = np.array([0.3, 1.0, 2.0, 1.0, 0.5, 1.0])
+    lams = [*np.geomspace(0.9, 1e-2, 5) * lam_max(X, y, groups, w), 0.0]
+    for lam, found in zip(lams, solve_path(X, y, groups, w, lams), strict=True):
+        alone = solve(X, y, groups, w, lam)
+        np.testing.assert_allclose(found.coef, alone.coef, atol=1e-4)
+        assert found.kkt <= 1e-6
 
 
 def test_one_group_leaves_zero_at_lam_max() -> None:

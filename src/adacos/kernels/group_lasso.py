@@ -100,21 +100,56 @@ def solve(
     tol : bound on the residual of the stopping rule.
     max_iter : most Newton steps.
     """
+    inputs = X, y, groups, weights, [lam]
+    return solve_path(*inputs, sample_weight=sample_weight, init=init, tol=tol, max_iter=max_iter)[
+        0
+    ]
+
+
+def solve_path(
+    X: ArrayLike,
+    y: ArrayLike,
+    groups: ArrayLike,
+    weights: ArrayLike,
+    lams: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    init: Solution | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 200,
+) -> list[Solution]:
+    """Minimise the objective at each of several λ, each from the one before; see ``solve``."""
     problem = _problem(X, y, groups, weights, sample_weight)
-    if not (np.isfinite(lam) and lam >= 0):
+    strengths = np.asarray(lams, dtype=np.float64)
+    for lam in strengths[~(np.isfinite(strengths) & (strengths >= 0))]:
         raise InvalidInputError("lam", "must be finite and >= 0", lam, "Pass a number >= 0.")
-    thresholds = lam * problem.weights
     coef = np.zeros(problem.X.shape[1]) if init is None else init.coef
     started = _group_norms(coef, problem.starts) > 0
-    work = _working_set(problem, np.flatnonzero(started | (thresholds == 0)))
+    work = _working_set(problem, np.flatnonzero(started | (strengths.max() * problem.weights == 0)))
     point = _Point(_null_intercept(problem) if init is None else init.intercept, coef[work.columns])
+    path = []
+    for lam in strengths.tolist():
+        point, solution = _solve_from(problem, work, point, lam, tol, max_iter)
+        path.append(solution)
+    return path
+
+
+def _solve_from(
+    problem: _Problem, work: _WorkingSet, point: _Point, lam: float, tol: float, max_iter: int
+) -> tuple[_Point, Solution]:
+    """Minimiser at one λ from a point; groups that it needs join the working set."""
     iterations = 0
     while True:
         fit = _fit(problem, work, point, lam, tol, max_iter - iterations)
         iterations += fit.iterations
-        outside = np.setdiff1d(np.arange(len(thresholds)), work.groups)
-        norms = _group_norms(fit.gradient, problem.starts)
-        excess = norms[outside] / thresholds[outside] - 1
+        outside = np.setdiff1d(np.arange(len(problem.weights)), work.groups)
+        norms = _group_norms(fit.gradient, problem.starts)[outside]
+        thresholds = lam * problem.weights[outside]
+        # Where λ falls to 0 everything belongs to the working set.
+        excess = np.divide(
+            norms, thresholds, out=np.full(len(outside), np.inf), where=thresholds > 0
+        )
+        excess -= 1
         kkt = max(fit.kkt, float(excess.max(initial=0.0)))
         if kkt <= tol or iterations >= max_iter:
             break
@@ -125,7 +160,7 @@ def solve(
             point = _admit(problem, work, int(group), point)
     coef = np.zeros(problem.X.shape[1])
     coef[work.columns] = fit.point.beta
-    return Solution(fit.point.intercept, coef, kkt, iterations)
+    return fit.point, Solution(fit.point.intercept, coef, kkt, iterations)
 
 
 def entry_order(

@@ -31,8 +31,10 @@ Ints = NDArray[np.intp]
 PENALTY_FLOOR = 1e-8
 # A Newton step at kept curvature must lower the squared decrement at least by this factor.
 KEPT_CONTRACTION = 0.3
-# Entries of a design from which on single precision pays for the copy.
+# Entries of a design from which on single precision pays for the copy. Where the squared decrement
+# is less than this share of the objective, or after so many failures, double precision takes over.
 SINGLE_PRECISION_FROM = 1_000_000
+NEAR, MOST_FAILED = 1e-3, 3
 # Fits advanced together that are not done after these iterations are finished one by one.
 LOCKSTEP_ITERATIONS = 25
 ROWS_AT_ONCE = 2048
@@ -134,12 +136,13 @@ def newton(
 
     value = penalised(log_odds, coef)
     # The Gram matrix costs more than all else. It is kept while it contracts well, and computed in
-    # single precision unless one in single precision has failed to.
+    # single precision unless one in single precision has failed to at once: near the optimum, or
+    # so often that the curvature's change is no excuse.
     rough: NDArray[np.floating] = (
         design.astype(np.float32) if design.size >= SINGLE_PRECISION_FROM else design
     )
     factor: Floats | None = None  # of the kept curvature; None if it must be computed
-    previous, age = np.inf, 0
+    previous, age, failed = np.inf, 0, 0
     for _ in range(max_iter):
         gradient = design.T @ (weight * (expit(log_odds) - y)) + penalty * coef
         while True:
@@ -152,7 +155,9 @@ def newton(
             decrement = float(gradient @ step)
             if computed or decrement <= KEPT_CONTRACTION * previous:
                 break
-            rough = design if age == 1 else rough
+            failed += age == 1
+            near = previous <= NEAR * (1.0 + abs(value))
+            rough = design if age == 1 and (near or failed > MOST_FAILED) else rough
             factor = None
         if decrement <= 2.0 * tolerance * (1.0 + abs(value)):
             coef, log_odds = coef - step, log_odds - design @ step
