@@ -41,7 +41,7 @@ def test_contributions_stand_in_columns():
     [
         ({}, "No value of pain alone would change the label; the saving comes with what may follow"
              ": thal."),
-        ({"best_plan": Plan(("pain",), 1.0, 258.87)}, "the model that includes it expects"),
+        ({"best_plan": Plan(("pain",), 1.0, 258.87)}, "the model that includes it and of"),
         ({"expected_saving": 0.0}, None),
         ({"best_plan": None, "acquire_next": None}, None),
         ({"flips": (Flip("pain", 1, ((2.0, None),), ()),)}, None),

@@ -53,8 +53,8 @@ UNSEEN = 1.0
 TRUST = 0.8
 # Weight of the rows of the other side in the models of one side.
 KINSHIP = 0.03
-# A side of fewer rows is not made.
-LEAST_ROWS = 15
+# A side of fewer rows is not made, and a leaf of fewer not tried: five folds of it say nothing.
+LEAST_ROWS, LEAST_TO_SPLIT = 15, 60
 # More rows are drawn from, and further covariates left to the leaves.
 MOST_ROWS, MOST_COVARIATES = 5000, 12
 # Quantiles at which a number is cut, the first one tried first.
@@ -169,7 +169,7 @@ def grow(land: Ground, deepest: int) -> list[Node]:
     waiting = [(0, 0, everyone, land.fits.weight, outcome)]
     while waiting:
         number, depth, rows, weight, outcome = waiting.pop(0)
-        if depth >= deepest:
+        if depth >= deepest or land.fits.weight[rows].sum() < LEAST_TO_SPLIT:
             continue
         node = nodes[number]
         best = _best_split(land, rows, weight, node.path, outcome)
@@ -286,7 +286,8 @@ def _trials(
         own = []
         for split in _cuts(land, k, rows, weight):
             side = split.side(land.encoded, land.encoder)
-            if min(np.sum(rows & (side == way)) for way in (LEFT, RIGHT)) >= LEAST_ROWS:
+            count = [land.fits.weight[rows & (side == way)].sum() for way in (LEFT, RIGHT)]
+            if min(count) >= LEAST_ROWS:
                 own.append(Trial(split, side, land.nothing))
         if own:
             trials.append(own)
@@ -297,7 +298,8 @@ def _cuts(land: Ground, k: int, rows: Bools, weight: Floats) -> list[Split]:
     """Splits by one covariate."""
     kind = land.encoder.kinds[k]
     own = land.encoded[np.ix_(rows, land.encoder.source == k)]
-    known = ~np.isnan(own).any(axis=1)
+    count = land.fits.weight[rows]
+    known = ~np.isnan(own).any(axis=1) & (count > 0)
     if not known.any():
         return []
     if kind == CATEGORICAL:
@@ -311,7 +313,8 @@ def _cuts(land: Ground, k: int, rows: Bools, weight: Floats) -> list[Split]:
     if len(between) == 0:
         return []
     # Halfway between two values, as near as can be to the quantile.
-    nearest = np.abs(between[:, None] - np.quantile(own[known, 0], QUANTILES)).argmin(axis=0)
+    quantiles = np.quantile(own[known, 0], QUANTILES, weights=count[known], method="inverted_cdf")
+    nearest = np.abs(between[:, None] - quantiles).argmin(axis=0)
     return [
         Split(k, np.ones(1), float(cut)) for cut in between[list(dict.fromkeys(nearest.tolist()))]
     ]
@@ -327,7 +330,7 @@ def _category_cuts(land: Ground, k: int, rows: Bools, weight: Floats) -> list[Sp
     """
     indicators = np.where(rows[:, None], land.encoded[:, land.encoder.source == k], 0.0)
     indicators = np.nan_to_num(indicators)
-    count = indicators.sum(axis=0)
+    count = land.fits.weight @ indicators
     basis, columns = land.fits.basis, land.fits.columns
     penalty = np.append(0.0, central_strengths(basis.linear)[basis.term])
     design = np.hstack([np.ones((len(rows), 1)), columns])
@@ -335,7 +338,9 @@ def _category_cuts(land: Ground, k: int, rows: Bools, weight: Floats) -> list[Sp
     start = np.zeros((*later, design.shape[1]))
     _, residual = central_fit(design, land.y, weight, penalty, start)
     others = columns[:, basis.group != k]
-    spread = np.maximum(others.std(axis=0), 1e-9)
+    mean = np.average(others, axis=0, weights=land.fits.weight)
+    spread = np.sqrt(np.average((others - mean) ** 2, axis=0, weights=land.fits.weight))
+    spread = np.maximum(spread, 1e-9)
     scores = [indicators.T @ (own[:, None] * others / spread) for own in np.atleast_2d(residual)]
     score = np.hstack(scores)
     score /= np.sqrt(np.maximum(count, 1.0))[:, None]
