@@ -21,7 +21,7 @@ test: lint
 	@echo "Left out: tests that need torch, lightgbm or a browser (make test-all), simulations (make study)."
 
 test-all: test $(VENV)/.all test-browser
-	$(BIN)/python -m pytest -n $(JOBS) -m "not study" tests/rivals
+	$(BIN)/python -m pytest -n $(JOBS) -m "not study" tests/rivals tests/test_tensors.py
 
 test-browser: $(VENV)/.browser
 	ADACOS_AXE=$(VENV)/node_modules/axe-core/axe.min.js $(BIN)/python -m pytest -m browser tests/browser
@@ -88,7 +88,7 @@ $(VENV)-lowest/.done: pyproject.toml tools/lowest_versions.py
 	touch $@
 
 $(VENV)/.all: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet -e ".[dev,rivals]" "$(TORCH)"
+	$(BIN)/python -m pip install --quiet -e ".[dev,rivals,gpu]" "$(TORCH)"
 	touch $@
 
 # The page is tested in the system's Chromium, with the checks of axe-core where npm can fetch it.

@@ -24,6 +24,7 @@ import numpy as np
 from adacos import LogisticGAM, load_physionet2012, load_pima, paper_folds
 from adacos.kernels.group_lasso import entry_order
 from adacos.tables.imputer import GaussianImputer
+from benchmarks.large import world
 
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = ROOT / "build" / "peers"
@@ -48,6 +49,7 @@ OWN = {
     "acquire_physionet": "`acquire`, PhysioNet",
 }
 SCORED = 60_000
+MANY = 1_000_000
 # Seconds from which on a fit is not repeated.
 LONG = 5.0
 ONE_THREAD = dict.fromkeys(
@@ -85,6 +87,11 @@ def physionet(shared: Path) -> Table:
     y = (rng.random(len(X)) < 1 / (1 + np.exp(2 - np.sin(X[:, :5]).sum(axis=1)))).astype(int)
     rows = X[:11_258], y[:11_258], X[11_258:], y[11_258:]
     return Table("synthetic, PhysioNet's size", *rows, np.ones(30))
+
+
+def many_rows() -> Table:
+    X, y = world(1_100_000, 10, seed=0)
+    return Table("1,000,000 × 10", X[:MANY], y[:MANY], X[MANY:], y[MANY:], np.ones(10))
 
 
 def arrays(table: Table, workload: str) -> dict[str, Any]:
@@ -153,9 +160,12 @@ def one(python: str, package: str, workload: str, rows: Path) -> dict[str, float
     return found
 
 
-def beside_peers(table: Table, workload: str, repeats: int) -> list[str]:
+def beside_peers(
+    table: Table, workload: str, repeats: int, only: tuple[str, ...] | None = None
+) -> list[str]:
     """Rows of the table for one workload; packages take turns, the least time of each counts."""
     packages, quality = WORKLOADS[workload]
+    packages = packages if only is None else only
     pythons = {name: found for name in packages if (found := interpreter(name))}
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in pythons}
     with tempfile.TemporaryDirectory() as folder:
@@ -235,6 +245,8 @@ def main() -> None:
     for table in (pima(), physionet(shared)):
         for workload in WORKLOADS:
             keep(beside_peers(table, workload, given.repeats))
+    # Cross-validation of the boosted peers would take hours.
+    keep(beside_peers(many_rows(), "chosen_strengths", given.repeats, ("adacos", "mgcv")))
     for workload in OWN:
         keep([alone(workload, shared, given.repeats)])
 

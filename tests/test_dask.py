@@ -1,14 +1,19 @@
 """Rows in a Dask collection: the fit is that in memory, whoever holds the rows."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+from joblib import parallel_config
 
 from adacos import AdaCOSClassifier, Costs, InvalidInputError
+from adacos.bench.tasks import Task, run_tasks
 from adacos.models import large_fits, streamed_fits
 from tests.test_streaming import COSTS, frame, written
 
 dask = pytest.importorskip("dask")
 LocalCluster = pytest.importorskip("dask.distributed").LocalCluster
+get_worker = pytest.importorskip("dask.distributed").get_worker
 get_client = pytest.importorskip("dask.distributed").get_client
 dd = pytest.importorskip("dask.dataframe")
 da = pytest.importorskip("dask.array")
@@ -94,3 +99,26 @@ def test_arrays_few_rows_and_what_is_refused():
             AdaCOSClassifier(COSTS).fit(frames, "sick")
         with pytest.raises(InvalidInputError, match="mean_budget"):
             AdaCOSClassifier(COSTS, mean_budget=1.0).fit(frames, "ill")
+
+
+def test_forward_selection_and_the_harness_run_where_joblib_is_told_to(tmp_path):
+    """`parallel_config("dask")` spreads them unchanged; rows held as codes stay where they are."""
+    table = frame(1500)
+    X, y = table.drop(columns="ill"), table["ill"]
+    parameters = {"sequence": "forward", "strengths": "common", "cv": 3}
+    alone = AdaCOSClassifier(COSTS, **parameters).fit(X, y)
+    many = frame(2500)
+    held = AdaCOSClassifier(COSTS).fit(many.drop(columns="ill"), many["ill"])
+    local = {"n_workers": 1, "threads_per_worker": 2, "processes": False}
+    with LocalCluster(dashboard_address=None, **local) as cluster, cluster.get_client():
+        with parallel_config("dask"):
+            same(AdaCOSClassifier(COSTS, **parameters).fit(X, y), alone)
+            same(AdaCOSClassifier(COSTS).fit(many.drop(columns="ill"), many["ill"]), held)
+            tasks = [Task(name, 1.0, partial(_note_worker, tmp_path / name)) for name in "ab"]
+            assert run_tasks(tasks, jobs=1, progress=False) == ()
+        where = {(tmp_path / name).read_text() for name in "ab"}
+        assert where == {worker.worker_address for worker in cluster.workers.values()}
+
+
+def _note_worker(path):
+    path.write_text(get_worker().address)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from adacos import AdaCOSClassifier, Costs
+from adacos import AdaCOSClassifier, Costs, LogisticGAM
 from adacos.kernels.folds import drawn_rows
 from adacos.models import large_fits, levels
 from adacos.models.density import moment_matrix
@@ -105,6 +105,23 @@ def test_models_and_leave_out_log_odds_are_as_good_as_without_codes(held_as_code
     np.testing.assert_allclose(coded.expected_cost_, plain.expected_cost_, rtol=0.01)
     same = coded.acquire(fresh).acquired == plain.acquire(fresh).acquired
     assert np.mean(same) > 0.99
+
+
+def test_the_additive_model_alone_is_as_good_as_without_codes(held_as_codes, monkeypatch):
+    X, y = rows(6000)
+    fresh, truth = rows(20_000, seed=1)
+    weight = np.random.default_rng(2).integers(0, 3, len(y)).astype(float)
+    coded = LogisticGAM().fit(X, y, weight)
+    monkeypatch.setattr(large_fits, "LARGE_ROWS", 10**9)
+    plain = LogisticGAM().fit(X, y, weight)
+    losses = [
+        np.mean(np.logaddexp(0, u) - truth * u)
+        for u in (gam.decision_function(fresh) for gam in (coded, plain))
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=2e-3)
+    np.testing.assert_array_equal(np.isnan(coded.leave_out_proba_), weight == 0)
+    assert coded.leave_out_log_loss_ == pytest.approx(plain.leave_out_log_loss_, rel=5e-3)
+    assert np.nanmax(np.abs(coded.leave_out_proba_ - plain.leave_out_proba_)) < 0.05
 
 
 def test_a_row_of_weight_two_is_two_rows(held_as_codes, monkeypatch):

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from adacos.costs import CostTable, left_of
 from adacos.kernels.class_risk import best_label, least_risk, probabilities
+from adacos.kernels.namespace import expit, host, is_tensor, like, namespace, whole
 from adacos.tables.encoder import TableEncoder
 
 Floats = NDArray[np.float64]
@@ -29,6 +29,9 @@ Bools = NDArray[np.bool_]
 STOP = -1
 # Rows walked together: enough for long vectors, few enough to stay in the cache.
 ROWS_AT_ONCE = 8192
+# Encoded values of tensors walked together, 1 GiB of them: enough to keep a GPU busy between two
+# decisions, each of which takes dozens of launches.
+TENSOR_VALUES_AT_ONCE = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -55,19 +58,22 @@ class DecisionRule:
         """Number of each row's label, 0, 1, …"""
         if self.threshold is None:
             return best_label(log_odds, self.matrix)
-        return np.asarray(expit(log_odds) >= self.threshold, dtype=np.intp)
+        label: Ints = whole(expit(log_odds) >= self.threshold)
+        return label
 
     def risk(self, log_odds: Floats) -> Floats:
         """Expected misclassification cost of the label of each row."""
         if self.threshold is None:
             return least_risk(log_odds, self.matrix)
-        p, label = expit(log_odds), self.label(log_odds)
-        return np.asarray((1 - p) * self.matrix[0, label] + p * self.matrix[1, label])
+        p, label, matrix = expit(log_odds), self.label(log_odds), like(log_odds, self.matrix)
+        risk: Floats = (1 - p) * matrix[0, label] + p * matrix[1, label]
+        return risk
 
 
 def probability_at(log_odds: Floats) -> Floats:
     """P(second class) of each row, or of more than two classes that of each, (rows, K)."""
-    return probabilities(log_odds) if log_odds.ndim == 2 else np.asarray(expit(log_odds))
+    probability: Floats = probabilities(log_odds) if log_odds.ndim == 2 else expit(log_odds)
+    return probability
 
 
 class Rows(NamedTuple):
@@ -271,7 +277,7 @@ class AcquisitionResult:
         if not len(self):
             return "AcquisitionResult(0 rows)"
         return (
-            f"AcquisitionResult({len(self)} rows, {self.acquired.sum(axis=1).mean():.2f} of "
+            f"AcquisitionResult({len(self)} rows, {self.acquired.sum() / len(self):.2f} of "
             f"{len(self.names)} covariates and {self.cost.mean():.2f} paid per row)"
         )
 
@@ -347,11 +353,11 @@ class AcquisitionResult:
             raise ImportError("to_frame needs pandas: pip install pandas") from error
         return pandas.DataFrame(
             {
-                "label": self.label,
-                **self.probability_columns(),
-                "cost": self.cost,
-                "expected_cost": self.expected_cost,
-                "stage": self.stage,
+                "label": host(self.label),
+                **{name: host(own) for name, own in self.probability_columns().items()},
+                "cost": host(self.cost),
+                "expected_cost": host(self.expected_cost),
+                "stage": host(self.stage),
                 "acquired": [", ".join(self.covariates(row)) for row in range(len(self))],
             }
         )
@@ -363,8 +369,8 @@ def run(policy: Policy, encoded: Floats, known: Bools) -> AcquisitionResult:
     `known` is a mask of what is known from the start, for each row or for all of them alike.
     """
     n_rows, n_covariates = len(encoded), len(policy.encoder_.names)
-    available = ~np.isnan(encoded[:, policy.encoder_.first])
-    trail = empty_trail(policy, n_rows)
+    available = ~namespace(encoded).isnan(encoded[:, like(encoded, policy.encoder_.first)])
+    trail = empty_trail(policy, encoded)
     patterns, number = np.unique(np.atleast_2d(known), axis=0, return_inverse=True)
     number = np.broadcast_to(number.ravel(), n_rows)
     opening = np.zeros(n_covariates, dtype=np.bool_)
@@ -373,32 +379,42 @@ def run(policy: Policy, encoded: Floats, known: Bools) -> AcquisitionResult:
     complete = available.all(axis=1)
     for kind, pattern in enumerate(patterns):
         for lacking in (False, True):
-            rows = np.flatnonzero((number == kind) & (complete != lacking))
-            for first in range(0, len(rows), ROWS_AT_ONCE):
-                part = rows[first : first + ROWS_AT_ONCE]
-                begin = Rows(encoded[part], available[part], pattern | opening, pattern, part)
+            chosen = (complete != lacking) & like(encoded, number == kind)
+            rows = namespace(encoded).nonzero(chosen)[0]
+            # What is lacking is integrated out in numpy, wherever the other rows are.
+            at_once = ROWS_AT_ONCE
+            if is_tensor(encoded) and not lacking:
+                at_once = max(TENSOR_VALUES_AT_ONCE // encoded.shape[1], 1)
+            for first in range(0, len(rows), at_once):
+                part = rows[first : first + at_once]
+                values, there = encoded[part], available[part]
+                if lacking:
+                    values, there = host(values), host(there)
+                begin = Rows(values, there, pattern | opening, pattern, part)
                 walked = walk(
                     policy._begin(begin),
                     policy._decide,
                     policy._advance,
                     begin.available,
                     _opened(begin),
-                    purse_of(policy, np.tile(pattern, (len(part), 1))),
+                    purse_of(policy, np.broadcast_to(pattern, (len(part), n_covariates))),
                     immediate=policy.cost_table_.immediate,
                 )
-                for whole, piece in zip(trail[:4], walked[:4], strict=True):
-                    whole[part] = piece
+                for every, piece in zip(trail[:4], walked[:4], strict=True):
+                    every[part] = like(encoded, piece)
     return result_of(policy, trail, np.atleast_2d(known))
 
 
-def empty_trail(policy: Policy, n_rows: int) -> Trail:
-    """A trail to be filled."""
+def empty_trail(policy: Policy, encoded: Floats) -> Trail:
+    """A trail of these rows to be filled."""
     n_classes, n_covariates = len(policy.classes_), len(policy.encoder_.names)
+    xp, device, n_rows = namespace(encoded), encoded.device, len(encoded)
+    shape = (n_rows,) if n_classes == 2 else (n_rows, n_classes - 1)
     return Trail(
-        np.empty(n_rows if n_classes == 2 else (n_rows, n_classes - 1)),
-        np.empty(n_rows, dtype=np.intp),
-        np.full((n_rows, n_covariates), STOP),
-        np.zeros(n_rows, dtype=np.intp),
+        xp.empty(shape, dtype=xp.float64, device=device),
+        xp.empty((n_rows,), dtype=xp.int64, device=device),
+        xp.full((n_rows, n_covariates), STOP, dtype=xp.int64, device=device),
+        xp.zeros((n_rows,), dtype=xp.int64, device=device),
     )
 
 
@@ -411,9 +427,14 @@ def purse_of(policy: Policy, known: Bools) -> Purse | None:
 
 def _opened(begin: Rows) -> Ints:
     """The order of rows that have acquired the opening and nothing else."""
-    order = np.full(begin.available.shape, STOP)
-    first = np.flatnonzero(begin.have & ~begin.known)
-    order[:, : len(first)] = front(np.where(begin.available[:, first], first, STOP))
+    xp, available = namespace(begin.available), begin.available
+    order: Ints = xp.full(available.shape, STOP, dtype=xp.int64, device=available.device)
+    first = like(order, np.flatnonzero(begin.have & ~begin.known))
+    if is_tensor(order):
+        # Rows that walk as tensors lack nothing.
+        order[:, : len(first)] = first
+    else:
+        order[:, : len(first)] = front(np.where(available[:, first], first, STOP))
     return order
 
 
@@ -434,43 +455,47 @@ def walk(
     None; a row that wants another one waits for it. `immediate` is a mask of the covariates whose
     results are there at once; for others that it orders together, a row waits one round.
     """
-    log_odds = np.empty(0)
-    stage = np.empty(len(order), dtype=np.intp)
+    xp, device = namespace(order), order.device
+    log_odds = xp.empty((0,), dtype=xp.float64, device=device)
     count = (order >= 0).sum(axis=1)
-    rounds = np.zeros(len(order), dtype=np.intp)
-    waiting = np.full(order.shape, STOP)
-    live = np.arange(len(order))
+    stage, rounds = xp.zeros_like(count), xp.zeros_like(count)
+    waiting = None if present is None else np.full(order.shape, STOP)
+    live = xp.arange(len(order), device=device)
     while len(live):
         seen = state
         if purse is not None:
             seen = purse.within(state, purse.left(order[live], live))
         decision = decide(seen)
         if len(log_odds) == 0:
-            log_odds = np.empty(decision.log_odds.shape)
+            log_odds = xp.empty(decision.log_odds.shape, dtype=xp.float64, device=device)
         covariates = decision.covariates.reshape(len(live), -1)
         if purse is not None:
             covariates = purse.payable(order[live], live, covariates, available[live])
         going = covariates[:, 0] != STOP
-        stops = ~going
-        if present is not None:
+        stops = xp.nonzero(~going)[0]
+        if present is not None and waiting is not None:
             absent = among(available[live] & ~present[live], covariates)
             waiting[live[absent], : covariates.shape[1]] = covariates[absent]
             going &= ~absent
         stopped = live[stops]
         log_odds[stopped] = decision.log_odds[stops]
-        places = count[live] if decision.stage is None else decision.stage
-        stage[stopped] = np.broadcast_to(places, len(live))[stops]
-        live, covariates = live[going], covariates[going]
+        places: Any = count[live] if decision.stage is None else decision.stage
+        stage[stopped] = places[stops] if np.ndim(places) else places
+        goes = xp.nonzero(going)[0]
+        live, covariates = live[goes], covariates[goes]
         if immediate is not None:
             rounds[live] += among(available[live] & ~immediate, covariates)
         for column in covariates.T:
-            had = (column != STOP) & available[live, column]
-            rows = live[had]
-            order[rows, count[rows]] = column[had]
+            rows, got = live, column
+            if not is_tensor(order):
+                # Rows that walk as tensors lack nothing.
+                had = (column != STOP) & available[live, column]
+                rows, got = live[had], column[had]
+            order[rows, count[rows]] = got
             count[rows] += 1
         if len(live):
             state = advance(seen, going, covariates)
-    return Trail(log_odds, stage, order, rounds, None if present is None else waiting)
+    return Trail(log_odds, stage, order, rounds, waiting)
 
 
 def among(mask: Bools, covariates: Ints) -> Bools:
@@ -487,8 +512,9 @@ def front(order: Ints) -> Ints:
 
 def acquired_in(order: Ints) -> Bools:
     """Mask (rows, covariates) of what is listed in each row of an order."""
-    acquired = np.zeros(order.shape, dtype=np.bool_)
-    row, place = np.nonzero(order != STOP)
+    xp = namespace(order)
+    acquired: Bools = xp.zeros(order.shape, dtype=xp.bool, device=order.device)
+    row, place = xp.nonzero(order != STOP)
     acquired[row, order[row, place]] = True
     return acquired
 
@@ -498,8 +524,10 @@ def result_of(policy: Policy, trail: Trail, known: Bools) -> AcquisitionResult:
     costs, rule = policy.cost_table_, policy.rule_
     acquired = acquired_in(trail.order)
     # Both sums run over arrays of one shape, so that they round alike: nothing acquired costs 0.
-    given = np.broadcast_to(known, acquired.shape)
-    paid = costs.of_order(trail.order, given=given if known.any() else None)
+    given = None
+    if known.any():
+        given = namespace(acquired).broadcast_to(like(acquired, known), acquired.shape)
+    paid = costs.of_order(trail.order, given=given)
     if costs.immediate is not None:
         paid = paid + costs.round_cost * trail.rounds
     return AcquisitionResult(

@@ -74,6 +74,8 @@ class NotCertifiableError(InvalidInputError):
         Positives that would prove the recall asked for if no more of them were missed.
     certificate : RecallCertificate
         The certificate of that largest recall.
+    of_class : label
+        Of more than two classes, the one whose recall it is.
     """
 
     def __init__(
@@ -85,19 +87,26 @@ class NotCertifiableError(InvalidInputError):
         certifiable: float,
         needed: int,
         certificate: Any = None,
+        of_class: Any = None,
     ) -> None:
-        self._arguments = recall, confidence, n_positives, misses, certifiable, needed, certificate
+        counts = recall, confidence, n_positives, misses, certifiable, needed
+        self._arguments = *counts, certificate, of_class
         self.certifiable, self.needed, self.certificate = certifiable, needed, certificate
+        self.of_class = of_class
+        kind, member, otherwise = "positive", "positives", ""
+        if of_class is None:
+            otherwise = ", or answer positive for every row with on_uncertifiable='always_positive'"
+        else:
+            kind, member = f"class {of_class}", "such rows"
         super().__init__(
             "target_recall",
             f"{recall:g} cannot be certified with confidence {confidence:g} on these rows",
-            f"{n_positives} positive calibration rows, of which {misses} missed",
+            f"{n_positives} {kind} calibration rows, of which {misses} missed",
             f"A recall of {math.floor(certifiable * 1e4) / 1e4:g} is certified in this same "
             f"attempt with on_uncertifiable='largest'; {recall:g} needs at least {needed} "
-            f"positives, {needed - n_positives} more. Add calibration rows, or answer positive for "
-            "every row with on_uncertifiable='always_positive'. Asking these rows again for a "
-            "lower recall is another attempt, and the confidence counts attempts, refused ones "
-            "included.",
+            f"{member}, {needed - n_positives} more. Add calibration rows{otherwise}. Asking these "
+            "rows again for a lower recall is another attempt, and the confidence counts attempts, "
+            "refused ones included.",
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

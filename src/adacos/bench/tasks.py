@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,7 @@ def run_tasks(
 ) -> tuple[Failure, ...]:
     """Run tasks in so many processes; those that raised, in order of their titles.
 
+    With one, they run where the caller's `joblib.parallel_config` says, a Dask cluster for example.
     `progress` says whether to show a bar on the terminal; None, if there is one.
     """
     failures = []
@@ -46,8 +47,8 @@ def run_tasks(
     jobs = min(jobs, max(len(tasks), 1))
     show = sys.stderr.isatty() if progress is None else progress
     with _bar(sum(task.effort for task in tasks), len(tasks), show) as advance:
-        backend = {"inner_max_num_threads": 1} if jobs > 1 else {}
-        with parallel_config("loky" if jobs > 1 else "sequential", n_jobs=jobs, **backend):
+        local = {"backend": "loky", "n_jobs": jobs, "inner_max_num_threads": 1}
+        with parallel_config(**local) if jobs > 1 else nullcontext():
             # Arrays are sent whole: a memory map would reach the methods read-only.
             results = Parallel(return_as="generator_unordered", max_nbytes=None)(
                 delayed(_attempt)(task) for task in longest_first

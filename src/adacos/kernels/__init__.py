@@ -1,1 +1,1 @@
-"""Kernels: functions of arrays, numpy and scipy only. No estimator, no table, no file."""
+"""Kernels: functions of arrays by numpy and scipy, or torch. No estimator, no table, no file."""

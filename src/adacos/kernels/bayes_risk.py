@@ -15,9 +15,10 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erfcx, expit, ndtr
+from scipy.special import erfcx, ndtr
 
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.namespace import expit, floats, namespace, whole
 
 # g(u) ≈ Σ weight · Φ(scale · u), off by at most 7e-7. Scales and weights minimise the largest error
 # over all u under Σ weight = 1; the scales are then rounded and the weights fitted once more.
@@ -50,18 +51,19 @@ def decision_threshold(matrix: npt.ArrayLike) -> float:
 def bayes_risk(log_odds: npt.ArrayLike, matrix: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Expected misclassification cost of the best label at each log-odds."""
     costs = _check_matrix(matrix)
-    u = np.asarray(log_odds, dtype=float)
+    u = floats(log_odds)
     # 1 - g(u) loses all digits for large u; g(-u) does not.
     negative, positive = expit(-u), expit(u)
     label_0 = negative * costs[0, 0] + positive * costs[1, 0]
     label_1 = negative * costs[0, 1] + positive * costs[1, 1]
-    return np.asarray(np.minimum(label_0, label_1))
+    risk: npt.NDArray[np.float64] = namespace(u).minimum(label_0, label_1)
+    return risk
 
 
 def label_of(log_odds: npt.ArrayLike, matrix: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Label of least expected misclassification cost at each log-odds; a tie gives 1."""
-    positive = np.asarray(log_odds, dtype=float) >= decision_threshold(matrix)
-    return np.asarray(positive, dtype=np.int64)
+    label: npt.NDArray[np.int64] = whole(floats(log_odds) >= decision_threshold(matrix))
+    return label
 
 
 def expected_bayes_risk(

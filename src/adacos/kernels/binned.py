@@ -6,6 +6,8 @@ residuals over the rows of each level, multiplied by the table. The Gram matrix 
 expanded a few thousand at a time: at nine columns per covariate that is as fast as scattering the
 weights into a table for each pair of covariates, and it does not depend on the number of levels.
 
+A block may hold tensors; its sums are numpy, as is all that is not done for each row.
+
 Rows come in blocks, sorted by fold, and everything is summed over the rows of each fold: what is
 without a fold is the total less its part. Sums over blocks are all that a fit asks of the rows.
 """
@@ -17,7 +19,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+
+from adacos.kernels.namespace import (
+    counted,
+    expit,
+    host,
+    is_tensor,
+    like,
+    namespace,
+    softplus,
+    taken,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -25,6 +37,8 @@ Codes = NDArray[np.unsignedinteger[Any]]
 
 # Rows whose log-odds and expanded columns are held at once.
 ROWS_AT_ONCE = 4096
+# The same of tensors: 270 columns of them take half a GiB.
+TENSOR_ROWS_AT_ONCE = 262_144
 # Rows of a block: a part of the work that can be done elsewhere.
 BLOCK_ROWS = 131_072
 
@@ -91,13 +105,14 @@ class Sums(NamedTuple):
 
 def block_of(codes: list[Codes], y: Floats, weight: Floats, fold: Ints, n_folds: int) -> Block:
     """Rows as a block."""
-    order = np.argsort(fold, kind="stable")
+    order, there = np.argsort(fold, kind="stable"), codes[0]
+    own = like(there, order)
     return Block(
-        tuple(np.ascontiguousarray(code[order]) for code in codes),
-        y[order],
-        weight[order],
+        tuple(code[own] for code in codes),
+        like(there, y[order]),
+        like(there, weight[order]),
         np.searchsorted(fold[order], np.arange(n_folds + 1)),
-        order,
+        own,
     )
 
 
@@ -106,80 +121,105 @@ def log_odds(block: Block, design: Design, coefs: Floats) -> Floats:
 
     `coefs` has shape (folds, columns).
     """
-    result = np.empty(len(block.y))
+    result = namespace(block.y).empty_like(block.y)
     for f, coef in enumerate(coefs):
-        parts = design.parts(coef)
+        parts = [like(block.y, part) for part in design.parts(coef)]
         for rows in _chunks(block, f):
             result[block.order[rows]] = _log_odds(block, design, float(coef[0]), parts, rows)
-    return result
+    every: Floats = host(result)
+    return every
 
 
 def sums(block: Block, design: Design, coef: Floats, *, gram: bool) -> Sums:
     """Loss, gradient and, if asked for, Gram matrix of each fold's rows at some coefficients."""
-    n_folds, parts = len(block.ends) - 1, design.parts(coef)
-    loss, constant = np.zeros(n_folds), np.zeros(n_folds)
-    residuals = [np.zeros((n_folds, len(part))) for part in parts]
-    grams = np.zeros((n_folds, design.size, design.size)) if gram else None
-    expand = _Expansion(design) if gram else None
+    n_folds = len(block.ends) - 1
+    parts = [like(block.y, part) for part in design.parts(coef)]
+    loss, constant = _zeros(block, n_folds), _zeros(block, n_folds)
+    residuals = [_zeros(block, n_folds, len(part)) for part in parts]
+    grams = _zeros(block, n_folds, design.size, design.size) if gram else None
+    expand = _Expansion(block, design) if gram else None
     for f in range(n_folds):
         for rows in _chunks(block, f):
             y, weight = block.y[rows], block.weight[rows]
             u = _log_odds(block, design, float(coef[0]), parts, rows)
-            loss[f] += weight @ (np.logaddexp(0.0, u) - y * u)
+            loss[f] += weight @ (softplus(u) - y * u)
             p = expit(u)
             residual = weight * (p - y)
             constant[f] += residual.sum()
             for k, counts in zip(design.covariates, residuals, strict=True):
-                counts[f] += np.bincount(block.codes[k][rows], residual, counts.shape[1])
+                counts[f] += counted(block.codes[k][rows], residual, counts.shape[1])
             if grams is not None and expand is not None:
-                grams[f] += expand.gram(block, rows, weight * p * (1.0 - p))
-    of_levels = [counts @ table for counts, table in zip(residuals, design.tables, strict=True)]
-    return Sums(loss, np.hstack([constant[:, None], *of_levels]), grams)
+                grams[f] += expand.gram(rows, weight * p * (1.0 - p))
+    of_levels = [host(own) @ table for own, table in zip(residuals, design.tables, strict=True)]
+    gradient = np.hstack([host(constant)[:, None], *of_levels])
+    return Sums(host(loss), gradient, None if grams is None else host(grams))
 
 
 def plain_gram(block: Block, design: Design) -> Floats:
     """Gram matrix of the design over the rows with their weights."""
-    expand = _Expansion(design)
-    gram = np.zeros((design.size, design.size))
+    expand = _Expansion(block, design)
+    gram = _zeros(block, design.size, design.size)
     for f in range(len(block.ends) - 1):
         for rows in _chunks(block, f):
-            gram += expand.gram(block, rows, block.weight[rows])
-    return gram
+            gram += expand.gram(rows, block.weight[rows])
+    every: Floats = host(gram)
+    return every
+
+
+def _zeros(block: Block, *shape: int) -> Floats:
+    """Zeros where the block is."""
+    xp = namespace(block.y)
+    zeros: Floats = xp.zeros(shape, dtype=xp.float64, device=block.y.device)
+    return zeros
 
 
 def _chunks(block: Block, f: int) -> Iterator[slice]:
     """Rows of a fold, a few at a time."""
     first, end = int(block.ends[f]), int(block.ends[f + 1])
-    return (slice(a, min(a + ROWS_AT_ONCE, end)) for a in range(first, end, ROWS_AT_ONCE))
+    step = TENSOR_ROWS_AT_ONCE if is_tensor(block.y) else ROWS_AT_ONCE
+    return (slice(a, min(a + step, end)) for a in range(first, end, step))
 
 
 def _log_odds(
     block: Block, design: Design, intercept: float, parts: list[Floats], rows: slice
 ) -> Floats:
-    total = np.full(rows.stop - rows.start, intercept)
+    total: Floats = namespace(block.y).full_like(block.y[rows], intercept)
     for k, part in zip(design.covariates, parts, strict=True):
-        # Codes are levels by construction: "clip" only spares the check.
-        total += part.take(block.codes[k][rows], mode="clip")
+        total += taken(part, block.codes[k][rows])
     return total
 
 
 class _Expansion:
-    """Columns of a few rows, one below the other in memory of their own."""
+    """Columns of a few rows, one below the other in memory of their own.
 
-    def __init__(self, design: Design) -> None:
-        self.design = design
+    Tensors have a row's columns side by side: whole rows of a table are fetched at once.
+    """
+
+    def __init__(self, block: Block, design: Design) -> None:
+        self.block, self.design = block, design
+        if is_tensor(block.y):
+            self.tables = [like(block.y, table) for table in design.tables]
+            return
         self.columns = [np.ascontiguousarray(table.T) for table in design.tables]
         self.buffer = np.empty((design.size, ROWS_AT_ONCE))
 
-    def gram(self, block: Block, rows: slice, weight: Floats) -> Floats:
+    def gram(self, rows: slice, weight: Floats) -> Floats:
         """Gram matrix of the rows with weights that are not negative."""
+        codes = [self.block.codes[k][rows] for k in self.design.covariates]
+        if is_tensor(weight):
+            xp, own = namespace(weight), zip(self.tables, codes, strict=True)
+            beside = [taken(table, code) for table, code in own]
+            wide = xp.concat([xp.ones_like(weight)[:, None], *beside], axis=1)
+            wide *= xp.sqrt(weight)[:, None]
+            gram: Floats = wide.T @ wide
+            return gram
         filled = self.buffer[:, : rows.stop - rows.start]
         filled[0] = 1.0
         place = 1
-        for k, columns in zip(self.design.covariates, self.columns, strict=True):
-            code = block.codes[k][rows].astype(np.intp)
+        for code, columns in zip(codes, self.columns, strict=True):
+            places = code.astype(np.intp)
             for column in columns:
-                column.take(code, mode="clip", out=filled[place])
+                column.take(places, mode="clip", out=filled[place])
                 place += 1
         filled *= np.sqrt(weight)
         return np.asarray(filled @ filled.T)

@@ -14,6 +14,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from adacos.kernels.namespace import like, namespace, put_along, whole
+
 Floats = NDArray[np.float64]
 
 DEGREE = 3
@@ -27,16 +29,19 @@ def bspline_basis(x: Floats, low: float | Floats, high: float | Floats, n_spline
     The range may differ from value to value.
     """
     intervals = n_splines - DEGREE
+    xp = namespace(x)
     position = (x - low) * (intervals / (high - low))
-    inside = np.clip(position, 0.0, intervals)
-    left = np.minimum(inside.astype(np.intp), intervals - 1)
+    inside = xp.clip(position, 0.0, intervals)
+    left = xp.clip(whole(inside), 0, intervals - 1)
     t = inside - left
-    s = 1.0 - t
-    value = np.stack([s**3, 3 * t**3 - 6 * t**2 + 4, 3 * s**3 - 6 * s**2 + 4, t**3], axis=1)
-    slope = np.stack([-3 * s**2, 9 * t**2 - 12 * t, -9 * s**2 + 12 * s, 3 * t**2], axis=1)
+    ends = xp.stack([1.0 - t, t])
+    square, cube = ends**2, ends**3
+    inner, steep, bend = 3 * cube - 6 * square + 4, 3 * square, 9 * square - 12 * ends
+    value = xp.stack([cube[0], inner[1], inner[0], cube[1]], axis=1)
+    slope = xp.stack([-steep[0], bend[1], -bend[0], steep[1]], axis=1)
     value += slope * (position - inside)[:, None]
-    basis = np.zeros((len(x), n_splines))
-    np.put_along_axis(basis, left[:, None] + np.arange(DEGREE + 1), value / 6.0, axis=1)
+    basis: Floats = xp.zeros((len(x), n_splines), dtype=xp.float64, device=x.device)
+    put_along(basis, left[:, None] + like(x, np.arange(DEGREE + 1)), value / 6.0)
     return basis
 
 
@@ -59,5 +64,6 @@ def numeric_columns(
 ) -> Floats:
     """Linear and wiggly part of values; each may have a range and moments of its own."""
     straight = ((x - mean) / scale)[:, None]
-    wiggly = bspline_basis(x, low, high, n_splines) @ wiggly_directions(n_splines)
-    return np.hstack([straight, wiggly])
+    wiggly = bspline_basis(x, low, high, n_splines) @ like(x, wiggly_directions(n_splines))
+    columns: Floats = namespace(x).concat([straight, wiggly], axis=1)
+    return columns

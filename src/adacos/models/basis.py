@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from adacos.kernels.namespace import like
 from adacos.kernels.splines import bspline_basis, numeric_columns
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 
@@ -75,15 +76,17 @@ class AdditiveBasis:
         kind = self.kinds[covariate]
         j = int(np.searchsorted(self.source, covariate))
         if kind == CONSTANT:
-            return np.empty((len(encoded), 0))
+            return encoded[:, :0]
         if kind == CATEGORICAL:
             raw = encoded
         elif kind == BINARY:
-            raw = (encoded - self.mean[j]) / self.scale[j]
+            raw = (encoded - float(self.mean[j])) / float(self.scale[j])
         else:
-            moments = self.low[j], self.high[j], self.mean[j], self.scale[j]
-            raw = numeric_columns(encoded[:, 0], *moments, self.n_splines)
-        return np.asarray(raw - self.center[self.group == covariate])
+            low, high = float(self.low[j]), float(self.high[j])
+            mean, scale = float(self.mean[j]), float(self.scale[j])
+            raw = numeric_columns(encoded[:, 0], low, high, mean, scale, self.n_splines)
+        centred: Floats = raw - like(raw, self.center[self.group == covariate])
+        return centred
 
     def contributions(self, encoded: Floats, covariates: Ints, coefs: Floats) -> Floats:
         """f_jk(x_k) of one row for these covariates (rows) under each row j of `coefs` (columns).

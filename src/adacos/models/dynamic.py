@@ -22,10 +22,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import bayes_risk, decision_threshold
+from adacos.kernels.namespace import expit, interpolate
 from adacos.kernels.saving import kept_moments
 from adacos.models.sequence_model import SequenceModel
 
@@ -85,7 +85,8 @@ class Values(NamedTuple):
 
         Interpolated in the probability, in which the Bayes risk is piecewise linear.
         """
-        return np.asarray(np.interp(expit(log_odds), expit(self.grid), self.gain[stage]))
+        gain: Floats = interpolate(expit(log_odds), expit(self.grid), self.gain[stage])
+        return gain
 
     def after(self, now: Floats, sd: Floats, stage: int, matrix: Floats) -> Floats:
         """E[V_j] for the sets after a stage: `now` (rows, 1), `sd` (rows, sets) or one row."""

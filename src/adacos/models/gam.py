@@ -3,14 +3,14 @@
     log-odds(x) = intercept + sum_i f_i(x_i)
 
 with f_i a penalised spline for a numeric covariate, a slope for a two-valued one and one effect
-per category for a categorical one. `fit_additive` is the same fit as a function of arrays, for
-any subset of the covariates; the set sequence is built from it. With more than two classes every
-class has log-odds of its own, which sum to zero over the classes: the multinomial model.
+per category for a categorical one (`adacos.models.additive`; very many rows as
+`adacos.models.large_fits` holds them). With more than two classes every class has log-odds of its
+own, which sum to zero over the classes: the multinomial model.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,17 +19,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from adacos.exceptions import InvalidInputError, MissingExtraError
+from adacos.kernels.binned import BLOCK_ROWS
 from adacos.kernels.class_risk import probabilities
-from adacos.kernels.class_strengths import (
-    blend_class_strengths,
-    fixed_class_strengths,
-    straight_classes,
-)
-from adacos.kernels.irls import newton
 from adacos.kernels.multinomial import symmetric
-from adacos.kernels.strengths import Mixture, blend_strengths, fixed_strengths
 from adacos.kernels.threads import one_blas_thread
+from adacos.models.additive import FAMILIES, AdditiveFit, fit_additive
 from adacos.models.basis import AdditiveBasis, fit_basis
+from adacos.models.large_fits import holds_codes, prepare_large
 from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table
 from adacos.tables.weights import check_folds, check_weights
 from adacos.validation import choice, integer, real
@@ -37,178 +33,6 @@ from adacos.validation import choice, integer, real
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
-
-FAMILIES = {
-    "auto": ("common", "per_covariate"),
-    "common": ("common",),
-    "per_covariate": ("per_covariate",),
-}
-
-
-class AdditiveFit(NamedTuple):
-    """An additive model of some covariates.
-
-    `coef` runs over all columns of the basis, zero outside the set; `strengths` over all terms,
-    NaN outside the set. With K > 2 classes `intercept`, `coef` and each row of
-    `leave_out_log_odds` have one number for each later class against the first: shapes (K - 1,),
-    (K - 1, columns) and (rows, K - 1). `used` says which candidates of the strengths were blended,
-    None where they were given, `mixture` what was found for them on the terms of the set, and
-    `chosen_at` for how many covariates they were last chosen among all.
-    """
-
-    intercept: Any
-    coef: Floats
-    strengths: Floats
-    leave_out_log_odds: Floats
-    leave_out_loss: float
-    used: Bools | None = None
-    chosen_at: int = 0
-    mixture: Mixture | None = None
-
-
-def fit_additive(
-    columns: Floats,
-    basis: AdditiveBasis,
-    covariates: Ints,
-    y: Floats,
-    weight: Floats,
-    fold: Ints | None,
-    *,
-    families: tuple[str, ...] = FAMILIES["auto"],
-    strengths: Floats | None = None,
-    start: AdditiveFit | None = None,
-    tolerance: float = 1e-12,
-    shrink: Floats | None = None,
-    candidates: Bools | None = None,
-    n_classes: int = 2,
-) -> AdditiveFit:
-    """Fit the model of these covariates on `columns` = basis.transform(training rows).
-
-    The strengths are found by leave-out log-likelihood over `fold` unless they are given; then the
-    tolerance of `newton` applies and `fold` may be None. `start` is the model of a similar set.
-    `shrink` multiplies the log-odds of each row, whose missing values are integrated out.
-    `candidates` limits the strengths to choose from to those that a similar set used.
-    """
-    if n_classes > 2:
-        more = (families, strengths, start, tolerance, shrink, candidates)
-        return _fit_classes(columns, basis, covariates, y, weight, fold, n_classes, *more)
-    design, inside, term, terms = _design(columns, basis, covariates, shrink)
-    if start is None:
-        begin = _straight(design, y, weight, np.append(True, basis.linear[basis.term[inside]]))
-    else:
-        begin = np.append(start.intercept, start.coef[inside])
-    if strengths is not None or len(terms) == 0:
-        given = np.empty(0) if strengths is None else strengths[terms]
-        fit = fixed_strengths(
-            design, y, weight, fold, term, given, start=begin, tolerance=tolerance
-        )
-    else:
-        assert fold is not None
-        fit = blend_strengths(
-            design,
-            y,
-            weight,
-            fold,
-            term,
-            basis.linear[terms],
-            families=families,
-            start=begin,
-            candidates=candidates,
-        )
-    coef = np.zeros(len(basis.group))
-    coef[inside] = fit.coef[1:]
-    chosen = np.full(len(basis.linear), np.nan)
-    chosen[terms] = fit.strengths
-    return AdditiveFit(
-        float(fit.coef[0]),
-        coef,
-        chosen,
-        fit.leave_out_log_odds,
-        fit.leave_out_loss,
-        fit.used,
-        len(covariates) if candidates is None or start is None else start.chosen_at,
-        fit.mixture,
-    )
-
-
-def _design(
-    columns: Floats, basis: AdditiveBasis, covariates: Ints, shrink: Floats | None
-) -> tuple[Floats, Bools, Ints, Ints]:
-    """Design of a set, its basis columns, the term of each column of the design, and the terms."""
-    inside = np.isin(basis.group, covariates)
-    terms = np.flatnonzero(np.isin(basis.term_group, covariates))
-    renumbered = np.full(len(basis.linear), -1, dtype=np.intp)
-    renumbered[terms] = np.arange(len(terms))
-    design = np.ones((len(columns), 1 + int(inside.sum())))
-    # Much faster than a mask over the columns.
-    design[:, 1:] = columns.take(np.flatnonzero(inside), axis=1)
-    if shrink is not None:
-        design *= shrink[:, None]
-    return design, inside, np.append(-1, renumbered[basis.term[inside]]), terms
-
-
-def _fit_classes(
-    columns: Floats,
-    basis: AdditiveBasis,
-    covariates: Ints,
-    y: Floats,
-    weight: Floats,
-    fold: Ints | None,
-    n_classes: int,
-    families: tuple[str, ...],
-    strengths: Floats | None,
-    start: AdditiveFit | None,
-    tolerance: float,
-    shrink: Floats | None,
-    candidates: Bools | None,
-) -> AdditiveFit:
-    """`fit_additive` for more than two classes."""
-    design, inside, term, terms = _design(columns, basis, covariates, shrink)
-    labels = y.astype(np.intp)
-    if start is None:
-        linear = np.append(True, basis.linear[basis.term[inside]])
-        begin = straight_classes(design, labels, weight, linear, n_classes)
-    else:
-        begin = np.column_stack([start.intercept, start.coef[:, inside]])
-    if strengths is not None or len(terms) == 0:
-        given = np.empty(0) if strengths is None else strengths[terms]
-        fit = fixed_class_strengths(
-            design, labels, weight, fold, term, given, start=begin, tolerance=tolerance
-        )
-    else:
-        assert fold is not None
-        fit = blend_class_strengths(
-            design,
-            labels,
-            weight,
-            fold,
-            term,
-            basis.linear[terms],
-            families=families,
-            start=begin,
-            candidates=candidates,
-        )
-    coef = np.zeros((n_classes - 1, len(basis.group)))
-    coef[:, inside] = fit.coef[:, 1:]
-    chosen = np.full(len(basis.linear), np.nan)
-    chosen[terms] = fit.strengths
-    return AdditiveFit(
-        fit.coef[:, 0],
-        coef,
-        chosen,
-        fit.leave_out_log_odds,
-        fit.leave_out_loss,
-        fit.used,
-        len(covariates) if candidates is None or start is None else start.chosen_at,
-    )
-
-
-def _straight(design: Floats, y: Floats, weight: Floats, linear: Bools) -> Floats:
-    """Coefficients of the straight model: cheap, with a curvature near that of the optimum."""
-    begin = np.zeros(design.shape[1])
-    penalty = np.ones(int(linear.sum()))
-    begin[linear] = newton(design[:, linear], y, weight, penalty, tolerance=1e-4).coef
-    return begin
 
 
 class LogisticGAM(ClassifierMixin, BaseEstimator):
@@ -263,7 +87,9 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
     Notes
     -----
     The paper fits such a model to every set of the sequence (section 4). How strengths are found,
-    and why candidates are blended instead of picked, stands on the page about theory.
+    and why candidates are blended instead of picked, stands on the page about theory. From 100,000
+    rows of two classes on, rows are held as codes and strengths are those of highest restricted
+    likelihood, see the page about many rows.
 
     Examples
     --------
@@ -331,23 +157,45 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         encoded = _complete(self.encoder_.transform(table))
         fold = self._folds(encoded, labels, kept)
         encoded, labels, weight = encoded[kept], labels[kept], weight[kept]
-        self.basis_, columns = fit_basis(
-            encoded, weight, self.encoder_.source, self.encoder_.kinds, self.n_splines
-        )
-        fitted = fit_additive(
-            columns,
-            self.basis_,
-            np.arange(self.n_features_in_),
-            labels,
-            weight,
-            fold,
-            families=FAMILIES[self.strengths],
-            strengths=self._given_strengths(),
-            n_classes=len(self.classes_),
-        )
+        fitted = self._fit_rows(encoded, labels, weight, fold)
         self._take(fitted, kept)
         self.leave_out_log_loss_ = fitted.leave_out_loss / float(weight.sum())
         return self
+
+    def _fit_rows(
+        self, encoded: Floats, labels: Floats, weight: Floats, fold: Ints | None
+    ) -> AdditiveFit:
+        """The basis and the model; very many rows of two classes are held as codes."""
+        every, families = np.arange(self.n_features_in_), FAMILIES[self.strengths]
+        given = self.smoothness is not None or self.ridge is not None
+        if holds_codes(len(labels), len(self.classes_)) and not given:
+            assert fold is not None
+            fits = prepare_large(
+                encoded,
+                labels,
+                self.encoder_,
+                n_splines=self.n_splines,
+                families=families,
+                fold=fold,
+                seed=self.random_state,
+                weight=weight,
+            )
+            self.basis_ = fits.basis
+            return fits.fit(every, None)
+        self.basis_, columns = fit_basis(
+            encoded, weight, self.encoder_.source, self.encoder_.kinds, self.n_splines
+        )
+        return fit_additive(
+            columns,
+            self.basis_,
+            every,
+            labels,
+            weight,
+            fold,
+            families=families,
+            strengths=self._given_strengths(),
+            n_classes=len(self.classes_),
+        )
 
     def _take(self, fitted: AdditiveFit, kept: Bools) -> None:
         """The fitted attributes; `kept` says which of the rows had a weight."""
@@ -378,7 +226,13 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             The log-odds; of more than two classes they sum to zero in each row.
         """
-        return np.asarray(self._columns(X) @ self.coef_.T + self.intercept_)
+        encoded = self._encoded(X)
+        pieces = [
+            encoded[first : first + BLOCK_ROWS] for first in range(0, len(encoded), BLOCK_ROWS)
+        ]
+        return np.concatenate(
+            [self.basis_.transform(rows) @ self.coef_.T + self.intercept_ for rows in pieces]
+        )
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes.
@@ -431,7 +285,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
             f_i(x_i); with the intercept they sum to the log-odds.
         """
-        columns, own = self._columns(X), self.basis_.group
+        columns, own = self.basis_.transform(self._encoded(X)), self.basis_.group
         if self.coef_.ndim == 2:
             covariates = range(self.n_features_in_)
             parts = [columns[:, own == i] @ self.coef_[:, own == i].T for i in covariates]
@@ -519,10 +373,10 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         figure.supylabel("contribution to the log-odds")
         return figure
 
-    def _columns(self, X: Any) -> Floats:
+    def _encoded(self, X: Any) -> Floats:
         check_is_fitted(self)
         table = validate_table(self, X, reset=False)
-        return self.basis_.transform(_complete(self.encoder_.transform(table)))
+        return _complete(self.encoder_.transform(table))
 
     def _position(self, covariate: str | int) -> int:
         names = self.encoder_.names

@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 from adacos.kernels.binned import BLOCK_ROWS, Block, Design, block_of, log_odds, plain_gram, sums
 from adacos.kernels.binned_fit import BinnedFit, fit_in_passes, without_folds
 from adacos.kernels.folds import drawn_rows
+from adacos.kernels.namespace import distinct, host, is_tensor, like, namespace
 from adacos.kernels.strengths import central_strengths, row_loss
+from adacos.models.additive import AdditiveFit
 from adacos.models.basis import AdditiveBasis, uncentred_basis
 from adacos.models.density import moment_matrix
-from adacos.models.gam import AdditiveFit
 from adacos.models.levels import MOST_LEVELS, Cuts, LevelSums, cut, level_sums, level_values
 from adacos.models.missing import JointModel
 from adacos.models.row_blocks import HeldBlocks, RowBlocks
@@ -149,6 +150,11 @@ class LargeFits:
 PreparedRows = SetFits | LargeFits
 
 
+def holds_codes(n: int, n_classes: int) -> bool:
+    """Whether so many complete rows are held as codes."""
+    return n >= LARGE_ROWS and n_classes == 2
+
+
 def prepare_rows(
     encoded: Floats,
     y: Floats,
@@ -157,13 +163,18 @@ def prepare_rows(
     seed: int,
     unlabeled: Floats | None = None,
     n_classes: int = 2,
+    beside: Any = None,
     **given: Any,
 ) -> PreparedRows:
-    """Rows ready for fitting: very many complete ones of two classes as codes, else as columns."""
+    """Rows ready for fitting: very many complete ones of two classes as codes, else as columns.
+
+    Codes are held where `beside` is, if that is a tensor.
+    """
     rows = encoded, y, encoder
-    if len(y) >= LARGE_ROWS and n_classes == 2:
+    if holds_codes(len(y), n_classes):
         tables = [encoded] if unlabeled is None else [encoded, unlabeled]
         if not any(np.isnan(column).any() for table in tables for column in table.T):
+            rows = like(beside, encoded), y, encoder
             return prepare_large(*rows, seed=seed, unlabeled=unlabeled, **given)
     return prepare(*rows, unlabeled=unlabeled, n_classes=n_classes, **given)
 
@@ -183,9 +194,10 @@ def prepare_large(
 ) -> LargeFits:
     """Cut the covariates into levels and hold complete rows as codes."""
     n_folds, chosen = int(fold.max()) + 1, drawn_rows(y, SAMPLE_ROWS, seed)
-    ends = encoded.min(axis=0), encoded.max(axis=0)
+    xp = namespace(encoded)
+    ends = host(xp.min(encoded, axis=0)), host(xp.max(encoded, axis=0))
     sample = prepare(
-        encoded[chosen],
+        host(encoded[like(encoded, chosen)]),
         y[chosen],
         encoder,
         n_splines=n_splines,
@@ -198,18 +210,20 @@ def prepare_large(
     weight = np.ones(len(y)) if weight is None else weight
     cuts, codes, values, counts = [], [], [], []
     for k in range(len(encoder.names)):
-        own = encoded[:, encoder.source == k]
+        own = encoded[:, like(encoded, encoder.source == k)]
         cuts.append(cut_of(encoder.kinds[k], own, chosen))
         codes.append(cuts[k].codes(own))
-        found = level_sums(cuts[k], codes[k], own, weight)
-        values.append(level_values(cuts[k], found, own.min(), own.max()))
+        found = level_sums(cuts[k], codes[k], own, like(encoded, weight))
+        values.append(level_values(cuts[k], found, float(own.min()), float(own.max())))
         counts.append(found)
+    # A device works on all its rows at once.
+    size = len(y) if is_tensor(encoded) else BLOCK_ROWS
     blocks = [
         block_of([code[rows] for code in codes], y[rows], weight[rows], fold[rows], n_folds)
-        for rows in (slice(a, a + BLOCK_ROWS) for a in range(0, len(y), BLOCK_ROWS))
+        for rows in (slice(a, a + size) for a in range(0, len(y), size))
     ]
     in_sample = block_of(
-        [code[chosen] for code in codes],
+        [code[like(encoded, chosen)] for code in codes],
         y[chosen],
         weight[chosen],
         np.zeros(len(chosen), dtype=np.intp),
@@ -231,9 +245,9 @@ def cut_of(kind: str, own: Floats, chosen: Ints) -> Cuts:
     """Cuts of one covariate from its encoded columns."""
     if kind == CATEGORICAL:
         return cut(kind, own.shape[1], np.empty(0), np.empty(0), 0.0, 1.0)
-    some, values = own[chosen, 0], np.empty(0)
+    some, values = host(own[like(own, chosen), 0]), np.empty(0)
     if len(np.unique(some)) <= MOST_LEVELS:
-        values = np.unique(own[:, 0])
+        values = distinct(own[:, 0])
     return cut(kind, 1, values, some, float(own.min()), float(own.max()))
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from adacos.kernels.namespace import counted, host, is_tensor, like, namespace
 from adacos.tables.kinds import CATEGORICAL
 
 Floats = NDArray[np.float64]
@@ -41,11 +42,15 @@ class Cuts(NamedTuple):
         return self.categories or len(self.at) + 1
 
     def codes(self, encoded: Floats) -> Codes:
-        """Level of each row from the encoded columns of the covariate."""
+        """Level of each row from the encoded columns of the covariate; for tensors as int32."""
+        xp = namespace(encoded)
         if self.categories:
             level = encoded.argmax(axis=1)
         else:
-            level = np.searchsorted(self.at, encoded[:, 0])
+            level = xp.searchsorted(like(encoded, self.at), encoded[:, 0])
+        if is_tensor(level):
+            codes: Codes = level.int()
+            return codes
         return np.asarray(level, dtype=np.uint8 if self.n_levels <= 256 else np.uint16)
 
 
@@ -79,8 +84,8 @@ def cut(kind: str, width: int, values: Floats, some: Floats, low: float, high: f
 def level_sums(cuts: Cuts, codes: Codes, encoded: Floats, weight: Floats) -> LevelSums:
     """Sums over some rows at each level of a covariate."""
     n = cuts.n_levels
-    own = np.zeros(len(codes)) if cuts.categories else weight * encoded[:, 0]
-    counts, total = np.bincount(codes, weight, n), np.bincount(codes, own, n)
+    own = 0.0 * weight if cuts.categories else weight * encoded[:, 0]
+    counts, total = host(counted(codes, weight, n)), host(counted(codes, own, n))
     return LevelSums(np.asarray(counts, dtype=np.float64), np.asarray(total, dtype=np.float64))
 
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from adacos.kernels.appended import KeptFits, NewColumns, append_columns, kept_fits
 from adacos.kernels.irls import held_out_log_odds
 from adacos.kernels.strengths import Mixture, blend_shares, central_strengths, row_loss
+from adacos.models.additive import AdditiveFit
 from adacos.models.basis import AdditiveBasis
-from adacos.models.gam import AdditiveFit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

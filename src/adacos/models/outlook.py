@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from adacos.costs import CostTable
 from adacos.kernels.class_risk import integrated_class_log_odds, roots
 from adacos.kernels.martingale import integrated_log_odds
+from adacos.kernels.namespace import host, is_tensor, like, namespace
 from adacos.models.forecasts import FORECASTS, Forecast
 from adacos.models.known import given_known, original_stages
 from adacos.models.missing import Contribution
@@ -111,7 +112,7 @@ def begin(
     They stand at the last set that they have, as far as it is available. A value beyond that set
     counts as known; a covariate of S_1 that they do not have yet counts as unavailable.
     """
-    last, ahead = _place(model.sequence, have, known, np.asarray(~available.any(axis=0)))
+    last, ahead = _place(model.sequence, have, known, ~host(available.any(axis=0)))
     unread = model.sequence.set(0)[~have[model.sequence.set(0)]]
     if len(unread):
         available = available.copy()
@@ -125,10 +126,11 @@ def begin(
         rank = int(np.flatnonzero(derived.sequence.order == model.sequence.order[last])[0])
         stage = max(rank + 1 - derived.sequence.n_free, 0)
     some = None if available.all() else available
-    if len(encoded) == 1:
+    if len(encoded) == 1 and not is_tensor(encoded):
         part = _part_of_one(derived, encoded, available, stage)
     else:
-        part = np.zeros((len(encoded), len(derived.functions)))
+        xp, shape = namespace(encoded), (len(encoded), len(derived.functions))
+        part = xp.zeros(shape, dtype=xp.float64, device=encoded.device)
         for covariate in derived.sequence.set(stage):
             part += contribution(derived, encoded, some, covariate)
     lacking = None if some is None else derived.unavailable(encoded, stage)
@@ -155,10 +157,10 @@ def _place(
 
 def advance(state: WalkState, going: Bools, n_sets: int = 1) -> WalkState:
     """The rows in `going` so many sets further."""
-    stage = state.stage + n_sets
-    encoded = state.encoded[going]
-    available = None if state.available is None else state.available[going]
-    part = state.part[going]
+    stage, rows = state.stage + n_sets, namespace(going).nonzero(going)[0]
+    encoded = state.encoded[rows]
+    available = None if state.available is None else state.available[rows]
+    part = state.part[rows]
     for covariate in state.upcoming[:n_sets]:
         part += contribution(state.model, encoded, available, covariate)
     lacking = None if available is None else state.model.unavailable(encoded, stage)
@@ -176,9 +178,9 @@ def log_odds_now(state: WalkState) -> Floats:
         if lacking is None:
             return vectors
         return integrated_class_log_odds(vectors + lacking.mean, roots(lacking.variance))
-    log_odds = state.model.intercepts[i] + state.part[:, i]
+    log_odds = state.part[:, i] + float(state.model.intercepts[i])
     if lacking is None:
-        return np.asarray(log_odds)
+        return log_odds
     return integrated_log_odds(log_odds + lacking.mean[:, i], np.sqrt(lacking.variance[:, i]))
 
 
@@ -259,10 +261,11 @@ def contribution(
     model: SequenceModel, values: Floats, where: Bools | None, covariate: int
 ) -> Floats:
     """f_jk(x_k) of one covariate under every function j, zero for rows outside `where`."""
-    columns = values[:, model.basis.source == covariate]
-    coefs = model.functions[:, model.basis.group == covariate].T
+    columns = values[:, like(values, model.basis.source == covariate)]
+    coefs = like(values, model.functions[:, model.basis.group == covariate].T)
     if where is None:
-        return model.basis.block(columns, covariate) @ coefs
+        every: Floats = model.basis.block(columns, covariate) @ coefs
+        return every
     rows = where[:, covariate]
     result = np.zeros((len(values), coefs.shape[1]))
     result[rows] = model.basis.block(columns[rows], covariate) @ coefs

@@ -59,5 +59,6 @@ class HeldBlocks:
         return np.concatenate(list(self._each(work)))
 
     def _each(self, work: Callable[[Block], Any]) -> Any:
-        parallel = Parallel(self._n_jobs, prefer="threads", return_as="generator")
+        # Shared memory: with a cluster behind joblib, blocks would travel in every pass.
+        parallel = Parallel(self._n_jobs, require="sharedmem", return_as="generator")
         return parallel(delayed(work)(block) for block in self._blocks)

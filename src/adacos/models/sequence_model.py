@@ -18,9 +18,9 @@ from adacos.costs import CostTable
 from adacos.kernels.class_risk import best_label, integrated_class_log_odds, roots
 from adacos.kernels.folds import drawn_rows
 from adacos.kernels.martingale import integrated_log_odds
+from adacos.models.additive import AdditiveFit
 from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity, fit_densities
-from adacos.models.gam import AdditiveFit
 from adacos.models.large_fits import LargeFits, PreparedRows
 from adacos.models.missing import (
     Contribution,

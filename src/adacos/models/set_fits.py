@@ -17,10 +17,10 @@ from adacos.kernels.class_risk import pairwise_shrink
 from adacos.kernels.martingale import integrated_log_odds
 from adacos.kernels.multinomial import symmetric
 from adacos.kernels.strengths import central_strengths
+from adacos.models.additive import AdditiveFit, fit_additive
 from adacos.models.basis import AdditiveBasis, affordable_splines, fit_basis
 from adacos.models.density import moment_matrix
 from adacos.models.expected_rows import HoleMoments, expected_rows
-from adacos.models.gam import AdditiveFit, fit_additive
 from adacos.models.long_sequences import KeptSet, fit_kept
 from adacos.models.missing import JointModel, fill_holes, fit_joint
 from adacos.tables.encoder import TableEncoder

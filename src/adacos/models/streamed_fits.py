@@ -143,7 +143,9 @@ def prepare_streamed(
     rows = [slice(a, b) for a, b in pairwise(ends)]
     n_held_out = int(fold.max()) + 1
     work = partial(_code, encoder=encoder, cuts=cuts, n_folds=n_held_out, salt=salt)
-    blocks, sums = stream.held(work, [y[own] for own in rows], [fold[own] for own in rows])
+    # Three bytes a row travel to whoever holds it.
+    small = y.astype(np.int8), fold.astype(np.int16)
+    blocks, sums = stream.held(work, *([given[own] for own in rows] for given in small))
     digests = RowDigests(salt, np.sort(np.concatenate([own.digests for own in sums])))
     counts = [
         reduce(lambda one, other: one.plus(other), (own.levels[k] for own in sums))
@@ -205,8 +207,8 @@ def _cuts(scanned: Scanned, some: Floats) -> list[Cuts]:
 
 def _code(
     piece: Any,
-    y: Floats,
-    fold: Ints,
+    y: NDArray[np.int8],
+    fold: NDArray[np.int16],
     encoder: TableEncoder,
     cuts: list[Cuts],
     n_folds: int,
@@ -218,7 +220,7 @@ def _code(
     for k, own in enumerate(cuts):
         columns = encoded[:, encoder.source == k]
         sums.append(level_sums(own, own.codes(columns), columns, weight))
-    block = _block(encoded, y, fold, encoder, cuts, n_folds)
+    block = _block(encoded, y.astype(np.float64), fold.astype(np.intp), encoder, cuts, n_folds)
     return Coded(block, CodedSums(sums, hashed(encoded, salt)))
 
 

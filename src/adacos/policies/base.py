@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from typing import Any, ClassVar
 
@@ -24,6 +24,7 @@ from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable
 from adacos.engine import AcquisitionResult, Decision, DecisionRule, Rows, Seen, run
 from adacos.exceptions import InvalidInputError, PositiveClassWarning
+from adacos.kernels.namespace import host, is_tensor, like, namespace
 from adacos.kernels.threads import one_blas_thread
 from adacos.providers import ProvidedResult
 from adacos.providers.running import Cache, Desk, check_providers, provide
@@ -36,6 +37,7 @@ from adacos.tables.encoder import (
     validate_table,
     with_empty_columns,
 )
+from adacos.tables.tensors import encode_tensor
 from adacos.validation import Constraints, check_parameters
 
 Floats = NDArray[np.float64]
@@ -225,9 +227,10 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
+        X : array-like, data frame or torch tensor of shape (n_rows, n_covariates)
             The rows. NaN means that the value is not available for that row and cannot be
-            acquired.
+            acquired. The result of a tensor is tensors on its device, where AdaCOS, COS and Full
+            Model also do the work.
         known : array-like of bool, default=None
             Mask of the values that are known from the start, of the shape of X, or one entry per
             covariate for all rows that have a value of it. They cost nothing, are used, and do not
@@ -257,9 +260,34 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self)
         if providers is not None:
             return self._acquire_from(providers, X, known, cache, keys)
+        if is_tensor(X):
+            return self._acquire_tensor(X, known)
         encoded = self._encode(X)
         result = run(self, encoded, self._known_mask(known, X, encoded))
         return replace(result, label=self.classes_[result.label])
+
+    @property
+    def _walks_tensors(self) -> bool:
+        """Whether rows that lack nothing walk on the device of a tensor; others do in numpy."""
+        return False
+
+    def _acquire_tensor(self, X: Any, known: ArrayLike | None) -> AcquisitionResult:
+        """`acquire` with a tensor: the result is tensors beside it, but for labels of words."""
+        encoded = encode_tensor(self.encoder_, X)
+        encoded = encoded if self._walks_tensors else host(encoded)
+        result = run(self, encoded, self._known_mask(host(known), X, encoded))
+        numbers = self.classes_.dtype.kind in "biuf"
+        classes = like(result.label, self.classes_) if numbers else self.classes_
+        label = classes[result.label if numbers else host(result.label)]
+        return AcquisitionResult(
+            **{
+                f.name: like(X, getattr(result, f.name))
+                for f in fields(AcquisitionResult)
+                if f.name not in ("label", "names")
+            },
+            label=like(X, label) if numbers else label,
+            names=result.names,
+        )
 
     def _acquire_from(
         self,
@@ -302,7 +330,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 "Pass True where a value is known from the start.",
             )
         mask = np.asarray(in_fitted_order(self, X, mask))
-        missing = np.isnan(encoded[:, self.encoder_.first])
+        missing = np.isnan(host(encoded)[:, self.encoder_.first])
         if mask.ndim == 1:
             return np.asarray(mask & ~missing) if missing[:, mask].any() else mask
         contradiction = np.argwhere(mask & missing)
@@ -327,7 +355,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
         Returns
         -------
-        ndarray of shape (n_rows,)
+        ndarray or tensor of shape (n_rows,)
             The labels.
         """
         return self.acquire(X).label
@@ -348,7 +376,8 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         p = self.acquire(X).probability
         if p.ndim == 2:
             return p
-        return np.column_stack([1.0 - p, p])
+        both: Floats = namespace(p).stack([1.0 - p, p], axis=1)
+        return both
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

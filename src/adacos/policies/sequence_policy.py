@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -14,17 +15,17 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from adacos.costs import Costs, CostTable
-from adacos.engine import STOP, AcquisitionResult, Decision, DecisionRule, Rows
-from adacos.exceptions import InvalidInputError, NotCertifiableError
+from adacos.engine import AcquisitionResult, DecisionRule, Rows
+from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import stratified_folds
+from adacos.kernels.namespace import host
 from adacos.kernels.threads import one_blas_thread
+from adacos.models.additive import FAMILIES
 from adacos.models.basis import AdditiveBasis
-from adacos.models.class_outlook import look_ahead_classes
 from adacos.models.density import ConditionalDensity
-from adacos.models.gam import FAMILIES
 from adacos.models.large_fits import PreparedRows, prepare_rows
 from adacos.models.missing import JointModel
-from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead, moved_to
+from adacos.models.outlook import WalkState, advance, begin, moved_to
 from adacos.models.progress import listening, print_progress
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
@@ -34,22 +35,21 @@ from adacos.policies.budgets import (
     check_budgets,
     keep_mean_budget,
     refuse_mean_budget,
+    run_left_out,
     shared_rows,
 )
-from adacos.policies.certifying import certified_threshold
+from adacos.policies.certifying import calibrate_threshold
+from adacos.policies.class_certifying import ClassRecallCertificate, calibrate_classes
+from adacos.policies.class_recall import use_class_recalls
 from adacos.policies.leave_out import better_sequence
-from adacos.policies.many_classes import refuse_with_many_classes
+from adacos.policies.many_classes import check_with_classes
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
     RecallCertificate,
-    always_positive,
     check_recall_parameters,
     false_negative_cost,
-    given,
-    positive_rows,
     recall_threshold,
     refuse_false_negative_cost,
-    refuse_training_rows,
     set_aside,
 )
 from adacos.policies.sharing import check_shareable
@@ -83,7 +83,7 @@ class SequencePolicy(BasePolicy):
     }
 
     stores: ClassVar[tuple[type, ...]] = (
-        *(AdditiveBasis, ConditionalDensity, JointModel, RecallCertificate),
+        *(AdditiveBasis, ClassRecallCertificate, ConditionalDensity, JointModel, RecallCertificate),
         *(RowDigests, SequenceModel, SetSequence),
     )
 
@@ -109,7 +109,7 @@ class SequencePolicy(BasePolicy):
         random_state: int = 0,
         budget: float | None = None,
         mean_budget: float | None = None,
-        target_recall: float | None = None,
+        target_recall: float | Mapping[Any, float] | None = None,
         recall_confidence: float | None = None,
         calibration_fraction: float = 0.5,
         on_uncertifiable: str = "error",
@@ -137,10 +137,10 @@ class SequencePolicy(BasePolicy):
 
         Parameters
         ----------
-        X : array-like, data frame, ParquetTable or Dask collection of shape (n_rows, n_covariates)
+        X : array-like, data frame, ParquetTable, Dask collection or torch tensor
             Training rows; NaN marks what is unknown. From 100,000 complete rows of two classes on
-            they are held as codes; a `ParquetTable` is then read a piece at a time, and those of
-            a Dask collection stay with its workers.
+            they are held as codes; a `ParquetTable` is then read a piece at a time, those of a Dask
+            collection stay with its workers, and those of a tensor are held on its device.
         y : array-like of shape (n_rows,), or str
             Their classes, two or more; for these two also the name of the column.
         X_unlabeled : array-like or data frame, default=None
@@ -160,13 +160,14 @@ class SequencePolicy(BasePolicy):
         if is_streamed(X):
             return fit_pieces(self, X, y, X_unlabeled, sample_weight)
         held_out: list[Any] = []
+        beside, X, y, X_unlabeled = X, host(X), host(y), host(X_unlabeled)
         if self.recall_confidence is not None:
             X, y, *held_out = set_aside(self, X, y, self.calibration_fraction, self.random_state)
         fold = None
         if sample_weight is not None or not isinstance(self.cv, Integral):
             X, y, sample_weight, fold = self._weighed(X, y, sample_weight)
         training = self._begin_fit(X, y)
-        refuse_with_many_classes(self)
+        check_with_classes(self)
         if fold is None:
             fold = stratified_folds(training.encoded, training.y, self.cv, self.random_state)
         self.training_rows_ = RowDigests.of(training.encoded, self.random_state)
@@ -185,9 +186,10 @@ class SequencePolicy(BasePolicy):
             n_jobs=self.n_jobs,
             unlabeled=unlabeled,
             n_classes=len(self.classes_),
+            beside=beside,
         )
         fits = replace(fits, table=(X, y))
-        keep = self.sequence != "group_lasso" or self.mean_budget is not None
+        keep = self.sequence != "group_lasso" or self._walks_training_rows
         self._set_fits = fits if keep else None
         self._finish_fit(self._build(fits))
         self._complete_fit(fits, unlabeled)
@@ -259,9 +261,11 @@ class SequencePolicy(BasePolicy):
         if hasattr(fitted, "feature_names_in_"):
             self.feature_names_in_ = fitted.feature_names_in_
         self.cost_table_ = (self.costs or Costs()).bind(fitted.encoder_.names, len(self.classes_))
-        refuse_with_many_classes(self)
+        check_with_classes(self)
         model = fitted.model_
         self._set_fits, self.sequence_ = None, fitted.sequence_
+        if self._walks_training_rows:
+            self._set_fits = fitted._set_fits
         if self.sequence != "group_lasso":
             self._set_fits = fitted._set_fits
             if self._set_fits is None:
@@ -274,9 +278,13 @@ class SequencePolicy(BasePolicy):
             model = self._build(self._set_fits)
         self._finish_fit(model)
         if self.mean_budget is not None:
-            self._set_fits = fitted._set_fits
             self._keep_mean_budget(shared_rows(fitted._set_fits))
         return self
+
+    @property
+    def _walks_training_rows(self) -> bool:
+        """Whether something is found by walking training rows that are left out of the models."""
+        return self.mean_budget is not None or isinstance(self.target_recall, Mapping)
 
     def _keep_mean_budget(self, X: Any) -> None:
         """Count covariate costs so often that training rows left out keep the mean budget."""
@@ -305,7 +313,9 @@ class SequencePolicy(BasePolicy):
         check_parameters(self)
         check_recall_parameters(self)
         check_budgets(self)
-        if self.target_recall is None:
+        if isinstance(self.target_recall, Mapping):
+            refuse_mean_budget(self)
+        if self.target_recall is None or isinstance(self.target_recall, Mapping):
             return
         refuse_false_negative_cost(self.costs)
         if self.sequence != "group_lasso":
@@ -322,7 +332,7 @@ class SequencePolicy(BasePolicy):
         X: Any,
         y: Any,
         *,
-        target_recall: float | None = None,
+        target_recall: float | Mapping[Any, float] | None = None,
         confidence: float | None = None,
         allow_training_rows: bool = False,
     ) -> Self:
@@ -346,7 +356,7 @@ class SequencePolicy(BasePolicy):
             Calibration rows.
         y : array-like of shape (n_rows,)
             Their classes.
-        target_recall : float, default=None
+        target_recall : float or mapping of class to float, default=None
             Instead of the parameter `target_recall`.
         confidence : float, default=None
             Instead of the parameter `recall_confidence`.
@@ -368,27 +378,13 @@ class SequencePolicy(BasePolicy):
         check_is_fitted(self)
         check_parameters(self)
         check_recall_parameters(self)
-        refuse_with_many_classes(self, calibrated=True)
         refuse_mean_budget(self)
-        recall = given("target_recall", target_recall, self.target_recall)
-        confidence = given("confidence", confidence, self.recall_confidence)
-        refuse_false_negative_cost(self.costs)
-        encoded = self._encode(X)
-        if not allow_training_rows:
-            refuse_training_rows(self.training_rows_, encoded)
-        positive = positive_rows(y, self.classes_, len(encoded))
-        try:
-            certificate, threshold = certified_threshold(
-                self, encoded, positive, recall, confidence
-            )
-        except NotCertifiableError:
-            if self.on_uncertifiable == "error":
-                raise
-            certificate = always_positive(recall, confidence, int(positive.sum()))
-            threshold = -np.inf
-        self.certificate_ = certificate
-        self.recall_estimate_ = 1 - certificate.misses / certificate.n_positives
-        return self._use_threshold(threshold)
+        if len(self.classes_) > 2:
+            check_with_classes(self)
+            calibrate_classes(self, X, y, target_recall, confidence, allow_training_rows)
+        else:
+            calibrate_threshold(self, X, y, target_recall, confidence, allow_training_rows)
+        return self
 
     def _says_positive(self, encoded: Floats) -> Bools:
         if len(encoded) == 0:
@@ -406,8 +402,11 @@ class SequencePolicy(BasePolicy):
         else:
             self._use_target_recall(self.target_recall)
 
-    def _use_target_recall(self, recall: float) -> None:
-        """Answer by the threshold that leave-out probabilities ask for."""
+    def _use_target_recall(self, recall: Any) -> None:
+        """Answer by the threshold that leave-out probabilities ask for, or by surcharges."""
+        if isinstance(recall, Mapping):
+            use_class_recalls(self, recall)
+            return
         threshold = self._estimate_threshold(recall)
         reached = np.all(self._leave_out_of_positives() >= threshold, axis=1)
         weight = self.model_.weight[self.model_.y == 1]
@@ -436,6 +435,12 @@ class SequencePolicy(BasePolicy):
     def _leave_out_at_stop(self, encoded: Floats, result: AcquisitionResult) -> Floats:
         """Leave-out log-odds of the training rows where they stopped."""
         return np.asarray(self.model_.leave_out_log_odds[np.arange(len(result)), result.stage])
+
+    def _answers_left_out(self, rows: Ints) -> Callable[[], Ints]:
+        """Gives the answers to training rows, walked by models that did not see them."""
+        X = shared_rows(self._set_fits, "a target recall by class")
+        encoded = self._encode(X)[rows]
+        return lambda: run_left_out(self, encoded, rows).label
 
     def _leave_out_with_all(self) -> Floats:
         """Leave-out log-odds of the training rows with every covariate."""
@@ -481,6 +486,12 @@ class SequencePolicy(BasePolicy):
     def _opening(self) -> Ints:
         return np.asarray(self.model_.sequence.set(0))
 
+    @property
+    def _walks_tensors(self) -> bool:
+        costs = self.cost_table_
+        plain = self.ceiling is None and costs.immediate is None and costs.excess is None
+        return plain and self.in_one_order and not self.model_.many_classes
+
     def _begin(self, rows: Rows) -> WalkState:
         return begin(self.model_, rows.encoded, rows.available, rows.have, rows.known)
 
@@ -493,17 +504,3 @@ class SequencePolicy(BasePolicy):
 def asked_in_order(policy: BasePolicy) -> TypeGuard[SequencePolicy]:
     """Whether a policy asks every row in one order: its stage is then the number of a set."""
     return isinstance(policy, SequencePolicy) and policy.in_one_order
-
-
-def go_on_to(state: WalkState, stage: int, costs: CostTable) -> Decision:
-    """Acquire up to one set, then stop; at once where the rows are beyond it or cannot pay."""
-    log_odds = log_odds_now(state)
-    upcoming = state.upcoming[: max(stage - state.stage, 0)]
-    planned = np.tile(upcoming if len(upcoming) else np.array([STOP]), (len(log_odds), 1))
-    if state.left is not None and len(upcoming):
-        # What is left differs between rows: one covariate at a time.
-        ahead = look_ahead_classes if state.model.many_classes else look_ahead
-        can_pay = np.isfinite(ahead(state, costs).cost[:, 0])
-        can_pay = np.broadcast_to(can_pay, len(log_odds))
-        planned = np.where(can_pay, upcoming[0], STOP)[:, None]
-    return Decision(planned, log_odds, state.original_stage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -10,8 +11,8 @@ from numpy.typing import NDArray
 
 from adacos.exceptions import InvalidInputError
 from adacos.models import large_fits
+from adacos.models.additive import FAMILIES
 from adacos.models.dask_stream import DaskStream, is_dask
-from adacos.models.gam import FAMILIES
 from adacos.models.streamed_fits import PieceStream, Stream, prepare_streamed, scan_stream
 from adacos.tables.encoder import check_labels
 from adacos.tables.parquet_table import ParquetTable, joined
@@ -88,6 +89,7 @@ def _refuse(policy: Any, n_classes: int, X_unlabeled: Any, sample_weight: Any) -
         ("sequence", "must be 'group_lasso' or 'forward'", policy.sequence == "both"),
         ("mean_budget", "must be None", policy.mean_budget is not None),
         ("recall_confidence", "must be None", policy.recall_confidence is not None),
+        ("target_recall", "must be a number", isinstance(policy.target_recall, Mapping)),
         ("cv", "must be a number of folds", not isinstance(policy.cv, Integral)),
         ("X_unlabeled", "must be None", X_unlabeled is not None),
         ("sample_weight", "must be None", sample_weight is not None),

@@ -23,6 +23,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.namespace import host
 from adacos.tables.columns import ColumnTable
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 
@@ -54,7 +55,7 @@ def validate_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """
     _refuse_one_row(X)
     if not is_frame(X):
-        return _validate_array(estimator, X, reset)
+        return _validate_array(estimator, host(X), reset)
     frame = _as_frame(X)
     names = frame.columns
     if not reset:
@@ -415,7 +416,7 @@ def check_labels(y: Any, *, many: bool = False) -> tuple[NDArray[Any], Floats]:
             None,
             "Pass the class of each row.",
         )
-    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    y = check_array(host(y), ensure_2d=False, dtype=None, input_name="y")
     if y.ndim == 2 and y.shape[1] == 1:
         from sklearn.utils.validation import column_or_1d
 
