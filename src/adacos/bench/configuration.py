@@ -74,8 +74,8 @@ class BenchConfig:
     jobs: int = 1
 
     def __post_init__(self) -> None:
-        datasets = _resolve("datasets", self.datasets, DATASETS)
-        methods = _resolve("methods", self.methods, METHODS)
+        datasets = resolved("datasets", self.datasets, DATASETS)
+        methods = resolved("methods", self.methods, METHODS)
         object.__setattr__(self, "datasets", datasets)
         object.__setattr__(self, "methods", methods)
         object.__setattr__(self, "out", Path(self.out))
@@ -123,7 +123,7 @@ def available_methods(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     """Those of the methods that can be run here, and for the others why they cannot."""
     usable: list[str] = []
     absent: dict[str, str] = {}
-    for name in _resolve("methods", tuple(names), METHODS):
+    for name in resolved("methods", tuple(names), METHODS):
         try:
             _check_method(METHODS[name])
             usable.append(name)
@@ -132,7 +132,7 @@ def available_methods(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     return usable, absent
 
 
-def _resolve(parameter: str, names: Any, known: Mapping[str, Any]) -> tuple[str, ...]:
+def resolved(parameter: str, names: Any, known: Mapping[str, Any]) -> tuple[str, ...]:
     """Registered names, each given in full or as a slug."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         names = (names,)

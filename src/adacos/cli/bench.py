@@ -14,6 +14,7 @@ from adacos.exceptions import AdacosError, InvalidInputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from adacos.bench.budgets import BudgetReport
     from adacos.bench.lomax import LomaxReport
     from adacos.bench.paper import PaperReport
     from adacos.bench.regret import RegretReport
@@ -192,6 +193,56 @@ def lomax(
         raise typer.Exit(1)
 
 
+@app.command()
+def budgets(
+    dataset: Annotated[str, typer.Option(help="A bundled data set; its panels count.")] = "heart",
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Names separated by commas. Default: AdaCOS, Branching and COS."),
+    ] = None,
+    kind: Annotated[
+        str, typer.Option(help="mean: over rows; ceiling: for each row at most.")
+    ] = "mean",
+    shares: Annotated[
+        str, typer.Option(help="Budgets as shares of what all covariates cost.")
+    ] = "0.4,0.2,0.1,0.05",
+    error: Annotated[
+        float | None,
+        typer.Option(help="Cost of each error. Default: twenty times that of all covariates."),
+    ] = None,
+    folds: Annotated[int, typer.Option(help="The first so many folds of the paper.")] = 5,
+    jobs: Jobs = None,
+    out: Out = Path("budgets"),
+    plugin: Plugin = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the table as JSON and nothing else.")
+    ] = False,
+) -> None:
+    """Compare methods where covariates may cost only so much, on average or for each row."""
+    from joblib import cpu_count
+
+    from adacos.bench.budgets import BudgetOptions, run_budgets
+
+    load_plugins(plugin or [])
+    options = BudgetOptions(
+        dataset=dataset,
+        methods=_names(methods),
+        kind=kind,
+        shares=_numbers(shares),
+        error=error,
+        folds=folds,
+        jobs=cpu_count() if jobs is None else jobs,
+        out=out,
+    )
+    report = run_budgets(options, progress=False if as_json else None)
+    if as_json:
+        typer.echo(json.dumps({"report": str(report.index), "table": report.records()}, indent=2))
+    else:
+        _print_budgets(report)
+    if report.failures:
+        raise typer.Exit(1)
+
+
 def load_plugins(paths: list[Path]) -> None:
     """Run Python files that register methods or data sets; they may import their neighbours."""
     import runpy
@@ -219,6 +270,15 @@ def _names(text: str | None) -> tuple[str, ...] | None:
     if text is None:
         return None
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in _names(text) or ())
+    except ValueError:
+        raise InvalidInputError(
+            "shares", "must be numbers separated by commas", text, "For example 0.4,0.2,0.1."
+        ) from None
 
 
 def _paths(pairs: list[str]) -> dict[str, Path]:
@@ -282,6 +342,23 @@ def _print_lomax(report: LomaxReport) -> None:
     console.print(table)
     for line in report.left_out:
         console.print(f"left out: {escape(line)}", highlight=False)
+    _print_failures(report.failures, console)
+    console.print(f"{report.index} written in {report.seconds:.0f} s")
+
+
+def _print_budgets(report: BudgetReport) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("Method", "Budget", "Covariates", "Errors", "Total", "Kept")
+    for spending in report.spendings:
+        told = [f"{mean:.2f} ± {error:.2f}" for mean, error in spending.means]
+        kept = {True: "yes", False: "no", None: ""}[spending.kept(report.kind)]
+        named = "none" if spending.budget is None else f"{spending.budget:.2f}"
+        table.add_row(spending.method, named, *told, kept)
+    table.title = "Means per row left out ± standard error"
+    console = Console()
+    console.print(table)
     _print_failures(report.failures, console)
     console.print(f"{report.index} written in {report.seconds:.0f} s")
 
