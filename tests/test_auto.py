@@ -39,10 +39,10 @@ def costs_of(**more: float) -> dict[str, np.ndarray]:
         ({"Branching": -0.02}, "AdaCOS"),
         ({"Branching": -0.04}, "Branching"),
         ({"Branching": -0.04, "AdaCOS, forward": -0.05}, "AdaCOS, forward"),
-        # A simpler policy needs not to cost more.
-        ({"COS": -0.001}, "COS"),
-        ({"COS": 0.001}, "AdaCOS"),
-        ({"COS": -0.001, "Branching": -0.04}, "Branching"),
+        # COS has to show as much, though it is simpler.
+        ({"COS": -0.02}, "AdaCOS"),
+        ({"COS": -0.04}, "COS"),
+        ({"COS": -0.04, "Branching": -0.05}, "Branching"),
     ],
 )
 def test_the_rule(more: dict[str, float], taken: str) -> None:

@@ -11,12 +11,13 @@ from sklearn.model_selection import KFold
 
 from adacos import AdaCOSClassifier, COSClassifier, Costs, FullModelClassifier, LogisticGAM
 from adacos.exceptions import InvalidInputError
-from adacos.kernels.class_risk import class_bayes_risk, pair_variance, roots
+from adacos.kernels.class_risk import class_bayes_risk, class_label, pair_variance, roots
 from adacos.metrics import total_cost
-from adacos.models.class_outlook import look_ahead_classes
+from adacos.models.class_outlook import SavedShares, look_ahead_classes
 from adacos.models.density import density_at
 from adacos.models.outlook import begin
 from adacos.models.unavailable import learnable
+from adacos.tables.columns import ColumnTable
 from tests.rivals.problems import THREE_COSTS, three_table
 
 QUICK: dict[str, Any] = {"cv": 3, "strengths": "common"}
@@ -154,7 +155,7 @@ def test_what_needs_two_classes_is_refused_by_name() -> None:
         AdaCOSClassifier(free, **QUICK, target_recall=0.9).fit(X, y)
     assert refused.value.parameter == "target_recall"
     fitted = AdaCOSClassifier(free, **QUICK).fit(X, y)
-    with pytest.raises(InvalidInputError, match="two classes"):
+    with pytest.raises(InvalidInputError, match="must name the class"):
         fitted.calibrate(X, y, target_recall=0.9, confidence=0.9)
     assert roots(np.eye(2)).shape == (3, 2)
 
@@ -167,3 +168,51 @@ def test_the_dynamic_outlook_of_many_classes_is_the_coherent_one() -> None:
     one, other = dynamic.acquire(X), coherent.acquire(X)
     assert one.acquired.any()
     np.testing.assert_array_equal(one.order, other.order)
+
+
+def _ruled_out() -> tuple[Any, Any]:
+    """Two categorical covariates that rule dear classes out, and say little otherwise."""
+    rng = np.random.default_rng(4)
+    x = rng.integers(0, 4, (600, 2))
+    rare = (rng.random(600) < 0.1) & (x[:, 0] < 2)
+    y = np.where(rare, 1 + (rng.random(600) < 0.5), 0)
+    return ColumnTable(
+        {"a": np.array(list("stuv"))[x[:, 0]], "b": np.array(list("wxyz"))[x[:, 1]]}
+    ), y
+
+
+def test_what_a_set_is_expected_to_save_is_what_it_saves_rows_left_out() -> None:
+    """Before anything is known all rows are alike: then it is so of each single row."""
+    X, y = _ruled_out()
+    matrix = np.array([[0, 1, 1], [18, 0, 18], [18, 18, 0]])
+    costs = Costs([0.1, 0.1], misclassification=matrix)
+    policy = AdaCOSClassifier(costs, **QUICK).fit(X, y)
+    model, matrix, none = policy.model_, policy.rule_.matrix, np.zeros(2, dtype=np.bool_)
+    state = begin(model, policy._encode(X[np.arange(1)]), ~none[None], none, none)
+    ahead = look_ahead_classes(state, policy.cost_table_).weighed(matrix)
+    assert ahead.future is not None
+    saving = class_bayes_risk(ahead.log_odds, matrix) - (ahead.future - ahead.cost)[0]
+    by_set = class_bayes_risk(model.leave_out_log_odds, matrix).mean(axis=0)
+    np.testing.assert_allclose(saving, by_set[0] - by_set[1:], rtol=1e-2)
+    shares = SavedShares(model, policy.cost_table_, matrix, np.arange(len(y)))
+    assert shares.at(0)[0] < 0.5
+    # The normal vector promises more than the price, and nothing is paid all the same.
+    promised = ahead._replace(shares=None)
+    assert promised.some_pays(matrix).all()
+    assert not ahead.some_pays(matrix).any()
+    assert COSClassifier(costs).from_model(policy).acquire(X).cost.max() == 0.0
+    # It is what rows left out cost that decides between the two.
+    paid, label = 0.1, class_label(model.leave_out_log_odds, matrix)
+    error = matrix[y[:, None], label].mean(axis=0)
+    assert shares.total_cost(counted=True) == pytest.approx(error[0])
+    assert shares.total_cost(counted=False) > error[1] + paid - 1e-9
+
+
+def test_rows_that_saw_the_same_are_decided_alike(policy: AdaCOSClassifier) -> None:
+    """Together, where each distinct row is decided once, as apart."""
+    X, _ = three_table()
+    complete = np.flatnonzero(~np.isnan(encoded_rows(policy)).any(axis=1))[:6]
+    together = policy.acquire(X.iloc[np.repeat(complete, 5)])
+    apart = policy.acquire(X.iloc[complete])
+    assert np.array_equal(together.acquired, np.repeat(apart.acquired, 5, axis=0))
+    assert np.array_equal(together.label, np.repeat(apart.label, 5))

@@ -27,7 +27,7 @@ def test_values_against_dense_integration(false_positive: float) -> None:
     policy = fitted(false_positive=false_positive)
     model, costs = policy.model_, policy.cost_table_
     values = stage_values(model, costs, costs.matrix)
-    fine = np.linspace(-16, 16, 3201)
+    fine = np.linspace(-16, 16, 1601)
     risk = bayes_risk(fine, costs.matrix)
     masks = model.sequence.masks()
     worth = [risk] * len(masks)

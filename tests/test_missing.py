@@ -10,9 +10,9 @@ from scipy.stats import multivariate_normal
 from adacos import AdaCOSClassifier, Costs, FullModelClassifier
 from adacos.kernels.folds import stratified_folds
 from adacos.metrics import total_costs
+from adacos.models.additive import FAMILIES
 from adacos.models.density import moment_matrix
 from adacos.models.expected_rows import expected_rows
-from adacos.models.gam import FAMILIES
 from adacos.models.missing import fill_holes, fit_joint, missing_contribution
 from adacos.models.outlook import begin, look_ahead
 from adacos.models.set_fits import prepare

@@ -61,7 +61,7 @@ class Oracle:
         index: list[Any] = [slice(None)] * (self.p + 1)
         for k, value in seen:
             index[k + 1] = slice(value, value + 1)
-        return self.joint[tuple(index)].reshape(2, -1).sum(axis=1)
+        return self.joint[tuple(index)].reshape(len(self.joint), -1).sum(axis=1)
 
     def stop(self, seen: tuple[tuple[int, int], ...]) -> float:
         return float((self.mass(seen) @ self.errors).min())

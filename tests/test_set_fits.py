@@ -9,8 +9,8 @@ from adacos import AdaCOSClassifier, COSClassifier, Costs
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.strengths import row_loss
 from adacos.models import set_fits
+from adacos.models.additive import FAMILIES, fit_additive
 from adacos.models.basis import SEQUENCE_SPLINES, affordable_splines, sequence_splines
-from adacos.models.gam import FAMILIES, fit_additive
 from adacos.models.set_fits import SetFits, prepare
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, NUMERIC

@@ -4,7 +4,8 @@
     python tools/draw_walks.py --check   # only say whether it is up to date
 
 The calls are recorded while they run on the Pima data, so the page shows what happens and not what
-somebody remembers. Shown is every way from the public call down to a function of `kernels`.
+somebody remembers. Shown is every way from the public call down to a function of `kernels`, but for
+`namespace`, which only says whose functions are called.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from adacos import AdaCOSClassifier, Costs, load_pima
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 PACKAGE = str(Path(adacos.__file__).resolve().parent)
+LEFT_OUT = str(Path(PACKAGE, "kernels", "namespace.py"))
 BEGIN, END = "<!-- walks: python tools/draw_walks.py -->", "<!-- end of walks -->"
 
 # From a public call to a kernel.
@@ -41,14 +43,16 @@ class Recorder:
 
     def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
         """Keep a stack of our own functions in each thread."""
-        if not frame.f_code.co_filename.startswith(PACKAGE) or event not in ("call", "return"):
+        place = frame.f_code.co_filename
+        ours = place.startswith(PACKAGE) and place != LEFT_OUT
+        if not ours or event not in ("call", "return"):
             return
         stack = self.stacks.setdefault(threading.get_ident(), [])
         if event == "return":
             if stack:
                 stack.pop()
             return
-        file = Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix()
+        file = Path(place).relative_to(PACKAGE).as_posix()
         inside = stack and stack[-1][0].startswith("kernels/")
         name = frame.f_code.co_qualname.rpartition("<locals>.")[2]
         stack.append((file, name))

@@ -16,6 +16,7 @@ _HOME = {
     **public_names(),
     "Acquire": "adacos.consultation.steps",
     "AcquisitionResult": "adacos.engine",
+    "ClassRecallCertificate": "adacos.policies.class_certifying",
     "Classify": "adacos.consultation.steps",
     "Consultation": "adacos.consultation",
     "Costs": "adacos.costs",
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from adacos.policies import COSClassifier as COSClassifier
     from adacos.policies import FullModelClassifier as FullModelClassifier
     from adacos.policies import TargetRecallClassifier as TargetRecallClassifier
+    from adacos.policies.class_certifying import ClassRecallCertificate as ClassRecallCertificate
     from adacos.policies.recall import RecallCertificate as RecallCertificate
     from adacos.policies.trade_off import trade_off as trade_off
     from adacos.providers import Provider as Provider

@@ -6,6 +6,7 @@ One card serves the command line, the service with its page, and the report.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -78,7 +79,8 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "classes": policy.classes_.tolist(),
         "class_names": [said.classes.get(str(label)) for label in policy.classes_.tolist()],
         "positive_class": None if many else policy.classes_.tolist()[1],
-        "misclassification_costs": policy.rule_.matrix.tolist(),
+        # Of more than two classes as they were stated, without surcharges.
+        "misclassification_costs": (policy.cost_table_ if many else policy.rule_).matrix.tolist(),
         # With a target recall nobody stated the false-negative cost: it follows from the recall.
         "false_negative_implied": hasattr(policy, "false_negative_cost_"),
         "threshold": None if many else threshold_of(policy),
@@ -88,14 +90,15 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "training_rows": None if model is None else len(policy.training_rows_.digests),
         "training_positives": None if many or model is None else _positives(policy, model),
         **({} if not many else {"training_classes": _class_counts(model)}),
+        **({} if not many else {"surcharges": _by_name(getattr(policy, "surcharges_", {}))}),
         "order": None if sets is None else list(sets[-1]),
         "sets": None if sets is None else [list(names) for names in sets],
         "leave_out_cost_by_set": policy.expected_cost_.tolist() if asked_in_order(policy) else None,
         "tree": _tree(policy),
         "leave_out": [item._asdict() for item in leave_out_costs(given)],
         "misfit": _misfit(given),
-        "target_recall": getattr(policy, "target_recall", None),
-        "recall_estimate": getattr(policy, "recall_estimate_", None),
+        "target_recall": _by_name(getattr(policy, "target_recall", None)),
+        "recall_estimate": _by_name(getattr(policy, "recall_estimate_", None)),
         "certificate": _certificate(policy),
         "round_cost": policy.cost_table_.round_cost,
         "immediate": _immediate(policy.cost_table_),
@@ -162,6 +165,25 @@ def percent(share: float) -> str:
         if share >= 0.01 or share == 0
         else (f"{100 * share:.2g}\N{NO-BREAK SPACE}%")
     )
+
+
+def _by_name(values: Any) -> Any:
+    """Values by class with the classes as text; anything else as it is."""
+    return {str(k): v for k, v in values.items()} if isinstance(values, Mapping) else values
+
+
+def recalls_in_words(policy: BasePolicy) -> list[str]:
+    """What is asked of the recall of classes, of which there are more than two, and its price."""
+    said, certified = description_of(policy), hasattr(policy, "certificate_")
+    surcharges = getattr(policy, "surcharges_", {})
+    return [
+        f"Recall of {said.class_name(label)}: "
+        + ("" if certified else f"target {policy.target_recall[label]:.1%}, ")
+        + f"{policy.recall_estimate_[label]:.1%} "
+        + ("of the rows held back" if certified else "estimated, not certified")
+        + (f"; errors about it count {said.money(extra)} more than was stated." if extra else ".")
+        for label, extra in surcharges.items()
+    ]
 
 
 def _immediate(costs: CostTable) -> list[str]:

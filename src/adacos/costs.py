@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.namespace import like, namespace, put_along, sum_where
 from adacos.validation import choices, real
 
 Floats = NDArray[np.float64]
@@ -373,10 +374,10 @@ class CostTable:
         )
 
     def _paid(self, acquired: Bools) -> Floats:
-        paid: Floats = acquired @ self.covariates
+        paid: Floats = sum_where(acquired, self.covariates)
         for number, amount in enumerate(self.shared):
-            members = acquired[..., self.panel == number].sum(axis=-1)
-            paid = paid - amount * np.maximum(members - 1, 0)
+            members = acquired[..., like(acquired, self.panel == number)].sum(axis=-1)
+            paid = paid - namespace(members).clip(members - 1, 0, len(self.names)) * float(amount)
         return paid
 
     def _spared(self, acquired: Bools, given: Bools | None, rank: Any) -> Floats:
@@ -396,11 +397,13 @@ class CostTable:
 
 def rank_in(order: NDArray[np.intp], n: int) -> NDArray[np.intp]:
     """Place of each of n covariates in orders of acquisition, which end in -1; n where in none."""
-    rank = np.full((*order.shape[:-1], n + 1), n, dtype=np.intp)
-    places = np.broadcast_to(np.arange(order.shape[-1]), order.shape)
+    xp = namespace(order)
+    rank = xp.full((*order.shape[:-1], n + 1), n, dtype=xp.int64, device=order.device)
+    places = xp.broadcast_to(like(order, np.arange(order.shape[-1])), order.shape)
     # What is -1 falls into a place of its own, past the last covariate.
-    np.put_along_axis(rank, order, places, axis=-1)
-    return rank[..., :n]
+    put_along(rank, order, places)
+    ranks: NDArray[np.intp] = rank[..., :n]
+    return ranks
 
 
 def left_of(ceiling: float, paid: Floats) -> Floats:

@@ -96,6 +96,34 @@ def test_report(files: dict[str, Path]) -> None:
     assert list(json.loads(done.stdout)["recall"]) == ["setosa", "versicolor", "virginica"]
 
 
+def test_recalls_by_class(files: dict[str, Path]) -> None:
+    out = files["model.adacos"].with_name("recalls.adacos")
+    data = ("fit", files["iris.csv"], "--target", "species", "--prices", files["prices.toml"])
+    data = (*data, "--policy", "cos", "--out", out)
+    asked = ("--target-recall", "versicolor=0.9", "--target-recall", "virginica=0.9")
+    done = run(*data, *asked)
+    assert done.exit_code == 0, f"{done.output}\n{done.exception!r}"
+    told = " ".join(run("info", out).output.split())
+    assert "Recall of versicolor: target 90.0%" in told
+    card = json.loads(run("info", out, "--json").stdout)
+    assert card["target_recall"] == {"versicolor": 0.9, "virginica": 0.9}
+    assert card["recall_estimate"]["versicolor"] >= 0.9
+    for given, words in (
+        (("versicolour=0.98",), "Did you mean versicolor?"),
+        (("0.98",), "must name the class it protects"),
+        (("versicolor=98",), "between 0 and 1"),
+        (("0.9", "virginica=0.9"), "CLASS=RECALL"),
+        (("virginica=0.9", "virginica=0.8"), "once"),
+    ):
+        options = [part for one in given for part in ("--target-recall", one)]
+        assert words in str(run(*data, *options).exception)
+    one = (*data, "--positive", "virginica", "--false-positive", 1)
+    one = ("fit", files["iris.csv"], "--target", "species", "--default-price", 1, *one[6:])
+    assert run(*one, "--target-recall", "virginica=0.9").exit_code == 0
+    refused = run(*one, "--target-recall", "not virginica=0.9")
+    assert "recall of the positive one, virginica" in str(refused.exception)
+
+
 def test_what_needs_two_classes_says_so(files: dict[str, Path]) -> None:
     out = files["model.adacos"].with_name("other.adacos")
     data = ("fit", files["iris.csv"], "--target", "species", "--default-price", 1)

@@ -9,6 +9,7 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import qmc
 
+from adacos.kernels import class_risk
 from adacos.kernels.bayes_risk import bayes_risk, expected_bayes_risk, label_of
 from adacos.kernels.class_risk import (
     class_bayes_risk,
@@ -148,3 +149,13 @@ def test_points_have_the_moments_of_the_normal() -> None:
     # Differences from the first class have the covariance of the log-odds.
     less = np.column_stack([-np.ones(3), np.eye(3)])
     np.testing.assert_allclose(less @ spread @ less.T, covariance, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [3, 4, 6])
+def test_systems_are_solved_for_all_rows_at_once(size: int) -> None:
+    rng = np.random.default_rng(size)
+    root = rng.normal(size=(50, size, size))
+    matrix = root @ root.transpose(0, 2, 1) + 0.01 * np.eye(size)
+    right = rng.normal(size=(50, size))
+    found = class_risk._solved(matrix, right)
+    np.testing.assert_allclose(np.einsum("rij,rj->ri", matrix, found), right, atol=1e-9)

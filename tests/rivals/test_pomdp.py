@@ -122,7 +122,7 @@ def test_close_to_the_optimum_on_its_own_model() -> None:
 def test_two_looks_find_what_only_pays_together() -> None:
     problem = make_value_dependent_problem(n_irrelevant=1)
     costs = Costs(problem.prices, false_positive=40, false_negative=40)
-    X, y = problem.sample(2000, seed=0)
+    X, y = problem.sample(800, seed=0)
     pomdp = POMDPClassifier(costs, n_components=4).fit(X, y)
     cost = {k: expected_cost(pomdp.set_params(lookahead=k), problem, costs) for k in (1, 2)}
     optimum = OptimalPolicyClassifier(costs, joint=problem).fit(X, y).expected_cost_

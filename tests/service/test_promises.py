@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from adacos.service import readiness
 from adacos.service import summary as summaries
 from adacos.service.case_log import Tally
 from adacos.service.summary import summary
@@ -104,3 +105,30 @@ def test_a_target_without_certificate_is_no_promise():
     assert found.recall.promised is None
     assert found.recall.promise is None
     assert found.certified_recall is None
+
+
+def test_certified_recalls_of_several_classes_are_judged_one_by_one():
+    made = SimpleNamespace(
+        rule_=SimpleNamespace(matrix=100.0 * (1 - np.eye(3))),
+        classes_=np.array(["ash", "elm", 'the "oak"']),
+        certificate_=SimpleNamespace(classes=("elm", 'the "oak"'), bounds=(0.9, 0.5)),
+    )
+    tallies = [
+        Tally(label, outcome, course, n, float(n), float(n))
+        for label, outcome, course, n in (
+            (1, 1, "followed", 40),
+            (0, 1, "followed", 160),
+            (2, 2, "followed", 195),
+            (1, 2, "followed", 5),
+            # Who departs from the questions is not among those promised anything.
+            (0, 2, "departed", 500),
+        )
+    ]
+    found = summary(made, tallies, 0)
+    assert found.certified_recall is None
+    assert found.certified_recalls["elm"].promise == "broken"
+    assert found.certified_recalls["elm"].observed == pytest.approx(0.2)
+    assert found.certified_recalls['the "oak"'].promise == "kept"
+    assert "certified_recalls" not in summary(policy(), positives(3, 1), 0).to_dict()
+    told = readiness._promises(found)
+    assert 'what="certified_recall of the \\"oak\\"",promise="kept"} 1.0' in told

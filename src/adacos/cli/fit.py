@@ -25,7 +25,12 @@ from adacos.cli.common import (
     tell_malformed,
 )
 from adacos.cli.prices import costs_given, read_prices
-from adacos.cli.recall_options import check_recall, on_uncertifiable_recall
+from adacos.cli.recall_options import (
+    check_recall,
+    on_uncertifiable_recall,
+    read_recall,
+    recall_of_classes,
+)
 from adacos.cli.training import (
     TrainingRows,
     check_errors,
@@ -77,7 +82,12 @@ def fit(
         float | None, typer.Option(help="Cost of answering negative when it is positive.")
     ] = None,
     target_recall: Annotated[
-        float | None, typer.Option(help="Least recall, in place of a false-negative cost.")
+        list[str] | None,
+        typer.Option(
+            metavar="[CLASS=]RECALL",
+            help="Least recall, in place of a false-negative cost; of more than two classes "
+            "CLASS=RECALL, may be given repeatedly.",
+        ),
     ] = None,
     recall_confidence: Annotated[
         float | None,
@@ -175,7 +185,8 @@ def fit(
 
     started = time.perf_counter()
     _check_options(policy, out, [data, *map(Path, prices or [])])
-    check_recall(target_recall, recall_confidence, false_negative, nested)
+    recall = read_recall(target_recall or [])
+    check_recall(recall, recall_confidence, false_negative, nested)
     on_uncertifiable = on_uncertifiable_recall(always_positive, largest, recall_confidence)
     said = None if description is None else read_description(description)
     file = TableFile(data, encoding=encoding, decimal=decimal)
@@ -185,7 +196,7 @@ def fit(
         covariates,
         default_price,
         {"false_positive": false_positive, "false_negative": false_negative},
-        target_recall,
+        recall,
         (round_cost, immediate or []),
     )
     with progress(f"reading {data.name}", as_json) as report:
@@ -214,7 +225,7 @@ def fit(
         random_state=seed,
         budget=budget,
         mean_budget=mean_budget,
-        target_recall=target_recall,
+        target_recall=recall_of_classes(recall, rows.y, rows.class_names),
         recall_confidence=recall_confidence,
         on_uncertifiable=on_uncertifiable,
     )
@@ -381,13 +392,15 @@ def _not_certifiable(error: NotCertifiableError) -> InvalidInputError:
     """The same error with what the command line offers against it."""
     # Rounded down, so that what is offered can be certified.
     certifiable = math.floor(error.certifiable * 1e4) / 1e4
+    kind, otherwise = f"class {error.of_class}", ""
+    if error.of_class is None:
+        kind, otherwise = "positive", ", or answer positive for every row with --always-positive"
     return InvalidInputError(
         "--target-recall",
         error.rule,
         error.value,
         f"A recall of {certifiable:g} is certified in this same attempt with --largest. For the "
-        f"one asked for at least {error.needed} positive rows must be held back, and half of the "
-        "rows are. Add rows, or answer positive for every row with --always-positive. Asking the "
-        "same rows again for a lower recall is another attempt, and the confidence counts "
-        "attempts, refused ones included.",
+        f"one asked for at least {error.needed} {kind} rows must be held back, and half of the "
+        f"rows are. Add rows{otherwise}. Asking the same rows again for a lower recall is another "
+        "attempt, and the confidence counts attempts, refused ones included.",
     )

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from adacos.card import model_card, percent
+from adacos.card import model_card, percent, recalls_in_words
 from adacos.cli.common import (
     ExpectSha256,
     Json,
@@ -17,6 +17,7 @@ from adacos.cli.common import (
     plain_console,
     print_json,
 )
+from adacos.policies.auto import settled
 from adacos.policies.base import BasePolicy
 from adacos.tables.description import Description, description_of
 from adacos.validation import listed
@@ -76,9 +77,11 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
         for line in (*card["misfit"]["cells"], *card["misfit"]["states"]):
             console.print(f"- {line}")
         console.print(card["misfit"]["advice"])
+    for line in recalls_in_words(settled(policy)):
+        console.print(line)
     if card["certificate"] is not None:
         console.print(card["certificate"]["text"])
-    elif card["target_recall"] is not None:
+    elif card["target_recall"] is not None and card["positive_class"] is not None:
         console.print(
             f"Target recall {card['target_recall']:.1%}, estimated "
             f"{card['recall_estimate']:.1%}; not certified."

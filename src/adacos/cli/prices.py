@@ -69,7 +69,7 @@ def costs_given(
     covariates: list[str],
     default_price: float | None,
     given: dict[str, float | None],
-    target_recall: float | None,
+    target_recall: Any,
     rounds: tuple[float, list[str]] = (0.0, []),
 ) -> Costs:
     """Costs of covariates and of errors, none of which is guessed; an option beats the file."""

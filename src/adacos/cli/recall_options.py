@@ -2,11 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from adacos.exceptions import InvalidInputError
+from adacos.validation import choices
+
+# One recall, or one by the name of the class.
+Recall = float | dict[str, float]
+
+
+def read_recall(given: Sequence[str]) -> Recall | None:
+    """RECALL, or CLASS=RECALL of one class or several."""
+    named: dict[str, float] = {}
+    for text in given:
+        name, sign, number = text.rpartition("=")
+        try:
+            recall = float(number)
+        except ValueError:
+            recall = np.nan
+        if not 0 < recall < 1 or (not sign and len(given) > 1) or (sign and not name):
+            raise InvalidInputError(
+                "--target-recall",
+                "must be a recall between 0 and 1, or CLASS=RECALL for each of some classes",
+                text,
+                "For example --target-recall 0.95, or --target-recall virginica=0.95.",
+            )
+        if not sign:
+            return recall
+        if name in named:
+            raise InvalidInputError("--target-recall", "must name a class once", text, "Drop one.")
+        named[name] = recall
+    return named or None
+
+
+def recall_of_classes(recall: Recall | None, y: NDArray[Any], names: dict[str, str]) -> Any:
+    """A target recall by the classes as the model knows them; of two that of the second."""
+    if not isinstance(recall, dict):
+        return recall
+    labels = {names.get(str(label), str(label)): label for label in np.unique(y).tolist()}
+    unknown = [name for name in recall if name not in labels]
+    if unknown:
+        raise InvalidInputError(
+            "--target-recall",
+            "must name a class of the target",
+            ", ".join(unknown),
+            choices(unknown, list(labels), "It has"),
+        )
+    if len(labels) > 2:
+        return {labels[name]: value for name, value in recall.items()}
+    positive = list(labels)[1]
+    if list(recall) != [positive]:
+        raise InvalidInputError(
+            "--target-recall",
+            f"of two classes is the recall of the positive one, {positive}",
+            ", ".join(recall),
+            "Choose it with --positive; the other class then needs no target.",
+        )
+    return recall[positive]
 
 
 def check_recall(
-    target_recall: float | None,
+    target_recall: Recall | None,
     recall_confidence: float | None,
     false_negative: float | None,
     nested: bool,

@@ -47,13 +47,15 @@ _BLOCK = 131072
 # by as much of the costs, and where the mean itself is asked for.
 _KEPT, _KEPT_EXACTLY = 2e-5, 1e-9
 _ITERATIONS = 60
+# Systems of so many equations are solved for all rows at once.
+_FEW_CLASSES = 4
 
 
 def probabilities(log_odds: Floats) -> Floats:
     """Probabilities (..., K) at log-odds (..., K - 1) of the later classes against the first."""
     scores = _with_first(log_odds)
-    odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=-1, keepdims=True))
+    odds = np.exp(scores - _over_classes(np.maximum, scores)[..., None])
+    return np.asarray(odds / _over_classes(np.add, odds)[..., None])
 
 
 def log_odds_of(probability: Floats) -> Floats:
@@ -97,7 +99,7 @@ def class_label(log_odds: Floats, matrix: Floats) -> Ints:
 
 def class_bayes_risk(log_odds: Floats, matrix: Floats) -> Floats:
     """Expected misclassification cost of the best label."""
-    return np.asarray(class_risks(log_odds, matrix).min(axis=-1))
+    return _over_classes(np.minimum, class_risks(log_odds, matrix))
 
 
 @lru_cache(maxsize=32)
@@ -146,10 +148,16 @@ def kept_class_risk(log_odds: Floats, root: Floats, matrix: Floats) -> Floats:
     """E[r(u)] for a normal u whose mean keeps the probabilities at `log_odds`, at most r now."""
 
     def kept(now: Floats, weights: Floats, few: Floats) -> Floats:
-        odds = _keeping(now, weights, _KEPT, _keeping(now, few, _KEPT).factor)
-        return np.asarray(np.minimum(_risk(odds, matrix), class_bayes_risk(now, matrix)))
+        start = _keeping(now, few, _KEPT).factor
+        risk = np.empty(len(now))
+        size = _rows_at_once(weights)
+        for first in range(0, len(now), size):
+            rows = slice(first, first + size)
+            own = weights if weights.ndim == 2 else weights[rows]
+            risk[rows] = _risk(_keeping(now[rows], own, _KEPT, start[rows]), matrix)
+        return np.asarray(np.minimum(risk, class_bayes_risk(now, matrix)))
 
-    return _by_blocks(log_odds, root, kept, single=True)
+    return _by_blocks(log_odds, root, kept, single=True, rough_first=True)
 
 
 def coherent_class_mean(log_odds: Floats, root: Floats) -> Floats:
@@ -266,7 +274,7 @@ def _keeping(
         part = odds if len(active) == len(point) else odds.of(active)
         mean = part.mean()
         gap = mean - target[active]
-        unkept = np.abs(gap).sum(axis=1) > tolerance
+        unkept = _over_classes(np.add, np.abs(gap)) > tolerance
         if not unkept.any():
             break
         if not unkept.all():
@@ -276,8 +284,9 @@ def _keeping(
         # The direction in which nothing changes is filled in; a floor keeps certain rows solvable.
         hessian[:, diagonal, diagonal] += mean + 1e-14
         hessian += mean[:, :, None] * mean[:, None, :]
-        step = np.linalg.solve(hessian, gap[:, :, None])[:, :, 0]
-        reach = np.maximum(step.max(axis=1) - step.min(axis=1), 1e-12)
+        step = _solved(hessian, gap)
+        reach = _over_classes(np.maximum, step) - _over_classes(np.minimum, step)
+        reach = np.maximum(reach, 1e-12)
         point[active] -= step * (np.log1p(reach) / reach)[:, None]
         moved = _Odds.scaled(_exponentials(point[active]), part.weight)
         if len(active) == len(point):
@@ -289,6 +298,24 @@ def _keeping(
         if len(active) == 0:
             break
     return odds
+
+
+def _solved(matrix: Floats, right: Floats) -> Floats:
+    """Solutions (rows, K) of positive definite systems (rows, K, K), by elimination.
+
+    All rows at once: numpy's own solver goes from row to row, which takes longer for few classes.
+    """
+    if len(matrix[0]) > _FEW_CLASSES:
+        return np.asarray(np.linalg.solve(matrix, right[:, :, None])[:, :, 0])
+    size = len(matrix[0])
+    system = np.empty((size, size + 1, len(matrix)))
+    system[:, :-1], system[:, -1] = matrix.transpose(1, 2, 0), right.T
+    for k in range(size):
+        system[k, k + 1 :] /= system[k, k]
+        for other in range(size):
+            if other != k:
+                system[other, k + 1 :] -= system[other, k] * system[k, k + 1 :]
+    return np.ascontiguousarray(system[:, -1].T)
 
 
 def _first_guess(log_odds: Floats, weight: Floats) -> Floats:
@@ -315,15 +342,20 @@ def _by_blocks(
     function: Callable[[Floats, Floats, Floats], Floats],
     *,
     single: bool = False,
+    rough_first: bool = False,
 ) -> Floats:
     """A function of rows and of the weights of the rule and of the rough one, over blocks.
 
-    Single precision is twice as fast, and enough for a mean over some thousand points.
+    Single precision is twice as fast, and enough for a mean over some thousand points. A function
+    that begins with the rough rule takes larger blocks, where the points are the same for all rows,
+    and divides them itself.
     """
     rules = [normal_points(root.shape[-1], rough) for rough in (False, True)]
     common = root.ndim == 2
     weights = [_exponentials(points @ root.T, single) if common else points for points in rules]
-    size = max(_BLOCK // (len(rules[0]) * (1 if common else values.shape[1] + 1)), 1)
+    size = _rows_at_once(weights[1 if rough_first and common else 0])
+    if not common:
+        size = max(size // (values.shape[1] + 1), 1)
     parts = []
     for first in range(0, max(len(values), 1), size):
         rows = slice(first, first + size)
@@ -335,12 +367,25 @@ def _by_blocks(
     return np.concatenate(parts)
 
 
+def _rows_at_once(points: Floats) -> int:
+    """So many rows that an entry for each of them and each point stays in the cache."""
+    return max(_BLOCK // int(points.shape[-2]), 1)
+
+
 def _exponentials(values: Floats, single: bool = False) -> Floats:
     """exp along the last axis, scaled to a largest value of 1; in single precision if it can be."""
-    shifted = values - values.max(axis=-1, keepdims=True)
+    shifted = values - _over_classes(np.maximum, values)[..., None]
     if single and shifted.min(initial=0.0) >= -_WIDEST_SINGLE:
         return np.asarray(np.exp(shifted.astype(np.float32)))
     return np.asarray(np.exp(np.maximum(shifted, -_LARGEST)))
+
+
+def _over_classes(function: np.ufunc, values: Floats) -> Floats:
+    """The reduction over the last axis, class by class: numpy's own goes from row to row."""
+    result = values[..., 0]
+    for k in range(1, values.shape[-1]):
+        result = function(result, values[..., k])
+    return np.asarray(result)
 
 
 def _with_first(log_odds: Floats) -> Floats:

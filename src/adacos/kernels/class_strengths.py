@@ -121,6 +121,8 @@ def blend_class_strengths(
     grid = [(s, r) for s in SMOOTHNESS_GRID for r in RIDGE_GRID] if "common" in families else []
     n_candidates = len(grid) + ("per_covariate" in families)
     tried = np.ones(n_candidates, dtype=np.bool_) if candidates is None else candidates
+    if linear.all():
+        tried = _one_smoothness(tried, len(grid))
     found = _candidates(design, y, weight, fold, term, linear, start, grid, tried)
     held_out, basis = found.held_out, found.basis
     shares = stack_class_weights(held_out, y, weight, basis)
@@ -140,6 +142,13 @@ def blend_class_strengths(
         float(weight @ class_loss(leave_out, y, basis)),
         used,
     )
+
+
+def _one_smoothness(tried: Bools, n_common: int) -> Bools:
+    """Where nothing is wiggly, of each ridge strength the first smoothness only: all fit alike."""
+    once = np.zeros((len(SMOOTHNESS_GRID), len(RIDGE_GRID)), dtype=np.bool_)
+    once[0] = tried[:n_common].reshape(-1, len(RIDGE_GRID)).any(axis=0) if n_common else False
+    return np.append(once.ravel()[:n_common], tried[n_common:])
 
 
 class _Candidates(NamedTuple):

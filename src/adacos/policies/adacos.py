@@ -9,6 +9,7 @@ there, or by default what is best from there on (`outlook="dynamic"`, `adacos.mo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,8 +18,10 @@ from numpy.typing import NDArray
 from adacos.costs import Costs, CostTable
 from adacos.engine import STOP, Decision, Rows
 from adacos.kernels.bayes_risk import bayes_risk
-from adacos.kernels.class_risk import class_bayes_risk
+from adacos.kernels.class_risk import class_bayes_risk, probabilities
+from adacos.kernels.namespace import is_tensor, namespace
 from adacos.models.class_outlook import ClassOutlook, look_ahead_classes
+from adacos.models.class_values import class_values
 from adacos.models.dynamic import FINE, Accuracy, stage_values
 from adacos.models.forecasts import FORECASTS
 from adacos.models.outlook import (
@@ -29,8 +32,9 @@ from adacos.models.outlook import (
     log_odds_now,
     look_ahead,
 )
+from adacos.policies.one_set import go_on_to
 from adacos.policies.rounds import Walks, advance_groups, ordered, together
-from adacos.policies.sequence_policy import SequencePolicy, go_on_to
+from adacos.policies.sequence_policy import SequencePolicy
 from adacos.validation import Constraints, one_of
 
 Floats = NDArray[np.float64]
@@ -84,10 +88,12 @@ class AdaCOSClassifier(SequencePolicy):
     mean_budget : float, default=None
         What rows may pay for covariates on average. Covariate costs then count 1 + `multiplier_`
         times, so that training rows left out of the models keep it.
-    target_recall : float, default=None
+    target_recall : float or mapping of class to float, default=None
         Least share of positive rows to be answered positive, in place of a false-negative cost.
         That cost then follows from the leave-out probabilities: it is the least one for which the
         target is met wherever the policy stops.
+        With more than two classes a recall for each of those that are to be protected, by name:
+        the costs stay, and errors about these classes are surcharged as far as it takes.
     recall_confidence : float, default=None
         Confidence with which the target recall is to hold for new rows. `fit` then sets
         `calibration_fraction` of each class aside, learns from the rest and calls `calibrate`.
@@ -128,12 +134,16 @@ class AdaCOSClassifier(SequencePolicy):
         With a target recall, the probability from which on a row is answered positive.
     false_negative_cost_ : float
         The cost of a false negative that the threshold stands for.
-    recall_estimate_ : float
+    surcharges_ : dict of class to float
+        With target recalls of more than two classes, by how much more than was stated an error
+        about each costs.
+    recall_estimate_ : float or dict of class to float
         Share of positive training rows whose leave-out probability reaches the threshold at every
-        set at which the policy may stop; after `calibrate`, the recall on the calibration rows.
+        set at which the policy may stop, and by class the share that is answered with it; after
+        `calibrate`, the recall on the calibration rows.
     training_rows_ : RowDigests
         Salted digests of the training rows, by which `calibrate` knows them again.
-    certificate_ : RecallCertificate
+    certificate_ : RecallCertificate or ClassRecallCertificate
         What was proved, after `calibrate`.
     always_positive_ : bool
         Whether every row is answered positive for want of a certificate.
@@ -178,7 +188,7 @@ class AdaCOSClassifier(SequencePolicy):
         random_state: int = 0,
         budget: float | None = None,
         mean_budget: float | None = None,
-        target_recall: float | None = None,
+        target_recall: float | Mapping[Any, float] | None = None,
         recall_confidence: float | None = None,
         calibration_fraction: float = 0.5,
         on_uncertifiable: str = "error",
@@ -203,12 +213,23 @@ class AdaCOSClassifier(SequencePolicy):
         )
         self.outlook = outlook
 
+    @property
+    def _walks_tensors(self) -> bool:
+        return super()._walks_tensors and self.outlook == DYNAMIC
+
     def _begin(self, rows: Rows) -> Any:
         state = begin(self.model_, rows.encoded, rows.available, rows.have, rows.known)
         n_rows = len(rows.encoded)
         if self.cost_table_.immediate is None or n_rows == 1:
             return state
         return Walks(n_rows, ((np.arange(n_rows), state),))
+
+    def _left_out(self, state: Any, rows: Ints) -> Any:
+        judge = super()._left_out
+        if not isinstance(state, Walks):
+            return judge(state, rows)
+        groups = tuple((own, judge(walk, rows[own])) for own, walk in state.groups)
+        return state._replace(groups=groups)
 
     def _advance(self, state: Any, going: Bools, covariates: Ints) -> Any:
         if isinstance(state, Walks):
@@ -225,9 +246,8 @@ class AdaCOSClassifier(SequencePolicy):
             return go_on_to(state, 0, self.cost_table_)
         go_on, outlook = weigh(state, self.weighed_costs, self.rule_.matrix, self.outlook)
         upcoming = state.upcoming[0] if len(state.upcoming) else STOP
-        return Decision(
-            np.where(go_on, upcoming, STOP), outlook.log_odds, state.original_stage, outlook
-        )
+        covariates = namespace(go_on).where(go_on, int(upcoming), STOP)
+        return Decision(covariates, outlook.log_odds, state.original_stage, outlook)
 
     def _decide_together(self, state: WalkState) -> Decision:
         """What rows at one set order, where waiting costs something.
@@ -237,8 +257,13 @@ class AdaCOSClassifier(SequencePolicy):
         """
         if self.rule_.always_positive:
             return go_on_to(state, 0, self.cost_table_)
-        ahead = look_ahead(state, self.weighed_costs)
-        go_on, outlook = _weigh_freely(state, ahead, self.weighed_costs, self.rule_.matrix)
+        costs, matrix = self.weighed_costs, self.rule_.matrix
+        go_on: Bools
+        outlook: Outlook | ClassOutlook
+        if state.model.many_classes:
+            go_on, outlook = _weigh_batches(state, look_ahead_classes(state, costs), costs, matrix)
+        else:
+            go_on, outlook = _weigh_freely(state, look_ahead(state, costs), costs, matrix)
         batch = ordered(state, go_on, outlook, self.cost_table_)
         return Decision(batch, outlook.log_odds, state.original_stage, outlook)
 
@@ -256,8 +281,8 @@ def weigh(
         return _weigh_classes(look_ahead_classes(state, costs, FORECASTS[outlook]), matrix)
     forecast = FORECASTS[outlook]
     if outlook == DYNAMIC and not _shows_plans(state, costs) and state.left is None:
-        now, nothing = log_odds_now(state), np.empty((len(state.part), 0))
-        pays = np.zeros(len(now), dtype=np.bool_)
+        now, nothing = log_odds_now(state), state.part[:, :0]
+        pays = namespace(now).zeros_like(now, dtype=namespace(now).bool)
         if len(state.upcoming):
             values = stage_values(state.model, costs, matrix, accuracy=accuracy)
             pays = values.gain_at(state.stage, now) > 0
@@ -284,12 +309,32 @@ def _weigh_classes(ahead: ClassOutlook, matrix: Floats) -> tuple[Bools, ClassOut
     return np.asarray((ahead.future < risk[:, None]).any(axis=1)), ahead
 
 
+def _weigh_batches(
+    state: WalkState, ahead: ClassOutlook, costs: CostTable, matrix: Floats
+) -> tuple[Bools, ClassOutlook]:
+    """The same of more than two classes, where one may order more after a batch."""
+    ahead = ahead.weighed(matrix)
+    assert ahead.future is not None
+    future = ahead.future
+    if future.shape[1]:
+        values = class_values(state.model, costs, matrix)
+        future = future + values.after_batch(state.stage, ahead.log_odds)
+        # At least what is paid and what right answers cost, wherever it was interpolated.
+        right = probabilities(ahead.log_odds) @ np.diag(matrix)
+        future = np.maximum(future, ahead.cost + right[:, None])
+    risk = class_bayes_risk(ahead.log_odds, matrix)
+    go_on = np.asarray((future < risk[:, None]).any(axis=1))
+    return go_on, ahead._replace(future=future)
+
+
 def _shows_plans(state: WalkState, costs: CostTable) -> bool:
     """Whether the cost of each later set matters by itself.
 
-    Of a single row the plans are shown; many rows that lack nothing need no more than their gain.
+    Of a single row the plans are shown; many rows that lack nothing, and tensors, need no more than
+    their gain.
     """
-    return len(state.part) == 1 or state.available is not None or costs.immediate is not None
+    one = len(state.part) == 1 and not is_tensor(state.part)
+    return one or state.available is not None or costs.immediate is not None
 
 
 def _weigh_freely(

@@ -4,10 +4,10 @@ Every candidate is fitted anew without each fold, with everything that it choose
 fold's rows. Only Branching is looked at first on all rows: where they ask for no branch it is
 AdaCOS, and costs as much.
 
-AdaCOS stands unless another is shown to be better: a policy that is more complicated must cost less
-by more than the standard error of the paired difference and one error of the dearest kind among the
-rows (which standard errors do not see before it happens); a
-simpler one only needs not to cost more.
+AdaCOS stands unless another is shown to be better: it must cost less by more than the standard
+error of the paired difference and one error of the dearest kind among the rows (which standard
+errors do not see before it happens). COS, though simpler, has to show as much: taken wherever it is
+no dearer on rows left out, it is taken by chance as often as not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from adacos.costs import Costs, total_of
 from adacos.engine import Decision, Rows
 from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.threads import one_blas_thread
-from adacos.models.gam import FAMILIES
+from adacos.models.additive import FAMILIES
 from adacos.models.progress import listening, print_progress, tell
 from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
@@ -59,20 +59,18 @@ class Candidate(NamedTuple):
     title : its name in tables.
     kind : its class.
     parameters : what sets it apart.
-    simpler : whether it is simpler than AdaCOS, which then has to be no dearer to be chosen.
     """
 
     title: str
     kind: type[SequencePolicy]
     parameters: dict[str, Any]
-    simpler: bool = False
 
 
 BRANCHING = Candidate("Branching", BranchingClassifier, {})
 # The one that stands comes first; of those that share a fit, the fitted one.
 CANDIDATES = (
     Candidate("AdaCOS", AdaCOSClassifier, {}),
-    Candidate("COS", COSClassifier, {}, simpler=True),
+    Candidate("COS", COSClassifier, {}),
     Candidate("AdaCOS, forward", AdaCOSClassifier, {"sequence": "forward"}),
     BRANCHING,
 )
@@ -247,15 +245,9 @@ class AutoPolicyClassifier(BasePolicy):
         chosen = next(item for item in self.compared_ if item.title == self.choice_)
         if chosen is standing:
             return (
-                f"{standing.title} stands: no other policy is shown to be cheaper on rows left "
-                "out, and none that is simpler is as cheap."
+                f"{standing.title} stands: no other policy is shown to be cheaper on rows left out."
             )
         apart = f"{money(abs(chosen.more))} ± {chosen.more_error:.2f}"
-        if any(own.simpler for own in CANDIDATES if own.title == self.choice_):
-            return (
-                f"{chosen.title} is simpler than {standing.title} and on rows left out costs no "
-                f"more: {apart} less per row."
-            )
         return (
             f"{chosen.title} costs {apart} less per row than {standing.title} on rows left out, "
             "which is more than chance and one more error of the dearest kind would explain."
@@ -358,8 +350,7 @@ def choose(cost: dict[str, Floats], dearest: float) -> Candidate:
     for candidate in others:
         more = cost[candidate.title] - cost[standing.title]
         mean, error = float(more.mean()), float(more.std(ddof=1) / np.sqrt(len(more)))
-        allowance = 0.0 if candidate.simpler else error + dearest / len(more)
-        if mean + allowance <= 0 and (mean < least or (candidate.simpler and mean == least)):
+        if mean + error + dearest / len(more) <= 0 and mean < least:
             taken, least = candidate, mean
     return taken
 

@@ -7,6 +7,7 @@ policy is AdaCOS.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self, TypeGuard
 
@@ -18,7 +19,7 @@ from adacos.consultation.steps import Reasons
 from adacos.costs import ROUNDING, Costs, CostTable
 from adacos.engine import STOP, AcquisitionResult, Decision, Rows
 from adacos.exceptions import InvalidInputError
-from adacos.models.gam import FAMILIES
+from adacos.models.additive import FAMILIES
 from adacos.models.large_fits import PreparedRows
 from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
@@ -99,8 +100,10 @@ class BranchingClassifier(AdaCOSClassifier):
     mean_budget : float, default=None
         What rows may pay for covariates on average. Covariate costs then count 1 + `multiplier_`
         times, so that training rows left out of the models keep it.
-    target_recall : float, default=None
+    target_recall : float or mapping of class to float, default=None
         Least share of positive rows to be answered positive, in place of a false-negative cost.
+        With more than two classes a recall for each of those that are to be protected, by name:
+        the costs stay, and errors about these classes are surcharged as far as it takes.
     recall_confidence : float, default=None
         Confidence with which the target recall is to hold for new rows, see `AdaCOSClassifier`.
     calibration_fraction : float, default=0.5
@@ -145,12 +148,16 @@ class BranchingClassifier(AdaCOSClassifier):
         With a target recall, the probability from which on a row is answered positive.
     false_negative_cost_ : float
         The cost of a false negative that the threshold stands for.
-    recall_estimate_ : float
+    surcharges_ : dict of class to float
+        With target recalls of more than two classes, by how much more than was stated an error
+        about each costs.
+    recall_estimate_ : float or dict of class to float
         Share of positive training rows whose leave-out probability reaches the threshold at every
-        set at which the policy may stop; after `calibrate`, the recall on the calibration rows.
+        set at which the policy may stop, and by class the share that is answered with it; after
+        `calibrate`, the recall on the calibration rows.
     training_rows_ : RowDigests
         Salted digests of the training rows, by which `calibrate` knows them again.
-    certificate_ : RecallCertificate
+    certificate_ : RecallCertificate or ClassRecallCertificate
         What was proved, after `calibrate`.
     always_positive_ : bool
         Whether every row is answered positive for want of a certificate.
@@ -199,7 +206,7 @@ class BranchingClassifier(AdaCOSClassifier):
         random_state: int = 0,
         budget: float | None = None,
         mean_budget: float | None = None,
-        target_recall: float | None = None,
+        target_recall: float | Mapping[Any, float] | None = None,
         recall_confidence: float | None = None,
         calibration_fraction: float = 0.5,
         on_uncertifiable: str = "error",

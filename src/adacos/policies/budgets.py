@@ -124,7 +124,7 @@ class Spent(NamedTuple):
 
 
 def _spent(policy: Any, encoded: Floats) -> Spent:
-    result, rows = _left_out(policy, encoded)
+    result, rows = _drawn_left_out(policy, encoded)
     weight = policy.model_.weight[rows]
     mean = float(np.average(result.cost, weights=weight))
     spread = float(np.average((result.cost - mean) ** 2, weights=weight))
@@ -134,17 +134,22 @@ def _spent(policy: Any, encoded: Floats) -> Spent:
 
 def leave_out_total(policy: Any, encoded: Floats) -> float:
     """Mean total cost of the training rows, each walked by models that did not see it."""
-    result, rows = _left_out(policy, encoded)
+    result, rows = _drawn_left_out(policy, encoded)
     model = policy.model_
     total = total_of(result.cost, model.y[rows], result.label, policy.rule_.matrix)
     return float(np.average(total, weights=model.weight[rows]))
 
 
-def _left_out(policy: Any, encoded: Floats) -> tuple[AcquisitionResult, Ints]:
+def _drawn_left_out(policy: Any, encoded: Floats) -> tuple[AcquisitionResult, Ints]:
     """What becomes of training rows walked by models that did not see them, and their numbers."""
-    nothing = np.zeros(len(policy.encoder_.names), dtype=np.bool_)
     rows = drawn_rows(policy.model_.y, _MOST_ROWS, policy.random_state)
-    return run(LeaveOutPolicy(policy, rows), encoded[rows], nothing), rows
+    return run_left_out(policy, encoded[rows], rows), rows
+
+
+def run_left_out(policy: Any, encoded: Floats, rows: Ints) -> AcquisitionResult:
+    """What becomes of these training rows, walked by models that did not see them."""
+    nothing = np.zeros(len(policy.encoder_.names), dtype=np.bool_)
+    return run(LeaveOutPolicy(policy, rows), encoded, nothing)
 
 
 def check_budgets(policy: Any) -> None:
@@ -158,20 +163,20 @@ def refuse_mean_budget(policy: Any) -> None:
     if policy.mean_budget is not None:
         raise InvalidInputError(
             "mean_budget",
-            "cannot be combined with a recall certificate, whose threshold changes what rows pay",
+            "goes with no recall certificate and no recall by class, which move what rows pay",
             policy.mean_budget,
             "Leave one of them out; budget, a ceiling for each row, goes with a certificate.",
         )
 
 
-def shared_rows(fits: PreparedRows | None) -> Any:
-    """The training rows of a policy whose fit is shared."""
+def shared_rows(fits: PreparedRows | None, what: str = "a mean budget") -> Any:
+    """The training rows of a policy whose fit is shared, for what is kept on them."""
     if fits is None or fits.table is None:
         raise InvalidInputError(
             "fitted",
-            "must be fitted in this process with a mean budget too",
+            f"must be fitted in this process with {what} too",
             "a policy without its training rows",
-            "Fit this policy: a mean budget is kept on rows that are left out.",
+            f"Fit this policy: {what} is kept on rows that are left out.",
         )
     return fits.table[0]
 

@@ -10,10 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.exceptions import NotCertifiableError
+from adacos.policies.many_classes import refuse_named_recall
 from adacos.policies.recall import (
     RecallCertificate,
+    always_positive,
     certify,
     from_first_telling,
+    given,
+    positive_rows,
+    refuse_false_negative_cost,
+    refuse_training_rows,
     threshold_sequence,
 )
 
@@ -22,6 +28,30 @@ Bools = NDArray[np.bool_]
 
 # Calibration rows on which it is checked that a certified policy tells rows apart at all.
 _ROWS_LOOKED_AT = 2048
+
+
+def calibrate_threshold(
+    policy: Any, X: Any, y: Any, target_recall: Any, confidence: float | None, trained: bool
+) -> None:
+    """Let a policy of two classes answer by a threshold that these rows certify."""
+    refuse_named_recall(target_recall, policy.classes_)
+    recall = given("target_recall", target_recall, policy.target_recall)
+    confidence = given("confidence", confidence, policy.recall_confidence)
+    refuse_false_negative_cost(policy.costs)
+    encoded = policy._encode(X)
+    if not trained:
+        refuse_training_rows(policy.training_rows_, encoded)
+    positive = positive_rows(y, policy.classes_, len(encoded))
+    try:
+        certificate, threshold = certified_threshold(policy, encoded, positive, recall, confidence)
+    except NotCertifiableError:
+        if policy.on_uncertifiable == "error":
+            raise
+        certificate = always_positive(recall, confidence, int(positive.sum()))
+        threshold = -np.inf
+    policy.certificate_ = certificate
+    policy.recall_estimate_ = 1 - certificate.misses / certificate.n_positives
+    policy._use_threshold(threshold)
 
 
 def certified_threshold(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adacos.costs import ROUNDING
 from adacos.engine import Decision, DecisionRule
 from adacos.models.outlook import WalkState
-from adacos.policies.sequence_policy import SequencePolicy, go_on_to
+from adacos.policies.one_set import go_on_to
+from adacos.policies.sequence_policy import SequencePolicy
 
 
 class COSClassifier(SequencePolicy):
@@ -44,10 +47,12 @@ class COSClassifier(SequencePolicy):
     mean_budget : float, default=None
         What rows may pay for covariates on average. As one set serves all rows, the set may not
         cost more.
-    target_recall : float, default=None
+    target_recall : float or mapping of class to float, default=None
         Least share of positive rows to be answered positive, in place of a false-negative cost.
         That cost then follows from the leave-out probabilities: it is the least one for which the
         target is met wherever the policy stops.
+        With more than two classes a recall for each of those that are to be protected, by name:
+        the costs stay, and errors about these classes are surcharged as far as it takes.
     recall_confidence : float, default=None
         Confidence with which the target recall is to hold for new rows. `fit` then sets
         `calibration_fraction` of each class aside, learns from the rest and calls `calibrate`.
@@ -83,12 +88,16 @@ class COSClassifier(SequencePolicy):
         With a target recall, the probability from which on a row is answered positive.
     false_negative_cost_ : float
         The cost of a false negative that the threshold stands for.
-    recall_estimate_ : float
+    surcharges_ : dict of class to float
+        With target recalls of more than two classes, by how much more than was stated an error
+        about each costs.
+    recall_estimate_ : float or dict of class to float
         Share of positive training rows whose leave-out probability reaches the threshold at every
-        set at which the policy may stop; after `calibrate`, the recall on the calibration rows.
+        set at which the policy may stop, and by class the share that is answered with it; after
+        `calibrate`, the recall on the calibration rows.
     training_rows_ : RowDigests
         Salted digests of the training rows, by which `calibrate` knows them again.
-    certificate_ : RecallCertificate
+    certificate_ : RecallCertificate or ClassRecallCertificate
         What was proved, after `calibrate`.
     always_positive_ : bool
         Whether every row is answered positive for want of a certificate.
@@ -123,6 +132,9 @@ class COSClassifier(SequencePolicy):
         payable = self.model_.sequence.costs(self.cost_table_) <= most * (1 + ROUNDING)
         self.stage_ = int(np.argmin(np.where(payable, self.expected_cost_, np.inf)))
         return self
+
+    def _answers_left_out(self, rows: NDArray[np.intp]) -> Callable[[], NDArray[np.intp]]:
+        return lambda: self.rule_.label(self.model_.leave_out_log_odds[rows, self.stage_])
 
     def _keep_mean_budget(self, X: Any) -> None:
         """Nothing to do: every row pays for the selected set, which is within the budget."""

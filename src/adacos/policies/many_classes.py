@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacos.exceptions import InvalidInputError
+from adacos.policies.class_recall import targets_of
 
 Floats = NDArray[np.float64]
 
 
-def refuse_with_many_classes(policy: Any, *, calibrated: bool = False) -> None:
-    """Refuse what is there for two classes only, where there are more."""
+def check_with_classes(policy: Any) -> None:
+    """Refuse what goes with another number of classes."""
     if len(policy.classes_) == 2:
+        refuse_named_recall(policy.target_recall, policy.classes_)
         return
-    if calibrated or policy.target_recall is not None:
+    if policy.target_recall is not None:
+        targets_of(policy.target_recall, policy.classes_)
+    if policy.recall_confidence is not None and policy.on_uncertifiable == "always_positive":
+        raise InvalidInputError(
+            "on_uncertifiable",
+            "cannot be 'always_positive' with more than two classes, of which none is the positive",
+            f"{len(policy.classes_)} classes",
+            "Choose 'error', or 'largest' for what the rows do prove.",
+        )
+
+
+def refuse_named_recall(target_recall: Any, classes: NDArray[Any]) -> None:
+    """Refuse a target recall by class where there are two classes."""
+    if isinstance(target_recall, Mapping):
         raise InvalidInputError(
             "target_recall",
-            "needs two classes: the positive one is the one it protects",
-            f"{len(policy.classes_)} classes",
-            "Price the errors instead: Costs(..., misclassification=C), dear in the row of the "
-            "class to protect.",
-        )
-    if hasattr(policy, "outlook") and policy.cost_table_.immediate is not None:
-        raise InvalidInputError(
-            "costs",
-            "a round cost needs two classes where rows are asked one by one",
-            f"{len(policy.classes_)} classes",
-            "Leave round_cost out, or use COSClassifier, which orders its set at once.",
+            f"must be a number with two classes: the recall of the second, {classes.tolist()[1]!r}",
+            target_recall,
+            "For example target_recall=0.95. To protect the other class, let y be 1 for it.",
         )
 
 

@@ -19,7 +19,7 @@ attempt, with its own share of wrong certificates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -349,9 +349,22 @@ def not_certifiable(
     return NotCertifiableError(recall, confidence, n_positives, misses, bound, needed, largest)
 
 
+def recall_target(name: str, value: Any) -> None:
+    """A target recall: one number, or one for each of some classes."""
+    if not isinstance(value, Mapping):
+        real(name, value, above=0, below=1)
+        return
+    if not value:
+        raise InvalidInputError(
+            name, "must name a class", "none", f"For example {name}={{'virginica': 0.95}}."
+        )
+    for label, recall in value.items():
+        real(f"{name}[{label!r}]", recall, above=0, below=1)
+
+
 # What the parameters of a policy with a target recall must satisfy.
 RECALL_CONSTRAINTS: Constraints = {
-    "target_recall": maybe(finite(above=0, below=1)),
+    "target_recall": maybe(recall_target),
     "recall_confidence": maybe(finite(above=0, below=1)),
     "calibration_fraction": finite(above=0, below=1),
     "on_uncertifiable": one_of(*ON_UNCERTIFIABLE),
@@ -369,7 +382,7 @@ def check_recall_parameters(policy: Any) -> None:
         )
 
 
-def given(name: str, value: float | None, parameter: float | None) -> float:
+def given(name: str, value: Any, parameter: Any) -> float:
     """A probability given to a method, or else the policy's parameter."""
     if value is None and parameter is None:
         raise InvalidInputError(
@@ -381,11 +394,11 @@ def given(name: str, value: float | None, parameter: float | None) -> float:
 def set_aside(policy: Any, X: Any, y: Any, fraction: float, seed: int) -> tuple[Any, Any, Any, Any]:
     """Training X and y, then calibration X and y: a random `fraction` of each class."""
     table = validate_table(policy, X, reset=True)
-    _, labels = check_labels(y)
+    _, labels = check_labels(y, many=policy.takes_many_classes)
     check_consistent_length(X, labels)
     rng = np.random.default_rng(seed)
     aside = np.zeros(len(labels), dtype=np.bool_)
-    for label in (0.0, 1.0):
+    for label in np.unique(labels):
         rows = rng.permutation(np.flatnonzero(labels == label))
         aside[rows[: int(fraction * len(rows))]] = True
     y = np.asarray(y).ravel()
@@ -410,8 +423,8 @@ def refuse_training_rows(trained_on: RowDigests, encoded: Floats) -> None:
         )
 
 
-def positive_rows(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.bool_]:
-    """Mask of the calibration rows of the second class, of which there must be some."""
+def class_numbers(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.intp]:
+    """Number of the class of each calibration row."""
     y = column_or_1d(y)
     if len(y) != n_rows:
         raise InvalidInputError(
@@ -425,7 +438,12 @@ def positive_rows(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.bool
             unknown.tolist(),
             "Pass the classes the model was fitted with.",
         )
-    positive = np.asarray(y == classes[1])
+    return np.asarray(np.searchsorted(classes, y), dtype=np.intp)
+
+
+def positive_rows(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.bool_]:
+    """Mask of the calibration rows of the second class, of which there must be some."""
+    positive = np.asarray(class_numbers(y, classes, n_rows) == 1)
     if not positive.any():
         raise InvalidInputError(
             "y",
@@ -443,7 +461,7 @@ def percent(share: float) -> str:
 
 def refuse_false_negative_cost(costs: Costs | None) -> None:
     """A target recall and a cost of false negatives exclude each other."""
-    if isinstance(costs, Costs) and costs.false_negative_given:
+    if isinstance(costs, Costs) and costs.false_negative_given and len(costs.matrix) == 2:
         raise InvalidInputError(
             "target_recall",
             "cannot be combined with a false-negative cost: either follows from the other",

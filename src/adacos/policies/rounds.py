@@ -3,7 +3,8 @@
 Where waiting costs something, a row at S_i does not go on covariate by covariate: it orders
 S_j \\ S_i at once, for the later set j with the least future cost, and decides anew when the
 results are there. The future cost counts one round for the batch and what may be ordered after it,
-by dynamic programming along the sequence (`adacos.models.dynamic`). Rows that stood at one set then
+by dynamic programming along the sequence (`adacos.models.dynamic`, of more than two classes
+`adacos.models.class_values`). Rows that stood at one set then
 stand at several; each group of them walks by itself. A covariate that is immediate comes alone:
 seeing it first costs nothing.
 """
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from adacos.costs import CostTable
 from adacos.engine import STOP, Decision
 from adacos.exceptions import InvalidInputError
+from adacos.models.class_outlook import ClassOutlook
 from adacos.models.outlook import Outlook, WalkState, advance
 
 Ints = NDArray[np.intp]
@@ -35,7 +37,8 @@ def together(decisions: list[tuple[Ints, Decision]], n_rows: int) -> Decision:
     """The decisions about groups of rows as one about all of them."""
     longest = max(decision.covariates.shape[1] for _, decision in decisions)
     covariates = np.full((n_rows, longest), STOP)
-    log_odds, stage = np.empty(n_rows), np.empty(n_rows, dtype=np.intp)
+    log_odds = np.empty((n_rows, *decisions[0][1].log_odds.shape[1:]))
+    stage = np.empty(n_rows, dtype=np.intp)
     for rows, decision in decisions:
         covariates[rows, : decision.covariates.shape[1]] = decision.covariates
         assert decision.stage is not None
@@ -43,7 +46,9 @@ def together(decisions: list[tuple[Ints, Decision]], n_rows: int) -> Decision:
     return Decision(covariates, log_odds, stage)
 
 
-def ordered(state: WalkState, go_on: Bools, outlook: Outlook, costs: CostTable) -> Ints:
+def ordered(
+    state: WalkState, go_on: Bools, outlook: Outlook | ClassOutlook, costs: CostTable
+) -> Ints:
     """What each row orders next, all of it at once, (rows, covariates); `STOP` for who stops."""
     upcoming, going = state.upcoming, np.flatnonzero(go_on)
     batch = np.full((len(go_on), max(len(upcoming), 1)), STOP)

@@ -29,7 +29,7 @@ from adacos.policies.recall import (
     set_aside,
 )
 from adacos.tables.row_digests import RowDigests
-from adacos.validation import Constraints, check_parameters, whole
+from adacos.validation import Constraints, check_parameters, finite, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -99,7 +99,11 @@ class TargetRecallClassifier(BasePolicy):
 
     stores = (RecallCertificate, RowDigests)
 
-    constraints: ClassVar[Constraints] = {"random_state": whole(0), **RECALL_CONSTRAINTS}
+    constraints: ClassVar[Constraints] = {
+        "random_state": whole(0),
+        **RECALL_CONSTRAINTS,
+        "target_recall": finite(above=0, below=1),
+    }
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from adacos.engine import STOP, Decision
 from adacos.models.class_outlook import look_ahead_classes
 from adacos.models.outlook import Outlook, WalkState, look_ahead
 from adacos.policies.budgets import told_of_budgets
+from adacos.policies.class_recall import told_of_recalls
 
 
 def walk_reasons(policy: Any, state: WalkState, decision: Decision) -> Reasons:
@@ -28,7 +29,8 @@ def walk_reasons(policy: Any, state: WalkState, decision: Decision) -> Reasons:
         reasons = class_reasons(
             state, ahead, policy.rule_, policy.encoder_, classes, asked, policy.cost_table_
         )
-        return replace(reasons, because=told_of_budgets(policy, state, ahead))
+        told = told_of_recalls(policy), told_of_budgets(policy, state, ahead)
+        return replace(reasons, because=" ".join(filter(None, told)))
     outlook: Outlook = decision.weighed or look_ahead(state, policy.weighed_costs)
     outlook = outlook.in_money(1 + policy.multiplier_)
     if np.isin(asked, state.model.sequence.set(state.stage)).any():

@@ -198,7 +198,7 @@ def provide(policy: Policy, encoded: Floats, known: Bools, desk: Desk) -> Provid
     available[:, list(desk.providers)] = True
     opening = np.tile(policy._opening(), (n_rows, 1))
     opening = np.where(np.take_along_axis(known, opening, axis=1), STOP, opening)
-    trail, immediate = empty_trail(policy, n_rows), policy.cost_table_.immediate
+    trail, immediate = empty_trail(policy, encoded), policy.cost_table_.immediate
     order, rounds = trail.order, trail.rounds
     have = known.copy()
     live, wanted = np.arange(n_rows), opening

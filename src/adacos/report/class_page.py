@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adacos import __version__
-from adacos.card import budgets_in_words
+from adacos.card import budgets_in_words, recalls_in_words
 from adacos.consultation import fingerprint
 from adacos.document.blocks import Block, Grid, Heading, Items, Text
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
@@ -56,6 +56,7 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
         "fitting.",
         "The answer is the class whose expected cost of being wrong is least.",
         *filter(None, [budgets_in_words(held.policy)]),
+        *recalls_in_words(held.policy),
         f"The policy costs {words.with_error(held, own.total)} per row, of which "
         f"{said.money(own.covariate.value)} for covariates. The best alternative below, "
         f"{best.name}, costs {apart} {'more' if best.more.value >= 0 else 'less'}, compared row by "
@@ -128,6 +129,20 @@ def _confusion(held: Held) -> list[Block]:
             caption="Share of a class's rows that are answered with it, share of the answers with "
             "it that are right, and the mean misclassification cost of its rows.",
         ),
+        *_certificate(held),
+    ]
+
+
+def _certificate(held: Held) -> list[Block]:
+    certificate = getattr(held.policy, "certificate_", None)
+    if certificate is None:
+        return []
+    return [
+        Text(
+            "The certificate of the model was earned when it was made, on rows set aside then "
+            "(“held-out” below), not on the evaluation rows:"
+        ),
+        Items(tuple(str(certificate).splitlines())),
     ]
 
 

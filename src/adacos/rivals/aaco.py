@@ -24,8 +24,8 @@ from adacos.engine import STOP, Decision, Seen, acquired_in, walk
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.threads import one_blas_thread
+from adacos.models.additive import FAMILIES
 from adacos.models.basis import AdditiveBasis
-from adacos.models.gam import FAMILIES
 from adacos.models.progress import tell
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy

@@ -64,6 +64,8 @@ def _promises(summary: Summary) -> str:
         shown["recall"] = summary.recall
     if summary.certified_recall is not None:
         shown["certified_recall"] = summary.certified_recall
+    for label, interval in (summary.certified_recalls or {}).items():
+        shown[f"certified_recall of {_escaped(label)}"] = interval
     values = {
         f'{{what="{what}",value="{name}"}}': float(getattr(interval, name))
         for what, interval in shown.items()
@@ -85,6 +87,11 @@ def _promises(summary: Summary) -> str:
         + _gauge("adacos_observed", "What was observed, with bounds that always hold.", values)
         + _gauge("adacos_promise", "1 at what the bounds say about a promise.", verdicts)
     )
+
+
+def _escaped(label: str) -> str:
+    """A class in the value of a label of Prometheus."""
+    return label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def _gauge(name: str, text: str, values: dict[str, float]) -> str:

@@ -17,6 +17,8 @@ from adacos.policies.base import BasePolicy
 from adacos.service.case_log import Tally
 
 CONFIDENCE = 0.95
+# What is left out where there is none.
+_ABSENT = ("recall", "false_discovery_rate", "by_class", "certified_recalls")
 
 Verdict = Literal["kept", "broken", "undecided"]
 
@@ -66,13 +68,15 @@ class Summary(Group):
     """What was observed on the recorded cases of the present model, beside what was promised.
 
     Cases that were stopped early are counted in `stopped_early` and nowhere else: what is promised
-    is promised of consultations that the policy ends.
+    is promised of consultations that the policy ends. Of more than two classes `certified_recalls`
+    holds those that are certified; it is absent where none is.
     """
 
     model: str
     confidence: float
     of_other_models: int
     certified_recall: Interval | None
+    certified_recalls: dict[str, Interval] | None = None
     stopped_early: Group
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,8 +104,14 @@ def summary(policy: BasePolicy, tallies: list[Tally], of_other_models: int) -> S
         of_other_models=of_other_models,
         **vars(_observed(ended, matrix, many, promising=True)),
         certified_recall=None
-        if certificate is None
+        if certificate is None or many
         else _recall(followed, 1, float(certificate.bound)),
+        certified_recalls=None
+        if certificate is None or not many
+        else {
+            str(label): _recall(followed, many.index(str(label)), float(bound))
+            for label, bound in zip(certificate.classes, certificate.bounds, strict=True)
+        },
         stopped_early=_observed(stopped, matrix, many, promising=False),
     )
 
@@ -144,7 +154,7 @@ def _without_absent(told: dict[str, Any]) -> dict[str, Any]:
     return {
         name: _without_absent(value) if name == "stopped_early" else value
         for name, value in told.items()
-        if value is not None or name not in ("recall", "false_discovery_rate", "by_class")
+        if value is not None or name not in _ABSENT
     }
 
 

@@ -56,14 +56,23 @@ function why(step) {
     + ` is expected to bring that down to ${money(plan.expected_total_cost)}.`;
 }
 
+// What waiting for the results of covariates costs, once for all that are ordered together.
+const wait = (names) =>
+  (names.some((name) => !state.card.immediate.includes(name)) ? state.card.round_cost : 0);
+
 function showQuestion(step) {
   at("question-title").textContent = `${listed(step.covariates)} – costs ${money(step.cost)}`;
   at("reason").textContent = why(step);
-  at("lowered").hidden = !step.lowered.length;
-  at("lowered").textContent = step.lowered.map(({ panel, covariates, had, amount }) =>
-    `${listed(covariates)}: ${money(amount)} less than alone, the shared cost of panel ${panel}, `
-    + (had.length ? `because ${both(had.map(title))} ${had.length > 1 ? "are" : "is"} there already.`
-      : "which is paid once.")).join(" ");
+  const waited = wait(step.covariates);
+  const together = step.covariates.length > 1 ? "Ordered together and waited for once" : "The result is waited for";
+  at("lowered").hidden = !step.lowered.length && !waited;
+  at("lowered").textContent = [
+    ...(waited ? [`${together}: ${money(waited)} of the cost is the wait.`] : []),
+    ...step.lowered.map(({ panel, covariates, had, amount }) =>
+      `${listed(covariates)}: ${money(amount)} less than alone, the shared cost of panel ${panel}, `
+      + (had.length ? `because ${both(had.map(title))} ${had.length > 1 ? "are" : "is"} there already.`
+        : "which is paid once.")),
+  ].join(" ");
   at("answers").replaceChildren(...step.covariates.map((name) => field(name, "answer")));
   at("sharing").hidden = !step.sharing.length;
   at("sharing").textContent = "Shares part of its cost with others, which then cost less: "
@@ -253,12 +262,15 @@ function showContributions(step, asking) {
 function showSoFar(step) {
   const rows = Object.entries(state.known).map(([name, value]) => [title(name), shown(name, value), "known"]);
   state.events.forEach((event, number) => {
-    const cost = state.steps[number + 1].explanation.paid - state.steps[number].explanation.paid;
     const names = Object.keys(event.observe || {});
+    const waited = wait(names);
+    const cost = state.steps[number + 1].explanation.paid - state.steps[number].explanation.paid - waited;
     const alone = names.reduce((sum, name) => sum + state.covariates.get(name).cost, 0);
-    const less = alone - cost > 0.005 ? ` (alone ${money(alone)})` : "";
-    names.forEach((name, position) =>
-      rows.push([title(name), shown(name, event.observe[name]), position ? "" : money(cost) + less]));
+    const less = alone - cost > 0.005 ? `alone ${money(alone)}` : "";
+    const single = money(cost) + (less ? ` (${less})` : "");
+    names.forEach((name) => rows.push([title(name), shown(name, event.observe[name]), names.length > 1 ? "" : single]));
+    if (names.length > 1) rows.push(["Together", less, money(cost)]);
+    if (waited) rows.push(["Wait", "", money(waited)]);
     for (const name of event.unavailable || []) rows.push([title(name), "not available", "–"]);
     if (event.stop) rows.push(["Decided early", "", "–"]);
   });

@@ -1,0 +1,82 @@
+"""A consultation in which several covariates are ordered together, on the web page."""
+
+from __future__ import annotations
+
+import pytest
+
+import adacos
+from adacos import AdaCOSClassifier, Costs
+from adacos.consultation.steps import Acquire
+from tests.browser.conftest import playwright, served
+
+pytestmark = pytest.mark.browser
+expect = playwright.expect
+IMMEDIATE = ["age", "sex", "cp", "trestbps"]
+
+
+@pytest.fixture(scope="module")
+def heart(tmp_path_factory):
+    """A model that orders batches, its file, and a row that needs two orders."""
+    data = adacos.load_heart()
+    costs = Costs(
+        data.prices,
+        false_positive=4000,
+        false_negative=4000,
+        panels=data.panels,
+        round_cost=50,
+        immediate=IMMEDIATE,
+    )
+    policy = AdaCOSClassifier(costs, cv=3, strengths="common").fit(data.X, data.y)
+    path = tmp_path_factory.mktemp("rounds") / "heart.adacos"
+    adacos.save(policy, path)
+    for number in data.X.dropna().index:
+        row, consultation = data.X.loc[number], policy.consultation()
+        while isinstance(step := consultation.next(), Acquire):
+            consultation.observe({name: row[name] for name in step.covariates})
+        if consultation.rounds == 2:
+            return policy, path, row
+    raise AssertionError("no row needs two rounds")
+
+
+@pytest.mark.parametrize("width", ["desktop", "phone"])
+def test_a_batch_is_asked_for_together(heart, open_page, width):
+    policy, path, row = heart
+    consultation, batches = policy.consultation(), 0
+    with served(path) as url:
+        page = open_page(url, width)
+        page.locator("#start-form").wait_for()
+        page.get_by_role("button", name="Start", exact=True).click()
+        page.locator("#consultation").wait_for()
+        while isinstance(step := consultation.next(), Acquire):
+            asked = page.locator("#answers [data-name]").evaluate_all(
+                "fields => [...new Set(fields.map((own) => own.dataset.name))]"
+            )
+            assert asked == list(step.covariates)
+            batches += len(asked) > 1
+            wait = "50.00 of the cost is the wait"
+            assert (wait in page.locator("#lowered").inner_text()) == (asked[0] not in IMMEDIATE)
+            for name in step.covariates:
+                place = page.locator(f'#answers [data-name="{name}"]').first
+                control = place.locator("input, select").first
+                if control.get_attribute("type") == "radio":
+                    place.get_by_label(f"{row[name]:g}", exact=True).check()
+                elif control.evaluate("own => own.tagName") == "SELECT":
+                    control.select_option(label=f"{row[name]:g}")
+                else:
+                    control.fill(f"{row[name]:g}")
+            inside = "document.documentElement.scrollWidth <= window.innerWidth"
+            assert page.evaluate(inside)
+            with page.expect_response("**/v1/step"):
+                page.get_by_role("button", name="Record", exact=True).click()
+            expect(page.locator("button:disabled")).to_have_count(0)
+            consultation.observe({name: row[name] for name in step.covariates})
+        assert batches >= 1
+        # The waits stand by themselves among what was paid.
+        events = page.locator("#events").inner_text()
+        assert events.count("Wait") == 2
+        assert events.count("50.00") >= 2
+        facts = page.locator("#decision-facts").inner_text()
+        assert f"{step.cost:.2f}" in facts
+        shown = page.locator("body").inner_text()
+        assert "undefined" not in shown
+        assert "NaN" not in shown.split()

@@ -1,0 +1,275 @@
+"""Target recalls of classes, where there are more than two, and certificates of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.stats import binom
+
+from adacos import (
+    AdaCOSClassifier,
+    BranchingClassifier,
+    COSClassifier,
+    Costs,
+    FullModelClassifier,
+    InvalidInputError,
+    load,
+    save,
+)
+from adacos.card import model_card
+from adacos.exceptions import NotCertifiableError
+from adacos.kernels.class_risk import class_label, class_risks, probabilities
+from adacos.policies.class_certifying import certify_classes, surcharges_to_try
+from adacos.policies.class_recall import Targets, least_surcharges, surcharged, targets_of
+from adacos.report.class_page import _summary
+from adacos.report.held import hold, methods
+from tests.policy_checks import check_consultation, same
+
+QUICK: dict[str, Any] = {"cv": 3, "strengths": "common"}
+UNEVEN = np.array([[0.0, 20.0, 30.0], [25.0, 0.0, 45.0], [40.0, 15.0, 0.0]])
+COSTS = Costs([1.0, 2.0, 4.0], misclassification=UNEVEN)
+TARGETS = Targets(np.array([2, 1]), np.array([0.85, 0.75]))
+
+
+def world(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Three numbers of which each tells a little of the class."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    return rng.normal(size=(n, 3)) + np.eye(3)[y] * [1.0, 1.5, 2.0], y
+
+
+BOTH = Targets(np.array([2, 0]), np.array([0.7, 0.65]))
+
+
+def beliefs(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Log-odds of rows and classes drawn by them."""
+    rng = np.random.default_rng(seed)
+    log_odds = 1.5 * rng.normal(size=(n, 2))
+    return log_odds, np.array([rng.choice(3, p=p) for p in probabilities(log_odds)])
+
+
+def found_by(log_odds: np.ndarray, y: np.ndarray, targets: Targets) -> Any:
+    def recall_at(surcharges: np.ndarray, k: int) -> float:
+        label = class_label(log_odds, surcharged(UNEVEN, targets, surcharges))
+        own = targets.classes[k]
+        return float((label[y == own] == own).mean())
+
+    return recall_at
+
+
+def test_no_surcharge_can_be_smaller_where_rows_stop_at_one_set() -> None:
+    """By brute force over a grid: every solution has at least the surcharges found."""
+    log_odds, y = beliefs()
+    recall_at = found_by(log_odds, y, BOTH)
+    least = least_surcharges(recall_at, BOTH.recalls, 45.0, np.zeros(2), accuracy=1e-4)
+    assert least is not None
+    assert (least > 0).all()
+    reached = [recall_at(least, k) for k in range(2)]
+    assert np.all(reached >= BOTH.recalls)
+    grid = np.linspace(0, 2 * least.max(), 60)
+    solutions = [
+        (a, b)
+        for a in grid
+        for b in grid
+        if all(recall_at(np.array([a, b]), k) >= BOTH.recalls[k] for k in range(2))
+    ]
+    assert solutions
+    np.testing.assert_array_less(least * (1 - 2e-3), np.min(solutions, axis=0) + 1e-9)
+
+
+def test_no_answers_with_these_recalls_cost_less() -> None:
+    """Linear programming over all answers, by the same beliefs, finds none."""
+    log_odds, _ = beliefs(80, 1)
+    p = probabilities(log_odds)
+    label = class_label(log_odds, surcharged(UNEVEN, TARGETS, np.array([30.0, 12.0])))
+    risk = class_risks(log_odds, UNEVEN)
+    cost = risk[np.arange(len(p)), label].sum()
+    each_row = np.kron(np.eye(len(p)), np.ones(3))
+    recalls = np.zeros((2, 3 * len(p)))
+    for row, k in zip(recalls, TARGETS.classes, strict=True):
+        row[k::3] = -p[:, k]
+    has = [-p[label == k, k].sum() for k in TARGETS.classes]
+    best = linprog(risk.ravel(), recalls, has, each_row, np.ones(len(p)), bounds=(0, 1))
+    assert best.fun == pytest.approx(cost, rel=1e-9)
+    assert risk.min(axis=1).sum() < cost - 1
+
+
+def test_recalls_out_of_reach_are_not_found() -> None:
+    log_odds, y = beliefs()
+    both = Targets(np.array([0, 1]), np.array([0.99, 0.99]))
+    assert least_surcharges(found_by(log_odds, y, both), both.recalls, 45.0, np.zeros(2)) is None
+
+
+@pytest.mark.parametrize(
+    "kind", [AdaCOSClassifier, COSClassifier, FullModelClassifier, BranchingClassifier]
+)
+def test_named_classes_reach_their_recalls(kind: Any, tmp_path: Any) -> None:
+    X, y = world(300, 0)
+    wanted = {2: 0.85, 1: 0.75}
+    policy = kind(COSTS, target_recall=wanted, **QUICK).fit(X, y)
+    plain = kind(COSTS, **QUICK).fit(X, y)
+    assert all(policy.recall_estimate_[k] >= r for k, r in wanted.items())
+    np.testing.assert_array_equal(policy.cost_table_.matrix, UNEVEN)
+    expected = surcharged(UNEVEN, TARGETS, [policy.surcharges_[2], policy.surcharges_[1]])
+    np.testing.assert_array_equal(policy.rule_.matrix, expected)
+    X_new, y_new = world(4000, 1)
+    result, label = policy.acquire(X_new), plain.predict(X_new)
+    for k, r in wanted.items():
+        own = y_new == k
+        error = np.sqrt(r * (1 - r) * (1 / 100 + 1 / own.sum()))
+        assert (result.label[own] == k).mean() > r - 3 * error
+    assert np.mean([(label[y_new == k] == k).mean() < r for k, r in wanted.items()]) > 0
+    save(policy, tmp_path / "m")
+    same(load(tmp_path / "m").acquire(X_new), result)
+
+
+def test_a_recall_that_the_costs_reach_anyway_changes_nothing() -> None:
+    X, y = world(200, 0)
+    plain = AdaCOSClassifier(COSTS, **QUICK).fit(X, y)
+    policy = AdaCOSClassifier(COSTS, target_recall={1: 0.01}, **QUICK).fit(X, y)
+    assert policy.surcharges_ == {1: 0.0}
+    same(policy.acquire(X), plain.acquire(X))
+
+
+def test_what_is_said_of_recalls() -> None:
+    X, y = world(300, 0)
+    names = np.array(["ash", "elm", "oak"])[y]
+    policy = AdaCOSClassifier(COSTS, target_recall={"oak": 0.9}, **QUICK).fit(X, names)
+    check_consultation(policy, X[:4])
+    assert "those about oak" in policy.consultation().next().explanation.because
+    card = json.loads(json.dumps(model_card(policy)))
+    assert card["target_recall"] == {"oak": 0.9}
+    assert card["surcharges"] == policy.surcharges_
+    assert card["misclassification_costs"] == UNEVEN.tolist()
+    held = hold(policy, X, names)
+    told = str(_summary(held, methods(held)))
+    assert "Recall of oak: target 90.0 %" in told.replace("%", " %")
+
+
+def test_a_certificate_of_several_classes(tmp_path: Any) -> None:
+    X, y = world(700, 0)
+    policy = COSClassifier(
+        COSTS, target_recall={2: 0.8, 1: 0.6}, recall_confidence=0.9, **QUICK
+    ).fit(X, y)
+    certificate = policy.certificate_
+    assert certificate.classes == (2, 1)
+    for r, bound, n, misses in zip(
+        certificate.recalls, certificate.bounds, certificate.n_rows, certificate.misses, strict=True
+    ):
+        assert bound >= r
+        # The bound asked for is proved by the exact tail of the binomial distribution.
+        assert binom.cdf(misses, n, 1 - r) <= 0.1
+    assert "for all of them together" in str(certificate)
+    assert model_card(policy)["certificate"]["bounds"] == certificate.bounds
+    save(policy, tmp_path / "m")
+    assert load(tmp_path / "m").certificate_ == certificate
+    with pytest.raises(InvalidInputError, match="trained on"):
+        policy.calibrate(X, y)
+
+
+@pytest.mark.parametrize(
+    ("tested_at", "largest", "honest"),
+    [(0.9, False, True), (0.9, True, True), (0.4, False, False), (0.4, True, False)],
+)
+def test_certificates_are_wrong_as_seldom_as_they_say(
+    tested_at: float, largest: bool, honest: bool
+) -> None:
+    """Held-out rows drawn again and again for one model, in a world where the recalls are known.
+
+    Tests at another confidence than is claimed are caught.
+    """
+    targets = Targets(np.array([2, 1]), np.array([0.85, 0.7]))
+    policy = FullModelClassifier(COSTS, **QUICK).fit(*world(300, 0))
+    # The last of these have too small a recall.
+    path = surcharges_to_try(policy, targets._replace(recalls=np.array([0.8, 0.65])))
+    assert len(path) > 3
+    X, y = world(60_000, 1)
+    log_odds = policy.model_.log_odds_by_set(X)[:, -1]
+    missed = np.stack([class_label(log_odds, surcharged(UNEVEN, targets, s)) != y for s in path])
+    pools = [missed[:, y == k] for k in targets.classes]
+    recalls = np.stack([1 - pool.mean(axis=1) for pool in pools], axis=1)
+    rng, broken, granted, repetitions = np.random.default_rng(2), 0, 0, 400
+    n_rows, number = np.array([300, 200]), {id(s): i for i, s in enumerate(path)}
+    for _ in range(repetitions):
+        drawn = [
+            pool[:, rng.integers(0, pool.shape[1], n)].sum(axis=1)
+            for pool, n in zip(pools, n_rows, strict=True)
+        ]
+        counts = np.stack(drawn, axis=1)
+        try:
+            certificate, s = certify_classes(
+                lambda s, counts=counts: counts[number[id(s)]],
+                path,
+                n_rows,
+                targets,
+                tested_at,
+                (2, 1),
+                largest=largest,
+            )
+        except NotCertifiableError:
+            continue
+        granted += 1
+        broken += bool(np.any(recalls[number[id(s)]] < certificate.bounds))
+    assert granted > 0.5 * repetitions
+    assert (binom.sf(broken - 1, repetitions, 0.1) >= 0.01) == honest, broken
+
+
+def test_rows_that_prove_too_little() -> None:
+    X, y = world(120, 0)
+    policy = FullModelClassifier(COSTS, target_recall={2: 0.9}, recall_confidence=0.95, **QUICK)
+    with pytest.raises(NotCertifiableError, match="class 2 calibration rows") as refused:
+        policy.fit(X, y)
+    assert "always_positive" not in str(refused.value)
+    policy.set_params(on_uncertifiable="largest").fit(X, y)
+    (bound,) = policy.certificate_.bounds
+    assert bound < 0.9
+    assert bound == pytest.approx(refused.value.certifiable)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"target_recall": 0.9}, "must name the class it protects, of 3"),
+        ({"target_recall": {"oak": 0.9}}, "must name classes of y"),
+        ({"target_recall": {2: 1.0}}, "< 1"),
+        ({"target_recall": {}}, "must name a class"),
+        ({"target_recall": {0: 0.99, 1: 0.99}}, "must be within reach"),
+        ({"target_recall": {2: 0.9}, "mean_budget": 3.0}, "recall by class"),
+        (
+            {
+                "target_recall": {2: 0.9},
+                "recall_confidence": 0.9,
+                "on_uncertifiable": "always_positive",
+            },
+            "more than two classes",
+        ),
+    ],
+)
+def test_mistakes_are_refused(parameters: Any, words: str) -> None:
+    X, y = world(90, 0)
+    with pytest.raises(InvalidInputError, match=words):
+        COSClassifier(COSTS, **QUICK, **parameters).fit(X, y)
+
+
+def test_of_two_classes_a_recall_is_a_number() -> None:
+    X, y = world(60, 0)
+    costs = Costs([1.0, 2.0, 4.0], false_positive=10)
+    with pytest.raises(InvalidInputError, match="must be a number with two classes"):
+        COSClassifier(costs, target_recall={1: 0.9}, **QUICK).fit(X, y > 1)
+
+
+def test_a_shared_fit_needs_its_rows_where_rows_are_walked() -> None:
+    X, y = world(150, 0)
+    plain = AdaCOSClassifier(COSTS, **QUICK).fit(X, y)
+    assert COSClassifier(COSTS, target_recall={2: 0.9}).from_model(plain).surcharges_[2] >= 0
+    with pytest.raises(InvalidInputError, match="a target recall by class"):
+        AdaCOSClassifier(COSTS, target_recall={2: 0.9}).from_model(plain)
+    fitted = AdaCOSClassifier(COSTS, target_recall={1: 0.7}, **QUICK).fit(X, y)
+    again = AdaCOSClassifier(COSTS, target_recall={2: 0.9}).from_model(fitted)
+    direct = AdaCOSClassifier(COSTS, target_recall={2: 0.9}, **QUICK).fit(X, y)
+    assert again.surcharges_ == direct.surcharges_
+    assert targets_of({2: 0.9}, again.classes_).recalls == [0.9]

@@ -1,0 +1,100 @@
+"""Rounds with three classes, against exact dynamic programming over all batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adacos import AdaCOSClassifier, Costs, load, save
+from adacos.kernels.class_risk import log_odds_of
+from adacos.models.class_values import class_values
+from tests.policy_checks import check_consultation, same, with_holes
+from tests.rivals.problems import THREE_COSTS, three_table
+from tests.test_budgets import QUICK
+from tests.test_rounds import Oracle, draw, waiting
+
+PRICES = [2.0, 3.0, 1.0, 2.5]
+ERRORS = 100 * (1 - np.eye(3))
+SHARES = [(0.1, 0.8, 0.5), (0.2, 0.3, 0.9), (0.8, 0.2, 0.3), (0.3, 0.7, 0.7)]
+
+
+def naive_bayes() -> np.ndarray:
+    """P(y, x) of binary covariates that are independent given one of three classes."""
+    joint = np.array([0.4, 0.35, 0.25])
+    for share in np.array(SHARES):
+        likely = np.stack([1 - share, share], axis=1)
+        joint = joint[..., None] * likely.reshape(3, *[1] * (joint.ndim - 1), 2)
+    return joint
+
+
+JOINT = naive_bayes()
+
+
+def realised(policy: Any) -> float:
+    """Expected total cost of a policy under the true joint distribution, exactly."""
+    cells = np.array(list(np.ndindex(*JOINT.shape[1:])), dtype=float)
+    result, mass = policy.acquire(cells), JOINT.reshape(3, -1)
+    return float((mass.sum(axis=0) * result.cost).sum() + (mass * ERRORS[:, result.label]).sum())
+
+
+@pytest.mark.parametrize("round_cost", [0.01, 2.0, 8.0, 30.0])
+def test_total_cost_is_near_the_least_with_rounds(round_cost: float) -> None:
+    oracle = Oracle(JOINT, PRICES, ERRORS, round_cost)
+    costs = Costs(PRICES, misclassification=ERRORS, round_cost=round_cost)
+    policy = AdaCOSClassifier(costs, **QUICK).fit(*draw(JOINT, 4000, 0))
+    least, found = oracle.value(()), realised(policy)
+    assert least - 1e-9 <= found <= 1.03 * least
+    if round_cost == 8.0:
+        # Waiting twice does not pay: the best single batch, though some go on where it is free.
+        assert found == pytest.approx(oracle.best_single_batch()[0])
+    if round_cost == 30.0:
+        assert not policy.acquire(draw(JOINT, 50, 1)[0]).acquired.any()
+
+
+def test_where_nothing_is_waited_for_the_policy_is_as_ever() -> None:
+    X, y = three_table(80)
+    plain = AdaCOSClassifier(THREE_COSTS, **QUICK).fit(X, y)
+    free = AdaCOSClassifier(waiting(THREE_COSTS, 0.0), **QUICK).fit(X, y)
+    same(free.acquire(X), plain.acquire(X))
+
+
+def test_a_batch_in_a_consultation_with_holes_and_in_a_file(tmp_path: Any) -> None:
+    X, y = draw(JOINT, 800, 0)
+    costs = Costs(PRICES, misclassification=ERRORS, round_cost=4.0, immediate=[2])
+    policy = AdaCOSClassifier(costs, **QUICK).fit(X, y)
+    result = policy.acquire(X[:200])
+    step = policy.consultation().next()
+    assert step.covariates == ("x2",)
+    assert len(policy.consultation({"x2": 0.0}).next().covariates) > 1
+    check_consultation(policy, X[:6])
+    holes = np.random.default_rng(0).random((60, 4)) < 0.3
+    lacking = policy.acquire(with_holes(X[:60], holes))
+    assert not (lacking.acquired & holes).any()
+    save(policy, tmp_path / "m")
+    same(load(tmp_path / "m").acquire(X[:200]), result)
+
+
+def test_recalls_by_class_with_rounds() -> None:
+    X, y = draw(JOINT, 600, 0)
+    costs = Costs(PRICES, misclassification=ERRORS, round_cost=2.0)
+    policy = AdaCOSClassifier(costs, target_recall={2: 0.9}, **QUICK).fit(X, y)
+    assert policy.recall_estimate_[2] >= 0.9
+    assert policy.surcharges_[2] > 0
+
+
+def test_what_may_be_ordered_later_is_never_a_loss() -> None:
+    costs = Costs(PRICES, misclassification=ERRORS, round_cost=1.0)
+    policy = AdaCOSClassifier(costs, **QUICK).fit(*draw(JOINT, 800, 0))
+    values = class_values(policy.model_, policy.cost_table_, ERRORS)
+    p = np.random.default_rng(0).dirichlet(np.ones(3), 50)
+    for stage in range(4):
+        after = values.after_batch(stage, log_odds_of(p))
+        assert after.shape == (50, 4 - stage)
+        assert (after <= 0).all()
+        # After the last set nothing is left to order.
+        assert not after[:, -1].any()
+    # Certain rows have nothing to gain.
+    sure = values.after_batch(1, log_odds_of(np.array([[1 - 2e-9, 1e-9, 1e-9]])))
+    assert (np.abs(sure) < 0.1).all()
