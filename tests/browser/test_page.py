@@ -344,6 +344,23 @@ def test_the_certificate_is_shown(models, open_page):
         )
 
 
+def test_a_new_consultation_waits_for_the_model(service, open_page):
+    page = open_page(service[0])
+    start(page)
+    held = []
+    page.route("**/v1/model", lambda route: held.append(route))
+    with page.expect_request("**/v1/model"):
+        page.get_by_role("button", name="New consultation").click()
+    # A field shown before the model is there would be drawn again, empty.
+    assert page.locator("#start-form").is_hidden()
+    held[0].abort()
+    expect(page.locator("#problem")).to_contain_text("cannot be reached")
+    page.unroute("**/v1/model")
+    page.get_by_role("button", name="New consultation").click()
+    page.locator("#start-form").wait_for()
+    assert page.locator("#consultation").is_hidden()
+
+
 def test_the_key_is_asked_for(models, open_page):
     with served(models["costs"], "--api-key", "secret-of-16-chars") as url:
         page = open_page(url)

@@ -3,7 +3,7 @@
 import { doubts, field, fill, mark, read } from "./fields.js";
 import { show, showModel, showOffered } from "./show.js";
 import {
-  at, bare, call, described, keepConsultation, keepKey, keptConsultation, keptKey, state, tell,
+  at, bare, call, described, forgetConsultation, keepConsultation, keepKey, keptConsultation, keptKey, state, tell,
 } from "./state.js";
 
 function complain(error) {
@@ -222,10 +222,11 @@ at("undo").addEventListener("click", quietly(async () => {
   undo();
   focusNext();
 }));
-at("again").addEventListener("click", quietly(async () => {
-  begin();
-  // The service may have a new model, which the next consultation begins with.
-  await load();
+// The service may have a new model, which the next consultation begins with: no field is shown before it
+// is there, or what is typed meanwhile would be lost.
+at("again").addEventListener("click", quietly(() => {
+  forgetConsultation();
+  return load();
 }));
 at("print").addEventListener("click", () => window.print());
 at("record").addEventListener("click", quietly(async () => {

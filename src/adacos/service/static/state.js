@@ -80,6 +80,8 @@ export function keepConsultation() {
     : null);
 }
 
+export const forgetConsultation = () => store("adacos-consultation", null);
+
 // The consultation that was kept, if it was with this model.
 export function keptConsultation() {
   try {
