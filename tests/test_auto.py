@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from adacos import (
@@ -46,15 +47,40 @@ def costs_of(**more: float) -> dict[str, np.ndarray]:
     ],
 )
 def test_the_rule(more: dict[str, float], taken: str) -> None:
-    assert choose(costs_of(**more), dearest=1.0).title == taken
+    assert choose(CANDIDATES, costs_of(**more), dearest=1.0).title == taken
 
 
 def test_an_error_not_yet_seen_is_allowed_for() -> None:
     """A gain without any spread is refused where a single dear error would eat it."""
     cost = costs_of()
     cost["Branching"] = cost["AdaCOS"] - 0.5
-    assert choose(cost, dearest=100.0).title == "Branching"
-    assert choose(cost, dearest=1000.0).title == "AdaCOS"
+    assert choose(CANDIDATES, cost, dearest=100.0).title == "Branching"
+    assert choose(CANDIDATES, cost, dearest=1000.0).title == "AdaCOS"
+
+
+def test_which_one_stands() -> None:
+    """Planning where no covariate has to be cut, AdaCOS elsewhere and where there is a budget."""
+    X, y = make_value_dependent_problem(n_irrelevant=1).sample(200, seed=3)
+    measured = X + np.random.default_rng(0).random(X.shape)
+    words = pd.DataFrame(X).assign(word=np.array(["a", "b", "c"])[np.arange(200) % 3])
+    words.columns = words.columns.astype(str)
+    costs = Costs(false_positive=1, false_negative=1)
+    few = {"cv": 2, "strengths": "common"}
+    for table, budget, first in (
+        (X, None, "Planning"),
+        (words, None, "Planning"),
+        (measured, None, "AdaCOS"),
+        (X, 1.0, "AdaCOS"),
+        (np.where(X == 1, np.nan, X), None, "AdaCOS"),
+    ):
+        table = pd.DataFrame(table).rename(columns=str)
+        policy = AutoPolicyClassifier(costs, budget=budget, **few)
+        encoded = policy._begin_fit(table, y).encoded
+        candidates = policy._candidates(encoded)
+        assert candidates[0].title == first
+        titles = {candidate.title for candidate in candidates}
+        planned = budget is None and not pd.isna(table).to_numpy().any()
+        assert len(titles) == len(candidates) == len(CANDIDATES) - (not planned)
 
 
 def test_the_nested_cost_is_that_of_leave_out_cost() -> None:
@@ -77,17 +103,23 @@ def test_the_nested_cost_is_that_of_leave_out_cost() -> None:
     assert found["Branching"].cost == found["AdaCOS"].cost
 
 
-def test_it_is_the_chosen_policy() -> None:
-    problem = make_value_dependent_problem(n_irrelevant=1)
+@pytest.mark.parametrize(
+    ("chosen", "words"), [("Planning", "x0 for 2.00"), ("Branching", "asked here of everyone")]
+)
+def test_it_is_the_chosen_policy(chosen: str, words: str) -> None:
+    problem = make_value_dependent_problem(n_irrelevant=1, prices=(2.0, 8.0))
     X, y = problem.sample(400, seed=3)
+    if chosen == "Branching":
+        # Measured with an error that hides no value, but keeps values apart.
+        X = X + 0.4 * np.random.default_rng(0).random(X.shape)
     costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
     policy = AutoPolicyClassifier(costs, cv=3, strengths="common").fit(X, y)
-    assert policy.choice_ == "Branching"
+    assert policy.choice_ == chosen
     one, other = policy.acquire(X), policy.policy_.acquire(X)
     np.testing.assert_array_equal(one.order, other.order)
     np.testing.assert_array_equal(one.probability, other.probability)
     step = policy.consultation().next()
-    assert "asked here of everyone" in str(step.explanation)
+    assert words in f"{step} {step.explanation}"
 
 
 def test_progress_is_told(capsys: pytest.CaptureFixture[str]) -> None:

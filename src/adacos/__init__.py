@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from adacos.policies import BranchingClassifier as BranchingClassifier
     from adacos.policies import COSClassifier as COSClassifier
     from adacos.policies import FullModelClassifier as FullModelClassifier
+    from adacos.policies import PlanningClassifier as PlanningClassifier
     from adacos.policies import TargetRecallClassifier as TargetRecallClassifier
     from adacos.policies.class_certifying import ClassRecallCertificate as ClassRecallCertificate
     from adacos.policies.recall import RecallCertificate as RecallCertificate

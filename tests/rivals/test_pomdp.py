@@ -14,9 +14,9 @@ from adacos.bench.regret import expected_cost
 from adacos.costs import CostTable
 from adacos.datasets import make_discrete_problem, make_value_dependent_problem
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.planning import solve
 from adacos.metrics import total_cost
 from adacos.rivals import OptimalPolicyClassifier, POMDPClassifier
-from adacos.rivals.optimal import solve
 from adacos.rivals.pomdp import HiddenStates, fit_mixture, future_costs, indicators_of
 from tests.rivals.problems import MIXED_COSTS, mixed_table
 
@@ -85,7 +85,9 @@ def test_two_looks_ahead_are_optimal_for_two_covariates(panels: Any, seed: int) 
     belief = model.beliefs(np.zeros((1, 2), dtype=np.intp), nothing)
     future = future_costs(model, belief, nothing, ~nothing, costs, 2).min()
     now = (joint.reshape(2, -1).sum(axis=1) @ costs.matrix).min()
-    assert min(now, future) == pytest.approx(solve(joint, costs).weighted_value.flat[-1], rel=1e-12)
+    assert min(now, future) == pytest.approx(
+        solve(joint, costs.of_next, costs.matrix).weighted_value.flat[-1], rel=1e-12
+    )
 
 
 def test_what_is_not_available_is_not_offered() -> None:

@@ -1,21 +1,27 @@
-"""What rows are likely to be when covariates act in pairs, by models that did not see them.
+"""Models in which covariates act in pairs: products of two beside the additive functions.
 
-The additive model of all covariates with the products of pairs besides, ridge-penalised with the
-strength that predicts rows left out best; one of the strengths leaves nothing of the products. No
-policy decides by it: it is a judge of policies that is not blind to what additive models cannot
-say.
+    log-odds(x) = intercept + Σ_k f_k(x_k) + Σ_kl w_kl x_k x_l,
+
+x standardised, with indicators for categories. Products are ridge-penalised, with the strength that
+predicts rows left out best; one of the strengths leaves nothing of them. The policies along a
+set sequence are additive; these models judge branches, and say what rows are likely to be where all
+orders of questions are weighed (`adacos.models.cells`).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from adacos.kernels.class_strengths import blend_class_strengths, straight_classes
 from adacos.kernels.irls import curvature, fit_folds, fold_grams, newton, objective
-from adacos.kernels.strengths import central_strengths
+from adacos.kernels.strengths import CENTER, blend_strengths, central_strengths
+from adacos.models.additive import FAMILIES
+from adacos.models.basis import AdditiveBasis
 from adacos.models.set_fits import SCREENING_TOLERANCE, SetFits
 
 Floats = NDArray[np.float64]
@@ -29,25 +35,85 @@ MOST_PAIRS = 150
 _NO_SPREAD = 1e-9
 
 
+class Products(NamedTuple):
+    """Products of standardised encoded columns of different covariates.
+
+    Attributes
+    ----------
+    first, second : (products,) the encoded columns.
+    mean, scale : (products,) by which a product is centred and divided.
+    """
+
+    first: Ints
+    second: Ints
+    mean: Floats
+    scale: Floats
+
+    def columns(self, basis: AdditiveBasis, encoded: Floats) -> Floats:
+        """The products of rows."""
+        standardised = (encoded - basis.mean) / basis.scale
+        products = standardised[:, self.first] * standardised[:, self.second]
+        return np.asarray((products - self.mean) / self.scale)
+
+    def some(self, kept: Ints) -> Products:
+        """Some of the products."""
+        return Products(self.first[kept], self.second[kept], self.mean[kept], self.scale[kept])
+
+
+class PairedFit(NamedTuple):
+    """A model of all covariates with products of pairs.
+
+    Attributes
+    ----------
+    intercept, coef, weights : of the basis columns and of the products; (K - 1,) and (K - 1, …),
+        K = 2 included.
+    products : the products, of which there may be none.
+    leave_out_log_odds : (rows, K - 1) by models without the row's fold.
+    """
+
+    intercept: Floats
+    coef: Floats
+    weights: Floats
+    products: Products
+    leave_out_log_odds: Floats
+
+
+def paired_fit(fits: SetFits) -> PairedFit:
+    """The model of all covariates, with the products that predict rows left out better."""
+    products = _chosen_products(fits)
+    n, basis = len(fits.y), fits.basis
+    columns = products.columns(basis, fits.complete[:n])
+    design = np.hstack([np.ones((n, 1)), fits.columns[:n], columns])
+    # One term for all products of two covariates.
+    pair = np.sort(basis.source[np.stack([products.first, products.second])], axis=0)
+    _, number = np.unique(pair[0] * len(basis.kinds) + pair[1], return_inverse=True)
+    n_terms = len(basis.linear)
+    term = np.concatenate([[-1], basis.term, n_terms + number])
+    linear = np.append(basis.linear, np.ones(int(number.max(initial=-1)) + 1, dtype=np.bool_))
+    rows = design, fits.y, fits.weight, fits.fold, term, linear
+    if fits.n_classes == 2:
+        fit = blend_strengths(*rows, families=FAMILIES["common"])
+    else:
+        labels, straight = fits.y.astype(np.intp), np.append(True, linear[term[1:]])
+        start = straight_classes(design, labels, fits.weight, straight, fits.n_classes)
+        fit = blend_class_strengths(
+            design, labels, *rows[2:], families=FAMILIES["common"], start=start
+        )
+    coef = np.atleast_2d(fit.coef)
+    end = 1 + len(basis.group)
+    return PairedFit(
+        coef[:, 0],
+        coef[:, 1:end],
+        coef[:, end:],
+        products,
+        fit.leave_out_log_odds.reshape(n, -1),
+    )
+
+
 def leave_out_by_pairs(fits: SetFits, fold: Ints) -> Floats:
     """Log-odds of the prepared rows, each by a model without its fold."""
-    n, basis = len(fits.y), fits.basis
-    standardised = (fits.complete[:n] - basis.mean) / basis.scale
-    additive = np.hstack([np.ones((n, 1)), fits.columns[:n]])
-    penalty = np.append(0.0, central_strengths(basis.linear)[basis.term])
-    fit = newton(additive, fits.y, fits.weight, penalty, tolerance=SCREENING_TOLERANCE)
-    products = _products(standardised, basis.source, fits.weight)
-    gradient = np.abs((fits.weight * (fits.y - expit(fit.log_odds))) @ products)
-    products = products[:, np.sort(np.argsort(-gradient, kind="stable")[:MOST_PAIRS])]
-    n_pairs = products.shape[1]
-    design = np.hstack([additive, products])
-    penalties = np.column_stack([np.append(penalty, np.full(n_pairs, s)) for s in PAIR_GRID])
-    middle = penalties[:, len(PAIR_GRID) // 2]
-    fit = newton(design, fits.y, fits.weight, middle, tolerance=SCREENING_TOLERANCE)
-    row_curvature = curvature(fit.log_odds, fits.weight)
-    grams = fold_grams(design, row_curvature, fold, int(fold.max()) + 1)
-    _, held_out = fit_folds(design, fits.y, fits.weight, fold, penalties, fit.coef, grams)
-    loss = [objective(log_odds, fits.y, fits.weight) for log_odds in held_out.T]
+    products = _strongest(fits, [fits.y])
+    held_out, loss = _by_strength(fits, fits.y, products, fold)
     return np.asarray(held_out[:, int(np.argmin(loss))])
 
 
@@ -59,20 +125,74 @@ def leave_out_probabilities(fits: SetFits, fold: Ints) -> Floats:
     """
     if fits.n_classes == 2:
         return np.asarray(expit(leave_out_by_pairs(fits, fold)))
-    each = [
-        leave_out_by_pairs(replace(fits, y=(fits.y == k).astype(np.float64)), fold)
-        for k in range(fits.n_classes)
-    ]
+    each = [leave_out_by_pairs(replace(fits, y=y), fold) for y in _against_others(fits)]
     shares = expit(np.stack(each, axis=1))
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def _products(standardised: Floats, source: Ints, weight: Floats) -> Floats:
-    """Products of columns of different covariates, of mean zero and variance one."""
+def _against_others(fits: SetFits) -> list[Floats]:
+    """Each class against all others as labels 0 and 1; of two classes the second alone."""
+    if fits.n_classes == 2:
+        return [fits.y]
+    return [(fits.y == k).astype(np.float64) for k in range(fits.n_classes)]
+
+
+def _chosen_products(fits: SetFits) -> Products:
+    """Products with the strength that predicts best, as columns to which that of a linear part
+    applies; none where that leaves nothing of them."""
+    labels = _against_others(fits)
+    products = _strongest(fits, labels)
+    loss = np.sum([_by_strength(fits, y, products, fits.fold)[1] for y in labels], axis=0)
+    best = int(np.argmin(loss))
+    if best == len(PAIR_GRID) - 1:
+        return products.some(np.empty(0, dtype=np.intp))
+    return products._replace(scale=products.scale * np.sqrt(PAIR_GRID[best] / CENTER[1]))
+
+
+def _strongest(fits: SetFits, labels: list[Floats]) -> Products:
+    """The products with the largest gradients at the additive model, at most `MOST_PAIRS`."""
+    products = _varying(fits)
+    columns = products.columns(fits.basis, fits.complete[: len(fits.y)])
+    design, penalty = _additive(fits)
+    gradient = np.zeros(columns.shape[1])
+    for y in labels:
+        fit = newton(design, y, fits.weight, penalty, tolerance=SCREENING_TOLERANCE)
+        residual = fits.weight * (y - expit(fit.log_odds))
+        gradient = np.maximum(gradient, np.abs(residual @ columns))
+    return products.some(np.sort(np.argsort(-gradient, kind="stable")[:MOST_PAIRS]))
+
+
+def _varying(fits: SetFits) -> Products:
+    """All products of columns of different covariates that vary, of mean zero and variance one."""
+    source = fits.basis.source
     first, second = np.triu_indices(len(source), 1)
     apart = source[first] != source[second]
-    products = standardised[:, first[apart]] * standardised[:, second[apart]]
-    products -= np.average(products, axis=0, weights=weight)
-    spread = np.sqrt(np.average(products**2, axis=0, weights=weight))
-    varies = spread > _NO_SPREAD
-    return np.asarray(products[:, varies] / spread[varies])
+    first, second = first[apart], second[apart]
+    plain = Products(first, second, np.zeros(len(first)), np.ones(len(first)))
+    columns = plain.columns(fits.basis, fits.complete[: len(fits.y)])
+    mean = np.average(columns, axis=0, weights=fits.weight)
+    scale = np.sqrt(np.average((columns - mean) ** 2, axis=0, weights=fits.weight))
+    return Products(first, second, mean, scale).some(np.flatnonzero(scale > _NO_SPREAD))
+
+
+def _additive(fits: SetFits) -> tuple[Floats, Floats]:
+    """Design of the additive model of all covariates, and its penalties at central strengths."""
+    n, basis = len(fits.y), fits.basis
+    design = np.hstack([np.ones((n, 1)), fits.columns[:n]])
+    return design, np.append(0.0, central_strengths(basis.linear)[basis.term])
+
+
+def _by_strength(fits: SetFits, y: Floats, products: Products, fold: Ints) -> tuple[Floats, Floats]:
+    """Leave-out log-odds (rows, strengths) with products of each strength, and their losses."""
+    additive, penalty = _additive(fits)
+    columns = products.columns(fits.basis, fits.complete[: len(y)])
+    design = np.hstack([additive, columns])
+    penalties = np.column_stack(
+        [np.append(penalty, np.full(columns.shape[1], strength)) for strength in PAIR_GRID]
+    )
+    middle = penalties[:, len(PAIR_GRID) // 2]
+    fit = newton(design, y, fits.weight, middle, tolerance=SCREENING_TOLERANCE)
+    grams = fold_grams(design, curvature(fit.log_odds, fits.weight), fold, int(fold.max()) + 1)
+    _, held_out = fit_folds(design, y, fits.weight, fold, penalties, fit.coef, grams)
+    loss = np.array([objective(log_odds, y, fits.weight) for log_odds in held_out.T])
+    return held_out, loss

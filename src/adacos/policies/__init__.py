@@ -5,6 +5,7 @@ from adacos.policies.auto import AutoPolicyClassifier
 from adacos.policies.branching import BranchingClassifier
 from adacos.policies.cos import COSClassifier
 from adacos.policies.full_model import FullModelClassifier
+from adacos.policies.planning import PlanningClassifier
 from adacos.policies.target_recall import TargetRecallClassifier
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "BranchingClassifier",
     "COSClassifier",
     "FullModelClassifier",
+    "PlanningClassifier",
     "TargetRecallClassifier",
 ]

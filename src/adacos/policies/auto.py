@@ -4,10 +4,11 @@ Every candidate is fitted anew without each fold, with everything that it choose
 fold's rows. Only Branching is looked at first on all rows: where they ask for no branch it is
 AdaCOS, and costs as much.
 
-AdaCOS stands unless another is shown to be better: it must cost less by more than the standard
+One of them stands unless another is shown to be better: it must cost less by more than the standard
 error of the paired difference and one error of the dearest kind among the rows (which standard
 errors do not see before it happens). COS, though simpler, has to show as much: taken wherever it is
-no dearer on rows left out, it is taken by chance as often as not.
+no dearer on rows left out, it is taken by chance as often as not. Planning stands where covariates
+have so few values that it need not cut any, AdaCOS elsewhere.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from adacos.policies.branching import BranchingClassifier
 from adacos.policies.budgets import BUDGET_CONSTRAINTS
 from adacos.policies.cos import COSClassifier
 from adacos.policies.many_classes import dearest_error
+from adacos.policies.planning import PlanningClassifier, loses_nothing
 from adacos.policies.rounds import refuse_rounds
-from adacos.policies.sequence_policy import SequencePolicy
 from adacos.tables.encoder import table_rows, validate_table
 from adacos.validation import Constraints, folds, jobs, one_of, whole
 
@@ -62,17 +63,19 @@ class Candidate(NamedTuple):
     """
 
     title: str
-    kind: type[SequencePolicy]
+    kind: type[BasePolicy]
     parameters: dict[str, Any]
 
 
+ADACOS = Candidate("AdaCOS", AdaCOSClassifier, {})
 BRANCHING = Candidate("Branching", BranchingClassifier, {})
-# The one that stands comes first; of those that share a fit, the fitted one.
+PLANNING = Candidate("Planning", PlanningClassifier, {})
 CANDIDATES = (
-    Candidate("AdaCOS", AdaCOSClassifier, {}),
+    ADACOS,
     Candidate("COS", COSClassifier, {}),
     Candidate("AdaCOS, forward", AdaCOSClassifier, {"sequence": "forward"}),
     BRANCHING,
+    PLANNING,
 )
 
 
@@ -89,7 +92,7 @@ class Compared:
     error : float
         Its standard error.
     more : float
-        How much more it costs than AdaCOS, compared row by row.
+        How much more it costs than the first, which stands, compared row by row.
     more_error : float
         Standard error of that.
     """
@@ -102,11 +105,13 @@ class Compared:
 
 
 class AutoPolicyClassifier(BasePolicy):
-    """The policy that costs least on rows left out, among AdaCOS, its variants, Branching and COS.
+    """The policy that costs least on rows left out, among AdaCOS, Branching, Planning and COS.
 
-    AdaCOS stands unless another is shown to be better on the training rows by nested leave-out
-    cost; `compared_` says what was seen. Use it where nothing is known about the table; `fit` takes
-    some ten times as long as that of AdaCOS, and more where branches pay.
+    One stands unless another is shown to be better on the training rows by nested leave-out cost:
+    Planning where every covariate has few values, AdaCOS elsewhere. `compared_` says what was seen.
+    Use it where nothing is known about the table; `fit` takes some ten times as long as that of
+    AdaCOS, and more where branches pay. Planning is not among the candidates with a budget, nor
+    where values are missing.
 
     Parameters
     ----------
@@ -137,7 +142,7 @@ class AutoPolicyClassifier(BasePolicy):
     choice_ : str
         Name of the chosen candidate.
     compared_ : tuple of Compared
-        Every candidate with its nested leave-out cost.
+        Every candidate with its nested leave-out cost, the one that stands first.
     policy_ : policy
         The chosen policy, fitted on all rows.
     cost_table_ : CostTable
@@ -149,6 +154,7 @@ class AutoPolicyClassifier(BasePolicy):
     --------
     AdaCOSClassifier : One order for every row.
     BranchingClassifier : The order depends on the values.
+    PlanningClassifier : All orders are weighed.
     TargetRecallClassifier : A target recall for any policy, this one included.
 
     Examples
@@ -159,7 +165,7 @@ class AutoPolicyClassifier(BasePolicy):
     >>> X, y = problem.sample(300, seed=0)
     >>> costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
     >>> AutoPolicyClassifier(costs).fit(X, y).choice_
-    'Branching'
+    'Planning'
     """
 
     stores: ClassVar[tuple[type, ...]] = (Compared,)
@@ -220,13 +226,22 @@ class AutoPolicyClassifier(BasePolicy):
         training = self._begin_fit(X, y)
         table, classes = validate_table(self, X, reset=False), np.asarray(y).ravel()
         rows = drawn_rows(training.y, MOST_ROWS, self.random_state)
+        candidates = self._candidates(training.encoded)
         with listening(self._print_progress) if self.verbose else nullcontext():
-            cost = self._nested(table, training.encoded, training.y, classes, rows)
+            cost = self._nested(table, training.encoded, training.y, classes, rows, candidates)
         self.compared_ = tuple(_compared(cost))
-        chosen = choose(cost, dearest_error(training.costs.matrix, training.y))
+        chosen = choose(candidates, cost, dearest_error(training.costs.matrix, training.y))
         self.choice_ = chosen.title
-        self.policy_ = self._make(chosen).fit(X, y)
+        self.policy_: BasePolicy = self._make(chosen).fit(X, y)
         return self
+
+    def _candidates(self, encoded: Floats) -> tuple[Candidate, ...]:
+        """The candidates for the training rows, the one that stands first."""
+        budgeted = self.budget is not None or self.mean_budget is not None
+        if budgeted or np.isnan(encoded).any():
+            return tuple(candidate for candidate in CANDIDATES if candidate is not PLANNING)
+        standing = PLANNING if loses_nothing(self.encoder_, encoded) else ADACOS
+        return (standing, *(candidate for candidate in CANDIDATES if candidate is not standing))
 
     def reason(self, money: Callable[[float], str] = "{:.2f}".format) -> str:
         """Say why the policy was chosen.
@@ -258,14 +273,20 @@ class AutoPolicyClassifier(BasePolicy):
         if what == COMPARISON:
             print_progress(self, what, done, whole)
 
-    def _make(self, candidate: Candidate, **parameters: Any) -> SequencePolicy:
-        """A candidate with the parameters of this policy, unfitted."""
-        return candidate.kind(
-            **{**self.get_params(deep=False), **candidate.parameters, **parameters}
-        )
+    def _make(self, candidate: Candidate, **parameters: Any) -> Any:
+        """A candidate with the parameters of this policy that it has too, unfitted."""
+        has = candidate.kind().get_params(deep=False)
+        given = {**self.get_params(deep=False), **candidate.parameters, **parameters}
+        return candidate.kind(**{name: value for name, value in given.items() if name in has})
 
     def _nested(
-        self, table: Any, encoded: Floats, y: Floats, classes: NDArray[Any], rows: Ints
+        self,
+        table: Any,
+        encoded: Floats,
+        y: Floats,
+        classes: NDArray[Any],
+        rows: Ints,
+        candidates: tuple[Candidate, ...],
     ) -> dict[str, Floats]:
         """Total cost of each row under each candidate, by fits without its fold.
 
@@ -277,38 +298,37 @@ class AutoPolicyClassifier(BasePolicy):
             fold[np.bincount(number)[number] == 1] = -1
         whole = table_rows(table, rows), classes[rows]
         branching = not self._make(BRANCHING, **_ROUGHER).fit(*whole).in_one_order
-        cost = {candidate.title: np.empty(len(rows)) for candidate in CANDIDATES}
+        tried = [one for one in candidates if branching or one is not BRANCHING]
+        cost = {candidate.title: np.empty(len(rows)) for candidate in candidates}
         matrix = self.cost_table_.matrix
         n_folds = int(fold.max()) + 1
         for part in range(n_folds):
             inside, outside = np.flatnonzero(fold == part), np.flatnonzero(fold != part)
             held_out = table_rows(table, rows[inside])
             learned = table_rows(table, rows[outside]), classes[rows[outside]]
-            for candidate, policy in self._fitted(*learned, branching=branching):
+            for candidate, policy in self._fitted(*learned, tried):
                 result = policy.acquire(held_out)
                 label = np.searchsorted(self.classes_, result.label)
                 total = total_of(result.cost, number[inside], label, matrix)
                 cost[candidate.title][inside] = total
             tell(COMPARISON, part + 1, n_folds)
         if not branching:
-            cost[BRANCHING.title] = cost[CANDIDATES[0].title].copy()
+            cost[BRANCHING.title] = cost[ADACOS.title].copy()
         return {title: values[fold >= 0] for title, values in cost.items()}
 
     def _fitted(
-        self, X: Any, y: Any, *, branching: bool
-    ) -> Iterator[tuple[Candidate, SequencePolicy]]:
-        """Every candidate, fitted; those of one sequence share a fit."""
-        first: SequencePolicy | None = None
-        for candidate in CANDIDATES:
-            if candidate is BRANCHING and not branching:
-                continue
+        self, X: Any, y: Any, candidates: list[Candidate]
+    ) -> Iterator[tuple[Candidate, BasePolicy]]:
+        """Some candidates, fitted; COS shares the fit of AdaCOS."""
+        adacos = self._make(ADACOS, **_ROUGHER).fit(X, y)
+        for candidate in candidates:
             policy = self._make(candidate, **_ROUGHER)
-            alone = "sequence" in candidate.parameters or candidate.kind is BranchingClassifier
-            if first is None or alone:
-                policy.fit(X, y)
-                first = first or policy
+            if candidate is ADACOS:
+                policy = adacos
+            elif candidate.kind is COSClassifier:
+                policy.from_model(adacos)
             else:
-                policy.from_model(first)
+                policy.fit(X, y)
             yield candidate, policy
 
     def _within(self, state: Any, left: Floats) -> Any:
@@ -340,12 +360,12 @@ def settled(policy: BasePolicy) -> BasePolicy:
     return chosen
 
 
-def choose(cost: dict[str, Floats], dearest: float) -> Candidate:
+def choose(candidates: tuple[Candidate, ...], cost: dict[str, Floats], dearest: float) -> Candidate:
     """The candidate to take, from the total cost of each row under each of them.
 
-    `dearest` is what the dearest error costs more than the cheapest answer.
+    The first stands. `dearest` is what the dearest error costs more than the cheapest answer.
     """
-    standing, *others = CANDIDATES
+    standing, *others = candidates
     taken, least = standing, 0.0
     for candidate in others:
         more = cost[candidate.title] - cost[standing.title]
@@ -356,7 +376,7 @@ def choose(cost: dict[str, Floats], dearest: float) -> Candidate:
 
 
 def _compared(cost: dict[str, Floats]) -> Iterator[Compared]:
-    standing = cost[CANDIDATES[0].title]
+    standing = next(iter(cost.values()))
     for title, own in cost.items():
         more, root = own - standing, np.sqrt(len(own))
         yield Compared(

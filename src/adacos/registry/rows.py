@@ -45,6 +45,13 @@ register_policy(
     variants=(Variant("Branching", recall=True, effort=10.0, look=("vermillion", "^", "-.")),),
 )
 register_policy(
+    "planning",
+    "adacos.policies.planning:PlanningClassifier",
+    title="Planning",
+    effort=5.0,
+    look=("purple", "*", "-"),
+)
+register_policy(
     "auto",
     "adacos.policies.auto:AutoPolicyClassifier",
     title="Auto",

@@ -1,77 +1,36 @@
 """The optimal policy (Theorem 1) for discrete covariates, by dynamic programming.
 
-A state is (S, x_S): what was acquired, and its values. With P(y, x_S) known,
-
-    V(S, x_S) = min( min over label of E[C[y, label] | x_S],
-                     min over i not in S of c_i + Σ_v P(x_i = v | x_S) V(S ∪ {i}, x_S ∪ v) ).
-
-States form a table with one axis per covariate: one place per value and a last one for "not
-acquired". W = P(x_S) · V is stored in place of V, which turns the sum over v into a plain sum along
-an axis and needs no division. Sets S are worked off from the largest down, all x_S at once.
+See `adacos.kernels.planning`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.costs import Costs, CostTable
+from adacos.costs import Costs
 from adacos.datasets import DiscreteProblem
 from adacos.engine import STOP, Decision, Rows, Seen
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.threads import one_blas_thread
+from adacos.models.plans import PlanTable, tabulate
 from adacos.policies.base import BasePolicy
-from adacos.rivals.codes import UNKNOWN, Codes, fit_codes, integer_codes
+from adacos.tables.codes import UNKNOWN, Codes, fit_codes, integer_codes
 from adacos.tables.kinds import CATEGORICAL
 from adacos.validation import Constraints, choice, finite, maybe, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
-Actions = NDArray[np.int8]
 
 ESTIMATORS = ("counts", "naive_bayes")
 # More distinct values than this are taken for a measurement, not for a discrete covariate.
 MAX_LEVELS = 12
-# Per state: P(y, x_S) for both classes, W, the action, and the log-odds while they are computed.
-_BYTES_PER_STATE = 2 * 8 + 8 + 1 + 8
-# An acquisition must lower the expected cost by more than rounding, relative to the stakes.
-_ROUNDING = 1e-12
-
-
-class Solution(NamedTuple):
-    """Tables over states: P(y, x_S) with y first, W = P(x_S) · V, and the optimal action."""
-
-    marginal: Floats
-    weighted_value: Floats
-    action: Actions
-
-
-@dataclass(frozen=True)
-class OptimalTable:
-    """Optimal action and log-odds of each state; states are numbered row by row.
-
-    Attributes
-    ----------
-    sizes : number of values of each covariate.
-    action : covariate to acquire, or -1 to classify.
-    log_odds : of the second class; the prior's where the state has probability 0.
-    expected_cost : V before anything was acquired.
-    """
-
-    sizes: Ints
-    action: Actions
-    log_odds: Floats
-    expected_cost: float
-
-    def states(self, codes: Ints, acquired: Bools) -> Ints:
-        """Number of the state in which each row is."""
-        digits = np.where(acquired, codes, self.sizes)
-        return np.asarray(np.ravel_multi_index(tuple(digits.T), tuple(self.sizes + 1)))
+# Per state: P(y, x_S) for both classes, W, its value, the action, and the log-odds.
+_BYTES_PER_STATE = 2 * 8 + 8 + 8 + 1 + 8
 
 
 class OptimalPolicyClassifier(BasePolicy):
@@ -115,7 +74,7 @@ class OptimalPolicyClassifier(BasePolicy):
         Expected total cost of the policy, when everything is available.
     joint_ : ndarray
         P(y, x) that was used.
-    table_ : OptimalTable
+    table_ : PlanTable
         Optimal action and log-odds of every state.
 
     References
@@ -135,7 +94,7 @@ class OptimalPolicyClassifier(BasePolicy):
     11.0
     """
 
-    stores = (Codes, DiscreteProblem, OptimalTable)
+    stores = (Codes, DiscreteProblem, PlanTable)
 
     constraints: ClassVar[Constraints] = {
         "smoothing": finite(above=0),
@@ -243,7 +202,7 @@ class OptimalPolicyClassifier(BasePolicy):
         number = state.number[going]
         return _Lacking(seen.values, seen.available, seen.acquired, number, state.tables)
 
-    def _without(self, unavailable: Bools) -> OptimalTable:
+    def _without(self, unavailable: Bools) -> PlanTable:
         """The optimal policy over the other covariates."""
         joint = self.joint_.sum(axis=tuple(1 + np.flatnonzero(unavailable)))
         return tabulate(joint, self.cost_table_.only(~unavailable))
@@ -254,62 +213,7 @@ class _Lacking(Seen):
     """Rows with the optimal policies for what they lack, and the number of each row's."""
 
     number: Ints
-    tables: tuple[OptimalTable, ...]
-
-
-def solve(joint: Floats, costs: CostTable) -> Solution:
-    """Optimal value and action of every state for P(y, x)."""
-    sizes = joint.shape[1:]
-    marginal = marginals(joint)
-    value = np.minimum(*(np.tensordot(costs.matrix[:, k], marginal, axes=1) for k in (0, 1)))
-    action = np.full(value.shape, STOP, dtype=np.int8)
-    tolerance = _ROUNDING * np.ptp(costs.matrix)
-    everything = range(len(sizes))
-    for n_acquired in reversed(everything):
-        for subset in combinations(everything, n_acquired):
-            mask = np.isin(everything, subset)
-            cost = costs.of_next(mask)
-            # Where S is acquired and nothing else, as an index of the tables.
-            place = [slice(n) if inside else n for n, inside in zip(sizes, mask, strict=True)]
-            here = tuple(place)
-            mass = marginal[(slice(None), *here)].sum(axis=0)
-            best, chosen = value[here], action[here]
-            for i in np.flatnonzero(~mask):
-                after = (*place[:i], slice(sizes[i]), *place[i + 1 :])
-                axis = int(mask[:i].sum())
-                future = cost[i] * mass + value[after].sum(axis=axis)
-                better = future < best - tolerance * mass
-                best = np.where(better, future, best)
-                chosen = np.where(better, np.int8(i), chosen)
-            value[here], action[here] = best, chosen
-    return Solution(marginal, value, action)
-
-
-def marginals(joint: Floats) -> Floats:
-    """P(y, x_S) of every state: each axis is given one more place for its sum."""
-    sizes = joint.shape[1:]
-    table = np.empty((2, *(n + 1 for n in sizes)))
-    inside = [slice(None), *(slice(n) for n in sizes)]
-    table[tuple(inside)] = joint
-    for axis, n in enumerate(sizes, start=1):
-        total = [*[slice(None)] * axis, n, *inside[axis + 1 :]]
-        table[tuple(total)] = table[tuple(inside)].sum(axis=axis)
-        inside[axis] = slice(None)
-    return table
-
-
-def tabulate(joint: Floats, costs: CostTable) -> OptimalTable:
-    """The optimal policy as a table for looking up."""
-    marginal, value, action = solve(joint, costs)
-    expected_cost = float(value.flat[-1])
-    del value
-    with np.errstate(divide="ignore", invalid="ignore"):
-        np.log(marginal, out=marginal)
-        log_odds = (marginal[1] - marginal[0]).ravel()
-    log_odds[np.isnan(log_odds)] = log_odds[-1]
-    return OptimalTable(
-        np.array(joint.shape[1:], dtype=np.intp), action.ravel(), log_odds, expected_cost
-    )
+    tables: tuple[PlanTable, ...]
 
 
 def naive_bayes(codes: Ints, labels: Ints, sizes: Ints, smoothing: float) -> Floats:

@@ -29,7 +29,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.progress import tell, told
 from adacos.policies.base import BasePolicy
-from adacos.rivals.codes import UNKNOWN, Codes, fit_codes
+from adacos.tables.codes import UNKNOWN, Codes, fit_codes
 from adacos.validation import Constraints, amount, finite, maybe, whole
 
 Floats = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Covariates as codes 0, 1, …, for the rivals that need a finite alphabet."""
+"""Covariates as codes 0, 1, …, for policies that need a finite alphabet."""
 
 from __future__ import annotations
 

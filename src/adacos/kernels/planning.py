@@ -1,0 +1,102 @@
+"""Which covariate to acquire next, by dynamic programming over all states.
+
+A state is (S, x_S): what was acquired, and its values. With P(y, x_S) known,
+
+    V(S, x_S) = min( min over label of E[C[y, label] | x_S],
+                     min over i not in S of c_i + Σ_v P(x_i = v | x_S) V(S ∪ {i}, x_S ∪ v) ).
+
+States form a table with one axis per covariate: one place per value and a last one for "not
+acquired". W = P(x_S) · V is stored in place of V, which turns the sum over v into a plain sum along
+an axis and needs no division. Sets S are worked off from the largest down, all x_S at once: with L
+values each, (L + 1)^p states, and p / 2 additions for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Actions = NDArray[np.int8]
+
+# The action of a state in which nothing more is acquired.
+CLASSIFY = -1
+# An acquisition must lower the expected cost by more than rounding, relative to the stakes.
+_ROUNDING = 1e-12
+
+
+class Solution(NamedTuple):
+    """Tables over states: P(y, x_S) with y first, W = P(x_S) · V, and the chosen action."""
+
+    marginal: Floats
+    weighted_value: Floats
+    action: Actions
+
+
+def solve(
+    joint: Floats, prices: Callable[[Bools], Floats], matrix: Floats, caution: float = 1.0
+) -> Solution:
+    """Value and best action of every state for P(y, x), shape (classes, values of x_0, …).
+
+    `prices` gives what each covariate costs once those in masks (sets, covariates) have been
+    acquired, `matrix` the misclassification costs with the true class first. With `caution` prices
+    count so many times in what is chosen; V is what the plan costs all the same.
+    """
+    sizes = joint.shape[1:]
+    marginal = marginals(joint)
+    labels = [np.tensordot(matrix[:, k], marginal, axes=1) for k in range(matrix.shape[1])]
+    value = np.minimum.reduce(labels)
+    # What is chosen by: the same table where prices count once.
+    weighed = value if caution == 1.0 else value.copy()
+    action = np.full(value.shape, CLASSIFY, dtype=np.int8)
+    tolerance = _ROUNDING * np.ptp(matrix)
+    everything = range(len(sizes))
+    for n_acquired in reversed(everything):
+        masks = _subsets(len(sizes), n_acquired)
+        for mask, price in zip(masks, prices(masks), strict=True):
+            # Where S is acquired and nothing else, as an index of the tables.
+            place = [slice(n) if inside else n for n, inside in zip(sizes, mask, strict=True)]
+            here = tuple(place)
+            mass = marginal[(slice(None), *here)].sum(axis=0)
+            best, cost, chosen = weighed[here], value[here], action[here]
+            for i in np.flatnonzero(~mask):
+                after = (*place[:i], slice(sizes[i]), *place[i + 1 :])
+                axis = int(mask[:i].sum())
+                future = caution * price[i] * mass + weighed[after].sum(axis=axis)
+                better = future < best - tolerance * mass
+                best = np.where(better, future, best)
+                chosen = np.where(better, np.int8(i), chosen)
+                if weighed is not value:
+                    paid = price[i] * mass + value[after].sum(axis=axis)
+                    cost = np.where(better, paid, cost)
+            weighed[here], action[here] = best, chosen
+            if weighed is not value:
+                value[here] = cost
+    return Solution(marginal, value, action)
+
+
+def _subsets(n: int, size: int) -> Bools:
+    """All sets of so many of n things, as masks."""
+    members = list(combinations(range(n), size))
+    masks = np.zeros((len(members), n), dtype=np.bool_)
+    for mask, inside in zip(masks, members, strict=True):
+        mask[list(inside)] = True
+    return masks
+
+
+def marginals(joint: Floats) -> Floats:
+    """P(y, x_S) of every state: each axis is given one more place for its sum."""
+    sizes = joint.shape[1:]
+    table = np.empty((len(joint), *(n + 1 for n in sizes)))
+    inside = [slice(None), *(slice(n) for n in sizes)]
+    table[tuple(inside)] = joint
+    for axis, n in enumerate(sizes, start=1):
+        total = [*[slice(None)] * axis, n, *inside[axis + 1 :]]
+        table[tuple(total)] = table[tuple(inside)].sum(axis=axis)
+        inside[axis] = slice(None)
+    return table

@@ -1,0 +1,93 @@
+"""A plan for every state of discrete covariates: what to acquire next, or that one classifies.
+
+The plan of least expected total cost for a joint distribution P(y, x), as a table for looking up;
+see `adacos.kernels.planning`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.costs import CostTable
+from adacos.kernels.planning import Actions, solve
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class PlanTable:
+    """Best action, log-odds and expected cost of each state; states are numbered row by row.
+
+    Attributes
+    ----------
+    sizes : number of values of each covariate.
+    action : covariate to acquire, or -1 to classify.
+    log_odds : of the second class; of K > 2 classes those of each later class against the first,
+        (states, K - 1). Those before anything is acquired where the state has probability 0.
+    value : expected cost from the state on; NaN where it has probability 0.
+    mass : probability of the state's values.
+    """
+
+    sizes: Ints
+    action: Actions
+    log_odds: Floats
+    value: Floats
+    mass: Floats
+
+    @property
+    def expected_cost(self) -> float:
+        """Expected total cost before anything is acquired."""
+        return float(self.value[-1])
+
+    def states(self, codes: Ints, acquired: Bools) -> Ints:
+        """Number of the state in which each row is."""
+        digits = np.where(acquired, codes, self.sizes)
+        return np.asarray(np.ravel_multi_index(tuple(digits.T), tuple(self.sizes + 1)))
+
+    def check(self) -> None:
+        """Refuse a table whose parts do not fit each other, as a foreign file may hold it."""
+        n_states = int(np.prod(self.sizes + 1.0))
+        parts = (self.action, self.value, self.mass)
+        if (
+            any(part.shape != (n_states,) for part in parts)
+            or len(self.log_odds) != n_states
+            or self.action.min(initial=-1) < -1
+            or self.action.max(initial=-1) >= len(self.sizes)
+        ):
+            raise ValueError("the parts of the plan do not fit each other")
+
+    def after(self, codes: Ints, acquired: Bools, place: int) -> tuple[Ints, Floats]:
+        """States after acquiring one covariate in one state, and the probability of each."""
+        each = np.tile(codes, (int(self.sizes[place]), 1))
+        each[:, place] = np.arange(self.sizes[place])
+        then = acquired.copy()
+        then[place] = True
+        states = self.states(each, np.tile(then, (len(each), 1)))
+        mass = self.mass[states]
+        total = float(mass.sum())
+        return states, mass / total if total > 0 else np.full(len(mass), 1 / len(mass))
+
+
+def tabulate(joint: Floats, costs: CostTable, caution: float = 1.0) -> PlanTable:
+    """The best plan for P(y, x), shape (classes, values of the first covariate, …).
+
+    With `caution` covariate costs count so many times in what is chosen.
+    """
+    marginal, weighted, action = solve(joint, costs.of_next, costs.matrix, caution)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mass = marginal.sum(axis=0)
+        value = (weighted / mass).ravel()
+        np.log(marginal, out=marginal)
+        log_odds = (marginal[1:] - marginal[0]).reshape(len(joint) - 1, -1).T
+    log_odds = np.where(np.isnan(log_odds), log_odds[-1], log_odds)
+    if len(joint) == 2:
+        log_odds = log_odds[:, 0]
+    sizes = np.array(joint.shape[1:], dtype=np.intp)
+    return PlanTable(
+        sizes, action.ravel(), np.ascontiguousarray(log_odds), value, np.asarray(mass.ravel())
+    )

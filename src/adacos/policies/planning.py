@@ -1,0 +1,360 @@
+"""Planning: all orders of questions are weighed, by dynamic programming on a model of the table.
+
+Numbers are cut into a few codes; a joint distribution of class and codes is estimated
+(`adacos.models.cells`), and the policy is the one of least expected total cost for it, the optimum
+of the paper's Theorem 1 (`adacos.kernels.planning`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, ClassVar, Self
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.consultation.steps import Flip, Plan, Reasons
+from adacos.costs import Costs, CostTable, total_of
+from adacos.engine import STOP, Decision, Rows, Seen
+from adacos.kernels.folds import drawn_rows, stratified_folds
+from adacos.kernels.threads import one_blas_thread
+from adacos.models.additive import FAMILIES
+from adacos.models.cells import effect_codes, joint_of_cells
+from adacos.models.pairs import paired_fit
+from adacos.models.plans import PlanTable, tabulate
+from adacos.models.sequences import group_lasso_sequence
+from adacos.models.set_fits import prepare
+from adacos.policies.base import BasePolicy
+from adacos.policies.rounds import refuse_rounds
+from adacos.tables.codes import Codes
+from adacos.tables.encoder import TableEncoder
+from adacos.tables.kinds import BINARY, CATEGORICAL, NUMERIC
+from adacos.validation import Constraints, folds, whole
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+
+# States that are planned at most, and covariates: there are 2^p sets of them to work off.
+MOST_STATES, MOST_COVARIATES = 1_000_000, 14
+# States in plans that are only compared with each other.
+ROUGH_STATES = 100_000
+# How many times covariate costs may count; the last acquires what is free only.
+CAUTIONS = (1.0, 1.5, 2.5, 5.0, 1e6)
+# Standard errors by which more caution must lower the cost of rows left out.
+ERRORS = 1.0
+# Codes of a number by default.
+N_CODES = 4
+# Training rows that the model is fitted to, drawn where there are more.
+MOST_ROWS = 20_000
+
+# Plans without what some rows lack, by the plan with everything and pattern; the least recently
+# used ones are dropped. A consultation asks for the same one at every step.
+_PLANS: WeakKeyDictionary[PlanTable, OrderedDict[bytes, PlanTable]] = WeakKeyDictionary()
+_MOST_PLANS = 8
+_LOCK = Lock()
+
+
+class PlanningClassifier(BasePolicy):
+    """All orders of questions weighed at once, on a model of the table in a few codes.
+
+    Each covariate has a few codes: its categories, or a number cut where the log-odds change most.
+    How likely the classes are in every combination of codes is estimated by a model in which
+    covariates act in pairs, and the policy is the cheapest there is for that estimate, by dynamic
+    programming. Where covariates are categories or have few values this is the policy to take;
+    where most are measurements, cutting them loses something, and AdaCOS or Branching may do
+    better. `AutoPolicyClassifier` finds out.
+
+    Parameters
+    ----------
+    costs : Costs, default=None
+        Covariate and misclassification costs, of more than two classes as a matrix. None makes
+        every covariate free and every error cost 1.
+    n_codes : int, default=4
+        Most codes that a number is cut into; one with fewer values keeps them.
+    n_splines : int, default=10
+        Number of cubic B-splines per numeric covariate.
+    cv : int, default=5
+        Folds behind the probabilities of training rows by models that did not see them.
+    random_state : int, default=0
+        Seed of the folds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes in order; of two the second is the positive one.
+    planned_ : ndarray of int
+        Covariates that the plan asks for; the others are never acquired. All of them, unless the
+        combinations of codes would be too many: then those that come first in AdaCOS's order.
+    codes_ : Codes
+        How values become codes.
+    joint_ : ndarray of shape (n_classes, codes of the first planned covariate, ...)
+        Estimated probability of every class and combination of codes.
+    table_ : PlanTable
+        What to acquire next, log-odds and expected cost in every state.
+    expected_cost_ : float
+        Expected total cost of the plan if the estimate were true; new rows cost more.
+    cost_table_ : CostTable
+        The costs as given, bound to the columns.
+    rule_ : DecisionRule
+        How log-odds become a label, and the costs by which acquisitions are weighed.
+
+    See Also
+    --------
+    AdaCOSClassifier : One order for every row, and numbers as they are.
+    AutoPolicyClassifier : Chooses among the policies.
+
+    Notes
+    -----
+    A row that lacks some covariates follows the best plan with the others: one more dynamic
+    programme for each pattern of missing values. Missing values of training rows stand at their
+    conditional mean. For a target recall, wrap the policy into `TargetRecallClassifier`; budgets
+    and a cost of waiting are for AdaCOS.
+
+    References
+    ----------
+    D. Andrade and Y. Okajima, Adaptive Covariate Acquisition for Minimizing Total Cost of
+    Classification, Theorem 1.
+
+    Examples
+    --------
+    >>> from adacos import Costs, PlanningClassifier
+    >>> from adacos.datasets import make_value_dependent_problem
+    >>> problem = make_value_dependent_problem()
+    >>> X, y = problem.sample(500, seed=0)
+    >>> costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
+    >>> policy = PlanningClassifier(costs).fit(X, y)
+    >>> result = policy.acquire([[0, 1, 1], [1, 1, 1]])
+    >>> result.covariates(0), result.covariates(1)
+    (('x0', 'x1'), ('x0', 'x2'))
+    """
+
+    takes_many_classes = True
+
+    stores: ClassVar[tuple[type, ...]] = (Codes, PlanTable)
+
+    constraints: ClassVar[Constraints] = {
+        "n_codes": whole(2),
+        "n_splines": whole(4),
+        "cv": folds,
+        "random_state": whole(0),
+    }
+
+    def __init__(
+        self,
+        costs: Costs | None = None,
+        *,
+        n_codes: int = N_CODES,
+        n_splines: int = 10,
+        cv: int = 5,
+        random_state: int = 0,
+    ) -> None:
+        self.costs = costs
+        self.n_codes = n_codes
+        self.n_splines = n_splines
+        self.cv = cv
+        self.random_state = random_state
+
+    @one_blas_thread
+    def fit(self, X: Any, y: Any) -> Self:
+        """Estimate how likely classes and codes are, and plan.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Training rows; NaN marks what is unknown.
+        y : array-like of shape (n_rows,)
+            Their classes, two or more.
+
+        Returns
+        -------
+        self
+            The fitted policy.
+        """
+        refuse_rounds(self, why="a plan asks one covariate after the other")
+        training = self._begin_fit(X, y)
+        rows = drawn_rows(training.y, MOST_ROWS, self.random_state)
+        encoded, labels = training.encoded[rows], training.y[rows]
+        self.caution_ = self._least_costly(encoded, labels)
+        self._learn(encoded, labels, MOST_STATES)
+        self._plan()
+        return self
+
+    def _least_costly(self, encoded: Floats, labels: Floats) -> float:
+        """The caution with which rows cost least under plans made without their fold."""
+        fold = stratified_folds(encoded, labels, self.cv, self.random_state)
+        cost = np.empty((len(labels), len(CAUTIONS)))
+        for number in range(int(fold.max()) + 1):
+            inside, outside = fold == number, fold != number
+            self._learn(encoded[outside], labels[outside], ROUGH_STATES)
+            for place, self.caution_ in enumerate(CAUTIONS):
+                self._plan()
+                result = self._run(encoded[inside])
+                true = labels[inside].astype(np.intp)
+                total = total_of(result.cost, true, result.label, self.rule_.matrix)
+                cost[inside, place] = total
+        more = cost - cost[:, :1]
+        error = more.std(axis=0, ddof=1) / np.sqrt(len(labels))
+        return CAUTIONS[int(np.argmin(more.mean(axis=0) + ERRORS * error))]
+
+    def _learn(self, encoded: Floats, labels: Floats, most_states: int) -> None:
+        """Codes, and how likely they are with each class."""
+        fits = prepare(
+            encoded,
+            labels,
+            self.encoder_,
+            n_splines=self.n_splines,
+            families=FAMILIES["common"],
+            fold=stratified_folds(encoded, labels, self.cv, self.random_state),
+            n_classes=len(self.classes_),
+        )
+        model = paired_fit(fits)
+        self.codes_ = effect_codes(fits, model, self.encoder_, self.n_codes)
+        order = group_lasso_sequence(
+            fits.basis,
+            fits.complete,
+            labels,
+            fits.weight,
+            self.cost_table_.covariates,
+            fits.n_classes,
+        ).order
+        self.planned_ = affordable(order, self.codes_.sizes, most_states)
+        codes = self.codes_.transform(fits.complete)
+        self.joint_ = joint_of_cells(fits, model, codes, self.codes_.sizes, self.planned_)
+
+    def _plan(self) -> None:
+        self.table_ = tabulate(self.joint_, self._costs_of(self.planned_), self.caution_)
+        self.expected_cost_ = self.table_.expected_cost
+
+    def _costs_of(self, covariates: Ints) -> CostTable:
+        """Costs of some covariates only."""
+        return self.cost_table_.only(np.isin(np.arange(len(self.encoder_.names)), covariates))
+
+    def _begin(self, rows: Rows) -> Planned:
+        """Rows that lack the same covariates share the best plan with the others."""
+        seen = super()._begin(rows)
+        patterns, number = np.unique(seen.available[:, self.planned_], axis=0, return_inverse=True)
+        plans = tuple(self._plan_with(there) for there in patterns)
+        return Planned(seen.values, seen.available, seen.acquired, number.ravel(), plans)
+
+    def _plan_with(self, there: Bools) -> tuple[Ints, PlanTable]:
+        """The best plan with the planned covariates in a mask, and these."""
+        if there.all():
+            return self.planned_, self.table_
+        covariates, pattern = self.planned_[there], there.tobytes()
+        with _LOCK:
+            plans = _PLANS.setdefault(self.table_, OrderedDict())
+            if pattern in plans:
+                plans.move_to_end(pattern)
+                return covariates, plans[pattern]
+        joint = self.joint_.sum(axis=tuple(1 + np.flatnonzero(~there)))
+        table = tabulate(joint, self._costs_of(covariates), self.caution_)
+        with _LOCK:
+            plans[pattern] = table
+            while len(plans) > _MOST_PLANS:
+                plans.popitem(last=False)
+        return covariates, table
+
+    def _read(self, encoded: Floats) -> Ints:
+        return self.codes_.transform(encoded)
+
+    def _decide(self, state: Planned) -> Decision:
+        covariates = np.empty(len(state.values), dtype=np.intp)
+        later = () if len(self.classes_) == 2 else (len(self.classes_) - 1,)
+        log_odds = np.empty((len(state.values), *later))
+        for number, (planned, table) in enumerate(state.plans):
+            rows = np.flatnonzero(state.number == number)
+            here = np.ix_(rows, planned)
+            places = table.states(state.values[here], state.acquired[here])
+            covariates[rows] = np.append(planned, STOP)[table.action[places]]
+            log_odds[rows] = table.log_odds[places]
+        return Decision(covariates, log_odds)
+
+    def _advance(self, state: Planned, going: Bools, covariates: Ints) -> Planned:
+        seen = state.after(going, covariates)
+        number = state.number[going]
+        return Planned(seen.values, seen.available, seen.acquired, number, state.plans)
+
+    def _reasons(self, state: Planned, decision: Decision) -> Reasons:
+        """One plan for each covariate that can come next, the cheapest first."""
+        planned, table = state.plans[int(state.number[0])]
+        codes, acquired = state.values[0, planned], state.acquired[0, planned]
+        price = self._costs_of(planned).of_next(acquired)
+        plans, chosen = [], int(decision.covariates[0])
+        flips: tuple[Flip, ...] = ()
+        for place in np.flatnonzero(~acquired):
+            name = self.encoder_.names[planned[place]]
+            states, share = table.after(codes, acquired, int(place))
+            future = float(price[place] + share @ np.nan_to_num(table.value[states]))
+            plans.append(Plan((name,), float(price[place]), future))
+            if planned[place] == chosen:
+                flips = self._flips(chosen, table.log_odds[states], decision.log_odds)
+        plans.sort(key=lambda plan: plan.expected_total_cost)
+        return Reasons(plans=tuple(plans), flips=flips)
+
+    def _flips(self, covariate: int, after: Floats, now: Floats) -> tuple[Flip, ...]:
+        """Codes of a covariate that would change the label, as values or ranges."""
+        label, labels = int(self.rule_.label(now)[0]), self.rule_.label(after)
+        name, cuts = self.encoder_.names[covariate], self.codes_.cuts[covariate]
+        flips = []
+        for other in np.unique(labels[labels != label]).tolist():
+            turning = np.flatnonzero(labels == other)
+            answer = self.classes_[other]
+            answer = answer.item() if isinstance(answer, np.generic) else answer
+            if self.encoder_.kinds[covariate] == CATEGORICAL:
+                categories = self.encoder_.categories[covariate]
+                flips.append(Flip(name, answer, (), tuple(categories[i] for i in turning)))
+            else:
+                ends = [None, *cuts.tolist(), None]
+                # Neighbouring codes make one range.
+                runs = np.split(turning, np.flatnonzero(np.diff(turning) > 1) + 1)
+                ranges = tuple((ends[run[0]], ends[run[-1] + 1]) for run in runs)
+                flips.append(Flip(name, answer, ranges, ()))
+        return tuple(flips)
+
+
+@dataclass(frozen=True)
+class Planned(Seen):
+    """Rows with the plans for what they lack.
+
+    Attributes
+    ----------
+    number : (rows,) number of each row's plan.
+    plans : the planned covariates and the table of each plan.
+    """
+
+    number: Ints
+    plans: tuple[tuple[Ints, PlanTable], ...]
+
+
+def loses_nothing(encoder: TableEncoder, encoded: Floats) -> bool:
+    """Whether a plan by default has a code for every value of every covariate."""
+    sizes = np.bincount(encoder.source, minlength=len(encoder.kinds))
+    for k, kind in enumerate(encoder.kinds):
+        if kind == NUMERIC:
+            values = encoded[:, encoder.first[k]]
+            sizes[k] = len(np.unique(values[~np.isnan(values)]))
+            if sizes[k] > N_CODES:
+                return False
+        elif kind == BINARY:
+            sizes[k] = 2
+    varying = np.flatnonzero(sizes > 1)
+    return len(affordable(varying, sizes, MOST_STATES)) == len(varying)
+
+
+def affordable(order: Ints, sizes: Ints, most_states: int) -> Ints:
+    """The covariates of an order whose states are not too many together, as sorted columns.
+
+    One that would make too many is passed over; what comes after it may still be affordable.
+    """
+    planned: list[int] = []
+    n_states = 1
+    for k in order.tolist():
+        more = n_states * (int(sizes[k]) + 1)
+        if sizes[k] > 1 and more <= most_states and len(planned) < MOST_COVARIATES:
+            planned.append(k)
+            n_states = more
+    return np.array(sorted(planned), dtype=np.intp)

@@ -1,0 +1,227 @@
+"""Planning: the model of cells, the plan, and what it costs where the truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+import adacos
+from adacos import AdaCOSClassifier, Costs, PlanningClassifier
+from adacos.bench.regret import expected_cost
+from adacos.datasets import make_discrete_problem, make_value_dependent_problem
+from adacos.exceptions import InvalidInputError
+from adacos.models import cells
+from adacos.models.cells import effect_codes, joint_of_cells
+from adacos.models.pairs import paired_fit
+from adacos.models.set_fits import prepare
+from adacos.policies.planning import affordable, loses_nothing
+from adacos.rivals import OptimalPolicyClassifier
+from adacos.tables.encoder import TableEncoder
+
+
+def prepared(X: np.ndarray, y: np.ndarray, n_classes: int = 2):
+    encoder = TableEncoder.fit(X, tuple(f"x{i}" for i in range(X.shape[1])))
+    encoded = encoder.transform(X)
+    fold = np.arange(len(y)) % 5
+    fits = prepare(
+        encoded,
+        y.astype(float),
+        encoder,
+        n_splines=8,
+        families=("common",),
+        fold=fold,
+        n_classes=n_classes,
+    )
+    return encoder, fits
+
+
+def test_no_order_is_lost() -> None:
+    """Which of two covariates matters depends on a third: each row is asked the one that does."""
+    problem = make_value_dependent_problem(n_irrelevant=2, prices=(2.0, 8.0))
+    X, y = problem.sample(600, seed=1)
+    costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
+    policy = PlanningClassifier(costs).fit(X, y)
+    best = OptimalPolicyClassifier(costs, joint=problem).fit(X, y)
+    assert expected_cost(policy, problem, costs) == pytest.approx(best.expected_cost_, rel=1e-9)
+    assert policy.caution_ == 1.0
+
+
+@pytest.mark.parametrize("dependence", [0.0, 2.0])
+def test_near_the_optimum_where_the_truth_is_known(dependence: float) -> None:
+    """Eight binary covariates, 1,000 rows, two problems; expected costs are exact sums."""
+    regret = []
+    for seed in (40, 41):
+        problem = make_discrete_problem(8, dependence=dependence, strength=0.6, seed=seed)
+        costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
+        X, y = problem.sample(1000, seed=seed)
+        optimum = OptimalPolicyClassifier(costs, joint=problem).fit(X, y).expected_cost_
+        own = expected_cost(PlanningClassifier(costs).fit(X, y), problem, costs)
+        one_order = expected_cost(AdaCOSClassifier(costs).fit(X, y), problem, costs)
+        regret.append((own / optimum - 1, one_order / optimum - 1))
+    planned, sequence = np.mean(regret, axis=0)
+    assert 0 <= planned < 0.08
+    if dependence:
+        assert planned < sequence / 2
+
+
+def test_probabilities_of_states_are_those_of_the_world() -> None:
+    """P(y | x_S) of every S from one model of all covariates, with a product; 40,000 rows."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(40_000, 3)).astype(float)
+    X[:, 2] = np.where(rng.random(len(X)) < 0.3, X[:, 0], X[:, 2])
+    likely = expit(-0.5 + X[:, 0] - 2.0 * (X[:, 0] != X[:, 1]) + 0.7 * X[:, 2])
+    y = (rng.random(len(X)) < likely).astype(int)
+    policy = PlanningClassifier(Costs(false_positive=1, false_negative=1)).fit(X, y)
+    table = policy.table_
+    for acquired in ([0], [1], [0, 1], [0, 2], [0, 1, 2]):
+        mask = np.isin(np.arange(3), acquired)
+        state = table.states(np.zeros((1, 3), dtype=np.intp), mask[None])[0]
+        rows = (X[:, acquired] == 0).all(axis=1)
+        error = 4 * np.sqrt(0.25 / rows.sum())
+        # A hundred pseudo-rows of independent covariates among 20,000.
+        assert expit(table.log_odds[state]) == pytest.approx(likely[rows].mean(), abs=error + 0.005)
+        assert table.mass[state] == pytest.approx(rows.mean(), abs=0.012)
+
+
+def test_cells_sum_to_one_and_hold_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.normal(size=300), rng.integers(0, 3, size=300)])
+    y = rng.integers(0, 3, size=300)
+    encoder, fits = prepared(X, y, n_classes=3)
+    model = paired_fit(fits)
+    codes = effect_codes(fits, model, encoder, 4)
+    every = np.arange(2)
+    joint = joint_of_cells(fits, model, codes.transform(fits.complete), codes.sizes, every)
+    assert joint.shape == (3, *codes.sizes)
+    assert joint.sum() == pytest.approx(1.0)
+    assert (joint > 0).all()
+    # Only the classes as they turned out, and no pseudo-rows: relative counts.
+    monkeypatch.setattr(cells, "TURNED_OUT", 1.0)
+    monkeypatch.setattr(cells, "PSEUDO_ROWS", 0.0)
+    code = codes.transform(fits.complete)
+    counted = joint_of_cells(fits, model, code, codes.sizes, every)
+    for k in range(3):
+        for cell in np.ndindex(*codes.sizes):
+            rows = (y == k) & (code == cell).all(axis=1)
+            assert counted[(k, *cell)] == pytest.approx(rows.mean())
+
+
+def test_spread_rows_have_the_models_probabilities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pseudo-rows alone: shares of codes multiply, and log-odds are those of the model."""
+    rng = np.random.default_rng(2)
+    X = rng.integers(0, 2, size=(500, 3)).astype(float)
+    y = (rng.random(500) < expit(2 * (X[:, 0] == X[:, 1]) - 1 + X[:, 2])).astype(int)
+    encoder, fits = prepared(X, y)
+    model = paired_fit(fits)
+    assert len(model.products.first) == 3
+    codes = effect_codes(fits, model, encoder, 4)
+    monkeypatch.setattr(cells, "PSEUDO_ROWS", 1e9)
+    monkeypatch.setattr(cells, "MOST_PSEUDO_ROWS", 1e12)
+    code, every = codes.transform(fits.complete), np.arange(3)
+    joint = joint_of_cells(fits, model, code, codes.sizes, every)
+    corners = np.indices((2, 2, 2)).reshape(3, -1).T.astype(float)
+    design = fits.basis.transform(corners)
+    products = model.products.columns(fits.basis, corners)
+    log_odds = model.intercept[0] + design @ model.coef[0] + products @ model.weights[0]
+    found = np.log(joint[1] / joint[0]).ravel()
+    np.testing.assert_allclose(found, log_odds, atol=1e-6)
+    share = (X.sum(axis=0) + 0.5) / 501
+    expected = np.prod(np.where(corners == 1, share, 1 - share), axis=1)
+    np.testing.assert_allclose(joint.sum(axis=0).ravel(), expected, rtol=1e-6)
+
+
+def test_numbers_are_cut_where_the_log_odds_change() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.uniform(0, 10, size=(3000, 1))
+    y = (rng.random(3000) < np.where(X[:, 0] > 7, 0.9, 0.1)).astype(int)
+    encoder, fits = prepared(X, y)
+    codes = effect_codes(fits, paired_fit(fits), encoder, 2)
+    assert codes.cuts[0] == pytest.approx([7.0], abs=0.7)
+
+
+def test_caution_where_nothing_is_to_be_learned() -> None:
+    """Noise is not bought, though some of it seems to pay on the training rows."""
+    rng = np.random.default_rng(4)
+    X = rng.integers(0, 3, size=(120, 6)).astype(float)
+    y = rng.integers(0, 2, size=120)
+    costs = Costs([0.2] * 6, false_positive=100, false_negative=100)
+    policy = PlanningClassifier(costs).fit(X, y)
+    assert policy.caution_ > 1
+    fresh = rng.integers(0, 3, size=(500, 6)).astype(float)
+    assert policy.acquire(fresh).cost.mean() < 0.6
+
+
+def test_more_covariates_than_can_be_planned() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 4, size=(300, 20)).astype(float)
+    y = (X[:, 13] + X[:, 17] + rng.normal(size=300) > 3).astype(int)
+    policy = PlanningClassifier(Costs([1.0] * 20, false_positive=30, false_negative=30)).fit(X, y)
+    assert len(policy.planned_) < 20
+    assert {13, 17} <= set(policy.planned_.tolist())
+    assert np.prod(policy.codes_.sizes[policy.planned_] + 1.0) <= 1e6
+    asked = policy.acquire(X).acquired.any(axis=0)
+    assert set(np.flatnonzero(asked)) <= set(policy.planned_.tolist())
+
+
+def test_affordable_passes_over_what_is_too_large() -> None:
+    sizes = np.array([2, 90, 3, 1])
+    np.testing.assert_array_equal(affordable(np.array([1, 0, 2, 3]), sizes, 100), [1])
+    np.testing.assert_array_equal(affordable(np.array([0, 1, 2, 3]), sizes, 100), [0, 2])
+
+
+@pytest.mark.parametrize(("column", "lossless"), [([0, 1, 2, 3] * 5, True), (range(20), False)])
+def test_whether_coding_loses_anything(column: list[float], lossless: bool) -> None:
+    X = np.array(column, dtype=float)[:, None]
+    encoder = TableEncoder.fit(X, ("x",))
+    assert loses_nothing(encoder, encoder.transform(X)) == lossless
+
+
+def test_a_consultation_gives_reasons() -> None:
+    rng = np.random.default_rng(6)
+    table = pd.DataFrame(
+        {"ward": rng.choice(["east", "west"], size=600), "dose": rng.uniform(0, 10, size=600)}
+    )
+    high = (table["dose"] > 5) == (table["ward"] == "east")
+    y = np.where(rng.random(600) < 0.05, ~high, high).astype(int)
+    costs = Costs({"ward": 1, "dose": 1}, false_positive=50, false_negative=50)
+    policy = PlanningClassifier(costs).fit(table, y)
+    consultation = policy.consultation()
+    step = consultation.next()
+    plans = [step.explanation.best_plan.expected_total_cost, policy.expected_cost_]
+    assert plans[0] == pytest.approx(plans[1])
+    assert step.explanation.stop_now > plans[0]
+    consultation.observe(ward="east")
+    step = consultation.next()
+    assert step.covariates == ("dose",)
+    (flip,) = step.explanation.flips
+    (low, high_end) = flip.ranges[-1]
+    assert flip.label == 1 - step.explanation.label
+    assert (low if flip.label == 1 else flip.ranges[0][1]) == pytest.approx(5, abs=0.8)
+    assert high_end is None or flip.label == 0
+    consultation.observe(dose=9.0)
+    assert consultation.next().label == 1
+
+
+def test_a_file_with_another_plan_is_refused(tmp_path) -> None:
+    X, y = make_value_dependent_problem().sample(200, seed=0)
+    policy = PlanningClassifier(Costs([1, 1, 1])).fit(X, y)
+    with pytest.raises(ValueError, match="do not fit each other"):
+        type(policy.table_)(
+            policy.table_.sizes,
+            policy.table_.action[1:],
+            policy.table_.log_odds,
+            policy.table_.value,
+            policy.table_.mass,
+        ).check()
+    adacos.save(policy, tmp_path / "plan.adacos")
+    again = adacos.load(tmp_path / "plan.adacos")
+    np.testing.assert_array_equal(again.acquire(X).order, policy.acquire(X).order)
+
+
+def test_waiting_is_refused() -> None:
+    X, y = make_value_dependent_problem().sample(60, seed=0)
+    costs = Costs([1, 1, 1], round_cost=2.0)
+    with pytest.raises(InvalidInputError, match="one covariate after the other"):
+        PlanningClassifier(costs).fit(X, y)
