@@ -14,9 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.kernels.class_risk import probabilities
 from adacos.kernels.segments import least_variance_segments
-from adacos.models.pairs import PairedFit
+from adacos.models.pairs import PairedFit, class_probabilities
 from adacos.models.set_fits import SetFits
 from adacos.tables.codes import Codes
 from adacos.tables.encoder import TableEncoder
@@ -69,9 +68,9 @@ def joint_of_cells(
 
     `codes` (rows, covariates) are those of the prepared rows, missing values filled in.
     """
-    likely = probabilities(model.leave_out_log_odds)
     turned_out = np.eye(fits.n_classes)[fits.y.astype(np.intp)]
-    counted = fits.weight[:, None] * ((1 - TURNED_OUT) * likely + TURNED_OUT * turned_out)
+    counted = (1 - TURNED_OUT) * model.leave_out + TURNED_OUT * turned_out
+    counted *= fits.weight[:, None]
     shape = tuple(sizes[planned].tolist())
     cell = np.zeros(len(codes), dtype=np.intp)
     if shape:
@@ -113,7 +112,7 @@ def _spread(fits: SetFits, model: PairedFit, codes: Ints, sizes: Ints, planned: 
             added = model.weights[:, i, None, None] * product
             log_odds = log_odds + _along(added, (one, other), len(axes))
     shape = (len(model.intercept), *share.shape)
-    likely = probabilities(np.moveaxis(np.broadcast_to(log_odds, shape), 0, -1))
+    likely = class_probabilities(np.moveaxis(np.broadcast_to(log_odds, shape), 0, -1))
     return np.asarray(share * np.moveaxis(likely, -1, 0))
 
 

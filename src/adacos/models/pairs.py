@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from adacos.kernels.class_strengths import blend_class_strengths, straight_classes
 from adacos.kernels.irls import curvature, fit_folds, fold_grams, newton, objective
 from adacos.kernels.strengths import CENTER, blend_strengths, central_strengths
 from adacos.models.additive import FAMILIES
@@ -63,23 +62,28 @@ class Products(NamedTuple):
 class PairedFit(NamedTuple):
     """A model of all covariates with products of pairs.
 
+    Of two classes it has one function, of more one for each class against all others.
+
     Attributes
     ----------
-    intercept, coef, weights : of the basis columns and of the products; (K - 1,) and (K - 1, …),
-        K = 2 included.
+    intercept, coef, weights : (functions,), (functions, basis columns), (functions, products).
     products : the products, of which there may be none.
-    leave_out_log_odds : (rows, K - 1) by models without the row's fold.
+    leave_out : (rows, classes) probabilities by models without the row's fold.
     """
 
     intercept: Floats
     coef: Floats
     weights: Floats
     products: Products
-    leave_out_log_odds: Floats
+    leave_out: Floats
 
 
 def paired_fit(fits: SetFits) -> PairedFit:
-    """The model of all covariates, with the products that predict rows left out better."""
+    """The model of all covariates, with the products that predict rows left out better.
+
+    Several classes are fitted one by one: a multinomial fit of as many columns takes several times
+    as long.
+    """
     products = _chosen_products(fits)
     n, basis = len(fits.y), fits.basis
     columns = products.columns(basis, fits.complete[:n])
@@ -90,24 +94,28 @@ def paired_fit(fits: SetFits) -> PairedFit:
     n_terms = len(basis.linear)
     term = np.concatenate([[-1], basis.term, n_terms + number])
     linear = np.append(basis.linear, np.ones(int(number.max(initial=-1)) + 1, dtype=np.bool_))
-    rows = design, fits.y, fits.weight, fits.fold, term, linear
-    if fits.n_classes == 2:
-        fit = blend_strengths(*rows, families=FAMILIES["common"])
-    else:
-        labels, straight = fits.y.astype(np.intp), np.append(True, linear[term[1:]])
-        start = straight_classes(design, labels, fits.weight, straight, fits.n_classes)
-        fit = blend_class_strengths(
-            design, labels, *rows[2:], families=FAMILIES["common"], start=start
+    each = [
+        blend_strengths(
+            design, y, fits.weight, fits.fold, term, linear, families=FAMILIES["common"]
         )
-    coef = np.atleast_2d(fit.coef)
-    end = 1 + len(basis.group)
+        for y in _against_others(fits)
+    ]
+    coef, end = np.stack([fit.coef for fit in each]), 1 + len(basis.group)
+    left_out = np.stack([fit.leave_out_log_odds for fit in each], axis=1)
     return PairedFit(
-        coef[:, 0],
-        coef[:, 1:end],
-        coef[:, end:],
-        products,
-        fit.leave_out_log_odds.reshape(n, -1),
+        coef[:, 0], coef[:, 1:end], coef[:, end:], products, class_probabilities(left_out)
     )
+
+
+def class_probabilities(log_odds: Floats) -> Floats:
+    """Probability of every class (…, classes) from the functions of a `PairedFit` (…, functions).
+
+    Those of more than two classes are brought to a sum of 1.
+    """
+    shares = expit(log_odds)
+    if shares.shape[-1] == 1:
+        return np.concatenate([1 - shares, shares], axis=-1)
+    return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 
 
 def leave_out_by_pairs(fits: SetFits, fold: Ints) -> Floats:
@@ -126,8 +134,7 @@ def leave_out_probabilities(fits: SetFits, fold: Ints) -> Floats:
     if fits.n_classes == 2:
         return np.asarray(expit(leave_out_by_pairs(fits, fold)))
     each = [leave_out_by_pairs(replace(fits, y=y), fold) for y in _against_others(fits)]
-    shares = expit(np.stack(each, axis=1))
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+    return class_probabilities(np.stack(each, axis=1))
 
 
 def _against_others(fits: SetFits) -> list[Floats]:

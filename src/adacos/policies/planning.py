@@ -184,20 +184,25 @@ class PlanningClassifier(BasePolicy):
         return self
 
     def _least_costly(self, encoded: Floats, labels: Floats) -> float:
-        """The caution with which rows cost least under plans made without their fold."""
+        """The caution with which rows cost least under plans made without their fold.
+
+        A row that is alone in its class, of more than two, is in every plan and not among them.
+        """
         fold = stratified_folds(encoded, labels, self.cv, self.random_state)
+        number = labels.astype(np.intp)
+        fold[np.bincount(number)[number] == 1] = -1
         cost = np.empty((len(labels), len(CAUTIONS)))
-        for number in range(int(fold.max()) + 1):
-            inside, outside = fold == number, fold != number
+        for part in range(int(fold.max()) + 1):
+            inside, outside = fold == part, fold != part
             self._learn(encoded[outside], labels[outside], ROUGH_STATES)
             for place, self.caution_ in enumerate(CAUTIONS):
                 self._plan()
                 result = self._run(encoded[inside])
-                true = labels[inside].astype(np.intp)
-                total = total_of(result.cost, true, result.label, self.rule_.matrix)
-                cost[inside, place] = total
-        more = cost - cost[:, :1]
-        error = more.std(axis=0, ddof=1) / np.sqrt(len(labels))
+                cost[inside, place] = total_of(
+                    result.cost, number[inside], result.label, self.rule_.matrix
+                )
+        more = (cost - cost[:, :1])[fold >= 0]
+        error = more.std(axis=0, ddof=1) / np.sqrt(len(more))
         return CAUTIONS[int(np.argmin(more.mean(axis=0) + ERRORS * error))]
 
     def _learn(self, encoded: Floats, labels: Floats, most_states: int) -> None:
