@@ -58,7 +58,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```\n(.*?)^```$)?", re.MULTILINE 
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Commands whose options are checked only: they ask, do not end, or take minutes.
 PARSED = ("ask", "serve", "bench")
-# Other programs that the pages call and a test does not.
+# Other programs that the pages call; tests/service/test_tutorial.py sends what `curl` does.
 FOREIGN = ("pip", "make", "curl", "export")
 
 

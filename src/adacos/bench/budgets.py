@@ -172,10 +172,10 @@ def run_budgets(options: BudgetOptions, *, progress: bool | None = None) -> Budg
     failures = run_tasks(tasks, jobs=options.jobs, progress=progress)
     spendings = []
     for method in methods:
-        own = [case for case in cases if case.method.name == method and case.path.is_file()]
-        for budget in dict.fromkeys(case.budget for case in own):
-            found = [json.loads(c.path.read_text()) for c in own if c.budget == budget]
-            paid, wrong = (np.concatenate([f[part] for f in found]) for part in ("paid", "wrong"))
+        done = [case for case in cases if case.method.name == method and case.path.is_file()]
+        for budget in dict.fromkeys(case.budget for case in done):
+            results = [json.loads(c.path.read_text()) for c in done if c.budget == budget]
+            paid, wrong = (np.concatenate([f[part] for f in results]) for part in ("paid", "wrong"))
             spendings.append(Spending(method, budget, paid, wrong))
     seconds = time.perf_counter() - started
     index = options.out / "index.html"
@@ -207,9 +207,9 @@ def _cases(options: BudgetOptions) -> tuple[list[BudgetCase], list[str]]:
     for share in options.shares:
         real("shares", share, above=0)
     data = DATASETS[name].load()
-    prices = [data.prices[own] for own in data.names]
+    prices = [data.prices[covariate] for covariate in data.names]
     panels = {
-        title: (shared, [data.names.index(own) for own in members])
+        title: (shared, [data.names.index(covariate) for covariate in members])
         for title, (shared, members) in data.panels.items()
     }
     everything = Costs(prices, panels=panels).of(range(len(prices)))
@@ -256,7 +256,7 @@ def _blocks(
     except MissingExtraError as error:
         yield Text(f"The figure is left out: {error}")
     for method in methods:
-        own = [s for s in report.spendings if s.method == method]
+        spendings = [s for s in report.spendings if s.method == method]
         yield Heading(method)
         yield Grid(
             ("budget", "covariates", "errors", "total", "most that a row pays", "kept"),
@@ -267,7 +267,7 @@ def _blocks(
                     f"{s.paid.max():.2f}",
                     {True: "yes", False: "no", None: ""}[s.kept(report.kind)],
                 )
-                for s in own
+                for s in spendings
             ),
         )
     if report.failures:

@@ -156,17 +156,17 @@ def run_lomax(options: LomaxOptions, *, progress: bool | None = None) -> LomaxRe
     if against not in methods:
         left_out.append(f"{against}, which is not run: ratios are to {methods[0]} instead")
         against = methods[0]
-    tables = {name: found.table for name, found in sets.items()}
-    settings = [setting for found in sets.values() for setting in found.settings]
+    tables = {name: dataset.table for name, dataset in sets.items()}
+    settings = [setting for dataset in sets.values() for setting in dataset.settings]
     # Seeds of neighbouring runs do not overlap.
     splits = [Split(f"random-{k + 1}", options.seed * 1000 + k) for k in range(options.splits)]
     units = [
         unit
-        for name, found in sets.items()
+        for name, dataset in sets.items()
         for unit in plan(
-            {name: found.table},
-            [METHODS[method] for method in methods if _takes(method, found.n_classes)],
-            found.settings,
+            {name: dataset.table},
+            [METHODS[method] for method in methods if _takes(method, dataset.n_classes)],
+            dataset.settings,
             splits,
             [_TESTED_FOLD],
         )

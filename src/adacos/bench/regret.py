@@ -208,17 +208,17 @@ class RegretReport:
         """Regrets of each method in per cent, in one world or in all; rounding is left out."""
         regrets: dict[str, list[float]] = {}
         for t in self.trials:
-            own = regrets.setdefault(t.method, [])
+            values = regrets.setdefault(t.method, [])
             if not t.error and world in (None, t.world):
-                own.append(100 * t.regret if abs(t.regret) > ROUNDING else 0.0)
-        return {name: np.array(own) for name, own in regrets.items() if own}
+                values.append(100 * t.regret if abs(t.regret) > ROUNDING else 0.0)
+        return {name: np.array(values) for name, values in regrets.items() if values}
 
     def summary(self) -> dict[str, Any]:
         """The essentials as plain JSON."""
         return {
             "report": str(self.index),
             "mean_regret_percent": {
-                name: round(float(own.mean()), 3) for name, own in self.regrets().items()
+                name: round(float(values.mean()), 3) for name, values in self.regrets().items()
             },
             "below_optimum": [t.title for t in self.below_optimum],
             "failures": [{"trial": f.unit, "error": f.error} for f in self.failures],
@@ -371,7 +371,9 @@ def _figure(report: RegretReport, methods: Sequence[str], folder: Path) -> Pictu
     for axis, (name, title, values) in zip(axes[0], AXES, strict=True):
         regrets = [report.regrets(_world(name, value)) for value in values]
         for i, method in enumerate(methods):
-            means = [own[method].mean() if method in own else np.nan for own in regrets]
+            means = [
+                by_method[method].mean() if method in by_method else np.nan for by_method in regrets
+            ]
             axis.plot(range(len(values)), np.maximum(means, _LEAST_SHOWN), **look(method, i))
         axis.set_xticks(range(len(values)), [f"{value:g}" for value in values])
         axis.set(xlabel=title, yscale="log")

@@ -120,11 +120,11 @@ def _corrected(gram: Floats, step: Floats, change: Floats) -> Floats:
     Few rows far out can change their curvature much; the rest of the matrix stays as it was.
     """
     gram = gram.copy()
-    for own, seen in zip(gram, change, strict=True):
-        expected = own @ step
+    for part, seen in zip(gram, change, strict=True):
+        expected = part @ step
         along, foretold = float(seen @ step), float(expected @ step)
         if along > LEAST_CURVATURE * foretold > 0:
-            own += np.outer(seen, seen) / along - np.outer(expected, expected) / foretold
+            part += np.outer(seen, seen) / along - np.outer(expected, expected) / foretold
     return gram
 
 
@@ -132,8 +132,8 @@ def without_folds(fit: BinnedFit, weight: float, term: Ints, *, search: bool) ->
     """Coefficients without each fold, (folds, columns); its strengths are found without it too."""
     hessian, gradient = fit.gram.sum(axis=0), fit.gradient.sum(axis=0)
     fits = []
-    for own, part in zip(fit.gram, fit.gradient, strict=True):
-        left, strengths = hessian - own, fit.strengths
+    for curvature, part in zip(fit.gram, fit.gradient, strict=True):
+        left, strengths = hessian - curvature, fit.strengths
         target = left @ fit.near - (gradient - part)
         if search:
             strengths = _searched(left, target, strengths, term)
@@ -148,9 +148,9 @@ def _searched(hessian: Floats, target: Floats, begin: Floats, term: Ints) -> Flo
     """
     if len(term) == 0:
         return begin
-    own, corner = hessian[0, 1:], float(hessian[0, 0])
-    schur = hessian[1:, 1:] - np.outer(own, own) / corner
-    score = target[1:] - own * (target[0] / corner)
+    border, corner = hessian[0, 1:], float(hessian[0, 0])
+    schur = hessian[1:, 1:] - np.outer(border, border) / corner
+    score = target[1:] - border * (target[0] / corner)
     return strengths_of_quadratic(schur, score, begin, term)
 
 

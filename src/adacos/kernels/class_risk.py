@@ -82,8 +82,8 @@ def log_loss(log_odds: Floats, y: Floats) -> Floats:
     if log_odds.ndim == 1:
         return row_loss(log_odds, y)
     scores = _with_first(log_odds)
-    own = scores[np.arange(len(y)), y.astype(np.intp)]
-    return np.asarray(np.logaddexp.reduce(scores, axis=1) - own)
+    chosen = scores[np.arange(len(y)), y.astype(np.intp)]
+    return np.asarray(np.logaddexp.reduce(scores, axis=1) - chosen)
 
 
 def class_risks(log_odds: Floats, matrix: Floats) -> Floats:
@@ -153,8 +153,8 @@ def kept_class_risk(log_odds: Floats, root: Floats, matrix: Floats) -> Floats:
         size = _rows_at_once(weights)
         for first in range(0, len(now), size):
             rows = slice(first, first + size)
-            own = weights if weights.ndim == 2 else weights[rows]
-            risk[rows] = _risk(_keeping(now[rows], own, _KEPT, start[rows]), matrix)
+            part = weights if weights.ndim == 2 else weights[rows]
+            risk[rows] = _risk(_keeping(now[rows], part, _KEPT, start[rows]), matrix)
         return np.asarray(np.minimum(risk, class_bayes_risk(now, matrix)))
 
     return _by_blocks(log_odds, root, kept, single=True, rough_first=True)
@@ -359,11 +359,11 @@ def _by_blocks(
     parts = []
     for first in range(0, max(len(values), 1), size):
         rows = slice(first, first + size)
-        own = weights
+        of_block = weights
         if not common:
             turned = root[rows].transpose(0, 2, 1)
-            own = [_exponentials(points @ turned, single) for points in rules]
-        parts.append(function(values[rows], *own))
+            of_block = [_exponentials(points @ turned, single) for points in rules]
+        parts.append(function(values[rows], *of_block))
     return np.concatenate(parts)
 
 

@@ -105,10 +105,10 @@ class ClassOutlook(NamedTuple):
         rows = np.hstack([self.log_odds, self.mean.reshape(len(self.mean), -1)])
         # One number for each row sorts faster than the row.
         mixed = rows @ np.sqrt(np.arange(2.0, rows.shape[1] + 2))
-        _, first, of = np.unique(mixed, return_index=True, return_inverse=True)
-        if 2 * len(first) > len(rows) or not np.array_equal(rows[first[of]], rows):
+        _, first, place = np.unique(mixed, return_index=True, return_inverse=True)
+        if 2 * len(first) > len(rows) or not np.array_equal(rows[first[place]], rows):
             return None
-        return _Places(first, of)
+        return _Places(first, place)
 
     def _rows(self, rows: Ints) -> ClassOutlook:
         """The outlook of some rows, where covariance and cost are the same for all."""
@@ -148,12 +148,12 @@ def counted_share(model: SequenceModel, costs: CostTable, i: int, matrix: Floats
     """
     key = model.sequence.costs(costs).tobytes() + matrix.tobytes()
     with _LOCK:
-        found = _FOUND.get(model)
-    if found is None or found[0] != key:
-        found = (key, _better_shares(model, costs, matrix))
+        solved = _FOUND.get(model)
+    if solved is None or solved[0] != key:
+        solved = (key, _better_shares(model, costs, matrix))
         with _LOCK:
-            _FOUND[model] = found
-    return np.ones(len(model.sequence) - 1 - i) if found[1] is None else found[1].at(i)
+            _FOUND[model] = solved
+    return np.ones(len(model.sequence) - 1 - i) if solved[1] is None else solved[1].at(i)
 
 
 def _better_shares(model: SequenceModel, costs: CostTable, matrix: Floats) -> SavedShares | None:
@@ -199,8 +199,8 @@ class SavedShares:
             for j in np.flatnonzero(self.price[i] < risk.max()).tolist():
                 after = kept_class_risk(now, self.roots[i][j], self.matrix)
                 left = class_bayes_risk(self.log_odds[:, i + 1 + j], self.matrix)
-                expected, found = count @ (risk - after), count @ risk - self.weight @ left
-                shares[j] = np.clip(found / expected, 0.0, 1.0) if expected > 0 else 1.0
+                expected, saved = count @ (risk - after), count @ risk - self.weight @ left
+                shares[j] = np.clip(saved / expected, 0.0, 1.0) if expected > 0 else 1.0
             self._found[i] = shares
         return self._found[i]
 
@@ -208,17 +208,17 @@ class SavedShares:
         """Mean total cost of the rows along the sequence, the shares counted or not."""
         going, total = np.arange(len(self.y)), np.empty(len(self.y))
         for i, paid in enumerate(self.paid):
-            own = self.log_odds[going, i]
+            log_odds = self.log_odds[going, i]
             go_on = np.zeros(len(going), dtype=np.bool_)
             if i < len(self.roots) and len(going):
                 # The coherent forecast needs no mean.
-                mean = np.zeros((len(going), len(self.price[i]), own.shape[1]))
+                mean = np.zeros((len(going), len(self.price[i]), log_odds.shape[1]))
                 shares = (lambda _, i=i: self.at(i)) if counted else None
                 price, coherent = self.price[i][None, :], FORECASTS["coherent"]
-                ahead = ClassOutlook(own, mean, self.roots[i], price, coherent, shares)
+                ahead = ClassOutlook(log_odds, mean, self.roots[i], price, coherent, shares)
                 go_on = ahead.some_pays(self.matrix)
             stop = going[~go_on]
-            label = class_label(own[~go_on], self.matrix)
+            label = class_label(log_odds[~go_on], self.matrix)
             total[stop] = paid + self.matrix[self.y[stop], label]
             going = going[go_on]
         return float(np.average(total, weights=self.weight))
@@ -248,13 +248,13 @@ def look_ahead_classes(
         cost = payable(cost[None, :], state.left)
         mean, root = density.means(r) + fixed, roots(density.variance)
         return ClassOutlook(log_odds, mean, root, cost, forecast, shares)
-    found = learnable(model, state.encoded, state.available, i)
-    n_functions = found.mean.shape[1] // later
+    moments = learnable(model, state.encoded, state.available, i)
+    n_functions = moments.mean.shape[1] // later
     learned, unknown = (
         unpolarised(variance.reshape(-1, later, n_functions), size)
-        for variance in (found.learned, found.unknown)
+        for variance in (moments.learned, moments.unknown)
     )
-    mean = found.mean.reshape(-1, later, n_functions)[..., :size]
+    mean = moments.mean.reshape(-1, later, n_functions)[..., :size]
     shrink = pairwise_shrink(pair_variance(unknown))[..., None]
     reachable = state.available[:, None, :]
     cost = costs.of_batch(masks[i + 1 :] & reachable, given=masks[i] & reachable, rank=rank)

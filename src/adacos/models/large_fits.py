@@ -100,8 +100,8 @@ class LargeFits:
         basis, search = self.basis, "per_covariate" in self.families
         inside = np.flatnonzero(np.isin(basis.group, covariates))
         terms, term = np.unique(basis.term[inside], return_inverse=True)
-        own = sorted(set(basis.group[inside].tolist()))
-        design = Design(tuple(own), tuple(self.tables[k] for k in own))
+        groups = sorted(set(basis.group[inside].tolist()))
+        design = Design(tuple(groups), tuple(self.tables[k] for k in groups))
         begin = np.zeros(1 + len(inside))
         strengths = central_strengths(basis.linear)
         if start is not None:
@@ -210,12 +210,12 @@ def prepare_large(
     weight = np.ones(len(y)) if weight is None else weight
     cuts, codes, values, counts = [], [], [], []
     for k in range(len(encoder.names)):
-        own = encoded[:, like(encoded, encoder.source == k)]
-        cuts.append(cut_of(encoder.kinds[k], own, chosen))
-        codes.append(cuts[k].codes(own))
-        found = level_sums(cuts[k], codes[k], own, like(encoded, weight))
-        values.append(level_values(cuts[k], found, float(own.min()), float(own.max())))
-        counts.append(found)
+        columns = encoded[:, like(encoded, encoder.source == k)]
+        cuts.append(cut_of(encoder.kinds[k], columns, chosen))
+        codes.append(cuts[k].codes(columns))
+        sums = level_sums(cuts[k], codes[k], columns, like(encoded, weight))
+        values.append(level_values(cuts[k], sums, float(columns.min()), float(columns.max())))
+        counts.append(sums)
     # A device works on all its rows at once.
     size = len(y) if is_tensor(encoded) else BLOCK_ROWS
     blocks = [
@@ -241,14 +241,14 @@ def prepare_large(
     )
 
 
-def cut_of(kind: str, own: Floats, chosen: Ints) -> Cuts:
+def cut_of(kind: str, columns: Floats, chosen: Ints) -> Cuts:
     """Cuts of one covariate from its encoded columns."""
     if kind == CATEGORICAL:
-        return cut(kind, own.shape[1], np.empty(0), np.empty(0), 0.0, 1.0)
-    some, values = host(own[like(own, chosen), 0]), np.empty(0)
+        return cut(kind, columns.shape[1], np.empty(0), np.empty(0), 0.0, 1.0)
+    some, values = host(columns[like(columns, chosen), 0]), np.empty(0)
     if len(np.unique(some)) <= MOST_LEVELS:
-        values = distinct(own[:, 0])
-    return cut(kind, 1, values, some, float(own.min()), float(own.max()))
+        values = distinct(columns[:, 0])
+    return cut(kind, 1, values, some, float(columns.min()), float(columns.max()))
 
 
 def assemble(
@@ -266,14 +266,14 @@ def assemble(
     `values` and `counts` are of the levels of each covariate, `ends` the range of each encoded
     column, `rows` labels, weights and folds.
     """
-    own = sample.basis
+    drawn = sample.basis
     means = [np.average(v, axis=0, weights=c.weight) for v, c in zip(values, counts, strict=True)]
     spreads = [
         np.sqrt(np.average((v - mean) ** 2, axis=0, weights=c.weight))
         for v, c, mean in zip(values, counts, means, strict=True)
     ]
     mean, spread = np.concatenate(means), np.concatenate(spreads)
-    basis = uncentred_basis(own.source, own.kinds, own.n_splines, *ends, mean, spread)
+    basis = uncentred_basis(drawn.source, drawn.kinds, drawn.n_splines, *ends, mean, spread)
     columns = [basis.block(v, k) for k, v in enumerate(values)]
     centers = [c.weight @ part / c.weight.sum() for c, part in zip(counts, columns, strict=True)]
     basis = replace(basis, center=np.concatenate(centers))
@@ -305,9 +305,9 @@ def _moments(
     """Gram matrix of [1, standardised values, columns], see `moment_matrix`."""
     e = len(basis.source)
     both, place = [], [0]
-    for k, (own, table) in enumerate(zip(values, tables, strict=True)):
+    for k, (points, table) in enumerate(zip(values, tables, strict=True)):
         encoded, columns = np.flatnonzero(basis.source == k), np.flatnonzero(basis.group == k)
-        standard = (own - basis.mean[encoded]) / basis.scale[encoded]
+        standard = (points - basis.mean[encoded]) / basis.scale[encoded]
         both.append(np.hstack([standard, table]))
         place += [*(1 + encoded), *(1 + e + columns)]
     design = Design(tuple(range(len(values))), tuple(both))

@@ -210,21 +210,24 @@ def _discriminate(
     of the probabilities is log π + Π^-½ (I - S)^-1 Π^½ a - ½ diag(Π^-½ S (I - S)^-1 Π^-½), up to
     a constant.
     """
-    own = np.flatnonzero(joint.source == covariate)
+    columns = np.flatnonzero(joint.source == covariate)
     low, width = 0.0, 1.0
     if joint.kinds[covariate] == BINARY:
-        low, width = float(joint.low[own[0]]), float(joint.high[own[0]] - joint.low[own[0]])
-        share = np.clip((joint.mean[own] - low) / width, 1e-9, 1 - 1e-9)
+        low, width = (
+            float(joint.low[columns[0]]),
+            float(joint.high[columns[0]] - joint.low[columns[0]]),
+        )
+        share = np.clip((joint.mean[columns] - low) / width, 1e-9, 1 - 1e-9)
         share = np.append(1 - share, share)
-        deviation = (linear - joint.mean[own]) / width
+        deviation = (linear - joint.mean[columns]) / width
         deviation = np.hstack([-deviation, deviation])
         sign = np.array([-1.0, 1.0]) / width
-        explained = np.outer(sign, sign) * (joint.covariance[np.ix_(own, own)] - left)
+        explained = np.outer(sign, sign) * (joint.covariance[np.ix_(columns, columns)] - left)
     else:
-        share = np.clip(joint.mean[own], 1e-9, None)
+        share = np.clip(joint.mean[columns], 1e-9, None)
         share = share / share.sum()
-        deviation = linear - joint.mean[own]
-        explained = joint.covariance[np.ix_(own, own)] - left
+        deviation = linear - joint.mean[columns]
+        explained = joint.covariance[np.ix_(columns, columns)] - left
     root = np.sqrt(share)
     eigenvalues, vectors = np.linalg.eigh(explained / np.outer(root, root))
     eigenvalues = np.clip(eigenvalues, 0.0, _LARGEST_R2)
@@ -240,20 +243,20 @@ def _discriminate(
 
 def points_of(joint: JointModel, holes: Holes, rows: Ints, covariate: int) -> Points:
     """Distribution of one covariate in rows where it is missing."""
-    own = np.flatnonzero(joint.source == covariate)
-    mean, deviation = holes.values[np.ix_(rows, own)], holes.deviation[np.ix_(rows, own)]
+    columns = np.flatnonzero(joint.source == covariate)
+    mean, deviation = holes.values[np.ix_(rows, columns)], holes.deviation[np.ix_(rows, columns)]
     kind = joint.kinds[covariate]
     if kind == NUMERIC:
-        j = own[0]
+        j = columns[0]
         values = _at_scores(joint, j, holes.center[rows, j], holes.deviation[rows, j])
         score = np.broadcast_to(_POINTS, values.shape)
         weight = np.full(values.shape, 1.0 / N_POINTS)
         return Points(values[:, :, None], weight, score[:, :, None])
     if kind == CATEGORICAL:
-        corners = np.eye(len(own))
+        corners = np.eye(len(columns))
         weight = mean
     else:
-        low, high = joint.low[own[0]], joint.high[own[0]]
+        low, high = joint.low[columns[0]], joint.high[columns[0]]
         corners = np.array([[low], [high]])
         share = (mean[:, 0] - low) / (high - low) if high > low else np.zeros(len(rows))
         weight = np.column_stack([1 - share, share])
@@ -294,8 +297,8 @@ def moments_of(
     centred = (values - mean[:, None, :]) * root
     if joint.kinds[covariate] == CATEGORICAL:
         # Functions are linear in the indicators: a value at a corner is a coefficient.
-        own = np.flatnonzero(joint.source == covariate)
-        loading = (values - mean[:, None, :]) * holes.deviation[np.ix_(rows, own)][:, :, None]
+        columns = np.flatnonzero(joint.source == covariate)
+        loading = (values - mean[:, None, :]) * holes.deviation[np.ix_(rows, columns)][:, :, None]
     else:
         loading = np.einsum("rpe,rpf->ref", points.score * root, centred)
     return Moments(mean, centred, loading)
@@ -323,18 +326,18 @@ def contribution_moments(
     `coefs` (models, basis columns) holds the additive models. Rows that know the same about a
     numeric covariate share its moments.
     """
-    own = coefs[:, basis.group == covariate].T
+    weights = coefs[:, basis.group == covariate].T
     if joint.kinds[covariate] != NUMERIC:
-        functions = partial(weighted_block, basis, covariate, own)
-        found = moments_of(joint, holes, rows, covariate, functions)
-        variance = np.einsum("rpf,rpf->rf", found.centred, found.centred)
-        return ContributionMoments(found.mean, variance, found.loading)
+        functions = partial(weighted_block, basis, covariate, weights)
+        moments = moments_of(joint, holes, rows, covariate, functions)
+        variance = np.einsum("rpf,rpf->rf", moments.centred, moments.centred)
+        return ContributionMoments(moments.mean, variance, moments.loading)
     j = int(np.searchsorted(joint.source, covariate))
     center, deviation = holes.center[rows, j], holes.deviation[rows, j]
     distinct, which = np.unique(center + 1j * deviation, return_inverse=True)
     low, high = float(basis.low[j]), float(basis.high[j])
     polynomials = interval_polynomials(
-        own,
+        weights,
         basis.center[basis.group == covariate],
         low,
         high,
@@ -402,7 +405,7 @@ def rows_without(joint: JointModel, holes: Holes) -> dict[int, Ints]:
     for pattern in holes.patterns:
         for covariate in np.unique(joint.source[pattern.missing]).tolist():
             rows.setdefault(covariate, []).append(pattern.rows)
-    return {k: np.sort(np.concatenate(found)) for k, found in rows.items()}
+    return {k: np.sort(np.concatenate(parts)) for k, parts in rows.items()}
 
 
 def between_covariates(joint: JointModel, pattern: HolePattern) -> Floats:
@@ -428,10 +431,10 @@ def polarised(coefs: Floats) -> Floats:
 def unpolarised(variance: Floats, size: int) -> Floats:
     """Covariances (…, L, L) from the variances (…, functions) of `polarised` functions."""
     first, second = np.triu_indices(size, 1)
-    own, both = variance[..., :size], variance[..., size:]
+    single, both = variance[..., :size], variance[..., size:]
     result = np.zeros((*variance.shape[:-1], size, size))
     diagonal = np.arange(size)
-    result[..., diagonal, diagonal] = own
-    result[..., first, second] = 0.5 * (both - own[..., first] - own[..., second])
+    result[..., diagonal, diagonal] = single
+    result[..., first, second] = 0.5 * (both - single[..., first] - single[..., second])
     result[..., second, first] = result[..., first, second]
     return result

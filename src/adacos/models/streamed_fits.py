@@ -67,14 +67,16 @@ class PieceStream:
     def each(self, work: Callable[..., Any], *given: Sequence[Any]) -> Iterator[Any]:
         """One piece in memory at a time."""
         for number, piece in enumerate(self._table.pieces()):
-            yield work(piece, *(own[number] for own in given))
+            yield work(piece, *(values[number] for values in given))
 
     def held(
         self, work: Callable[..., Coded], *given: Sequence[Any]
     ) -> tuple[RowBlocks, list[CodedSums]]:
         """Blocks in memory."""
         coded = list(self.each(work, *given))
-        return HeldBlocks([own.block for own in coded], self._n_jobs), [own.sums for own in coded]
+        return HeldBlocks([piece.block for piece in coded], self._n_jobs), [
+            piece.sums for piece in coded
+        ]
 
 
 class CodedSums(NamedTuple):
@@ -135,9 +137,9 @@ def prepare_streamed(
     chosen = drawn_rows(y, SAMPLE_ROWS, seed)
     of_piece = [chosen[(chosen >= a) & (chosen < b)] - a for a, b in pairwise(ends)]
     looked = list(stream.each(partial(_look, encoder=encoder, seed=seed), of_piece))
-    key = np.concatenate([own.key for own in looked])
-    salt = salt_of(np.concatenate([own.digests for own in looked]), seed)
-    some = np.concatenate([own.sample for own in looked])
+    key = np.concatenate([piece.key for piece in looked])
+    salt = salt_of(np.concatenate([piece.digests for piece in looked]), seed)
+    some = np.concatenate([piece.sample for piece in looked])
     fold = folds_of_keys(key, y, n_folds, seed, len(encoder.source))
     cuts = _cuts(scanned, some)
     rows = [slice(a, b) for a, b in pairwise(ends)]
@@ -145,16 +147,16 @@ def prepare_streamed(
     work = partial(_code, encoder=encoder, cuts=cuts, n_folds=n_held_out, salt=salt)
     # Three bytes a row travel to whoever holds it.
     small = y.astype(np.int8), fold.astype(np.int16)
-    blocks, sums = stream.held(work, *([given[own] for own in rows] for given in small))
-    digests = RowDigests(salt, np.sort(np.concatenate([own.digests for own in sums])))
+    blocks, sums = stream.held(work, *([column[piece] for piece in rows] for column in small))
+    digests = RowDigests(salt, np.sort(np.concatenate([piece.digests for piece in sums])))
     counts = [
-        reduce(lambda one, other: one.plus(other), (own.levels[k] for own in sums))
+        reduce(lambda one, other: one.plus(other), (piece.levels[k] for piece in sums))
         for k in range(len(cuts))
     ]
     low, high = _range(encoder)
     values = [
-        level_values(own, count, float(low[j]), float(high[j]))
-        for own, count, j in zip(cuts, counts, encoder.first, strict=True)
+        level_values(edges, count, float(low[j]), float(high[j]))
+        for edges, count, j in zip(cuts, counts, encoder.first, strict=True)
     ]
     sample = prepare(
         some,
@@ -194,14 +196,14 @@ def _look(piece: Any, chosen: Ints, encoder: TableEncoder, seed: int) -> _Look:
 
 def _cuts(scanned: Scanned, some: Floats) -> list[Cuts]:
     encoder, cuts = scanned.encoder, []
-    for k, own in enumerate(scanned.columns):
+    for k, covariate in enumerate(scanned.columns):
         width = int(np.sum(encoder.source == k))
         values = np.empty(0)
-        if own.values is not None:
+        if covariate.values is not None:
             # Text that never varies is one indicator, which is always 1.
-            values = np.ones(1) if own.text else own.values
+            values = np.ones(1) if covariate.text else covariate.values
         column = some[:, encoder.first[k]]
-        cuts.append(cut(encoder.kinds[k], width, values, column, own.low, own.high))
+        cuts.append(cut(encoder.kinds[k], width, values, column, covariate.low, covariate.high))
     return cuts
 
 
@@ -217,9 +219,9 @@ def _code(
     """A piece as codes, with what is summed over all pieces."""
     encoded = encoder.transform(piece)
     weight, sums = np.ones(len(y)), []
-    for k, own in enumerate(cuts):
+    for k, edges in enumerate(cuts):
         columns = encoded[:, encoder.source == k]
-        sums.append(level_sums(own, own.codes(columns), columns, weight))
+        sums.append(level_sums(edges, edges.codes(columns), columns, weight))
     block = _block(encoded, y.astype(np.float64), fold.astype(np.intp), encoder, cuts, n_folds)
     return Coded(block, CodedSums(sums, hashed(encoded, salt)))
 
@@ -227,7 +229,7 @@ def _code(
 def _block(
     encoded: Floats, y: Floats, fold: Ints, encoder: TableEncoder, cuts: list[Cuts], n_folds: int
 ) -> Block:
-    codes = [own.codes(encoded[:, encoder.source == k]) for k, own in enumerate(cuts)]
+    codes = [edges.codes(encoded[:, encoder.source == k]) for k, edges in enumerate(cuts)]
     return block_of(codes, y, np.ones(len(y)), fold, n_folds)
 
 

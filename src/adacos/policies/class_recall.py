@@ -98,19 +98,19 @@ def least_surcharges(
     accuracy : relative.
     cycles : how often all classes are gone through.
     """
-    found = start.copy()
+    surcharges = start.copy()
 
     def reaches(k: int, surcharge: float) -> bool:
-        tried = found.copy()
+        tried = surcharges.copy()
         tried[k] = surcharge
         return bool(recall_at(tried, k) >= recalls[k] - _ROUNDING)
 
     for _ in range(cycles):
-        lacking = [k for k in range(len(found)) if not reaches(k, found[k])]
+        lacking = [k for k in range(len(surcharges)) if not reaches(k, surcharges[k])]
         if not lacking:
-            return found
+            return surcharges
         for k in lacking:
-            low, high = found[k], max(4 * found[k], _SMALLEST * scale)
+            low, high = surcharges[k], max(4 * surcharges[k], _SMALLEST * scale)
             while not reaches(k, high):
                 low, high = high, 4 * high
                 if low > _LARGEST * scale:
@@ -118,7 +118,7 @@ def least_surcharges(
             while high - low > accuracy * high:
                 middle = (low + high) / 2
                 low, high = (low, middle) if reaches(k, middle) else (middle, high)
-            found[k] = high
+            surcharges[k] = high
     return None
 
 
@@ -142,8 +142,8 @@ class LeftOutRecalls:
         """The recall of one class at these surcharges, which the policy is left with."""
         matrix = surcharged(self.policy.cost_table_.matrix, self.targets, surcharges)
         self.policy._use_rule(DecisionRule(matrix))
-        found = self.answers[k]() == self.targets.classes[k]
-        return float(np.average(found, weights=self.weights[k]))
+        right = self.answers[k]() == self.targets.classes[k]
+        return float(np.average(right, weights=self.weights[k]))
 
 
 def use_class_recalls(policy: Any, wanted: Any) -> None:
@@ -151,11 +151,11 @@ def use_class_recalls(policy: Any, wanted: Any) -> None:
     targets = targets_of(wanted, policy.classes_)
     left_out = LeftOutRecalls(policy, targets)
     start = np.zeros(len(targets.classes))
-    found = least_surcharges(left_out.at, targets.recalls, left_out.scale, start)
-    if found is None:
+    surcharges = least_surcharges(left_out.at, targets.recalls, left_out.scale, start)
+    if surcharges is None:
         raise out_of_reach(policy, targets)
-    recalls = [left_out.at(found, k) for k in range(len(found))]
-    use_surcharges(policy, targets, found)
+    recalls = [left_out.at(surcharges, k) for k in range(len(surcharges))]
+    use_surcharges(policy, targets, surcharges)
     policy.recall_estimate_ = of_classes(policy, targets, recalls)
 
 

@@ -86,7 +86,7 @@ def misfit_by_cell(
         return []
     inside = members.astype(np.float64)
     rows = inside.T @ inside
-    found = inside.T @ (inside * y[:, None])
+    positives = inside.T @ (inside * y[:, None])
     expected = inside.T @ (inside * probability[:, None])
     pairs = [
         (i, j)
@@ -96,7 +96,7 @@ def misfit_by_cell(
     each = 1 - (1 - confidence) / max(len(pairs), 1)
     cells = []
     for i, j in pairs:
-        n, hits = round(rows[i, j]), round(found[i, j])
+        n, hits = round(rows[i, j]), round(positives[i, j])
         low, high = interval(hits, n, each)
         share = float(expected[i, j] / n)
         if not low <= share <= high:
@@ -119,32 +119,32 @@ def advice(policy: BasePolicy, cells: Sequence[Cell]) -> str | None:
 
 def _sides(encoder: TableEncoder, encoded: Floats) -> tuple[list[Side], Bools]:
     """Every side of every covariate, and which rows are on it."""
-    found = list(_each_side(encoder, encoded))
-    members = [rows for _, rows in found]
-    return [side for side, _ in found], np.array(members, dtype=np.bool_).reshape(
+    sides = list(_each_side(encoder, encoded))
+    members = [rows for _, rows in sides]
+    return [side for side, _ in sides], np.array(members, dtype=np.bool_).reshape(
         -1, len(encoded)
     ).T
 
 
 def _each_side(encoder: TableEncoder, encoded: Floats) -> Iterator[tuple[Side, Bools]]:
     for k, name in enumerate(encoder.names):
-        own = encoded[:, encoder.source == k]
-        known = ~np.isnan(own).any(axis=1)
+        columns = encoded[:, encoder.source == k]
+        known = ~np.isnan(columns).any(axis=1)
         if not known.any():
             continue
         if encoder.kinds[k] == NUMERIC:
             # Halfway between the values around the median, which no row then equals.
-            values = np.unique(own[known, 0])
+            values = np.unique(columns[known, 0])
             if len(values) < 2:
                 continue
-            above = int(np.searchsorted(values, np.median(own[known, 0]), side="right"))
+            above = int(np.searchsorted(values, np.median(columns[known, 0]), side="right"))
             above = min(max(above, 1), len(values) - 1)
             cut = float((values[above - 1] + values[above]) / 2)
-            yield Side(name, "≤", cut), known & (own[:, 0] <= cut)
-            yield Side(name, ">", cut), known & (own[:, 0] > cut)
+            yield Side(name, "≤", cut), known & (columns[:, 0] <= cut)
+            yield Side(name, ">", cut), known & (columns[:, 0] > cut)
         elif encoder.kinds[k] == BINARY:
             for code in (float(encoder.low[k]), float(encoder.high[k])):
-                yield Side(name, "=", code), known & (own[:, 0] == code)
+                yield Side(name, "=", code), known & (columns[:, 0] == code)
         else:
             for column, category in enumerate(encoder.categories[k]):
-                yield Side(name, "=", category), known & (own[:, column] > 0.5)
+                yield Side(name, "=", category), known & (columns[:, column] > 0.5)

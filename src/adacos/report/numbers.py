@@ -220,11 +220,11 @@ def scores(held: Held) -> Scores:
 
 def threshold_window(held: Held) -> tuple[float, float] | None:
     """Probabilities around the threshold in use, where being right matters."""
-    own = threshold_of(held.policy)
-    if not 0 < own < 1:
+    in_use = threshold_of(held.policy)
+    if not 0 < in_use < 1:
         return None
-    half = max(0.05, 0.6 * min(own, 1 - own))
-    return max(0.0, own - half), min(1.0, own + half)
+    half = max(0.05, 0.6 * min(in_use, 1 - in_use))
+    return max(0.0, in_use - half), min(1.0, in_use + half)
 
 
 def decision_curves(held: Held) -> tuple[Floats, list[Curve]]:
@@ -235,12 +235,12 @@ def decision_curves(held: Held) -> tuple[Floats, list[Curve]]:
     total cost is below that of answering everyone negative, over B. Acquisition is held while the
     threshold sweeps.
     """
-    own = threshold_of(held.policy)
-    grid = np.linspace(0.0, min(0.99, max(4 * own, 0.1)), 200)
-    threshold = np.append(grid, own)
+    in_use = threshold_of(held.policy)
+    grid = np.linspace(0.0, min(0.99, max(4 * in_use, 0.1)), 200)
+    threshold = np.append(grid, in_use)
     (c00, c01), _ = held.policy.cost_table_.matrix.tolist()
     # Where everyone is answered positive a positive found is worth more than any test.
-    worth = (c01 - c00) * (1 - own) / own if own > 0 else np.inf
+    worth = (c01 - c00) * (1 - in_use) / in_use if in_use > 0 else np.inf
     methods = [(OWN, held.result.probability, held.result.cost)]
     for name, other in relatives(held, deciding_matrix(held.policy)).items():
         if name != OWN:
@@ -314,13 +314,13 @@ def incoherent_share(held: Held) -> float | None:
         models = [(model or policy.model_, rows) for model, rows in leaves if len(rows)]
     rises = []
     for model, rows in models:
-        own = encoded[rows]
-        available = ~np.isnan(own[:, policy.encoder_.first])
+        part = encoded[rows]
+        available = ~np.isnan(part[:, policy.encoder_.first])
         nothing = np.zeros(available.shape[1], dtype=np.bool_)
         for have in model.sequence.masks()[:-1]:
-            state = begin(model, own, available, have, nothing)
+            state = begin(model, part, available, have, nothing)
             outlook = look_ahead(state, policy.cost_table_, forecast)
-            each, every = np.arange(len(own)), slice(0, outlook.mean.shape[1])
+            each, every = np.arange(len(part)), slice(0, outlook.mean.shape[1])
             risk = bayes_risk(outlook.log_odds, matrix)[:, None]
             # The kernels are accurate to 3e-6 of the costs.
             more = outlook.expected_risk(each, every, matrix) > risk + 1e-5 * np.ptp(matrix)
@@ -334,8 +334,8 @@ def tree(held: Held) -> Tree:
     assert branches(policy)
     result = replace(held.result, label=held.label)
     classes = policy.classes_.tolist()
-    own = tree_of(policy.nodes_, policy.encoder_, held.encoded, result, classes)
-    return in_words(own, policy.nodes_, policy.encoder_, held.said)
+    counted = tree_of(policy.nodes_, policy.encoder_, held.encoded, result, classes)
+    return in_words(counted, policy.nodes_, policy.encoder_, held.said)
 
 
 def stops_of(held: Held) -> tuple[Ints, dict[int, str]]:
