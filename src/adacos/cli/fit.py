@@ -57,7 +57,7 @@ from adacos.validation import listed
 # Fits that take longer, in seconds, are announced.
 _LONG = 60
 # Fits of AdaCOS that take as long.
-_EFFORT = {"branching": 10, "auto": 50}
+_EFFORT = {"branching": 10, "planning": 5, "auto": 50}
 
 
 def fit(

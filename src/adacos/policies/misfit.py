@@ -111,8 +111,9 @@ def advice(policy: BasePolicy, cells: Sequence[Cell]) -> str | None:
     told = "What one covariate says here depends on the value of another, which a sum cannot tell."
     if isinstance(policy, SequencePolicy) and policy.in_one_order:
         return (
-            f"{told} Try BranchingClassifier (--policy branching), whose questions depend on the "
-            "values, or let AutoPolicyClassifier (--policy auto) find out whether that is cheaper."
+            f"{told} Try BranchingClassifier (--policy branching) or, where most covariates have "
+            "few values, PlanningClassifier (--policy planning): their questions depend on the "
+            "values. Or let AutoPolicyClassifier (--policy auto) find out whether that is cheaper."
         )
     return f"{told} More branches (max_depth) or trees (--policy cegb) may cost less."
 

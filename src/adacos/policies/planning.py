@@ -26,7 +26,7 @@ from adacos.models.cells import effect_codes, joint_of_cells
 from adacos.models.pairs import paired_fit
 from adacos.models.plans import PlanTable, tabulate
 from adacos.models.sequences import group_lasso_sequence
-from adacos.models.set_fits import prepare
+from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
 from adacos.policies.rounds import refuse_rounds
 from adacos.tables.codes import Codes
@@ -40,6 +40,8 @@ Bools = NDArray[np.bool_]
 
 # States that are planned at most, and covariates: there are 2^p sets of them to work off.
 MOST_STATES, MOST_COVARIATES = 1_000_000, 14
+# Covariates that are modelled at most, and products of their columns over all rows.
+MOST_MODELLED, MOST_PRODUCTS = 30, 20_000_000
 # States in plans that are only compared with each other.
 ROUGH_STATES = 100_000
 # How many times covariate costs may count; the last acquires what is free only.
@@ -207,17 +209,8 @@ class PlanningClassifier(BasePolicy):
 
     def _learn(self, encoded: Floats, labels: Floats, most_states: int) -> None:
         """Codes, and how likely they are with each class."""
-        fits = prepare(
-            encoded,
-            labels,
-            self.encoder_,
-            n_splines=self.n_splines,
-            families=FAMILIES["common"],
-            fold=stratified_folds(encoded, labels, self.cv, self.random_state),
-            n_classes=len(self.classes_),
-        )
-        model = paired_fit(fits)
-        self.codes_ = effect_codes(fits, model, self.encoder_, self.n_codes)
+        fold = stratified_folds(encoded, labels, self.cv, self.random_state)
+        fits = self._prepared(encoded, labels, self.encoder_, fold)
         order = group_lasso_sequence(
             fits.basis,
             fits.complete,
@@ -226,9 +219,34 @@ class PlanningClassifier(BasePolicy):
             self.cost_table_.covariates,
             fits.n_classes,
         ).order
-        self.planned_ = affordable(order, self.codes_.sizes, most_states)
-        codes = self.codes_.transform(fits.complete)
-        self.joint_ = joint_of_cells(fits, model, codes, self.codes_.sizes, self.planned_)
+        modelled = modellable(order, self.encoder_.source, len(labels))
+        encoder = self.encoder_
+        if not modelled.all():
+            encoder = encoder.only(modelled)
+            encoded = encoded[:, modelled[self.encoder_.source]]
+            fits = self._prepared(encoded, labels, encoder, fold)
+        model = paired_fit(fits)
+        codes = effect_codes(fits, model, encoder, self.n_codes)
+        self.codes_ = codes.among(np.flatnonzero(modelled), self.encoder_.source)
+        self.planned_ = affordable(order[modelled[order]], self.codes_.sizes, most_states)
+        # Where the planned covariates are among those modelled.
+        places = np.flatnonzero(np.isin(np.flatnonzero(modelled), self.planned_))
+        self.joint_ = joint_of_cells(
+            fits, model, codes.transform(fits.complete), codes.sizes, places
+        )
+
+    def _prepared(
+        self, encoded: Floats, labels: Floats, encoder: TableEncoder, fold: Ints
+    ) -> SetFits:
+        return prepare(
+            encoded,
+            labels,
+            encoder,
+            n_splines=self.n_splines,
+            families=FAMILIES["common"],
+            fold=fold,
+            n_classes=len(self.classes_),
+        )
 
     def _plan(self) -> None:
         self.table_ = tabulate(self.joint_, self._costs_of(self.planned_), self.caution_)
@@ -348,6 +366,19 @@ def loses_nothing(encoder: TableEncoder, encoded: Floats) -> bool:
             sizes[k] = 2
     varying = np.flatnonzero(sizes > 1)
     return len(affordable(varying, sizes, MOST_STATES)) == len(varying)
+
+
+def modellable(order: Ints, source: Ints, n_rows: int) -> Bools:
+    """Mask of the first covariates of an order whose model is small enough.
+
+    Products of all pairs of encoded columns are looked at, for every row.
+    """
+    width = np.bincount(source, minlength=len(order))
+    columns = np.cumsum(width[order])
+    fits_in = n_rows * columns**2 <= 2 * MOST_PRODUCTS
+    # At least the first, and no more than so many.
+    n_modelled = min(max(int(fits_in.sum()), 1), MOST_MODELLED)
+    return np.isin(np.arange(len(order)), order[:n_modelled])
 
 
 def affordable(order: Ints, sizes: Ints, most_states: int) -> Ints:
