@@ -88,11 +88,33 @@ def forget_most_held() -> None:
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
+def most_held(client: Client) -> str:
+    """The most that each worker has held."""
+    return ", ".join(f"{one:,.0f} MiB" for one in client.run(resident, "VmHWM").values())
+
+
+def compare_killed(
+    client: Client, rows: dd.DataFrame, p: int, peace: AdaCOSClassifier, taken: float
+) -> None:
+    """Fit with a worker killed midway, and hold it against the fit in peace."""
+    killer = kill_one(client, taken / 2)
+    killed, slower = fitted(rows, p)
+    killer.cancel()
+    print(f"fit with a worker killed after {taken / 2:.0f} s: {slower:.0f} s wall")
+    coefs = np.abs(killed.model_.coefs - peace.model_.coefs).max()
+    left_out = killed.model_.leave_out_log_odds - peace.model_.leave_out_log_odds
+    print(
+        f"largest difference: coefficients {coefs:.1e}, leave-out log-odds "
+        f"{np.abs(left_out).max():.1e}; same sets: {killed.sets_ == peace.sets_}"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--covariates", type=int, default=30)
     parser.add_argument("--memory", default="1GiB", help="limit of each worker")
+    parser.add_argument("--in-peace", action="store_true", help="kill no worker, fit once")
     given = parser.parse_args()
     n, p = given.rows, given.covariates
     large_fits.LARGE_ROWS = min(large_fits.LARGE_ROWS, n)
@@ -107,22 +129,14 @@ def main() -> None:
         )
         peace, taken = fitted(rows, p)
         print(f"fit in peace: {taken:.0f} s wall")
-        killer = kill_one(client, taken / 2)
-        killed, slower = fitted(rows, p)
-        killer.cancel()
-        print(f"fit with a worker killed after {taken / 2:.0f} s: {slower:.0f} s wall")
-        coefs = np.abs(killed.model_.coefs - peace.model_.coefs).max()
-        left_out = killed.model_.leave_out_log_odds - peace.model_.leave_out_log_odds
-        print(
-            f"largest difference: coefficients {coefs:.1e}, leave-out log-odds "
-            f"{np.abs(left_out).max():.1e}; same sets: {killed.sets_ == peace.sets_}"
-        )
+        print("most that each worker held meanwhile:", most_held(client))
+        if not given.in_peace:
+            compare_killed(client, rows, p, peace, taken)
         client.run(forget_most_held)
         begin = time.perf_counter()
         counts = scored(client, rows, peace)
         print(f"{counts.total():,} rows scored in {time.perf_counter() - begin:.0f} s wall")
-        held = client.run(resident, "VmHWM").values()
-        print("most that each worker held meanwhile:", *(f"{one:,.0f} MiB" for one in held))
+        print("most that each worker held meanwhile:", most_held(client))
         print(f"a partition answered as in this process: {answered_alike(rows, peace)}")
     print(f"most that this process held: {resident('VmHWM'):,.0f} MiB")
 
