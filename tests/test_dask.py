@@ -96,14 +96,14 @@ def test_what_a_worker_holds_to_answer_is_bounded(monkeypatch):
     table = frame(3000)
     X, y = table.drop(columns="ill"), table["ill"]
     few, many = (AdaCOSClassifier(COSTS, cv=3).fit(X[:n], y[:n]) for n in (1000, 3000))
-    travels = [len(pickle.dumps(policy._for_answering())) for policy in (few, many)]
+    travels = [len(pickle.dumps(partitions.for_answering(policy))) for policy in (few, many)]
     assert travels[1] < 1.1 * travels[0]
     assert travels[1] < len(pickle.dumps(many)) - 3000 * (8 + 8 * len(many.sets_))
     held, rows, acquire = many.acquire(X), [], AdaCOSClassifier.acquire
 
-    def counted(policy, X):
+    def counted(policy, X, **given):
         rows.append(len(X))
-        return acquire(policy, X)
+        return acquire(policy, X, **given)
 
     monkeypatch.setattr(partitions, "PIECE_ROWS", 400)
     monkeypatch.setattr(AdaCOSClassifier, "acquire", counted)
@@ -160,6 +160,35 @@ def test_answers_of_words_of_many_classes_of_arrays_and_of_nothing():
         score_partitions(named, spread.drop(columns="b"))
     with pytest.raises(InvalidInputError, match="must be a Dask collection"):
         score_partitions(named, table)
+
+
+def test_answers_with_what_was_acquired_known_and_kept(monkeypatch):
+    table = frame(900).assign(id=np.arange(900) + 5000)
+    table.loc[::7, "a"] = np.nan
+    X, y = table.drop(columns=["ill", "id"]), table["ill"]
+    policy = AdaCOSClassifier(COSTS, cv=3).fit(X, y)
+    held = policy.acquire(X, known=np.isin(X.columns, ["b"]))
+    monkeypatch.setattr(partitions, "PIECE_ROWS", 128)
+    spread = dd.from_pandas(table, npartitions=2, sort=False)
+    lazy = score_partitions(policy, spread, known=["b"], keep=["id", "c"], acquired=True)
+    answers = lazy.compute(scheduler="synchronous")
+    assert list(answers.columns) == ["id", "c", *ANSWERS, "acquired"] == list(lazy.columns)
+    for name in ("id", "c"):
+        np.testing.assert_array_equal(answers[name], table[name])
+    for name in ANSWERS:
+        np.testing.assert_allclose(answers[name], getattr(held, name), atol=1e-12)
+    lists = [";".join(held.covariates(row)) for row in range(900)]
+    assert answers["acquired"].tolist() == lists
+    assert len(set(lists)) > 2
+    array = da.from_array(X[["a", "b"]].to_numpy(dtype=float), chunks=(400, 1))
+    for rows, given, message in (
+        (spread, {"keep": ["Id"]}, "keep: must name columns of X.*Did you mean id"),
+        (spread.assign(cost=1.0), {"keep": ["cost"]}, "must not name a column of the answers"),
+        (spread, {"known": ["B"]}, "known: must name covariates"),
+        (array, {"keep": ["a"]}, "keep: must name columns of X"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            score_partitions(policy, rows, **given)
 
 
 def test_adacos_fit_with_workers(tmp_path, monkeypatch):

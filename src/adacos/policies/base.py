@@ -12,7 +12,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -310,10 +310,6 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _encode(self, X: Any) -> Floats:
         """Encoded values of rows like those of the training table."""
         return self.encoder_.transform(validate_table(self, X, reset=False))
-
-    def _for_answering(self) -> Self:
-        """The policy without what it keeps of training rows and no decision reads."""
-        return self
 
     def _run(self, encoded: Floats) -> AcquisitionResult:
         """Encoded rows, of which nothing is known, walked to their stop; labels are 0, 1, …"""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -308,21 +307,6 @@ class SequencePolicy(BasePolicy):
         """What goes into a pickle or a copy: everything but the training rows."""
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_set_fits"}
-
-    def _for_answering(self) -> Self:
-        model = self.model_
-        # Branches keep more than this; of more than two classes, decisions read rows left out.
-        if not self.streams or model.many_classes:
-            return self
-        lean = copy(self)
-        lean.training_rows_ = replace(self.training_rows_, digests=self.training_rows_.digests[:0])
-        lean.model_ = replace(
-            model,
-            y=model.y[:0],
-            weight=model.weight[:0],
-            leave_out_log_odds=model.leave_out_log_odds[:0],
-        )
-        return lean
 
     def _check_combinations(self) -> None:
         """Parameters that exclude each other."""
