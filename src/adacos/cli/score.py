@@ -83,8 +83,9 @@ def score(
     Values behind an answer that are implausible, outside the training range or never seen in
     training are counted in the summary; --flag-unusual names them row by row.
 
-    With --dask the workers read Parquet files and write a folder of Parquet files, which must not
-    exist yet: both must be on a disk that they share. Such values are not counted then.
+    With --dask the workers read Parquet files and write a new folder of
+    Parquet files; both must be on a disk that they share. Values unlike
+    those in training are not counted then.
 
     Example:
 
