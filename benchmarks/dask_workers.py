@@ -4,8 +4,9 @@
 
 Every partition is made by its worker, so that no process ever holds all rows as numbers. The policy
 is fitted twice, once in peace and once with a worker killed after a few passes, and the largest
-differences between the two are printed, with the time of each and the most that this process held.
-Scoring goes partition by partition.
+differences between the two are printed, with the time of each. Then all rows are scored, each
+partition is let go of as soon as its answers are counted, and those of the first are compared with
+what the policy answers in this process. Memory is the largest resident size.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -23,9 +26,9 @@ import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-from dask.distributed import Client, LocalCluster
+from dask.distributed import Client, LocalCluster, as_completed
 
-from adacos import AdaCOSClassifier, Costs
+from adacos import AdaCOSClassifier, Costs, score_partitions
 from adacos.models import large_fits
 from benchmarks.large import resident, world
 
@@ -60,9 +63,50 @@ def fitted(rows: dd.DataFrame, p: int) -> tuple[AdaCOSClassifier, float]:
     return policy, time.perf_counter() - begin
 
 
-def answered_by(rows: pd.DataFrame, policy: AdaCOSClassifier) -> pd.Series:
-    """The labels of one partition."""
-    return pd.Series(policy.predict(rows), index=rows.index)
+def scored(client: Client, rows: dd.DataFrame, policy: AdaCOSClassifier) -> Counter[int]:
+    """How often each label was given."""
+    labels = score_partitions(policy, rows)["label"].to_delayed()
+    counts: Counter[int] = Counter()
+    for _, own in as_completed(client.compute(labels), with_results=True):
+        counts.update(own.value_counts().to_dict())
+    return counts
+
+
+def answered_alike(rows: dd.DataFrame, policy: AdaCOSClassifier) -> bool:
+    """Whether the first partition is answered by a worker as it is here."""
+    first = rows.partitions[:1]
+    here = policy.acquire(first.drop(columns="y").compute())
+    there = score_partitions(policy, first).compute()
+    return all(
+        np.array_equal(there[name], getattr(here, name))
+        for name in ("label", "probability", "cost", "expected_cost", "stage")
+    )
+
+
+def forget_most_held() -> None:
+    """Begin to measure anew the most that this process holds."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def most_held(client: Client) -> str:
+    """The most that each worker has held."""
+    return ", ".join(f"{one:,.0f} MiB" for one in client.run(resident, "VmHWM").values())
+
+
+def compare_killed(
+    client: Client, rows: dd.DataFrame, p: int, peace: AdaCOSClassifier, taken: float
+) -> None:
+    """Fit with a worker killed midway, and hold it against the fit in peace."""
+    killer = kill_one(client, taken / 2)
+    killed, slower = fitted(rows, p)
+    killer.cancel()
+    print(f"fit with a worker killed after {taken / 2:.0f} s: {slower:.0f} s wall")
+    coefs = np.abs(killed.model_.coefs - peace.model_.coefs).max()
+    left_out = killed.model_.leave_out_log_odds - peace.model_.leave_out_log_odds
+    print(
+        f"largest difference: coefficients {coefs:.1e}, leave-out log-odds "
+        f"{np.abs(left_out).max():.1e}; same sets: {killed.sets_ == peace.sets_}"
+    )
 
 
 def main() -> None:
@@ -70,6 +114,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--covariates", type=int, default=30)
     parser.add_argument("--memory", default="1GiB", help="limit of each worker")
+    parser.add_argument("--in-peace", action="store_true", help="kill no worker, fit once")
     given = parser.parse_args()
     n, p = given.rows, given.covariates
     large_fits.LARGE_ROWS = min(large_fits.LARGE_ROWS, n)
@@ -84,22 +129,15 @@ def main() -> None:
         )
         peace, taken = fitted(rows, p)
         print(f"fit in peace: {taken:.0f} s wall")
-        killer = kill_one(client, taken / 2)
-        killed, slower = fitted(rows, p)
-        killer.cancel()
-        print(f"fit with a worker killed after {taken / 2:.0f} s: {slower:.0f} s wall")
-        coefs = np.abs(killed.model_.coefs - peace.model_.coefs).max()
-        left_out = killed.model_.leave_out_log_odds - peace.model_.leave_out_log_odds
-        print(
-            f"largest difference: coefficients {coefs:.1e}, leave-out log-odds "
-            f"{np.abs(left_out).max():.1e}; same sets: {killed.sets_ == peace.sets_}"
-        )
-        covariates = rows.drop(columns="y")
+        print("most that each worker held meanwhile:", most_held(client))
+        if not given.in_peace:
+            compare_killed(client, rows, p, peace, taken)
+        client.run(forget_most_held)
         begin = time.perf_counter()
-        # As one object of the graph the policy travels to a worker once, not with every partition.
-        labels = covariates.map_partitions(answered_by, dask.delayed(peace), meta=("label", "i8"))
-        answered = len(labels.compute())
-        print(f"{answered:,} rows scored in {time.perf_counter() - begin:.0f} s wall")
+        counts = scored(client, rows, peace)
+        print(f"{counts.total():,} rows scored in {time.perf_counter() - begin:.0f} s wall")
+        print("most that each worker held meanwhile:", most_held(client))
+        print(f"a partition answered as in this process: {answered_alike(rows, peace)}")
     print(f"most that this process held: {resident('VmHWM'):,.0f} MiB")
 
 

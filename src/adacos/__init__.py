@@ -29,6 +29,7 @@ _HOME = {
     "load": "adacos.persistence",
     "paper_folds": "adacos.datasets",
     "save": "adacos.persistence",
+    "score_partitions": "adacos.policies.partitions",
     "trade_off": "adacos.policies.trade_off",
 }
 
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from adacos.policies import PlanningClassifier as PlanningClassifier
     from adacos.policies import TargetRecallClassifier as TargetRecallClassifier
     from adacos.policies.class_certifying import ClassRecallCertificate as ClassRecallCertificate
+    from adacos.policies.partitions import score_partitions as score_partitions
     from adacos.policies.recall import RecallCertificate as RecallCertificate
     from adacos.policies.trade_off import trade_off as trade_off
     from adacos.providers import Provider as Provider

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from adacos.batch import ScoreSummary, score_file
+from adacos.batch import ScoreSummary, check_folders, score_file, score_folder
 from adacos.cli.common import (
     Decimal,
     Encoding,
@@ -23,9 +23,27 @@ from adacos.cli.common import (
     say,
     tell_malformed,
 )
+from adacos.cli.workers import connect
+from adacos.exceptions import InvalidInputError
+from adacos.policies.base import BasePolicy
 from adacos.tables.description import Description, description_of
+from adacos.tables.reading import CHUNK_ROWS
 from adacos.tables.writing import refuse_same_file
 
+FlagUnusual = Annotated[
+    bool,
+    typer.Option(
+        "--flag-unusual",
+        help="Add a column with the values behind each answer that training did not see.",
+    ),
+]
+EscapeFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--escape-formulas",
+        help="Put an apostrophe before text that a spreadsheet would take for a formula.",
+    ),
+]
 _WORDS = {
     "outside_range": "outside the range",
     "implausible": "implausible",
@@ -36,29 +54,23 @@ _WORDS = {
 
 def score(
     model: Model,
-    source: Annotated[Path, typer.Argument(help="CSV (plain or .gz) or Parquet file.")],
-    destination: Annotated[Path, typer.Argument(help="CSV or Parquet file to write.")],
+    source: Annotated[Path, typer.Argument(help="CSV (plain or .gz), Parquet, or a folder of it.")],
+    destination: Annotated[
+        Path, typer.Argument(help="CSV or Parquet file to write; a folder with --dask.")
+    ],
     known: Annotated[
         list[str] | None, typer.Option(help="Covariate known from the start; repeatable.")
     ] = None,
     keep: Annotated[
         list[str] | None, typer.Option(help="Column to copy, such as an identifier; repeatable.")
     ] = None,
-    flag_unusual: Annotated[
-        bool,
-        typer.Option(
-            "--flag-unusual",
-            help="Add a column with the values behind each answer that training did not see.",
-        ),
-    ] = False,
-    escape_formulas: Annotated[
-        bool,
-        typer.Option(
-            "--escape-formulas",
-            help="Put an apostrophe before text that a spreadsheet would take for a formula.",
-        ),
-    ] = False,
-    chunk_rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = 50_000,
+    flag_unusual: FlagUnusual = False,
+    escape_formulas: EscapeFormulas = False,
+    chunk_rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = CHUNK_ROWS,
+    dask: Annotated[
+        str | None,
+        typer.Option(help="Dask scheduler whose workers answer, such as tcp://host:8786."),
+    ] = None,
     skip_malformed: SkipMalformed = False,
     encoding: Encoding = "utf-8-sig",
     decimal: Decimal = ".",
@@ -71,36 +83,71 @@ def score(
     Values behind an answer that are implausible, outside the training range or never seen in
     training are counted in the summary; --flag-unusual names them row by row.
 
+    With --dask the workers read Parquet files and write a new folder of
+    Parquet files; both must be on a disk that they share. Values unlike
+    those in training are not counted then.
+
     Example:
 
         adacos score model.adacos patients.csv answers.csv --keep id
     """
     started = time.perf_counter()
     refuse_same_file(destination, [model])
+    options: dict[str, Any] = {
+        "skip_malformed": skip_malformed,
+        "flag_unusual": flag_unusual,
+        "escape_formulas": escape_formulas,
+        "chunk_rows": chunk_rows,
+        "encoding": encoding,
+        "decimal": decimal,
+    }
+    columns: dict[str, Any] = {"known": known or [], "keep": keep or []}
+    if dask is not None:
+        _check_alone(options)
+        check_folders(source, destination)
     policy = load_policy(model, expect_sha256)
-    with progress(f"scoring {source.name}", as_json) as report:
-        summary = score_file(
-            policy,
-            source,
-            destination,
-            known=known or [],
-            keep=keep or [],
-            skip_malformed=skip_malformed,
-            flag_unusual=flag_unusual,
-            escape_formulas=escape_formulas,
-            chunk_rows=chunk_rows,
-            encoding=encoding,
-            decimal=decimal,
-            progress=report,
-        )
+    if dask is not None:
+        summary = _by_workers(policy, source, destination, dask, columns, as_json)
+    else:
+        with progress(f"scoring {source.name}", as_json) as report:
+            summary = score_file(policy, source, destination, **columns, **options, progress=report)
     seconds = time.perf_counter() - started
     tell_malformed(summary.malformed)
     if as_json:
-        malformed = [bad._asdict() for bad in summary.malformed]
-        content = {**asdict(summary), "malformed": malformed, "seconds": round(seconds, 2)}
-        print_json({"output": str(destination), **content})
+        _tell_json(summary, destination, seconds)
     else:
         _tell(summary, description_of(policy), destination, seconds, flag_unusual)
+
+
+def _check_alone(options: dict[str, Any]) -> None:
+    """Refuse options that workers do not know."""
+    usual = {"chunk_rows": CHUNK_ROWS, "encoding": "utf-8-sig", "decimal": "."}
+    for name, value in options.items():
+        if value != usual.get(name, False):
+            option = f"--{name.replace('_', '-')}"
+            raise InvalidInputError(
+                option, "cannot be combined with --dask", value, "Leave one of the two out."
+            )
+
+
+def _by_workers(
+    policy: BasePolicy,
+    source: Path,
+    destination: Path,
+    address: str,
+    columns: dict[str, Any],
+    as_json: bool,
+) -> ScoreSummary:
+    with progress(f"connecting to {address}", as_json):
+        client = connect(address)
+    with client, progress(f"scoring {source.name}", as_json) as report:
+        return score_folder(policy, source, destination, client, **columns, progress=report)
+
+
+def _tell_json(summary: ScoreSummary, destination: Path, seconds: float) -> None:
+    malformed = [bad._asdict() for bad in summary.malformed]
+    content = {**asdict(summary), "malformed": malformed, "seconds": round(seconds, 2)}
+    print_json({"output": str(destination), **content})
 
 
 def _tell(
@@ -114,7 +161,7 @@ def _tell(
         f"{seconds:.1f} s; {counts}; mean covariate cost {said.money(summary.mean_cost)}, mean "
         f"expected total cost {said.money(summary.mean_expected_cost)}"
     )
-    if summary.unusual:
+    if summary.unusual and summary.unusual_rows:
         unusual = ", ".join(f"{count:,} {_WORDS[kind]}" for kind, count in summary.unusual.items())
         where = "column unusual" if flagged else "--flag-unusual names them"
         rows = f"{summary.unusual_rows:,} row{'s' if summary.unusual_rows > 1 else ''}"

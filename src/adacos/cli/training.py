@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.cli.common import progress, say, tell_malformed
+from adacos.cli.workers import connect
 from adacos.costs import Costs
-from adacos.exceptions import InvalidInputError, MissingExtraError
+from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows
 from adacos.models.large_fits import LARGE_ROWS
 from adacos.models.streamed_fits import KEPT_ROWS
@@ -186,17 +187,8 @@ def on_workers(rows: TrainingRows, address: str) -> TrainingRows:
             address,
             "Leave it out.",
         )
-    try:
-        from dask.distributed import Client
-    except ImportError as error:
-        raise MissingExtraError("dask.distributed", "dask") from error
-    # The newest client is the one that computes; it ends with this process.
-    try:
-        Client(address)
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(
-            "--dask", "must be the address of a scheduler", address, "Such as tcp://host:8786."
-        ) from error
+    # The client ends with this process.
+    connect(address)
     table, labels = rows.whole
     return rows._replace(whole=(table.spread(), labels))
 

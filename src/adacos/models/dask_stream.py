@@ -30,6 +30,15 @@ def is_dask(X: Any) -> bool:
     return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
 
 
+def in_memory(values: Any) -> NDArray[Any]:
+    """One column, brought here in its pieces: `compute` would first join them on one worker."""
+    import dask
+
+    parts = values.to_delayed()
+    parts = parts if isinstance(parts, list) else parts.ravel().tolist()
+    return np.concatenate([np.asarray(part) for part in dask.compute(*parts)])
+
+
 class DaskStream:
     """The partitions of a `dask.dataframe`, or the blocks of rows of a `dask.array`."""
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from adacos.exceptions import InvalidInputError
 from adacos.models import large_fits
 from adacos.models.additive import FAMILIES
-from adacos.models.dask_stream import DaskStream, is_dask
+from adacos.models.dask_stream import DaskStream, in_memory, is_dask
 from adacos.models.streamed_fits import PieceStream, Stream, prepare_streamed, scan_stream
 from adacos.tables.encoder import check_labels
 from adacos.tables.parquet_table import ParquetTable, joined
@@ -47,7 +47,7 @@ def _split(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         X, y = X.drop(columns=[y]), X[y]
     elif isinstance(y, str):
         y, X = X.only([y]).values(y), X.only([name for name in X.columns if name != y])
-    return X, np.asarray(y.compute() if is_dask(y) else y)
+    return X, in_memory(y) if is_dask(y) else np.asarray(y)
 
 
 def _fit_streamed(

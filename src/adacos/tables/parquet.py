@@ -68,19 +68,38 @@ def n_rows(path: Path) -> int:
     return total
 
 
+def row_groups(path: Path) -> list[tuple[Path, int]]:
+    """File and number of each group of rows, in the order of the table; empty ones left out."""
+    found = []
+    for file in files(path):
+        with _readable(file) as pyarrow_parquet:
+            metadata = pyarrow_parquet.read_metadata(file)
+        sizes = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+        found += [(file, number) for number, size in enumerate(sizes) if size]
+    return found
+
+
+def rows_before(file: Path, group: int) -> int:
+    """Rows of a file in the groups before this one."""
+    with _readable(file) as pyarrow_parquet:
+        metadata = pyarrow_parquet.read_metadata(file)
+    return sum(int(metadata.row_group(number).num_rows) for number in range(group))
+
+
 def batches(
-    path: Path, wanted: list[str], text: Collection[str], rows: int
+    path: Path, wanted: list[str], text: Collection[str], rows: int, group: int | None = None
 ) -> Iterator[tuple[dict[str, list[Any] | Floats], float]]:
     """Cells by column, at most so many rows at a time, and the share of the table read by then.
 
     Numbers come as an array with NaN for what is missing, unless one is infinite or the column is
     to be read as `text`. What is no number is handed over as text, so that it is read as in a CSV
-    file.
+    file. Of a single file one group of rows can be had alone.
     """
     done, whole = 0, max(n_rows(path), 1)
     for file in files(path):
         with _readable(file) as pyarrow_parquet, pyarrow_parquet.ParquetFile(file) as opened:
-            for batch in opened.iter_batches(batch_size=rows, columns=wanted):
+            only = None if group is None else [group]
+            for batch in opened.iter_batches(batch_size=rows, row_groups=only, columns=wanted):
                 done += len(batch)
                 columns = {name: _cells(batch.column(name), name in text) for name in wanted}
                 yield columns, done / whole

@@ -139,10 +139,8 @@ class TableFile:
                 text.add(name)
         return Kinds(frozenset(text), frozenset(true_or_false))
 
-    def pieces(
-        self, only: Collection[str], kinds: Kinds, chunk_rows: int = CHUNK_ROWS
-    ) -> Iterator[Piece]:
-        """The columns `only`, piece by piece."""
+    def require(self, only: Collection[str]) -> None:
+        """Refuse the table if it lacks one of these columns."""
         absent = [name for name in only if name not in self.columns]
         if absent:
             raise InvalidInputError(
@@ -151,9 +149,19 @@ class TableFile:
                 f"no {listed(absent)}",
                 choices(absent, self.columns, "It has"),
             )
+
+    def pieces(
+        self,
+        only: Collection[str],
+        kinds: Kinds,
+        chunk_rows: int = CHUNK_ROWS,
+        group: int | None = None,
+    ) -> Iterator[Piece]:
+        """The columns `only`, piece by piece; of a Parquet file, of one group of rows if asked."""
+        self.require(only)
         wanted = [name for name in self.columns if name in set(only)]
         if self.is_parquet:
-            yield from self._parquet_pieces(wanted, kinds, chunk_rows)
+            yield from self._parquet_pieces(wanted, kinds, chunk_rows, group)
             return
         with self._open() as file:
             rows = islice(self._rows(file), 1, None)
@@ -234,9 +242,11 @@ class TableFile:
                 self.share_read = self._raw.tell() / self._size
             yield row
 
-    def _parquet_pieces(self, wanted: list[str], kinds: Kinds, chunk_rows: int) -> Iterator[Piece]:
-        start = 1
-        for batch, share in parquet.batches(self.path, wanted, kinds.text, chunk_rows):
+    def _parquet_pieces(
+        self, wanted: list[str], kinds: Kinds, chunk_rows: int, group: int | None
+    ) -> Iterator[Piece]:
+        start = 1 + (parquet.rows_before(self.path, group) if group else 0)
+        for batch, share in parquet.batches(self.path, wanted, kinds.text, chunk_rows, group):
             self.share_read = share
             columns: dict[str, NDArray[Any]] = {}
             lines = np.arange(start, start + len(batch[wanted[0]]))
@@ -259,8 +269,15 @@ class TableFile:
 def _check_file(path: Path) -> None:
     if not path.exists():
         raise InvalidInputError("file", "must exist", str(path), "Check the path.")
-    if path.is_dir() and parquet.is_parquet(path):
-        return
+    if path.is_dir():
+        if parquet.files(path):
+            return
+        raise InvalidInputError(
+            "file",
+            "a folder must hold Parquet files",
+            str(path),
+            "None in it ends in .parquet or .pq. Name a CSV file itself.",
+        )
     if not path.is_file():
         raise InvalidInputError(
             "file", "must be a plain file", str(path), "Write a pipe into a file first."

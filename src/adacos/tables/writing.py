@@ -1,8 +1,9 @@
-"""Files that are whole or absent: whatever interrupts the writing leaves the old file."""
+"""Files and folders that are whole or absent: an interrupted writing leaves what was there."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -33,13 +34,48 @@ def whole_or_absent(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield temporary
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
-        current = os.umask(0)
-        os.umask(current)
-        os.chmod(temporary, 0o666 & ~current)
+        _usual_mode(temporary, 0o666)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def check_new_folder(path: str | os.PathLike[str]) -> None:
+    """Refuse a folder that is there: to replace it would be to delete what may be in it."""
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InvalidInputError(
+            "output", "its folder must exist", str(path), "Create the folder first."
+        )
+    if os.path.lexists(path):
+        raise InvalidInputError(
+            "output", "must not exist yet", str(path), "Choose another name, or remove it first."
+        )
+
+
+@contextmanager
+def whole_folder_or_absent(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary folder beside `path` that takes its place if the block ends without an error."""
+    check_new_folder(path)
+    path = Path(path)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        # As an ordinary folder has it: others, such as workers of a cluster, may write into it.
+        _usual_mode(temporary, 0o777)
+        yield temporary
+        os.rename(temporary, path)
+    except BaseException:
+        # Under another name nobody who still writes finds it, so that it is empty in the end.
+        shutil.rmtree(temporary.rename(f"{temporary}.removed"), ignore_errors=True)
+        raise
+
+
+def _usual_mode(path: Path, mode: int) -> None:
+    """The permissions that a new file or folder has, in place of a temporary one's."""
+    current = os.umask(0)
+    os.umask(current)
+    os.chmod(path, mode & ~current)
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Score files of any size: rows are read, answered and written in pieces.
+"""One file answered into another by this process.
 
 Memory holds one piece at a time. The output appears when the last row is written; anything that
 stops the run before leaves no output behind.
@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError, MalformedRowsError, MissingExtraError
 from adacos.policies.base import BasePolicy
+from adacos.policies.partitions import acquired_texts
 from adacos.tables.cells import is_number
 from adacos.tables.description import Description, description_of
+from adacos.tables.parquet import ENDINGS
 from adacos.tables.reading import CHUNK_ROWS, Kinds, Malformed, Piece, TableFile
 from adacos.tables.unusual import KINDS, unusual
 from adacos.tables.writing import refuse_same_file, whole_or_absent
@@ -29,7 +31,6 @@ from adacos.validation import choices
 
 Write = Callable[[dict[str, list[Any]]], None]
 
-_PARQUET = (".parquet", ".pq")
 RESULTS = ("label", "class", "probability", "cost", "expected_cost", "acquired", "unusual")
 # A spreadsheet takes text that begins so for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -48,8 +49,9 @@ class ScoreSummary:
     mean_cost : mean covariate cost paid.
     mean_expected_cost : mean of covariate cost plus Bayes risk.
     unusual : how many of the values that were acquired or known are unlike those of the training
-        rows, by kind ("outside_range", "implausible", "unknown_category", "unknown_value").
-    unusual_rows : number of rows with such a value.
+        rows, by kind ("outside_range", "implausible", "unknown_category", "unknown_value"); None
+        where nobody counted.
+    unusual_rows : number of rows with such a value, or None.
     """
 
     rows_read: int
@@ -58,8 +60,8 @@ class ScoreSummary:
     labels: dict[str, int]
     mean_cost: float
     mean_expected_cost: float
-    unusual: dict[str, int]
-    unusual_rows: int
+    unusual: dict[str, int] | None
+    unusual_rows: int | None
 
 
 def score_file(
@@ -100,9 +102,9 @@ def score_file(
     """
     _check_output(destination, source, keep, escape_formulas)
     names = policy.encoder_.names
-    _check_names("known", known, names, "must name covariates of the model")
+    check_names("known", known, names, "must name covariates of the model")
     file = TableFile(source, encoding=encoding, decimal=decimal)
-    _check_names("keep", keep, file.columns, "must name columns of the input")
+    check_names("keep", keep, file.columns, "must name columns of the input")
     kinds = Kinds.of(policy.encoder_)
     kinds = kinds._replace(text=kinds.text | (set(keep) - set(names)))
     tally = _Tally()
@@ -168,7 +170,7 @@ def _check_output(
     destination: str | Path, source: str | Path, keep: Sequence[str], escape_formulas: bool
 ) -> None:
     ending = Path(destination).suffix.lower()
-    if ending not in (".csv", *_PARQUET):
+    if ending not in (".csv", *ENDINGS):
         raise InvalidInputError(
             "output", "must end in .csv, .parquet or .pq", str(destination), "Rename it."
         )
@@ -213,13 +215,6 @@ def _kept(piece: Piece, keep: Sequence[str]) -> dict[str, list[Any]]:
 def _columns(
     result: AcquisitionResult, said: Description, classes: Sequence[Any]
 ) -> dict[str, list[Any]]:
-    listed: dict[bytes, str] = {}
-    acquired = []
-    for row, order in enumerate(result.order):
-        pattern = order.tobytes()
-        if pattern not in listed:
-            listed[pattern] = ";".join(result.covariates(row))
-        acquired.append(listed[pattern])
     label = result.label.tolist()
     return {
         "label": label,
@@ -227,7 +222,7 @@ def _columns(
         **_probabilities(result, classes),
         "cost": result.cost.tolist(),
         "expected_cost": result.expected_cost.tolist(),
-        "acquired": acquired,
+        "acquired": acquired_texts(result),
     }
 
 
@@ -242,8 +237,8 @@ def _probabilities(result: AcquisitionResult, classes: Sequence[Any]) -> dict[st
 @contextmanager
 def _writer(destination: str | Path, temporary: Path, escape_formulas: bool) -> Iterator[Write]:
     """A function that appends columns to the file, in the format of the destination's ending."""
-    if Path(destination).suffix.lower() in _PARQUET:
-        with _parquet_writer(temporary) as write:
+    if Path(destination).suffix.lower() in ENDINGS:
+        with parquet_writer(temporary) as write:
             yield write
         return
     with open(temporary, "w", encoding="utf-8", newline="") as file:
@@ -273,7 +268,8 @@ def _escaped(cell: Any) -> Any:
 
 
 @contextmanager
-def _parquet_writer(temporary: Path) -> Iterator[Write]:
+def parquet_writer(temporary: Path) -> Iterator[Write]:
+    """A function that appends columns to a Parquet file."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -295,7 +291,8 @@ def _parquet_writer(temporary: Path) -> Iterator[Write]:
             writer.close()
 
 
-def _check_names(parameter: str, given: Sequence[str], names: Sequence[str], rule: str) -> None:
+def check_names(parameter: str, given: Sequence[str], names: Sequence[str], rule: str) -> None:
+    """Refuse names that are not there."""
     unknown = [name for name in given if name not in names]
     if unknown:
         raise InvalidInputError(parameter, rule, unknown, choices(unknown, names, "They are"))
