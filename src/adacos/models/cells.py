@@ -6,7 +6,8 @@ over the rows of a state these give P(y | x_S) for any S, without a model of eve
 beliefs: what is expected after an acquisition is what is believed before it. The class as it
 turned out counts a little besides (`TURNED_OUT`), which mends what the model gets wrong in the
 large. So that no cell is empty, some rows (`PSEUDO_ROWS`) are spread over all cells as if
-covariates were independent, with the probabilities of the model there.
+covariates were independent, with the probabilities of the model there. Each class has the share in
+all that it has among the rows: before anything is acquired the answer is that of the base rate.
 """
 
 from __future__ import annotations
@@ -80,7 +81,11 @@ def joint_of_cells(
     rows = np.stack(each).reshape(fits.n_classes, *shape)
     total = float(fits.weight.sum())
     pseudo = min(PSEUDO_ROWS * total, MOST_PSEUDO_ROWS)
-    return (rows + pseudo * _spread(fits, model, codes, sizes, planned)) / (total + pseudo)
+    joint = rows + pseudo * _spread(fits, model, codes, sizes, planned)
+    # The classes keep the shares that they have among the rows.
+    share = fits.weight @ turned_out / total
+    each_class = joint.reshape(fits.n_classes, -1).sum(axis=1)
+    return np.asarray(joint * (share / each_class).reshape(-1, *(1,) * len(shape)))
 
 
 def _spread(fits: SetFits, model: PairedFit, codes: Ints, sizes: Ints, planned: Ints) -> Floats:
