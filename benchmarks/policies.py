@@ -15,7 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from adacos import AdaCOSClassifier, AutoPolicyClassifier, BranchingClassifier, Costs
+from adacos import (
+    AdaCOSClassifier,
+    AutoPolicyClassifier,
+    BranchingClassifier,
+    Costs,
+    PlanningClassifier,
+)
 from adacos.metrics import total_costs
 from benchmarks.outlook import FALSE_POSITIVE, LOADERS, folds, ratio
 
@@ -25,6 +31,7 @@ POLICIES: dict[str, tuple[Any, dict[str, Any]]] = {
     "forward": (AdaCOSClassifier, {"sequence": "forward"}),
     "both": (AdaCOSClassifier, {"sequence": "both"}),
     "branching": (BranchingClassifier, {}),
+    "planning": (PlanningClassifier, {}),
     "auto": (AutoPolicyClassifier, {}),
 }
 
