@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 
 import adacos
-from adacos import AdaCOSClassifier, Costs, PlanningClassifier
+from adacos import Acquire, AdaCOSClassifier, Costs, PlanningClassifier
 from adacos.bench.regret import expected_cost
 from adacos.datasets import make_discrete_problem, make_value_dependent_problem
 from adacos.exceptions import InvalidInputError
@@ -202,6 +202,43 @@ def test_a_consultation_gives_reasons() -> None:
     assert high_end is None or flip.label == 0
     consultation.observe(dose=9.0)
     assert consultation.next().label == 1
+
+
+@pytest.mark.parametrize("prices", [[0.3] * 4, [0.0, 0.0, 0.0, 0.1]])
+@pytest.mark.parametrize("caution", [1.0, 2.5])
+def test_reasons_are_those_of_the_step(caution: float, prices: list[float]) -> None:
+    """The best plan is what is asked for; where caution alone stops, that is said."""
+    rng = np.random.default_rng(7)
+    X = rng.integers(0, 3, size=(300, 4)).astype(float)
+    y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=300) > 2.5).astype(int)
+    costs = Costs(prices, false_positive=7, false_negative=9)
+    policy = PlanningClassifier(costs).fit(X, y)
+    policy.caution_ = caution
+    policy._plan()
+    told = set()
+    for row in X[:30]:
+        consultation = policy.consultation()
+        step = consultation.next()
+        while isinstance(step, Acquire):
+            best = step.explanation.best_plan
+            assert best.covariates == step.covariates
+            assert best.cost == pytest.approx(step.cost)
+            before, (name,) = step.explanation, step.covariates
+            value = row[int(name[1:])]
+            step = consultation.observe({name: value}).next()
+            turned = [
+                flip.label
+                for flip in before.flips
+                if any(
+                    (a is None or a <= value) and (b is None or value < b) for a, b in flip.ranges
+                )
+            ]
+            changed = step.explanation.label != before.label
+            assert turned == ([step.explanation.label] if changed else [])
+        saves, told_why = step.explanation.expected_saving > 0, bool(step.explanation.because)
+        assert saves == told_why
+        told.add(told_why)
+    assert told == ({False} if caution == 1 or prices[0] == 0 else {False, True})
 
 
 def test_a_file_with_another_plan_is_refused(tmp_path) -> None:

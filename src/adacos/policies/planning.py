@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.consultation.steps import Flip, Plan, Reasons
+from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable, total_of
 from adacos.engine import STOP, Decision, Rows, Seen
 from adacos.kernels.folds import drawn_rows, stratified_folds
@@ -28,10 +28,11 @@ from adacos.models.plans import PlanTable, tabulate
 from adacos.models.sequences import group_lasso_sequence
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
+from adacos.policies.plan_reasons import plan_reasons
 from adacos.policies.rounds import refuse_rounds
 from adacos.tables.codes import Codes
 from adacos.tables.encoder import TableEncoder
-from adacos.tables.kinds import BINARY, CATEGORICAL, NUMERIC
+from adacos.tables.kinds import BINARY, NUMERIC
 from adacos.validation import Constraints, folds, whole
 
 Floats = NDArray[np.float64]
@@ -302,41 +303,8 @@ class PlanningClassifier(BasePolicy):
         return Planned(seen.values, seen.available, seen.acquired, number, state.plans)
 
     def _reasons(self, state: Planned, decision: Decision) -> Reasons:
-        """One plan for each covariate that can come next, the cheapest first."""
         planned, table = state.plans[int(state.number[0])]
-        codes, acquired = state.values[0, planned], state.acquired[0, planned]
-        price = self._costs_of(planned).of_next(acquired)
-        plans, chosen = [], int(decision.covariates[0])
-        flips: tuple[Flip, ...] = ()
-        for place in np.flatnonzero(~acquired):
-            name = self.encoder_.names[planned[place]]
-            states, share = table.after(codes, acquired, int(place))
-            future = float(price[place] + share @ np.nan_to_num(table.value[states]))
-            plans.append(Plan((name,), float(price[place]), future))
-            if planned[place] == chosen:
-                flips = self._flips(chosen, table.log_odds[states], decision.log_odds)
-        plans.sort(key=lambda plan: plan.expected_total_cost)
-        return Reasons(plans=tuple(plans), flips=flips)
-
-    def _flips(self, covariate: int, after: Floats, now: Floats) -> tuple[Flip, ...]:
-        """Codes of a covariate that would change the label, as values or ranges."""
-        label, labels = int(self.rule_.label(now)[0]), self.rule_.label(after)
-        name, cuts = self.encoder_.names[covariate], self.codes_.cuts[covariate]
-        flips = []
-        for other in np.unique(labels[labels != label]).tolist():
-            turning = np.flatnonzero(labels == other)
-            answer = self.classes_[other]
-            answer = answer.item() if isinstance(answer, np.generic) else answer
-            if self.encoder_.kinds[covariate] == CATEGORICAL:
-                categories = self.encoder_.categories[covariate]
-                flips.append(Flip(name, answer, (), tuple(categories[i] for i in turning)))
-            else:
-                ends = [None, *cuts.tolist(), None]
-                # Neighbouring codes make one range.
-                runs = np.split(turning, np.flatnonzero(np.diff(turning) > 1) + 1)
-                ranges = tuple((ends[run[0]], ends[run[-1] + 1]) for run in runs)
-                flips.append(Flip(name, answer, ranges, ()))
-        return tuple(flips)
+        return plan_reasons(self, state, decision, planned, table)
 
 
 @dataclass(frozen=True)
