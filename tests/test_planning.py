@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from sklearn.model_selection import KFold
 
 import adacos
-from adacos import Acquire, AdaCOSClassifier, Costs, PlanningClassifier
+from adacos import Acquire, AdaCOSClassifier, AutoPolicyClassifier, Costs, PlanningClassifier
 from adacos.bench.regret import expected_cost
 from adacos.datasets import make_discrete_problem, make_value_dependent_problem
 from adacos.exceptions import InvalidInputError
@@ -255,6 +256,22 @@ def test_a_file_with_another_plan_is_refused(tmp_path) -> None:
     adacos.save(policy, tmp_path / "plan.adacos")
     again = adacos.load(tmp_path / "plan.adacos")
     np.testing.assert_array_equal(again.acquire(X).order, policy.acquire(X).order)
+
+
+def test_folds_are_a_number() -> None:
+    """Splits of all rows do not say how to split a part of them: Auto does not pass them on."""
+    X, y = make_value_dependent_problem().sample(60, seed=0)
+    with pytest.raises(InvalidInputError, match="cv"):
+        PlanningClassifier(cv=KFold(3)).fit(X, y)
+    policy = AutoPolicyClassifier(cv=KFold(3)).fit(X, y)
+    assert (policy.choice_, policy.policy_.cv) == ("Planning", 5)
+
+
+def test_rows_alone_in_their_classes() -> None:
+    """No row can be left out to judge caution by."""
+    policy = PlanningClassifier(Costs([1.0])).fit([[0.0], [1.0]], [0, 1])
+    assert policy.caution_ == 1.0
+    assert np.isfinite(policy.predict_proba([[0.0], [np.nan]])).all()
 
 
 def test_waiting_is_refused() -> None:

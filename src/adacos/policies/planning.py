@@ -33,7 +33,7 @@ from adacos.policies.rounds import refuse_rounds
 from adacos.tables.codes import Codes
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, NUMERIC
-from adacos.validation import Constraints, folds, whole
+from adacos.validation import Constraints, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -142,7 +142,7 @@ class PlanningClassifier(BasePolicy):
     constraints: ClassVar[Constraints] = {
         "n_codes": whole(2),
         "n_splines": whole(4),
-        "cv": folds,
+        "cv": whole(2),
         "random_state": whole(0),
     }
 
@@ -205,6 +205,8 @@ class PlanningClassifier(BasePolicy):
                     result.cost, number[inside], result.label, self.rule_.matrix
                 )
         more = (cost - cost[:, :1])[fold >= 0]
+        if len(more) < 2:
+            return CAUTIONS[0]
         error = more.std(axis=0, ddof=1) / np.sqrt(len(more))
         return CAUTIONS[int(np.argmin(more.mean(axis=0) + ERRORS * error))]
 
