@@ -142,6 +142,27 @@ def test_numbers_are_cut_where_the_log_odds_change() -> None:
     assert codes.cuts[0] == pytest.approx([7.0], abs=0.7)
 
 
+def test_values_filled_in_make_no_codes() -> None:
+    """Twelve covariates of two values keep two codes each with holes, and all are planned."""
+    rng = np.random.default_rng(8)
+    X = rng.integers(0, 2, size=(300, 12)).astype(float)
+    y = (X[:, :4].sum(axis=1) + rng.normal(size=300) > 2).astype(int)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    encoder = TableEncoder.fit(X, tuple(f"x{i}" for i in range(12)))
+    fold = np.arange(300) % 5
+    fits = prepare(
+        encoder.transform(X),
+        y.astype(float),
+        encoder,
+        n_splines=8,
+        families=("common",),
+        fold=fold,
+    )
+    codes = effect_codes(fits, paired_fit(fits), encoder, 4)
+    np.testing.assert_array_equal(codes.sizes, np.full(12, 2))
+    np.testing.assert_array_equal(affordable(np.arange(12), codes.sizes, 1_000_000), np.arange(12))
+
+
 def test_caution_where_nothing_is_to_be_learned() -> None:
     """Noise is not bought, though some of it seems to pay on the training rows."""
     rng = np.random.default_rng(4)
