@@ -163,6 +163,19 @@ def test_values_filled_in_make_no_codes() -> None:
     np.testing.assert_array_equal(affordable(np.arange(12), codes.sizes, 1_000_000), np.arange(12))
 
 
+@pytest.mark.parametrize("column", [[1.0, 2.0], [1.0, 2.0, 3.0, np.nan], [1.0, np.nan], ["a", "b"]])
+def test_covariates_that_few_rows_tell_of(column: list[float | str]) -> None:
+    """Without the rows of a fold such a covariate may be constant, or have no value at all."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame({"x": rng.integers(0, 2, size=100).astype(float)})
+        y = (X["x"] + rng.normal(size=100) > 0.5).astype(int)
+        rest = 0.0 if column == [1.0, 2.0] else None
+        X["rare"] = pd.Series([*column, *[rest] * (100 - len(column))])
+        policy = PlanningClassifier(Costs([0.1, 0.1]), random_state=seed).fit(X, y)
+        assert np.isfinite(policy.predict_proba(X)).all()
+
+
 def test_caution_where_nothing_is_to_be_learned() -> None:
     """Noise is not bought, though some of it seems to pay on the training rows."""
     rng = np.random.default_rng(4)

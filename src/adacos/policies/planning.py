@@ -8,7 +8,7 @@ of the paper's Theorem 1 (`adacos.kernels.planning`).
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
@@ -32,7 +32,7 @@ from adacos.policies.plan_reasons import plan_reasons
 from adacos.policies.rounds import refuse_rounds
 from adacos.tables.codes import Codes
 from adacos.tables.encoder import TableEncoder
-from adacos.tables.kinds import BINARY, NUMERIC
+from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 from adacos.validation import Constraints, whole
 
 Floats = NDArray[np.float64]
@@ -213,7 +213,8 @@ class PlanningClassifier(BasePolicy):
     def _learn(self, encoded: Floats, labels: Floats, most_states: int) -> None:
         """Codes, and how likely they are with each class."""
         fold = stratified_folds(encoded, labels, self.cv, self.random_state)
-        fits = self._prepared(encoded, labels, self.encoder_, fold)
+        encoder, encoded = among_these(self.encoder_, encoded)
+        fits = self._prepared(encoded, labels, encoder, fold)
         order = group_lasso_sequence(
             fits.basis,
             fits.complete,
@@ -222,11 +223,10 @@ class PlanningClassifier(BasePolicy):
             self.cost_table_.covariates,
             fits.n_classes,
         ).order
-        modelled = modellable(order, self.encoder_.source, len(labels))
-        encoder = self.encoder_
+        modelled = modellable(order, encoder.source, len(labels))
         if not modelled.all():
+            encoded = encoded[:, modelled[encoder.source]]
             encoder = encoder.only(modelled)
-            encoded = encoded[:, modelled[self.encoder_.source]]
             fits = self._prepared(encoded, labels, encoder, fold)
         model = paired_fit(fits)
         codes = effect_codes(fits, model, encoder, self.n_codes)
@@ -321,6 +321,20 @@ class Planned(Seen):
 
     number: Ints
     plans: tuple[tuple[Ints, PlanTable], ...]
+
+
+def among_these(encoder: TableEncoder, encoded: Floats) -> tuple[TableEncoder, Floats]:
+    """Encoder and encoded values of some of the rows.
+
+    A number that does not vary among them, or a covariate of which they have no value, is constant.
+    """
+    unknown, first = np.isnan(encoded), encoder.first
+    low = np.where(unknown, np.inf, encoded).min(axis=0)[first]
+    high = np.where(unknown, -np.inf, encoded).max(axis=0)[first]
+    number = np.array(encoder.kinds) != CATEGORICAL
+    constant = (low > high) | (number & (low == high))
+    kinds = tuple(np.where(constant, CONSTANT, encoder.kinds).tolist())
+    return replace(encoder, kinds=kinds), np.where(constant[encoder.source], 0.0, encoded)
 
 
 def loses_nothing(encoder: TableEncoder, encoded: Floats) -> bool:
