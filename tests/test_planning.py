@@ -276,6 +276,31 @@ def test_reasons_are_those_of_the_step(caution: float, prices: list[float]) -> N
     assert told == ({False} if caution == 1 or prices[0] == 0 else {False, True})
 
 
+def test_a_category_never_seen_says_nothing() -> None:
+    """It is paid for, and what was believed without it stands; others may still be asked for."""
+    rng = np.random.default_rng(9)
+    table = pd.DataFrame(
+        {"ward": rng.choice(["e", "n", "w"], size=600), "mark": rng.integers(0, 2, size=600)}
+    )
+    likely = expit(8 * (table["ward"] == "e") - 6 + 6 * table["mark"])
+    y = (rng.random(600) < likely).astype(int)
+    costs = Costs({"ward": 1, "mark": 4}, false_positive=50, false_negative=50)
+    policy = PlanningClassifier(costs).fit(table, y)
+    rows = pd.DataFrame({"ward": ["x", None, "e"], "mark": [1, 1, 1]})
+    result = policy.acquire(rows)
+    assert result.covariates(0) == ("ward", "mark")
+    assert result.covariates(1) == ("mark",)
+    assert result.probability[0] == result.probability[1] != result.probability[2]
+    assert result.cost[0] == 5
+    # Nothing of the row is looked at before it was acquired, and a consultation agrees.
+    consultation = policy.consultation()
+    assert consultation.next().covariates == ("ward",)
+    assert consultation.observe(ward="x").next().covariates == ("mark",)
+    assert consultation.observe(mark=1).next().probability == result.probability[0]
+    known = policy.acquire(rows, known=np.array([True, False]))
+    assert known.probability[0] == result.probability[0]
+
+
 def test_a_file_with_another_plan_is_refused(tmp_path) -> None:
     X, y = make_value_dependent_problem().sample(200, seed=0)
     policy = PlanningClassifier(Costs([1, 1, 1])).fit(X, y)

@@ -30,7 +30,7 @@ from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
 from adacos.policies.plan_reasons import plan_reasons
 from adacos.policies.rounds import refuse_rounds
-from adacos.tables.codes import Codes
+from adacos.tables.codes import UNKNOWN, Codes
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 from adacos.validation import Constraints, whole
@@ -260,9 +260,15 @@ class PlanningClassifier(BasePolicy):
         return self.cost_table_.only(np.isin(np.arange(len(self.encoder_.names)), covariates))
 
     def _begin(self, rows: Rows) -> Planned:
-        """Rows that lack the same covariates share the best plan with the others."""
-        seen = super()._begin(rows)
-        patterns, number = np.unique(seen.available[:, self.planned_], axis=0, return_inverse=True)
+        return self._with_plans(super()._begin(rows))
+
+    def _with_plans(self, seen: Seen) -> Planned:
+        """Rows that lack the same covariates share the best plan with the others.
+
+        A category never seen in training, once it was acquired, says nothing: as if it were lacked.
+        """
+        tells = seen.available & ~(seen.acquired & (seen.values == UNKNOWN))
+        patterns, number = np.unique(tells[:, self.planned_], axis=0, return_inverse=True)
         plans = tuple(self._plan_with(there) for there in patterns)
         return Planned(seen.values, seen.available, seen.acquired, number.ravel(), plans)
 
@@ -285,7 +291,13 @@ class PlanningClassifier(BasePolicy):
         return covariates, table
 
     def _read(self, encoded: Floats) -> Ints:
-        return self.codes_.transform(encoded)
+        """The codes, `UNKNOWN` where there is no value or a category never seen in training."""
+        codes = self.codes_.transform(encoded)
+        for k in self.planned_.tolist():
+            if self.encoder_.kinds[k] == CATEGORICAL:
+                # Such a category is encoded by the shares of the others.
+                codes[encoded[:, self.encoder_.source == k].max(axis=1) < 1, k] = UNKNOWN
+        return codes
 
     def _decide(self, state: Planned) -> Decision:
         covariates = np.empty(len(state.values), dtype=np.intp)
@@ -301,6 +313,8 @@ class PlanningClassifier(BasePolicy):
 
     def _advance(self, state: Planned, going: Bools, covariates: Ints) -> Planned:
         seen = state.after(going, covariates)
+        if (seen.values[np.arange(len(covariates)), covariates[:, 0]] == UNKNOWN).any():
+            return self._with_plans(seen)
         number = state.number[going]
         return Planned(seen.values, seen.available, seen.acquired, number, state.plans)
 
