@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import narwhals
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +20,7 @@ from adacos.models import cells
 from adacos.models.cells import effect_codes, joint_of_cells
 from adacos.models.pairs import paired_fit
 from adacos.models.set_fits import prepare
-from adacos.policies.planning import affordable, loses_nothing
+from adacos.policies.planning import affordable, loses_nothing, modellable
 from adacos.rivals import OptimalPolicyClassifier
 from adacos.tables.encoder import TableEncoder
 
@@ -213,6 +216,18 @@ def test_whether_coding_loses_anything(column: list[float], lossless: bool) -> N
     assert loses_nothing(encoder, encoder.transform(X)) == lossless
 
 
+def test_coding_loses_covariates_that_cannot_be_modelled() -> None:
+    """Two columns of 40 categories: states enough for both, but products of theirs too many."""
+    rng = np.random.default_rng(0)
+    words = rng.integers(0, 40, size=(8000, 2)).astype(str)
+    table = pd.DataFrame({"a": words[:, 0], "b": words[:, 1]})
+    encoder = TableEncoder.fit(narwhals.from_native(table), ("a", "b"))
+    encoded = encoder.transform(narwhals.from_native(table))
+    assert not modellable(np.arange(2), encoder.source, 8000).all()
+    assert not loses_nothing(encoder, encoded)
+    assert loses_nothing(encoder, encoded[:2000])
+
+
 def test_a_consultation_gives_reasons() -> None:
     rng = np.random.default_rng(6)
     table = pd.DataFrame(
@@ -312,6 +327,10 @@ def test_a_file_with_another_plan_is_refused(tmp_path) -> None:
             policy.table_.value,
             policy.table_.mass,
         ).check()
+    action = policy.table_.action.copy()
+    action[0] = 0
+    with pytest.raises(ValueError, match="what was acquired"):
+        replace(policy.table_, action=action).check()
     adacos.save(policy, tmp_path / "plan.adacos")
     again = adacos.load(tmp_path / "plan.adacos")
     np.testing.assert_array_equal(again.acquire(X).order, policy.acquire(X).order)

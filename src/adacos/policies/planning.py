@@ -352,7 +352,7 @@ def among_these(encoder: TableEncoder, encoded: Floats) -> tuple[TableEncoder, F
 
 
 def loses_nothing(encoder: TableEncoder, encoded: Floats) -> bool:
-    """Whether a plan by default has a code for every value of every covariate."""
+    """Whether a plan by default has a code for every value of every covariate, and asks for all."""
     sizes = np.bincount(encoder.source, minlength=len(encoder.kinds))
     for k, kind in enumerate(encoder.kinds):
         if kind == NUMERIC:
@@ -362,8 +362,10 @@ def loses_nothing(encoder: TableEncoder, encoded: Floats) -> bool:
                 return False
         elif kind == BINARY:
             sizes[k] = 2
-    varying = np.flatnonzero(sizes > 1)
-    return len(affordable(varying, sizes, MOST_STATES)) == len(varying)
+    varying, n_rows = np.flatnonzero(sizes > 1), min(len(encoded), MOST_ROWS)
+    if len(affordable(varying, sizes, MOST_STATES)) < len(varying):
+        return False
+    return bool(modellable(np.arange(len(sizes)), encoder.source, n_rows).all())
 
 
 def modellable(order: Ints, source: Ints, n_rows: int) -> Bools:
