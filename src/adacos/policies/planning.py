@@ -67,9 +67,9 @@ class PlanningClassifier(BasePolicy):
     Each covariate has a few codes: its categories, or a number cut where the log-odds change most.
     How likely the classes are in every combination of codes is estimated by a model in which
     covariates act in pairs, and the policy is the cheapest there is for that estimate, by dynamic
-    programming. Where covariates are categories or have few values this is the policy to take;
-    where most are measurements, cutting them loses something, and AdaCOS or Branching may do
-    better. `AutoPolicyClassifier` finds out.
+    programming with covariate costs counted with some caution. Where covariates are categories or
+    have few values this is the policy to take; where most are measurements, cutting them loses
+    something, and AdaCOS or Branching may do better. `AutoPolicyClassifier` finds out.
 
     Parameters
     ----------
@@ -90,14 +90,17 @@ class PlanningClassifier(BasePolicy):
     classes_ : ndarray of shape (n_classes,)
         The classes in order; of two the second is the positive one.
     planned_ : ndarray of int
-        Covariates that the plan asks for; the others are never acquired. All of them, unless the
-        combinations of codes would be too many: then those that come first in AdaCOS's order.
+        Covariates that the plan asks for; the others are never acquired. All that vary, unless the
+        combinations of codes or the pairs of columns would be too many: then those that come first
+        in AdaCOS's order.
     codes_ : Codes
         How values become codes.
     joint_ : ndarray of shape (n_classes, codes of the first planned covariate, ...)
         Estimated probability of every class and combination of codes.
     table_ : PlanTable
         What to acquire next, log-odds and expected cost in every state.
+    caution_ : float
+        How many times covariate costs count in what is chosen, by the cost of rows left out.
     expected_cost_ : float
         Expected total cost of the plan if the estimate were true; new rows cost more.
     cost_table_ : CostTable
