@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import narwhals
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from sklearn.model_selection import KFold
 
 import adacos
-from adacos import AdaCOSClassifier, Costs, PlanningClassifier
+from adacos import Acquire, AdaCOSClassifier, AutoPolicyClassifier, Costs, PlanningClassifier
 from adacos.bench.regret import expected_cost
 from adacos.datasets import make_discrete_problem, make_value_dependent_problem
 from adacos.exceptions import InvalidInputError
@@ -16,7 +20,7 @@ from adacos.models import cells
 from adacos.models.cells import effect_codes, joint_of_cells
 from adacos.models.pairs import paired_fit
 from adacos.models.set_fits import prepare
-from adacos.policies.planning import affordable, loses_nothing
+from adacos.policies.planning import affordable, loses_nothing, modellable
 from adacos.rivals import OptimalPolicyClassifier
 from adacos.tables.encoder import TableEncoder
 
@@ -142,6 +146,40 @@ def test_numbers_are_cut_where_the_log_odds_change() -> None:
     assert codes.cuts[0] == pytest.approx([7.0], abs=0.7)
 
 
+def test_values_filled_in_make_no_codes() -> None:
+    """Twelve covariates of two values keep two codes each with holes, and all are planned."""
+    rng = np.random.default_rng(8)
+    X = rng.integers(0, 2, size=(300, 12)).astype(float)
+    y = (X[:, :4].sum(axis=1) + rng.normal(size=300) > 2).astype(int)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    encoder = TableEncoder.fit(X, tuple(f"x{i}" for i in range(12)))
+    fold = np.arange(300) % 5
+    fits = prepare(
+        encoder.transform(X),
+        y.astype(float),
+        encoder,
+        n_splines=8,
+        families=("common",),
+        fold=fold,
+    )
+    codes = effect_codes(fits, paired_fit(fits), encoder, 4)
+    np.testing.assert_array_equal(codes.sizes, np.full(12, 2))
+    np.testing.assert_array_equal(affordable(np.arange(12), codes.sizes, 1_000_000), np.arange(12))
+
+
+@pytest.mark.parametrize("column", [[1.0, 2.0], [1.0, 2.0, 3.0, np.nan], [1.0, np.nan], ["a", "b"]])
+def test_covariates_that_few_rows_tell_of(column: list[float | str]) -> None:
+    """Without the rows of a fold such a covariate may be constant, or have no value at all."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame({"x": rng.integers(0, 2, size=100).astype(float)})
+        y = (X["x"] + rng.normal(size=100) > 0.5).astype(int)
+        rest = 0.0 if column == [1.0, 2.0] else None
+        X["rare"] = pd.Series([*column, *[rest] * (100 - len(column))])
+        policy = PlanningClassifier(Costs([0.1, 0.1]), random_state=seed).fit(X, y)
+        assert np.isfinite(policy.predict_proba(X)).all()
+
+
 def test_caution_where_nothing_is_to_be_learned() -> None:
     """Noise is not bought, though some of it seems to pay on the training rows."""
     rng = np.random.default_rng(4)
@@ -179,6 +217,18 @@ def test_whether_coding_loses_anything(column: list[float], lossless: bool) -> N
     assert loses_nothing(encoder, encoder.transform(X)) == lossless
 
 
+def test_coding_loses_covariates_that_cannot_be_modelled() -> None:
+    """Two columns of 40 categories: states enough for both, but products of theirs too many."""
+    rng = np.random.default_rng(0)
+    words = rng.integers(0, 40, size=(8000, 2)).astype(str)
+    table = pd.DataFrame({"a": words[:, 0], "b": words[:, 1]})
+    encoder = TableEncoder.fit(narwhals.from_native(table), ("a", "b"))
+    encoded = encoder.transform(narwhals.from_native(table))
+    assert not modellable(np.arange(2), encoder.source, 8000).all()
+    assert not loses_nothing(encoder, encoded)
+    assert loses_nothing(encoder, encoded[:2000])
+
+
 def test_a_consultation_gives_reasons() -> None:
     rng = np.random.default_rng(6)
     table = pd.DataFrame(
@@ -205,6 +255,68 @@ def test_a_consultation_gives_reasons() -> None:
     assert consultation.next().label == 1
 
 
+@pytest.mark.parametrize("prices", [[0.3] * 4, [0.0, 0.0, 0.0, 0.1]])
+@pytest.mark.parametrize("caution", [1.0, 2.5])
+def test_reasons_are_those_of_the_step(caution: float, prices: list[float]) -> None:
+    """The best plan is what is asked for; where caution alone stops, that is said."""
+    rng = np.random.default_rng(7)
+    X = rng.integers(0, 3, size=(300, 4)).astype(float)
+    y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=300) > 2.5).astype(int)
+    costs = Costs(prices, false_positive=7, false_negative=9)
+    policy = PlanningClassifier(costs).fit(X, y)
+    policy.caution_ = caution
+    policy._plan()
+    told = set()
+    for row in X[:30]:
+        consultation = policy.consultation()
+        step = consultation.next()
+        while isinstance(step, Acquire):
+            best = step.explanation.best_plan
+            assert best.covariates == step.covariates
+            assert best.cost == pytest.approx(step.cost)
+            before, (name,) = step.explanation, step.covariates
+            value = row[int(name[1:])]
+            step = consultation.observe({name: value}).next()
+            turned = [
+                flip.label
+                for flip in before.flips
+                if any(
+                    (a is None or a <= value) and (b is None or value < b) for a, b in flip.ranges
+                )
+            ]
+            changed = step.explanation.label != before.label
+            assert turned == ([step.explanation.label] if changed else [])
+        saves, told_why = step.explanation.expected_saving > 0, bool(step.explanation.because)
+        assert saves == told_why
+        told.add(told_why)
+    assert told == ({False} if caution == 1 or prices[0] == 0 else {False, True})
+
+
+def test_a_category_never_seen_says_nothing() -> None:
+    """It is paid for, and what was believed without it stands; others may still be asked for."""
+    rng = np.random.default_rng(9)
+    table = pd.DataFrame(
+        {"ward": rng.choice(["e", "n", "w"], size=600), "mark": rng.integers(0, 2, size=600)}
+    )
+    likely = expit(8 * (table["ward"] == "e") - 6 + 6 * table["mark"])
+    y = (rng.random(600) < likely).astype(int)
+    costs = Costs({"ward": 1, "mark": 4}, false_positive=50, false_negative=50)
+    policy = PlanningClassifier(costs).fit(table, y)
+    rows = pd.DataFrame({"ward": ["x", None, "e"], "mark": [1, 1, 1]})
+    result = policy.acquire(rows)
+    assert result.covariates(0) == ("ward", "mark")
+    assert result.covariates(1) == ("mark",)
+    assert result.probability[0] == result.probability[1] != result.probability[2]
+    assert result.cost[0] == 5
+    # Nothing of the row is looked at before it was acquired, and a consultation agrees.
+    consultation = policy.consultation()
+    assert consultation.next().covariates == ("ward",)
+    assert consultation.observe(ward="x").next().covariates == ("mark",)
+    assert consultation.observe(mark=1).next().probability == result.probability[0]
+    known = policy.acquire(rows, known=np.array([True, False]))
+    assert known.probability[0] == result.probability[0]
+
+
 def test_a_file_with_another_plan_is_refused(tmp_path) -> None:
     X, y = make_value_dependent_problem().sample(200, seed=0)
     policy = PlanningClassifier(Costs([1, 1, 1])).fit(X, y)
@@ -216,9 +328,29 @@ def test_a_file_with_another_plan_is_refused(tmp_path) -> None:
             policy.table_.value,
             policy.table_.mass,
         ).check()
+    action = policy.table_.action.copy()
+    action[0] = 0
+    with pytest.raises(ValueError, match="what was acquired"):
+        replace(policy.table_, action=action).check()
     adacos.save(policy, tmp_path / "plan.adacos")
     again = adacos.load(tmp_path / "plan.adacos")
     np.testing.assert_array_equal(again.acquire(X).order, policy.acquire(X).order)
+
+
+def test_folds_are_a_number() -> None:
+    """Splits of all rows do not say how to split a part of them: Auto does not pass them on."""
+    X, y = make_value_dependent_problem().sample(60, seed=0)
+    with pytest.raises(InvalidInputError, match="cv"):
+        PlanningClassifier(cv=KFold(3)).fit(X, y)
+    policy = AutoPolicyClassifier(cv=KFold(3)).fit(X, y)
+    assert (policy.choice_, policy.policy_.cv) == ("Planning", 5)
+
+
+def test_rows_alone_in_their_classes() -> None:
+    """No row can be left out to judge caution by."""
+    policy = PlanningClassifier(Costs([1.0])).fit([[0.0], [1.0]], [0, 1])
+    assert policy.caution_ == 1.0
+    assert np.isfinite(policy.predict_proba([[0.0], [np.nan]])).all()
 
 
 def test_waiting_is_refused() -> None:

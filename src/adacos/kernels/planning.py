@@ -8,7 +8,7 @@ A state is (S, x_S): what was acquired, and its values. With P(y, x_S) known,
 States form a table with one axis per covariate: one place per value and a last one for "not
 acquired". W = P(x_S) · V is stored in place of V, which turns the sum over v into a plain sum along
 an axis and needs no division. Sets S are worked off from the largest down, all x_S at once: with L
-values each, (L + 1)^p states, and p / 2 additions for each.
+values each, (L + 1)^p states, and p L / (L + 1) additions for each on average.
 """
 
 from __future__ import annotations

@@ -39,8 +39,10 @@ def effect_codes(fits: SetFits, model: PairedFit, encoder: TableEncoder, most: i
     """A code for each category or distinct value, and at most so many for a number.
 
     A number is cut where that leaves the least variance of its contribution to the log-odds inside
-    the codes: where a function is flat, no code is spent.
+    the codes: where a function is flat, no code is spent. Only values that were seen count: one
+    that was filled in lies between them, and would get a code that no row has.
     """
+    filled_in: dict[int, Ints] = {} if fits.holes is None else fits.holes.rows
     sizes, cuts = [], []
     for k, kind in enumerate(encoder.kinds):
         own = np.flatnonzero(encoder.source == k)
@@ -48,13 +50,15 @@ def effect_codes(fits: SetFits, model: PairedFit, encoder: TableEncoder, most: i
             cuts.append(np.empty(0))
             sizes.append(len(own))
             continue
-        values = fits.complete[: len(fits.y), own[0]]
+        values, counts = fits.complete[: len(fits.y), own[0]], fits.weight
+        if k in filled_in:
+            values, counts = np.delete(values, filled_in[k]), np.delete(counts, filled_in[k])
         ends = np.unique(values)
         if len(ends) > _MOST_VALUES:
             share = np.arange(1, _MOST_VALUES + 1) / _MOST_VALUES
             ends = np.unique(np.quantile(values, share, method="higher"))
         place = np.searchsorted(ends, values)
-        weight = np.bincount(place, fits.weight, minlength=len(ends)).astype(np.float64)
+        weight = np.bincount(place, counts, minlength=len(ends)).astype(np.float64)
         effect = fits.basis.block(ends[:, None], k) @ model.coef[:, fits.basis.group == k].T
         first = least_variance_segments(effect, weight, most)[1:]
         cuts.append((ends[first] + ends[first - 1]) / 2)

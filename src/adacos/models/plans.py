@@ -60,6 +60,11 @@ class PlanTable:
             or self.action.max(initial=-1) >= len(self.sizes)
         ):
             raise ValueError("the parts of the plan do not fit each other")
+        action = self.action.reshape(tuple(self.sizes + 1))
+        for i, size in enumerate(self.sizes.tolist()):
+            # A row that is asked for what it has would be asked for ever.
+            if (action.take(range(size), axis=i) == i).any():
+                raise ValueError("the plan asks for what was acquired")
 
     def after(self, codes: Ints, acquired: Bools, place: int) -> tuple[Ints, Floats]:
         """States after acquiring one covariate in one state, and the probability of each."""

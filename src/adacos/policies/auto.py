@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -123,7 +124,7 @@ class AutoPolicyClassifier(BasePolicy):
     strengths : {"auto", "common", "per_covariate"}, default="auto"
         Penalties of the chosen policy to choose from, see `LogisticGAM`.
     cv : int, splitter or iterable of (train, test), default=10
-        Folds behind the leave-out probabilities of the chosen policy.
+        Folds behind the leave-out probabilities of the chosen policy; Planning takes a number only.
     random_state : int, default=0
         Seed of all folds.
     budget : float, default=None
@@ -277,6 +278,9 @@ class AutoPolicyClassifier(BasePolicy):
         """A candidate with the parameters of this policy that it has too, unfitted."""
         has = candidate.kind().get_params(deep=False)
         given = {**self.get_params(deep=False), **candidate.parameters, **parameters}
+        if candidate is PLANNING and not isinstance(given["cv"], Integral):
+            # It has folds within folds, of which splits of all rows say nothing.
+            del given["cv"]
         return candidate.kind(**{name: value for name, value in given.items() if name in has})
 
     def _nested(

@@ -8,7 +8,7 @@ of the paper's Theorem 1 (`adacos.kernels.planning`).
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.consultation.steps import Flip, Plan, Reasons
+from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable, total_of
 from adacos.engine import STOP, Decision, Rows, Seen
 from adacos.kernels.folds import drawn_rows, stratified_folds
@@ -28,11 +28,12 @@ from adacos.models.plans import PlanTable, tabulate
 from adacos.models.sequences import group_lasso_sequence
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
+from adacos.policies.plan_reasons import plan_reasons
 from adacos.policies.rounds import refuse_rounds
-from adacos.tables.codes import Codes
+from adacos.tables.codes import UNKNOWN, Codes
 from adacos.tables.encoder import TableEncoder
-from adacos.tables.kinds import BINARY, CATEGORICAL, NUMERIC
-from adacos.validation import Constraints, folds, whole
+from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
+from adacos.validation import Constraints, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -66,9 +67,9 @@ class PlanningClassifier(BasePolicy):
     Each covariate has a few codes: its categories, or a number cut where the log-odds change most.
     How likely the classes are in every combination of codes is estimated by a model in which
     covariates act in pairs, and the policy is the cheapest there is for that estimate, by dynamic
-    programming. Where covariates are categories or have few values this is the policy to take;
-    where most are measurements, cutting them loses something, and AdaCOS or Branching may do
-    better. `AutoPolicyClassifier` finds out.
+    programming with covariate costs counted with some caution. Where covariates are categories or
+    have few values this is the policy to take; where most are measurements, cutting them loses
+    something, and AdaCOS or Branching may do better. `AutoPolicyClassifier` finds out.
 
     Parameters
     ----------
@@ -89,14 +90,17 @@ class PlanningClassifier(BasePolicy):
     classes_ : ndarray of shape (n_classes,)
         The classes in order; of two the second is the positive one.
     planned_ : ndarray of int
-        Covariates that the plan asks for; the others are never acquired. All of them, unless the
-        combinations of codes would be too many: then those that come first in AdaCOS's order.
+        Covariates that the plan asks for; the others are never acquired. All that vary, unless the
+        combinations of codes or the pairs of columns would be too many: then those that come first
+        in AdaCOS's order.
     codes_ : Codes
         How values become codes.
     joint_ : ndarray of shape (n_classes, codes of the first planned covariate, ...)
         Estimated probability of every class and combination of codes.
     table_ : PlanTable
         What to acquire next, log-odds and expected cost in every state.
+    caution_ : float
+        How many times covariate costs count in what is chosen, by the cost of rows left out.
     expected_cost_ : float
         Expected total cost of the plan if the estimate were true; new rows cost more.
     cost_table_ : CostTable
@@ -141,7 +145,7 @@ class PlanningClassifier(BasePolicy):
     constraints: ClassVar[Constraints] = {
         "n_codes": whole(2),
         "n_splines": whole(4),
-        "cv": folds,
+        "cv": whole(2),
         "random_state": whole(0),
     }
 
@@ -204,13 +208,16 @@ class PlanningClassifier(BasePolicy):
                     result.cost, number[inside], result.label, self.rule_.matrix
                 )
         more = (cost - cost[:, :1])[fold >= 0]
+        if len(more) < 2:
+            return CAUTIONS[0]
         error = more.std(axis=0, ddof=1) / np.sqrt(len(more))
         return CAUTIONS[int(np.argmin(more.mean(axis=0) + ERRORS * error))]
 
     def _learn(self, encoded: Floats, labels: Floats, most_states: int) -> None:
         """Codes, and how likely they are with each class."""
         fold = stratified_folds(encoded, labels, self.cv, self.random_state)
-        fits = self._prepared(encoded, labels, self.encoder_, fold)
+        encoder, encoded = among_these(self.encoder_, encoded)
+        fits = self._prepared(encoded, labels, encoder, fold)
         order = group_lasso_sequence(
             fits.basis,
             fits.complete,
@@ -219,11 +226,10 @@ class PlanningClassifier(BasePolicy):
             self.cost_table_.covariates,
             fits.n_classes,
         ).order
-        modelled = modellable(order, self.encoder_.source, len(labels))
-        encoder = self.encoder_
+        modelled = modellable(order, encoder.source, len(labels))
         if not modelled.all():
+            encoded = encoded[:, modelled[encoder.source]]
             encoder = encoder.only(modelled)
-            encoded = encoded[:, modelled[self.encoder_.source]]
             fits = self._prepared(encoded, labels, encoder, fold)
         model = paired_fit(fits)
         codes = effect_codes(fits, model, encoder, self.n_codes)
@@ -257,9 +263,15 @@ class PlanningClassifier(BasePolicy):
         return self.cost_table_.only(np.isin(np.arange(len(self.encoder_.names)), covariates))
 
     def _begin(self, rows: Rows) -> Planned:
-        """Rows that lack the same covariates share the best plan with the others."""
-        seen = super()._begin(rows)
-        patterns, number = np.unique(seen.available[:, self.planned_], axis=0, return_inverse=True)
+        return self._with_plans(super()._begin(rows))
+
+    def _with_plans(self, seen: Seen) -> Planned:
+        """Rows that lack the same covariates share the best plan with the others.
+
+        A category never seen in training, once it was acquired, says nothing: as if it were lacked.
+        """
+        tells = seen.available & ~(seen.acquired & (seen.values == UNKNOWN))
+        patterns, number = np.unique(tells[:, self.planned_], axis=0, return_inverse=True)
         plans = tuple(self._plan_with(there) for there in patterns)
         return Planned(seen.values, seen.available, seen.acquired, number.ravel(), plans)
 
@@ -282,7 +294,13 @@ class PlanningClassifier(BasePolicy):
         return covariates, table
 
     def _read(self, encoded: Floats) -> Ints:
-        return self.codes_.transform(encoded)
+        """The codes, `UNKNOWN` where there is no value or a category never seen in training."""
+        codes = self.codes_.transform(encoded)
+        for k in self.planned_.tolist():
+            if self.encoder_.kinds[k] == CATEGORICAL:
+                # Such a category is encoded by the shares of the others.
+                codes[encoded[:, self.encoder_.source == k].max(axis=1) < 1, k] = UNKNOWN
+        return codes
 
     def _decide(self, state: Planned) -> Decision:
         covariates = np.empty(len(state.values), dtype=np.intp)
@@ -298,45 +316,14 @@ class PlanningClassifier(BasePolicy):
 
     def _advance(self, state: Planned, going: Bools, covariates: Ints) -> Planned:
         seen = state.after(going, covariates)
+        if (seen.values[np.arange(len(covariates)), covariates[:, 0]] == UNKNOWN).any():
+            return self._with_plans(seen)
         number = state.number[going]
         return Planned(seen.values, seen.available, seen.acquired, number, state.plans)
 
     def _reasons(self, state: Planned, decision: Decision) -> Reasons:
-        """One plan for each covariate that can come next, the cheapest first."""
         planned, table = state.plans[int(state.number[0])]
-        codes, acquired = state.values[0, planned], state.acquired[0, planned]
-        price = self._costs_of(planned).of_next(acquired)
-        plans, chosen = [], int(decision.covariates[0])
-        flips: tuple[Flip, ...] = ()
-        for place in np.flatnonzero(~acquired):
-            name = self.encoder_.names[planned[place]]
-            states, share = table.after(codes, acquired, int(place))
-            future = float(price[place] + share @ np.nan_to_num(table.value[states]))
-            plans.append(Plan((name,), float(price[place]), future))
-            if planned[place] == chosen:
-                flips = self._flips(chosen, table.log_odds[states], decision.log_odds)
-        plans.sort(key=lambda plan: plan.expected_total_cost)
-        return Reasons(plans=tuple(plans), flips=flips)
-
-    def _flips(self, covariate: int, after: Floats, now: Floats) -> tuple[Flip, ...]:
-        """Codes of a covariate that would change the label, as values or ranges."""
-        label, labels = int(self.rule_.label(now)[0]), self.rule_.label(after)
-        name, cuts = self.encoder_.names[covariate], self.codes_.cuts[covariate]
-        flips = []
-        for other in np.unique(labels[labels != label]).tolist():
-            turning = np.flatnonzero(labels == other)
-            answer = self.classes_[other]
-            answer = answer.item() if isinstance(answer, np.generic) else answer
-            if self.encoder_.kinds[covariate] == CATEGORICAL:
-                categories = self.encoder_.categories[covariate]
-                flips.append(Flip(name, answer, (), tuple(categories[i] for i in turning)))
-            else:
-                ends = [None, *cuts.tolist(), None]
-                # Neighbouring codes make one range.
-                runs = np.split(turning, np.flatnonzero(np.diff(turning) > 1) + 1)
-                ranges = tuple((ends[run[0]], ends[run[-1] + 1]) for run in runs)
-                flips.append(Flip(name, answer, ranges, ()))
-        return tuple(flips)
+        return plan_reasons(self, state, decision, planned, table)
 
 
 @dataclass(frozen=True)
@@ -353,8 +340,22 @@ class Planned(Seen):
     plans: tuple[tuple[Ints, PlanTable], ...]
 
 
+def among_these(encoder: TableEncoder, encoded: Floats) -> tuple[TableEncoder, Floats]:
+    """Encoder and encoded values of some of the rows.
+
+    A number that does not vary among them, or a covariate of which they have no value, is constant.
+    """
+    unknown, first = np.isnan(encoded), encoder.first
+    low = np.where(unknown, np.inf, encoded).min(axis=0)[first]
+    high = np.where(unknown, -np.inf, encoded).max(axis=0)[first]
+    number = np.array(encoder.kinds) != CATEGORICAL
+    constant = (low > high) | (number & (low == high))
+    kinds = tuple(np.where(constant, CONSTANT, encoder.kinds).tolist())
+    return replace(encoder, kinds=kinds), np.where(constant[encoder.source], 0.0, encoded)
+
+
 def loses_nothing(encoder: TableEncoder, encoded: Floats) -> bool:
-    """Whether a plan by default has a code for every value of every covariate."""
+    """Whether a plan by default has a code for every value of every covariate, and asks for all."""
     sizes = np.bincount(encoder.source, minlength=len(encoder.kinds))
     for k, kind in enumerate(encoder.kinds):
         if kind == NUMERIC:
@@ -364,8 +365,10 @@ def loses_nothing(encoder: TableEncoder, encoded: Floats) -> bool:
                 return False
         elif kind == BINARY:
             sizes[k] = 2
-    varying = np.flatnonzero(sizes > 1)
-    return len(affordable(varying, sizes, MOST_STATES)) == len(varying)
+    varying, n_rows = np.flatnonzero(sizes > 1), min(len(encoded), MOST_ROWS)
+    if len(affordable(varying, sizes, MOST_STATES)) < len(varying):
+        return False
+    return bool(modellable(np.arange(len(sizes)), encoder.source, n_rows).all())
 
 
 def modellable(order: Ints, source: Ints, n_rows: int) -> Bools:
