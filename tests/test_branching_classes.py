@@ -88,16 +88,19 @@ def test_the_tree_counts_every_answer(
     assert told["recall"] == {"high": 1.0, "low": 1.0, "none": 1.0}
 
 
-def test_auto_chooses_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A fourth class has a single row, which stays in every fit."""
+@pytest.mark.parametrize(("title", "budget"), [("Branching", 1000.0), ("Planning", None)])
+def test_auto_chooses_it(
+    title: str, budget: float | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A fourth class has a single row, which stays in every fit; budgets rule Planning out."""
     monkeypatch.setattr(auto, "FOLDS", 2)
     X, y = table(120)
     y = np.where(np.arange(len(y)) == 5, "odd", y)
     costs = COSTS.with_misclassification(20 * (1 - np.eye(4)))
-    chosen = AutoPolicyClassifier(costs, **QUICK).fit(X, y)
-    assert chosen.choice_ == "Branching"
+    chosen = AutoPolicyClassifier(costs, budget=budget, **QUICK).fit(X, y)
+    assert chosen.choice_ == title
     cheapest = min(chosen.compared_, key=lambda item: item.cost)
-    assert cheapest.title == "Branching"
+    assert cheapest.title == title
     save(chosen, tmp_path / "model.adacos")
     again = load(tmp_path / "model.adacos").acquire(X)
     np.testing.assert_array_equal(again.label, chosen.acquire(X).label)

@@ -143,9 +143,10 @@ def test_encodings_that_are_none(encoding: str, tmp_path: Path) -> None:
 def test_pipes_and_folders_are_no_tables(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "folder.csv").mkdir()
-    for name in ("pipe.csv", "folder.csv"):
-        with pytest.raises(InvalidInputError, match="file: must be a plain file"):
-            TableFile(tmp_path / name)
+    with pytest.raises(InvalidInputError, match="file: must be a plain file"):
+        TableFile(tmp_path / "pipe.csv")
+    with pytest.raises(InvalidInputError, match="file: a folder must hold Parquet files"):
+        TableFile(tmp_path / "folder.csv")
     with pytest.raises(InvalidInputError, match="file: must exist"):
         TableFile(tmp_path / "nowhere.csv")
 
