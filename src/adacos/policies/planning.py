@@ -7,18 +7,15 @@ of the paper's Theorem 1 (`adacos.kernels.planning`).
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass, replace
-from threading import Lock
+from dataclasses import replace
 from typing import Any, ClassVar, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacos.consultation.steps import Reasons
-from adacos.costs import Costs, CostTable, total_of
-from adacos.engine import STOP, Decision, Rows, Seen
+from adacos.costs import Costs, total_of
+from adacos.engine import Decision
 from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
@@ -27,8 +24,8 @@ from adacos.models.pairs import paired_fit
 from adacos.models.plans import PlanTable, tabulate
 from adacos.models.sequences import group_lasso_sequence
 from adacos.models.set_fits import SetFits, prepare
-from adacos.policies.base import BasePolicy
 from adacos.policies.plan_reasons import plan_reasons
+from adacos.policies.plan_walk import Planned, PlanWalk
 from adacos.policies.rounds import refuse_rounds
 from adacos.tables.codes import UNKNOWN, Codes
 from adacos.tables.encoder import TableEncoder
@@ -54,14 +51,8 @@ N_CODES = 4
 # Training rows that the model is fitted to, drawn where there are more.
 MOST_ROWS = 20_000
 
-# Plans without what some rows lack, by the plan with everything and pattern; the least recently
-# used ones are dropped. A consultation asks for the same one at every step.
-_PLANS: WeakKeyDictionary[PlanTable, OrderedDict[bytes, PlanTable]] = WeakKeyDictionary()
-_MOST_PLANS = 8
-_LOCK = Lock()
 
-
-class PlanningClassifier(BasePolicy):
+class PlanningClassifier(PlanWalk):
     """All orders of questions weighed at once, on a model of the table in a few codes.
 
     Each covariate has a few codes: its categories, or a number cut where the log-odds change most.
@@ -258,41 +249,6 @@ class PlanningClassifier(BasePolicy):
         self.table_ = tabulate(self.joint_, self._costs_of(self.planned_), self.caution_)
         self.expected_cost_ = self.table_.expected_cost
 
-    def _costs_of(self, covariates: Ints) -> CostTable:
-        """Costs of some covariates only."""
-        return self.cost_table_.only(np.isin(np.arange(len(self.encoder_.names)), covariates))
-
-    def _begin(self, rows: Rows) -> Planned:
-        return self._with_plans(super()._begin(rows))
-
-    def _with_plans(self, seen: Seen) -> Planned:
-        """Rows that lack the same covariates share the best plan with the others.
-
-        A category never seen in training, once it was acquired, says nothing: as if it were lacked.
-        """
-        tells = seen.available & ~(seen.acquired & (seen.values == UNKNOWN))
-        patterns, number = np.unique(tells[:, self.planned_], axis=0, return_inverse=True)
-        plans = tuple(self._plan_with(there) for there in patterns)
-        return Planned(seen.values, seen.available, seen.acquired, number.ravel(), plans)
-
-    def _plan_with(self, there: Bools) -> tuple[Ints, PlanTable]:
-        """The best plan with the planned covariates in a mask, and these."""
-        if there.all():
-            return self.planned_, self.table_
-        covariates, pattern = self.planned_[there], there.tobytes()
-        with _LOCK:
-            plans = _PLANS.setdefault(self.table_, OrderedDict())
-            if pattern in plans:
-                plans.move_to_end(pattern)
-                return covariates, plans[pattern]
-        joint = self.joint_.sum(axis=tuple(1 + np.flatnonzero(~there)))
-        table = tabulate(joint, self._costs_of(covariates), self.caution_)
-        with _LOCK:
-            plans[pattern] = table
-            while len(plans) > _MOST_PLANS:
-                plans.popitem(last=False)
-        return covariates, table
-
     def _read(self, encoded: Floats) -> Ints:
         """The codes, `UNKNOWN` where there is no value or a category never seen in training."""
         codes = self.codes_.transform(encoded)
@@ -302,42 +258,9 @@ class PlanningClassifier(BasePolicy):
                 codes[encoded[:, self.encoder_.source == k].max(axis=1) < 1, k] = UNKNOWN
         return codes
 
-    def _decide(self, state: Planned) -> Decision:
-        covariates = np.empty(len(state.values), dtype=np.intp)
-        later = () if len(self.classes_) == 2 else (len(self.classes_) - 1,)
-        log_odds = np.empty((len(state.values), *later))
-        for number, (planned, table) in enumerate(state.plans):
-            rows = np.flatnonzero(state.number == number)
-            here = np.ix_(rows, planned)
-            places = table.states(state.values[here], state.acquired[here])
-            covariates[rows] = np.append(planned, STOP)[table.action[places]]
-            log_odds[rows] = table.log_odds[places]
-        return Decision(covariates, log_odds)
-
-    def _advance(self, state: Planned, going: Bools, covariates: Ints) -> Planned:
-        seen = state.after(going, covariates)
-        if (seen.values[np.arange(len(covariates)), covariates[:, 0]] == UNKNOWN).any():
-            return self._with_plans(seen)
-        number = state.number[going]
-        return Planned(seen.values, seen.available, seen.acquired, number, state.plans)
-
     def _reasons(self, state: Planned, decision: Decision) -> Reasons:
         planned, table = state.plans[int(state.number[0])]
         return plan_reasons(self, state, decision, planned, table)
-
-
-@dataclass(frozen=True)
-class Planned(Seen):
-    """Rows with the plans for what they lack.
-
-    Attributes
-    ----------
-    number : (rows,) number of each row's plan.
-    plans : the planned covariates and the table of each plan.
-    """
-
-    number: Ints
-    plans: tuple[tuple[Ints, PlanTable], ...]
 
 
 def among_these(encoder: TableEncoder, encoded: Floats) -> tuple[TableEncoder, Floats]:

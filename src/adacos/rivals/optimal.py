@@ -5,7 +5,6 @@ See `adacos.kernels.planning`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,11 +12,10 @@ from numpy.typing import NDArray
 
 from adacos.costs import Costs
 from adacos.datasets import DiscreteProblem
-from adacos.engine import STOP, Decision, Rows, Seen
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.plans import PlanTable, tabulate
-from adacos.policies.base import BasePolicy
+from adacos.policies.plan_walk import PlanWalk
 from adacos.tables.codes import UNKNOWN, Codes, fit_codes, integer_codes
 from adacos.tables.kinds import CATEGORICAL
 from adacos.validation import Constraints, choice, finite, maybe, whole
@@ -33,7 +31,7 @@ MAX_LEVELS = 12
 _BYTES_PER_STATE = 2 * 8 + 8 + 8 + 1 + 8
 
 
-class OptimalPolicyClassifier(BasePolicy):
+class OptimalPolicyClassifier(PlanWalk):
     """The policy of least expected total cost for discrete covariates.
 
     It is exact for its joint distribution: with the true one given as `joint` no policy has a
@@ -150,6 +148,7 @@ class OptimalPolicyClassifier(BasePolicy):
             _check_memory(np.array(self.joint_.shape[1:]), self.max_memory)
             self.codes_ = integer_codes(self.encoder_, self.joint_.shape[1:])
             self._refuse_other_values(training.encoded)
+        self.planned_ = np.arange(len(self.encoder_.names))
         self.table_ = tabulate(self.joint_, training.costs)
         self.expected_cost_ = self.table_.expected_cost
         return self
@@ -169,51 +168,6 @@ class OptimalPolicyClassifier(BasePolicy):
                     np.unique(own[~np.isnan(own)])[:10].tolist(),
                     "Code the column by position, or give joint with the axes of X.",
                 )
-
-    def _begin(self, rows: Rows) -> _Lacking:
-        """Rows that lack the same covariates share the optimal policy over the others."""
-        seen = super()._begin(rows)
-        patterns, number = np.unique(seen.available, axis=0, return_inverse=True)
-        tables = tuple(
-            self.table_ if usable.all() else self._without(~usable) for usable in patterns
-        )
-        return _Lacking(seen.values, seen.available, seen.acquired, number.ravel(), tables)
-
-    def _read(self, encoded: Floats) -> Ints:
-        return self.codes_.transform(encoded)
-
-    def _decide(self, state: _Lacking) -> Decision:
-        covariate = np.empty(len(state.values), dtype=np.intp)
-        log_odds = np.empty(len(state.values))
-        for number, table in enumerate(state.tables):
-            rows = np.flatnonzero(state.number == number)
-            if len(rows) == 0:
-                continue
-            columns = np.flatnonzero(state.available[rows[0]])
-            place = table.states(
-                state.values[np.ix_(rows, columns)], state.acquired[np.ix_(rows, columns)]
-            )
-            covariate[rows] = np.append(columns, STOP)[table.action[place]]
-            log_odds[rows] = table.log_odds[place]
-        return Decision(covariate, log_odds)
-
-    def _advance(self, state: _Lacking, going: Bools, covariates: Ints) -> _Lacking:
-        seen = state.after(going, covariates)
-        number = state.number[going]
-        return _Lacking(seen.values, seen.available, seen.acquired, number, state.tables)
-
-    def _without(self, unavailable: Bools) -> PlanTable:
-        """The optimal policy over the other covariates."""
-        joint = self.joint_.sum(axis=tuple(1 + np.flatnonzero(unavailable)))
-        return tabulate(joint, self.cost_table_.only(~unavailable))
-
-
-@dataclass(frozen=True)
-class _Lacking(Seen):
-    """Rows with the optimal policies for what they lack, and the number of each row's."""
-
-    number: Ints
-    tables: tuple[PlanTable, ...]
 
 
 def naive_bayes(codes: Ints, labels: Ints, sizes: Ints, smoothing: float) -> Floats:
