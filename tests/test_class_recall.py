@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,13 @@ from adacos.card import model_card
 from adacos.exceptions import NotCertifiableError
 from adacos.kernels.class_risk import class_label, class_risks, probabilities
 from adacos.policies.class_certifying import certify_classes, surcharges_to_try
-from adacos.policies.class_recall import Targets, least_surcharges, surcharged, targets_of
+from adacos.policies.class_recall import (
+    LeftOutRecalls,
+    Targets,
+    least_surcharges,
+    surcharged,
+    targets_of,
+)
 from adacos.report.class_page import _summary
 from adacos.report.held import hold, methods
 from tests.policy_checks import check_consultation, same
@@ -185,7 +192,11 @@ def test_certificates_are_wrong_as_seldom_as_they_say(
     targets = Targets(np.array([2, 1]), np.array([0.85, 0.7]))
     policy = FullModelClassifier(COSTS, **QUICK).fit(*world(300, 0))
     # The last of these have too small a recall.
-    path = surcharges_to_try(policy, targets._replace(recalls=np.array([0.8, 0.65])))
+    path = surcharges_to_try(
+        policy.classes_,
+        targets._replace(recalls=np.array([0.8, 0.65])),
+        partial(LeftOutRecalls, policy),
+    )
     assert len(path) > 3
     X, y = world(60_000, 1)
     log_odds = policy.model_.log_odds_by_set(X)[:, -1]

@@ -23,8 +23,10 @@ from adacos.policies.auto import AutoPolicyClassifier, settled
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
 from adacos.policies.leave_out import LeaveOutCost, leave_out_cost, misfit_by_state
+from adacos.policies.many_classes import asked_recall
 from adacos.policies.misfit import Cell, Side, advice, misfit_by_cell
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
+from adacos.policies.target_recall import TargetRecallClassifier
 from adacos.tables.description import Description, coded_values, description_of
 
 Floats = NDArray[np.float64]
@@ -97,14 +99,14 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "tree": _tree(policy),
         "leave_out": [item._asdict() for item in leave_out_costs(given)],
         "misfit": _misfit(given),
-        "target_recall": _by_name(getattr(policy, "target_recall", None)),
+        "target_recall": _by_name(asked_recall(policy)),
         "recall_estimate": _by_name(getattr(policy, "recall_estimate_", None)),
         "certificate": _certificate(policy),
         "round_cost": policy.cost_table_.round_cost,
         "immediate": _immediate(policy.cost_table_),
         "budget": policy.ceiling,
-        "mean_budget": getattr(policy, "mean_budget", None),
-        "multiplier": _multiplier(policy),
+        "mean_budget": getattr(_acquiring(policy), "mean_budget", None),
+        "multiplier": _multiplier(_acquiring(policy)),
         "budget_text": budgets_in_words(policy),
         "notice": NOTICE,
     }
@@ -146,7 +148,7 @@ def threshold_reason(policy: BasePolicy) -> str:
     """Why the answer is positive from that probability on, in words."""
     if getattr(policy, "always_positive_", False):
         return "every row is answered positive"
-    recall = getattr(policy, "target_recall", None)
+    recall = asked_recall(policy)
     if recall is not None:
         return f"so that at least {recall:.1%} of the cases are found"
     (c00, c01), (c10, c11) = deciding_matrix(policy).tolist()
@@ -193,6 +195,11 @@ def _immediate(costs: CostTable) -> list[str]:
     return [costs.names[k] for k in np.flatnonzero(costs.immediate)]
 
 
+def _acquiring(policy: BasePolicy) -> BasePolicy:
+    """The policy that acquires: the wrapped one where answers alone are changed, or the same."""
+    return settled(policy.policy_) if isinstance(policy, TargetRecallClassifier) else policy
+
+
 def _multiplier(policy: BasePolicy) -> float | None:
     """By how much more than once covariate costs count; None without a mean budget."""
     return getattr(policy, "multiplier_", None) if hasattr(policy, "mean_spent_") else None
@@ -200,7 +207,7 @@ def _multiplier(policy: BasePolicy) -> float | None:
 
 def budgets_in_words(policy: BasePolicy) -> str | None:
     """What a row may pay, and how a mean budget is kept; None without a budget."""
-    told, money = [], description_of(policy).money
+    told, money, policy = [], description_of(policy).money, _acquiring(policy)
     if policy.ceiling is not None:
         told.append(f"No row pays more than {money(policy.ceiling)} for covariates.")
     mean = getattr(policy, "mean_budget", None)

@@ -124,6 +124,27 @@ def test_recalls_by_class(files: dict[str, Path]) -> None:
     assert "recall of the positive one, virginica" in str(refused.exception)
 
 
+def test_recalls_by_class_of_other_policies(files: dict[str, Path]) -> None:
+    out = files["model.adacos"].with_name("wrapped.adacos")
+    data = ("fit", files["iris.csv"], "--target", "species", "--prices", files["prices.toml"])
+    data, recall = (*data, "--out", out), ("--target-recall", "virginica=0.7")
+    done = run(*data, "--policy", "planning", *recall)
+    assert done.exit_code == 0, f"{done.output}\n{done.exception!r}"
+    policy = load(out)
+    assert type(policy.policy_).__name__ == "PlanningClassifier"
+    assert "Recall of virginica: target 70.0%" in " ".join(run("info", out).output.split())
+    done = run(*data, "--policy", "planning", *recall, "--recall-confidence", 0.8, "--json")
+    assert done.exit_code == 0, f"{done.output}\n{done.exception!r}"
+    told = json.loads(done.stdout)
+    assert told["calibration_rows"] == 75
+    assert told["card"]["certificate"]["classes"] == ["virginica"]
+    done = run(*data, *recall, "--mean-budget", 3, "--json")
+    assert done.exit_code == 0, f"{done.output}\n{done.exception!r}"
+    assert json.loads(done.stdout)["card"]["mean_budget"] == 3
+    refused = str(run(*data, "--policy", "planning", "--target-recall", "0.9").exception)
+    assert "--target-recall virginica=0.9" in refused
+
+
 def test_what_needs_two_classes_says_so(files: dict[str, Path]) -> None:
     out = files["model.adacos"].with_name("other.adacos")
     data = ("fit", files["iris.csv"], "--target", "species", "--default-price", 1)

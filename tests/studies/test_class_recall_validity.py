@@ -6,6 +6,7 @@ and counts as kept; one is broken if the true recall of any class lies below its
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from adacos import AdaCOSClassifier, Costs, FullModelClassifier
 from adacos.engine import DecisionRule
 from adacos.exceptions import NotCertifiableError
 from adacos.policies.class_certifying import certify_classes, surcharges_to_try
-from adacos.policies.class_recall import Targets, surcharged
+from adacos.policies.class_recall import LeftOutRecalls, Targets, surcharged
 from tests.studies.test_recall_validity import kept
 
 QUICK: dict[str, Any] = {"cv": 3, "strengths": "common"}
@@ -43,7 +44,7 @@ def test_one_model_and_many_draws(kind: Any, n_classes: int, targets: Any, large
     given = costs(n_classes)
     policy = kind(given, target_recall=targets, **QUICK).fit(*rows(600, n_classes, rng))
     asked = Targets(np.array([*targets]), np.array([*targets.values()]))
-    path = surcharges_to_try(policy, asked)
+    path = surcharges_to_try(policy.classes_, asked, partial(LeftOutRecalls, policy))
     # Calibration rows are drawn from these, so that they are the truth.
     X, y = rows(6_000, n_classes, rng)
     missed = []

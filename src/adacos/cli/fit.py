@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -47,6 +48,7 @@ from adacos.exceptions import InvalidInputError, NotCertifiableError, PositiveCl
 from adacos.models.progress import listening
 from adacos.policies.base import BasePolicy
 from adacos.policies.recall import set_aside
+from adacos.policies.target_recall import TargetRecallClassifier
 from adacos.registry import POLICIES
 from adacos.tables.description import Description, check_description, describe, read_description
 from adacos.tables.reading import TableFile
@@ -56,6 +58,8 @@ from adacos.validation import listed
 
 # Fits that take longer, in seconds, are announced.
 _LONG = 60
+# Parameters about recalls.
+_RECALLS = ("target_recall", "recall_confidence", "on_uncertifiable")
 # Fits of AdaCOS that take as long.
 _EFFORT = {"branching": 10, "planning": 5, "auto": 50}
 
@@ -334,8 +338,8 @@ def _tell(
     from adacos.persistence import file_sha256
 
     held_back = 0
-    if hasattr(estimator, "sets_") and rows.whole is None:
-        held_back = len(rows.y) - len(estimator.model_.y)
+    if hasattr(estimator, "training_rows_") and rows.whole is None:
+        held_back = len(rows.y) - len(estimator.training_rows_.digests)
     digest = file_sha256(out)
     if as_json:
         counts = {
@@ -369,10 +373,19 @@ def _tell(
 
 
 def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
-    """The unfitted policy with those of the parameters that it has."""
+    """The unfitted policy with those of the parameters that it has.
+
+    Recalls by class that it does not take, or not with a mean budget, are reached by its answers.
+    """
     chosen: BasePolicy = POLICIES[policy].make(costs)
     known = chosen.get_params(deep=False)
-    if parameters["target_recall"] is not None and "target_recall" not in known:
+    recalls = {name: parameters[name] for name in _RECALLS}
+    by_class = isinstance(recalls["target_recall"], Mapping)
+    # Else what rows pay and where they stop for a recall would move each other.
+    wrapped = by_class and ("target_recall" not in known or parameters["mean_budget"] is not None)
+    if wrapped:
+        parameters = {name: value for name, value in parameters.items() if name not in _RECALLS}
+    elif parameters["target_recall"] is not None and "target_recall" not in known:
         raise InvalidInputError(
             "--target-recall",
             f"{policy} must be able to take it",
@@ -385,6 +398,9 @@ def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
             remedy = "Choose --policy adacos, branching, auto or cos, which keep budgets."
             raise InvalidInputError(option, f"{policy} must be able to take it", value, remedy)
     chosen.set_params(**{name: value for name, value in parameters.items() if name in known})
+    if wrapped:
+        seed = parameters["random_state"]
+        return TargetRecallClassifier(chosen, **recalls, random_state=seed)
     return chosen
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,19 @@ def read_recall(given: Sequence[str]) -> Recall | None:
 
 def recall_of_classes(recall: Recall | None, y: NDArray[Any], names: dict[str, str]) -> Any:
     """A target recall by the classes as the model knows them; of two that of the second."""
-    if not isinstance(recall, dict):
-        return recall
+    if recall is None:
+        return None
     labels = {names.get(str(label), str(label)): label for label in np.unique(y).tolist()}
+    if not isinstance(recall, dict):
+        if len(labels) == 2:
+            return recall
+        raise InvalidInputError(
+            "--target-recall",
+            f"must name the class it protects, of {len(labels)}",
+            recall,
+            f"For example --target-recall {quote(f'{list(labels)[-1]}={recall:g}')}; several "
+            "classes may have one.",
+        )
     unknown = [name for name in recall if name not in labels]
     if unknown:
         raise InvalidInputError(

@@ -93,7 +93,12 @@ def class_risks(log_odds: Floats, matrix: Floats) -> Floats:
 
 def class_label(log_odds: Floats, matrix: Floats) -> Ints:
     """Label of least expected misclassification cost; of equal ones the last."""
-    risks = class_risks(log_odds, matrix)
+    return label_at(probabilities(log_odds), matrix)
+
+
+def label_at(probability: Floats, matrix: Floats) -> Ints:
+    """`class_label` at the probabilities (..., K) of the classes."""
+    risks = probability @ matrix
     return np.asarray(len(matrix) - 1 - np.argmin(risks[..., ::-1], axis=-1), dtype=np.intp)
 
 

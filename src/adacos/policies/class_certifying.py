@@ -19,6 +19,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -30,6 +31,7 @@ from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.binomial import lower_bound, trials_needed
 from adacos.policies.class_recall import (
     LeftOutRecalls,
+    Recalls,
     Targets,
     least_surcharges,
     of_classes,
@@ -121,23 +123,29 @@ class ClassRecallCertificate:
         )
 
 
-def surcharges_to_try(policy: Any, targets: Targets) -> list[Floats]:
-    """Surcharges from cautious to bold, by what training rows left out of the models say."""
-    trial = copy.copy(policy)
-    trial._set_fits = policy._set_fits
-    left_out = LeftOutRecalls(trial, targets)
+def surcharges_to_try(
+    classes: NDArray[Any],
+    targets: Targets,
+    recalls_of: Callable[[Targets], Recalls],
+    remedy: str = "",
+) -> list[Floats]:
+    """Surcharges from cautious to bold, by rows that take no part in the tests.
+
+    See `adacos.policies.class_recall.reach_recalls`.
+    """
+    recalls = recalls_of(targets)
     found: list[Floats] = []
     start = np.zeros(len(targets.classes))
     for share in SHARES:
         wanted = np.maximum(targets.stricter(share).recalls, 0.0)
-        more = least_surcharges(left_out.at, wanted, left_out.scale, start, _ACCURACY, _CYCLES)
+        more = least_surcharges(recalls.at, wanted, recalls.scale, start, _ACCURACY, _CYCLES)
         if more is None:
             break
         if not found or np.any(more > start):
             found.append(more)
         start = more
     if not found:
-        raise out_of_reach(trial, targets)
+        raise out_of_reach(classes, targets, recalls_of, remedy)
     between = [
         bold + part * (cautious - bold)
         for bold, cautious in pairwise(found)
@@ -212,6 +220,38 @@ def certify_classes(
     )
 
 
+def use_certified(
+    policy: Any,
+    targets: Targets,
+    surcharges: Sequence[Floats],
+    misses_at: Callable[[Floats], Ints],
+    n_rows: Ints,
+    confidence: float,
+) -> None:
+    """Let a policy have the boldest of these surcharges whose recalls are certified."""
+    labels = policy.classes_[targets.classes].tolist()
+    largest = policy.on_uncertifiable == "largest"
+    policy.certificate_, found = certify_classes(
+        misses_at, surcharges, n_rows, targets, confidence, labels, largest=largest
+    )
+    policy.recall_estimate_ = of_classes(
+        policy, targets, 1 - np.array(policy.certificate_.misses) / n_rows
+    )
+    use_surcharges(policy, targets, found)
+
+
+def check_members(policy: Any, targets: Targets, number: Ints) -> None:
+    """Refuse rows, of which the class numbers are given, that lack a class with a target recall."""
+    for k in targets.classes:
+        if not np.any(number == k):
+            raise InvalidInputError(
+                "y",
+                "calibration needs rows of every class with a target recall",
+                f"no row of class {policy.classes_.tolist()[k]!r} among {len(number)}",
+                "Recall is a share of the rows of a class: add some.",
+            )
+
+
 def calibrate_classes(
     policy: Any, X: Any, y: Any, target_recall: Any, confidence: float | None, trained: bool
 ) -> None:
@@ -223,17 +263,11 @@ def calibrate_classes(
     if not trained:
         refuse_training_rows(policy.training_rows_, encoded)
     number = class_numbers(y, policy.classes_, len(encoded))
+    check_members(policy, targets, number)
     members = [encoded[number == k] for k in targets.classes]
-    labels = policy.classes_[targets.classes].tolist()
-    for label, rows in zip(labels, members, strict=True):
-        if len(rows) == 0:
-            raise InvalidInputError(
-                "y",
-                "calibration needs rows of every class with a target recall",
-                f"no row of class {label!r} among {len(encoded)}",
-                "Recall is a share of the rows of a class: add some.",
-            )
+    n_rows = np.array([len(rows) for rows in members])
     trial = copy.copy(policy)
+    trial._set_fits = policy._set_fits
 
     def misses_at(surcharges: Floats) -> Ints:
         matrix = surcharged(policy.cost_table_.matrix, targets, surcharges)
@@ -244,15 +278,5 @@ def calibrate_classes(
         ]
         return np.array(missed, dtype=np.intp)
 
-    policy.certificate_, surcharges = certify_classes(
-        misses_at,
-        surcharges_to_try(policy, targets),
-        np.array([len(rows) for rows in members]),
-        targets,
-        confidence,
-        labels,
-        largest=policy.on_uncertifiable == "largest",
-    )
-    share = 1 - np.array(policy.certificate_.misses) / policy.certificate_.n_rows
-    policy.recall_estimate_ = of_classes(policy, targets, share)
-    use_surcharges(policy, targets, surcharges)
+    surcharges = surcharges_to_try(policy.classes_, targets, partial(LeftOutRecalls, trial))
+    use_certified(policy, targets, surcharges, misses_at, n_rows, confidence)

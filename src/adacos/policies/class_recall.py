@@ -16,18 +16,24 @@ recall is reached while the others stay, until all are. Where every row stops at
 solution has a smaller surcharge of any class, and if s grows without end there is none. A policy
 that stops row by row may stop elsewhere at another s; what is found then reaches the targets, but
 need not be the least. Recalls are those of training rows, answered by models that did not see them.
+
+Of a policy that has no such models rows stop as by the stated costs, and surcharges turn answers
+only (`StoppedRows`). Recalls are then those of rows that it was not fitted on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacos.engine import DecisionRule
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.class_risk import label_at
 from adacos.policies.recall import percent, recall_target
 from adacos.validation import choices
 
@@ -66,10 +72,21 @@ def targets_of(wanted: Any, classes: NDArray[Any]) -> Targets:
     recall_target("target_recall", wanted)
     unknown = [label for label in wanted if label not in known]
     if unknown:
-        remedy = choices(map(str, unknown), [str(label) for label in known], "The classes are")
-        raise InvalidInputError("target_recall", "must name classes of y", unknown, remedy)
+        raise InvalidInputError(
+            "target_recall", "must name classes of y", unknown, _classes_meant(unknown, known)
+        )
     numbers = [known.index(label) for label in wanted]
     return Targets(np.array(numbers, dtype=np.intp), np.array([*wanted.values()], dtype=float))
+
+
+def _classes_meant(unknown: list[Any], known: list[Any]) -> str:
+    """What could have been meant by labels that are no classes."""
+    for label in unknown:
+        for own in known:
+            if str(own) == str(label):
+                kinds = type(own).__name__, type(label).__name__
+                return f"Write {own!r}, which is of type {kinds[0]} in y, not {kinds[1]}."
+    return choices(map(str, unknown), [str(label) for label in known], "The classes are")
 
 
 def surcharged(matrix: Floats, targets: Targets, surcharges: Floats) -> Floats:
@@ -122,6 +139,17 @@ def least_surcharges(
     return None
 
 
+class Recalls(Protocol):
+    """Recalls of the classes with a target, on rows that took no part in what answers them."""
+
+    @property
+    def scale(self) -> float:
+        """Cost of the dearest error."""
+
+    def at(self, surcharges: Floats, k: int) -> float:
+        """The recall of one class at these surcharges."""
+
+
 class LeftOutRecalls:
     """Recalls of a policy's classes on training rows that are left out of the models."""
 
@@ -146,26 +174,83 @@ class LeftOutRecalls:
         return float(np.average(right, weights=self.weights[k]))
 
 
+@dataclass(frozen=True)
+class StoppedRows:
+    """Rows that a policy was not fitted on, where they stopped.
+
+    Attributes
+    ----------
+    probability : (rows, K) probability of each class at the stop.
+    number : (rows,) number of the class.
+    """
+
+    probability: Floats
+    number: Ints
+
+    def counts(self, targets: Targets) -> Ints:
+        """How many rows of each class with a target there are."""
+        return np.array([np.sum(self.number == k) for k in targets.classes], dtype=np.intp)
+
+    def misses(self, matrix: Floats, targets: Targets, surcharges: Floats) -> Ints:
+        """How many of them are answered with another class at these surcharges."""
+        label = label_at(self.probability, surcharged(matrix, targets, surcharges))
+        missed = [np.sum(label[self.number == k] != k) for k in targets.classes]
+        return np.array(missed, dtype=np.intp)
+
+
+class StoppedRecalls:
+    """Recalls of rows that stop where they do, whatever the surcharges."""
+
+    def __init__(self, rows: StoppedRows, matrix: Floats, targets: Targets) -> None:
+        self.rows, self.matrix, self.targets = rows, matrix, targets
+        self.counts = rows.counts(targets)
+
+    @property
+    def scale(self) -> float:
+        """Cost of the dearest error."""
+        return float(np.ptp(self.matrix))
+
+    def at(self, surcharges: Floats, k: int) -> float:
+        """The recall of one class at these surcharges."""
+        misses = self.rows.misses(self.matrix, self.targets, surcharges)
+        return float(1 - misses[k] / self.counts[k])
+
+
 def use_class_recalls(policy: Any, wanted: Any) -> None:
     """Let a policy reach these recalls on training rows that are left out of the models."""
-    targets = targets_of(wanted, policy.classes_)
-    left_out = LeftOutRecalls(policy, targets)
+    reach_recalls(policy, targets_of(wanted, policy.classes_), partial(LeftOutRecalls, policy))
+
+
+def reach_recalls(
+    policy: Any, targets: Targets, recalls_of: Callable[[Targets], Recalls], remedy: str = ""
+) -> None:
+    """Let a policy have the least surcharges at which the recalls reach their targets.
+
+    `recalls_of` gives the recalls of the classes of some targets; `remedy` says what else helps
+    where they do not reach them.
+    """
+    recalls = recalls_of(targets)
     start = np.zeros(len(targets.classes))
-    surcharges = least_surcharges(left_out.at, targets.recalls, left_out.scale, start)
+    surcharges = least_surcharges(recalls.at, targets.recalls, recalls.scale, start)
     if surcharges is None:
-        raise out_of_reach(policy, targets)
-    recalls = [left_out.at(surcharges, k) for k in range(len(surcharges))]
+        raise out_of_reach(policy.classes_, targets, recalls_of, remedy)
+    reached = [recalls.at(surcharges, k) for k in range(len(surcharges))]
     use_surcharges(policy, targets, surcharges)
-    policy.recall_estimate_ = of_classes(policy, targets, recalls)
+    policy.recall_estimate_ = of_classes(policy, targets, reached)
 
 
-def out_of_reach(policy: Any, targets: Targets) -> InvalidInputError:
-    """The refusal of recalls that training rows left out of the models do not reach."""
-    names, unreached = policy.classes_[targets.classes].tolist(), []
+def out_of_reach(
+    classes: NDArray[Any],
+    targets: Targets,
+    recalls_of: Callable[[Targets], Recalls],
+    remedy: str = "",
+) -> InvalidInputError:
+    """The refusal of recalls that these rows do not reach."""
+    names, unreached = classes[targets.classes].tolist(), []
     for k, name in enumerate(names):
         one = Targets(targets.classes[[k]], targets.recalls[[k]])
-        left_out = LeftOutRecalls(policy, one)
-        if least_surcharges(left_out.at, one.recalls, left_out.scale, np.zeros(1)) is None:
+        recalls = recalls_of(one)
+        if least_surcharges(recalls.at, one.recalls, recalls.scale, np.zeros(1)) is None:
             unreached.append(name)
     return InvalidInputError(
         "target_recall",
@@ -173,7 +258,7 @@ def out_of_reach(policy: Any, targets: Targets) -> InvalidInputError:
         listed_recalls(names, targets.recalls)
         + (f": {unreached} not even alone" if unreached else ": each alone, but not together"),
         "Ask for less, or for fewer classes: what answers one class more often answers the "
-        "others less often.",
+        f"others less often.{remedy}",
     )
 
 

@@ -19,15 +19,40 @@ def check_with_classes(policy: Any) -> None:
     if len(policy.classes_) == 2:
         refuse_named_recall(policy.target_recall, policy.classes_)
         return
+    check_many_classes(policy)
+
+
+def check_many_classes(policy: Any, certifies: bool = False) -> None:
+    """Refuse what goes with two classes only, where there are more.
+
+    `certifies` says that a recall is certified; else it is if the policy has a confidence.
+    """
+    if len(policy.classes_) == 2:
+        return
     if policy.target_recall is not None:
         targets_of(policy.target_recall, policy.classes_)
-    if policy.recall_confidence is not None and policy.on_uncertifiable == "always_positive":
+    certifies = certifies or policy.recall_confidence is not None
+    if certifies and policy.on_uncertifiable == "always_positive":
         raise InvalidInputError(
             "on_uncertifiable",
             "cannot be 'always_positive' with more than two classes, of which none is the positive",
             f"{len(policy.classes_)} classes",
             "Choose 'error', or 'largest' for what the rows do prove.",
         )
+
+
+def recall_of_two(target_recall: Any, classes: NDArray[Any]) -> Any:
+    """The target recall of two classes as a number; it may name the second."""
+    if isinstance(target_recall, Mapping) and [*target_recall] == classes.tolist()[1:]:
+        return target_recall[classes.tolist()[1]]
+    refuse_named_recall(target_recall, classes)
+    return target_recall
+
+
+def asked_recall(policy: Any) -> Any:
+    """The target recall of a fitted policy, of two classes as a number; None without one."""
+    recall = getattr(policy, "target_recall", None)
+    return recall_of_two(recall, policy.classes_) if len(policy.classes_) == 2 else recall
 
 
 def refuse_named_recall(target_recall: Any, classes: NDArray[Any]) -> None:

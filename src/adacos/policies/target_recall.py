@@ -1,7 +1,15 @@
-"""Any policy with a target recall: it acquires as ever, a threshold on its probability answers."""
+"""Any policy with a target recall: it acquires as ever, and its answers at the stop are changed.
+
+Of two classes by a threshold on its probability, of more by surcharges on errors about the classes
+that have a target, see `adacos.policies.class_recall`. Both are found on rows set aside, which the
+policy was not fitted on. Surcharges that are to be certified must be fixed before the rows that
+prove them are looked at: by training rows, each answered by a fit without its fold.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,26 +18,45 @@ from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from adacos.consultation.steps import Reasons
 from adacos.costs import Costs
 from adacos.engine import STOP, Decision, DecisionRule, Rows
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.threads import one_blas_thread
 from adacos.policies.base import BasePolicy
+from adacos.policies.class_certifying import (
+    ClassRecallCertificate,
+    check_members,
+    surcharges_to_try,
+    use_certified,
+)
+from adacos.policies.class_recall import (
+    StoppedRecalls,
+    StoppedRows,
+    Targets,
+    reach_recalls,
+    targets_of,
+    told_of_recalls,
+)
+from adacos.policies.leave_out import leave_out_cost
+from adacos.policies.many_classes import check_many_classes, recall_of_two
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
     RecallCertificate,
     always_positive,
     certify,
     check_recall_parameters,
+    class_numbers,
     from_first_telling,
     given,
     positive_rows,
+    recall_target,
     recall_threshold,
     refuse_training_rows,
     set_aside,
 )
 from adacos.tables.row_digests import RowDigests
-from adacos.validation import Constraints, check_parameters, finite, whole
+from adacos.validation import Constraints, check_parameters, whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -37,6 +64,13 @@ Bools = NDArray[np.bool_]
 
 # Log-odds tried as thresholds, cautious first; fixed, so that no row has a say in them.
 _THRESHOLDS = np.linspace(-12.0, 12.0, 481)
+# Folds of the training rows that fix which surcharges are tried, where others prove recalls.
+_FOLDS = 3
+# What else helps where surcharges do not reach their targets.
+_DEARER = (
+    " The policy acquires by the costs as stated: where errors cost more, it acquires more and "
+    "tells classes apart better."
+)
 
 
 class TargetRecallClassifier(BasePolicy):
@@ -44,23 +78,26 @@ class TargetRecallClassifier(BasePolicy):
 
     The policies of the paper take a target recall themselves, and then stop earlier or later for
     it. This class is for all others: the wrapped policy acquires and stops by the costs it was
-    given, and a row is answered positive if its probability at the stop reaches a threshold.
+    given, and a row is answered positive if its probability at the stop reaches a threshold. Of
+    more than two classes several may have a target; errors about them then cost a surcharge besides
+    when a row is answered at its stop, as much as its recall takes and no more.
 
     Parameters
     ----------
     policy : policy
-        An unfitted policy.
-    target_recall : float, default=0.95
-        Least share of positive rows to be answered positive.
+        An unfitted policy; for more than two classes one that takes them.
+    target_recall : float or mapping of class to float, default=0.95
+        Least share of positive rows to be answered positive. Of more than two classes the least
+        share of the rows of each named class to be answered with it.
     recall_confidence : float, default=None
-        Confidence with which that is to hold for new rows; None for the share among the rows set
-        aside.
+        Confidence with which that is to hold for new rows, for all named classes together; None for
+        the share among the rows set aside.
     calibration_fraction : float, default=0.5
-        Share of each class that `fit` sets aside to choose the threshold on.
+        Share of each class that `fit` sets aside to choose the threshold or the surcharges on.
     on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
         What to do when those rows do not prove the target recall: raise; certify the
-        largest recall that they do prove, in the same attempt; or answer positive for every row
-        and acquire nothing.
+        largest recall that they do prove, in the same attempt; or, of two classes, answer positive
+        for every row and acquire nothing.
     random_state : int, default=0
         Seed of the split.
 
@@ -69,17 +106,22 @@ class TargetRecallClassifier(BasePolicy):
     policy_ : policy
         The fitted policy.
     threshold_ : float
-        Probability from which on a row is answered positive.
-    recall_estimate_ : float
+        Of two classes, probability from which on a row is answered positive.
+    surcharges_ : dict of class to float
+        Of more than two, what every error about the class costs beyond what was stated.
+    recall_estimate_ : float or dict of class to float
         Recall on the rows set aside.
+    stopped_ : StoppedRows
+        Of more than two, the rows by which surcharges are found, where they stopped: those set
+        aside, or with a confidence the training rows, each by a fit without its fold.
     training_rows_ : RowDigests
         Salted digests of the training rows, by which `calibrate` knows them again.
-    certificate_ : RecallCertificate
+    certificate_ : RecallCertificate or ClassRecallCertificate
         With a confidence, what was proved.
     always_positive_ : bool
         Whether every row is answered positive for want of a certificate.
     prior_ : float
-        Share of positive rows in training.
+        Of two classes, share of positive rows in training.
 
     See Also
     --------
@@ -87,6 +129,7 @@ class TargetRecallClassifier(BasePolicy):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from adacos import Costs, TargetRecallClassifier, load_heart
     >>> from adacos.rivals import GreedyMiserClassifier
     >>> X, y, prices, *_ = load_heart()
@@ -95,21 +138,31 @@ class TargetRecallClassifier(BasePolicy):
     >>> policy = TargetRecallClassifier(rival, target_recall=0.9).fit(X, y)
     >>> policy.recall_estimate_ >= 0.9
     True
+
+    Of more than two classes:
+
+    >>> from sklearn.datasets import load_iris
+    >>> from adacos import PlanningClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> planning = PlanningClassifier(Costs([1, 2, 4, 5], misclassification=30 * (1 - np.eye(3))))
+    >>> policy = TargetRecallClassifier(planning, target_recall={2: 0.95}).fit(X, y)
+    >>> policy.recall_estimate_[2] >= 0.95
+    True
     """
 
-    stores = (RecallCertificate, RowDigests)
+    stores = (ClassRecallCertificate, RecallCertificate, RowDigests, StoppedRows)
 
     constraints: ClassVar[Constraints] = {
         "random_state": whole(0),
         **RECALL_CONSTRAINTS,
-        "target_recall": finite(above=0, below=1),
+        "target_recall": recall_target,
     }
 
     def __init__(
         self,
         policy: BasePolicy,
         *,
-        target_recall: float = 0.95,
+        target_recall: float | Mapping[Any, float] = 0.95,
         recall_confidence: float | None = None,
         calibration_fraction: float = 0.5,
         on_uncertifiable: str = "error",
@@ -127,16 +180,21 @@ class TargetRecallClassifier(BasePolicy):
         """Costs of the wrapped policy."""
         return self.policy.costs
 
+    @property
+    def takes_many_classes(self) -> bool:  # type: ignore[override]
+        """Whether there may be more than two classes: if the wrapped policy takes them."""
+        return getattr(self.policy, "takes_many_classes", False)
+
     @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the policy on part of the rows and choose the threshold on the others.
+        """Fit the policy on part of the rows and choose threshold or surcharges on the others.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_rows, n_covariates)
             The rows; NaN marks what is unknown.
         y : array-like of shape (n_rows,)
-            Their classes, two in all.
+            Their classes; more than two only if the wrapped policy takes them.
 
         Returns
         -------
@@ -160,11 +218,16 @@ class TargetRecallClassifier(BasePolicy):
         X, y, *held_out = set_aside(self, X, y, self.calibration_fraction, self.random_state)
         training = self._begin_fit(X, y)
         self.training_rows_ = RowDigests.of(training.encoded, self.random_state)
+        check_many_classes(self)
         self.policy_ = clone(self.policy).fit(X, y)
-        self.prior_ = float(np.mean(np.asarray(y) == self.classes_[1]))
         self.always_positive_ = False
         encoded = self._encode(held_out[0])
-        self._choose_threshold(encoded, held_out[1], self.target_recall, self.recall_confidence)
+        if len(self.classes_) > 2:
+            self._choose_surcharges(X, y, self._stopped(encoded, held_out[1]))
+            return self
+        self.prior_ = float(np.mean(np.asarray(y) == self.classes_[1]))
+        recall = recall_of_two(self.target_recall, self.classes_)
+        self._choose_threshold(encoded, held_out[1], recall, self.recall_confidence)
         return self
 
     @one_blas_thread
@@ -173,11 +236,11 @@ class TargetRecallClassifier(BasePolicy):
         X: Any,
         y: Any,
         *,
-        target_recall: float | None = None,
+        target_recall: float | Mapping[Any, float] | None = None,
         confidence: float | None = None,
         allow_training_rows: bool = False,
     ) -> Self:
-        """Choose the boldest threshold whose recall on new rows is certified by these rows.
+        """Choose the boldest threshold, or surcharges, certified by these rows for new ones.
 
         Rows that the policy was trained on are refused, see `AdaCOSClassifier.calibrate`.
 
@@ -187,7 +250,7 @@ class TargetRecallClassifier(BasePolicy):
             Calibration rows, which the policy was not fitted on.
         y : array-like of shape (n_rows,)
             Their classes.
-        target_recall : float, default=None
+        target_recall : float or mapping of class to float, default=None
             Instead of the parameter `target_recall`.
         confidence : float, default=None
             Instead of the parameter `recall_confidence`.
@@ -197,7 +260,7 @@ class TargetRecallClassifier(BasePolicy):
         Returns
         -------
         self
-            The policy, which answers by the certified threshold from now on.
+            The policy, which answers as certified from now on.
 
         Raises
         ------
@@ -210,10 +273,56 @@ class TargetRecallClassifier(BasePolicy):
         encoded = self._encode(X)
         if not allow_training_rows:
             refuse_training_rows(self.training_rows_, encoded)
-        recall = given("target_recall", target_recall, self.target_recall)
         confidence = given("confidence", confidence, self.recall_confidence)
+        wanted = self.target_recall if target_recall is None else target_recall
+        if len(self.classes_) > 2:
+            check_many_classes(self, certifies=True)
+            self._certify(self._stopped(encoded, y), targets_of(wanted, self.classes_), confidence)
+            return self
+        recall = given("target_recall", recall_of_two(wanted, self.classes_), None)
         self._choose_threshold(encoded, y, recall, confidence)
         return self
+
+    def _stopped(self, encoded: Floats, y: Any) -> StoppedRows:
+        """Rows where the policy stops with them."""
+        number = class_numbers(y, self.classes_, len(encoded))
+        return StoppedRows(self.policy_._run(encoded).probability, number)
+
+    def _choose_surcharges(self, X: Any, y: Any, aside: StoppedRows) -> None:
+        """Choose the surcharges on rows set aside, or prove with them what training rows fix."""
+        targets = targets_of(self.target_recall, self.classes_)
+        if self.recall_confidence is None:
+            self.stopped_ = aside
+            reach_recalls(self, targets, self._recalls_of, _DEARER)
+            return
+        number = class_numbers(y, self.classes_, len(y))
+        rarest = int(np.argmin(np.bincount(number)))
+        if np.sum(number == rarest) < 2:
+            raise InvalidInputError(
+                "y",
+                "two training rows of every class are needed to certify recalls by class",
+                f"one of class {self.classes_.tolist()[rarest]!r}",
+                "Add some, or leave recall_confidence out.",
+            )
+        left_out = leave_out_cost(self.policy, X, y, folds=_FOLDS, random_state=self.random_state)
+        self.stopped_ = StoppedRows(left_out.result.probability, number)
+        self._certify(aside, targets, self.recall_confidence)
+
+    def _recalls_of(self, targets: Targets) -> StoppedRecalls:
+        """Recalls on the rows by which surcharges are found."""
+        check_members(self, targets, self.stopped_.number)
+        return StoppedRecalls(self.stopped_, self.cost_table_.matrix, targets)
+
+    def _certify(self, proving: StoppedRows, targets: Targets, confidence: float) -> None:
+        """Take the boldest surcharges that these rows certify."""
+        check_members(self, targets, proving.number)
+        tried = surcharges_to_try(self.classes_, targets, self._recalls_of, _DEARER)
+        misses_at = partial(proving.misses, self.cost_table_.matrix, targets)
+        use_certified(self, targets, tried, misses_at, proving.counts(targets), confidence)
+
+    def _use_rule(self, rule: DecisionRule) -> None:
+        """Answer by this rule from now on."""
+        self.rule_ = rule
 
     def _choose_threshold(
         self, encoded: Floats, y: Any, recall: float, confidence: float | None
@@ -241,7 +350,7 @@ class TargetRecallClassifier(BasePolicy):
         self.threshold_ = threshold
         self.recall_estimate_ = float(np.mean(p >= threshold))
         self.always_positive_ = threshold == 0
-        self.rule_ = DecisionRule(self.cost_table_.matrix, threshold)
+        self._use_rule(DecisionRule(self.cost_table_.matrix, threshold))
 
     @property
     def ceiling(self) -> float | None:
@@ -267,3 +376,6 @@ class TargetRecallClassifier(BasePolicy):
 
     def _advance(self, state: Any, going: Bools, covariates: Ints) -> Any:
         return self.policy_._advance(state, going, covariates)
+
+    def _reasons(self, state: Any, decision: Decision) -> Reasons:
+        return Reasons(because=told_of_recalls(self))

@@ -18,6 +18,7 @@ from adacos.card import (
 from adacos.consultation import fingerprint
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html
 from adacos.policies.base import BasePolicy
+from adacos.policies.many_classes import asked_recall
 from adacos.policies.misfit import advice
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.report import figures, numbers, sections, words
@@ -234,7 +235,7 @@ def _recall(held: Held) -> list[Block]:
             ),
             Items(tuple(str(certificate).splitlines())),
         ]
-    target = getattr(held.policy, "target_recall", None)
+    target = asked_recall(held.policy)
     if target is not None:
         lines.append(f"Target recall {_percent(target)}; no certificate was asked for.")
     else:
