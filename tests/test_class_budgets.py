@@ -6,8 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from adacos import AdaCOSClassifier, COSClassifier, Costs
+from adacos import (
+    AdaCOSClassifier,
+    COSClassifier,
+    Costs,
+    InvalidInputError,
+    TargetRecallClassifier,
+)
+from adacos.card import model_card
 from adacos.kernels.class_risk import class_bayes_risk
 from adacos.models.class_outlook import look_ahead_classes
 from adacos.models.outlook import begin
@@ -81,3 +89,41 @@ def test_a_mean_budget_is_kept() -> None:
     loose = AdaCOSClassifier(FLAT, mean_budget=1e3, **QUICK).fit(X, y)
     assert loose.multiplier_ == 0
     same(loose.acquire(X), plain.acquire(X))
+
+
+UNEVEN = np.array([[0.0, 60.0, 90.0], [75.0, 0.0, 135.0], [120.0, 45.0, 0.0]])
+TELLING_COSTS = Costs([1.0, 2.0, 4.0], misclassification=UNEVEN)
+
+
+def telling(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """One number for each class, which it moves so far that recalls are within reach."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    return rng.normal(size=(n, 3)) + 2.5 * np.eye(3)[y], y
+
+
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_a_mean_budget_and_recalls_by_class_hold_together(confidence: float | None) -> None:
+    """The wrapped policy keeps the budget, and answers alone change for the recalls."""
+    X, y = telling(900, 0)
+    free = AdaCOSClassifier(TELLING_COSTS, **QUICK).fit(X, y).acquire(X).cost.mean()
+    budget, wanted = 0.7 * free, {2: 0.85, 0: 0.7}
+    base = AdaCOSClassifier(TELLING_COSTS, mean_budget=budget, **QUICK)
+    with pytest.raises(InvalidInputError, match=r"TargetRecallClassifier\(AdaCOSClassifier"):
+        clone(base).set_params(target_recall=wanted).fit(X, y)
+    policy = TargetRecallClassifier(base, target_recall=wanted, recall_confidence=confidence)
+    policy.fit(X, y)
+    assert policy.policy_.multiplier_ > 0
+    X_new, y_new = telling(20_000, 1)
+    result = policy.acquire(X_new)
+    # The budget was kept on the mean of the 450 training rows.
+    error = result.cost.std() * np.sqrt(1 / 450 + 1 / 20_000)
+    assert abs(result.cost.mean() - budget) < 3 * error
+    for k, r in wanted.items():
+        own = y_new == k
+        error = np.sqrt(r * (1 - r) * (1 / 150 + 1 / own.sum()))
+        assert (result.label[own] == k).mean() > r - 3 * error
+    card = model_card(policy)
+    assert card["mean_budget"] == budget
+    assert card["multiplier"] == policy.policy_.multiplier_
+    assert "on average at most" in card["budget_text"]

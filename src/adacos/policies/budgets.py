@@ -159,13 +159,22 @@ def check_budgets(policy: Any) -> None:
 
 
 def refuse_mean_budget(policy: Any) -> None:
-    """Refuse to calibrate: a certified threshold would move what rows pay."""
+    """Refuse a mean budget where recalls are found by walking rows.
+
+    A certified threshold and surcharges move where rows stop, hence what they pay, and the
+    multiplier moves where they stop, hence their recalls: what is found for one of them no longer
+    holds once the other is found, and a certificate allows no change at all. Where recalls are
+    reached by the answers alone, both hold.
+    """
     if policy.mean_budget is not None:
         raise InvalidInputError(
             "mean_budget",
-            "goes with no recall certificate and no recall by class, which move what rows pay",
+            "goes with no recall certificate and no recall by class: either moves where rows stop, "
+            "and so what the other was found by",
             policy.mean_budget,
-            "Leave one of them out; budget, a ceiling for each row, goes with a certificate.",
+            f"Wrap it: TargetRecallClassifier({type(policy).__name__}(costs, mean_budget="
+            f"{policy.mean_budget:g}), target_recall=...) keeps the mean budget and reaches the "
+            "recall by its answers alone. Or set budget, a ceiling for each row, instead.",
         )
 
 
