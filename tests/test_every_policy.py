@@ -115,6 +115,22 @@ def test_promises_of_three_classes(case: Case) -> None:
             case.make(THREE_COSTS).fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("case", cases(variants=False))
+def test_a_handful_of_rows_is_fitted_or_refused_in_words(case: Case, n_classes: int) -> None:
+    """Some classes have one row only; values vary or do not."""
+    rng = np.random.default_rng(0)
+    costs = Costs([1.0, 1.0, 1.0], misclassification=10 * (1 - np.eye(n_classes)))
+    for n in (n_classes, n_classes + 1, 6):
+        for X in (rng.normal(size=(n, 3)), rng.integers(2, size=(n, 3)) * 1.0, np.ones((n, 3))):
+            try:
+                policy = case.make(costs).fit(X, np.arange(n) % n_classes)
+            except InvalidInputError:
+                continue
+            check_result(policy, X, policy.acquire(X))
+
+
 @pytest.mark.parametrize("case", cases(variants=False))
 def test_members_of_a_panel_may_have_discounts_of_their_own(case: Case) -> None:
     """Each row pays by its order of acquisition, asked step by step as well, and after a file."""

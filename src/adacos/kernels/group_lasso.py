@@ -27,10 +27,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrs
 from scipy.special import expit
 
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.irls import cholesky
 from adacos.kernels.line_search import halve
 
 FloatArray = NDArray[np.float64]
@@ -534,8 +535,8 @@ def _solve_on_support(
         else:
             unit = beta[block] / norm
             hessian[block, block] += threshold / norm * (np.eye(len(unit)) - np.outer(unit, unit))
-    factor = cho_factor(hessian, overwrite_a=True, check_finite=False)
-    return np.asarray(cho_solve(factor, force, check_finite=False))
+    step, _ = dpotrs(cholesky(hessian), force, lower=0)
+    return np.asarray(step)
 
 
 def _block_update(

@@ -87,7 +87,7 @@ class SequenceModel:
 
         Of two classes one for each set; of more one for each set and later class, sets slowest.
         """
-        return self.coefs.reshape(-1, self.coefs.shape[-1]) if self.many_classes else self.coefs
+        return self.coefs.reshape(self.intercepts.size, self.coefs.shape[-1])
 
     def check(self) -> None:
         """Refuse a model whose parts do not fit each other, as a foreign file may hold it."""

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, total_of
 from adacos.engine import Decision, Rows
+from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
@@ -300,6 +301,13 @@ class AutoPolicyClassifier(BasePolicy):
         number = y[rows].astype(np.intp)
         if len(self.classes_) > 2:
             fold[np.bincount(number)[number] == 1] = -1
+        if fold.max() < 0:
+            raise InvalidInputError(
+                "y",
+                "needs a class with two rows: policies are compared on rows left out",
+                f"{len(rows)} rows, each alone in its class",
+                "Add rows, or take AdaCOSClassifier.",
+            )
         whole = table_rows(table, rows), classes[rows]
         branching = not self._make(BRANCHING, **_ROUGHER).fit(*whole).in_one_order
         tried = [one for one in candidates if branching or one is not BRANCHING]
