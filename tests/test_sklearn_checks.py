@@ -32,7 +32,7 @@ POLICIES = [FullModelClassifier, COSClassifier, AdaCOSClassifier]
 CLASSIFIERS = [LogisticGAM, *POLICIES]
 
 
-@parametrize_with_checks([GaussianImputer(), LogisticGAM()])
+@parametrize_with_checks([GaussianImputer(), LogisticGAM(), LogisticGAM(interactions="auto")])
 def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 

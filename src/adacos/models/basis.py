@@ -59,10 +59,15 @@ class AdditiveBasis:
     term_group: Ints
     center: Floats
 
+    @property
+    def n_groups(self) -> int:
+        """Number of covariates."""
+        return len(self.kinds)
+
     def transform(self, encoded: Floats) -> Floats:
         """Centred basis columns of every covariate, shape (rows, len(group))."""
         columns = np.empty((len(encoded), len(self.group)))
-        for covariate in np.unique(self.group):
+        for covariate in range(len(self.kinds)):
             own = encoded[:, self.source == covariate]
             first, end = np.searchsorted(self.group, [covariate, covariate + 1])
             columns[:, first:end] = self.block(own, covariate)

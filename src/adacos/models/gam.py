@@ -4,8 +4,9 @@
 
 with f_i a penalised spline for a numeric covariate, a slope for a two-valued one and one effect
 per category for a categorical one (`adacos.models.additive`; very many rows as
-`adacos.models.large_fits` holds them). With more than two classes every class has log-odds of its
-own, which sum to zero over the classes: the multinomial model.
+`adacos.models.large_fits` holds them), and on request products of pairs of covariates
+(`adacos.models.interactions`). With more than two classes every class has log-odds of its own,
+which sum to zero over the classes: the multinomial model.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from adacos.kernels.multinomial import symmetric
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES, AdditiveFit, fit_additive
 from adacos.models.basis import AdditiveBasis, fit_basis
+from adacos.models.interactions import PairedBasis, asked_pairs, fit_paired, position
 from adacos.models.large_fits import holds_codes, prepare_large
 from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table
 from adacos.tables.weights import check_folds, check_weights
@@ -40,7 +42,8 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
 
     The log-odds are an intercept plus one contribution of each covariate: a penalised cubic spline
     for a number, a slope for two values, one effect per category. The model is the mean of several
-    candidate strengths with the weights of highest leave-out likelihood.
+    candidate strengths with the weights of highest leave-out likelihood. On request products of
+    pairs of covariates are added.
 
     Parameters
     ----------
@@ -60,6 +63,12 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         strengths are given, leaves the leave-out probabilities out (NaN).
     random_state : int, default=0
         Seed of the folds, when `cv` is a number.
+    interactions : {"auto"}, list of pairs of covariates or None, default=None
+        Products of standardised columns of two covariates, a category being a column, with a ridge:
+        those of all pairs ("auto"), or of the pairs of names or positions given. Their strength is
+        found as the others are, and they are left away unless they predict rows left out better by
+        two standard errors. With `smoothness` and `ridge` given they stay, a pair with the
+        geometric mean of its ridge strengths. None for an additive model.
 
     Attributes
     ----------
@@ -70,7 +79,10 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
     coef_ : ndarray of shape (n_columns,) or (n_classes, n_columns)
         Coefficients on the columns of `basis_`, likewise.
     basis_ : AdditiveBasis
-        Splines, slopes and indicators of the covariates.
+        Splines, slopes and indicators of the covariates; a `PairedBasis`, with products as its last
+        columns, where the model holds some.
+    interactions_ : list of pairs of str
+        Pairs of covariates of whose columns the model holds products.
     encoder_ : TableEncoder
         From a table to numbers.
     smoothness_ : ndarray of shape (n_features,)
@@ -89,7 +101,8 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
     The paper fits such a model to every set of the sequence (section 4). How strengths are found,
     and why candidates are blended instead of picked, stands on the page about theory. From 100,000
     rows of two classes on, rows are held as codes and strengths are those of highest restricted
-    likelihood, see the page about many rows.
+    likelihood, see the page about many rows; there can be no products then. Otherwise there can be
+    1,000 of them with two classes, and as many divided by the classes less one with more.
 
     Examples
     --------
@@ -101,7 +114,8 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
     """
 
     # Classes of the values that a fitted model holds, for model files.
-    stores = (AdditiveBasis, TableEncoder)
+    stores = (AdditiveBasis, PairedBasis, TableEncoder)
+    interactions: Any = None  # not in older model files
 
     def __init__(
         self,
@@ -112,6 +126,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         strengths: str = "auto",
         cv: Any = 10,
         random_state: int = 0,
+        interactions: Any = None,
     ) -> None:
         self.n_splines = n_splines
         self.smoothness = smoothness
@@ -119,6 +134,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         self.strengths = strengths
         self.cv = cv
         self.random_state = random_state
+        self.interactions = interactions
 
     @one_blas_thread
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -168,6 +184,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         """The basis and the model; very many rows of two classes are held as codes."""
         every, families = np.arange(self.n_features_in_), FAMILIES[self.strengths]
         given = self.smoothness is not None or self.ridge is not None
+        asked = asked_pairs(self.interactions, self.encoder_.names, len(labels))
         if holds_codes(len(labels), len(self.classes_)) and not given:
             assert fold is not None
             fits = prepare_large(
@@ -185,17 +202,13 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         self.basis_, columns = fit_basis(
             encoded, weight, self.encoder_.source, self.encoder_.kinds, self.n_splines
         )
-        return fit_additive(
-            columns,
-            self.basis_,
-            every,
-            labels,
-            weight,
-            fold,
-            families=families,
-            strengths=self._given_strengths(),
-            n_classes=len(self.classes_),
-        )
+        rows = labels, weight, fold
+        how: dict[str, Any] = {"families": families, "strengths": self._given_strengths()}
+        how["n_classes"] = len(self.classes_)
+        if asked is None:
+            return fit_additive(columns, self.basis_, every, *rows, **how)
+        self.basis_, fitted = fit_paired(encoded, columns, self.basis_, asked, *rows, **how)
+        return fitted
 
     def _take(self, fitted: AdditiveFit, kept: Bools) -> None:
         """The fitted attributes; `kept` says which of the rows had a weight."""
@@ -203,8 +216,12 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         self.ridge_ = np.full(self.n_features_in_, np.nan)
         self.smoothness_ = np.full(self.n_features_in_, np.nan)
         linear, covariate_of = self.basis_.linear, self.basis_.term_group
-        self.ridge_[covariate_of[linear]] = fitted.strengths[linear]
+        own = linear & (covariate_of < self.n_features_in_)
+        self.ridge_[covariate_of[own]] = fitted.strengths[own]
         self.smoothness_[covariate_of[~linear]] = fitted.strengths[~linear]
+        pairs = self.basis_.pairs.tolist() if isinstance(self.basis_, PairedBasis) else []
+        names = self.encoder_.names
+        self.interactions_ = [(names[i], names[j]) for i, j in pairs]
         if len(self.classes_) == 2:
             self.leave_out_proba_ = np.full(len(kept), np.nan)
             self.leave_out_proba_[kept] = expit(fitted.leave_out_log_odds)
@@ -273,7 +290,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         return self.classes_[positive.astype(np.intp)]
 
     def contributions(self, X: Any) -> Floats:
-        """Contribution of each covariate to the log-odds of each row.
+        """Contribution of each covariate, and each pair, to the log-odds of each row.
 
         Parameters
         ----------
@@ -282,24 +299,22 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes)
-            f_i(x_i); with the intercept they sum to the log-odds.
+        ndarray of shape (n_samples, n_parts) or (n_samples, n_parts, n_classes)
+            f_i(x_i) of each covariate, then the products of each pair of `interactions_`; with the
+            intercept they sum to the log-odds.
         """
         columns, own = self.basis_.transform(self._encoded(X)), self.basis_.group
+        groups = range(self.basis_.n_groups)
         if self.coef_.ndim == 2:
-            covariates = range(self.n_features_in_)
-            parts = [columns[:, own == i] @ self.coef_[:, own == i].T for i in covariates]
+            parts = [columns[:, own == i] @ self.coef_[:, own == i].T for i in groups]
             return np.stack(parts, axis=1)
         weighted = columns * self.coef_
-        return np.stack(
-            [weighted[:, self.basis_.group == i].sum(axis=1) for i in range(self.n_features_in_)],
-            axis=1,
-        )
+        return np.stack([weighted[:, own == i].sum(axis=1) for i in groups], axis=1)
 
     def shape_function(
         self, covariate: str | int, points: int = 200
     ) -> tuple[NDArray[Any], Floats]:
-        """Contribution of one covariate as a function of its value.
+        """Contribution of one covariate as a function of its value, its products aside.
 
         Parameters
         ----------
@@ -317,7 +332,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
             for each.
         """
         check_is_fitted(self)
-        i = self._position(covariate)
+        i = position("covariate", covariate, self.encoder_.names)
         own = np.flatnonzero(self.encoder_.source == i)
         if self.encoder_.categories[i]:
             values: NDArray[Any] = np.array(self.encoder_.categories[i])
@@ -377,16 +392,6 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         table = validate_table(self, X, reset=False)
         return _complete(self.encoder_.transform(table))
-
-    def _position(self, covariate: str | int) -> int:
-        names = self.encoder_.names
-        if isinstance(covariate, str) and covariate in names:
-            return names.index(covariate)
-        if isinstance(covariate, int) and 0 <= covariate < len(names):
-            return covariate
-        raise InvalidInputError(
-            "covariate", "must be a fitted column", covariate, f"The columns are {list(names)}."
-        )
 
     def _folds(self, encoded: Floats, labels: Floats, kept: NDArray[np.bool_]) -> Ints | None:
         """Fold of each kept row: dealt out, or as the given splits hold rows out."""

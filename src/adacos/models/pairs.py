@@ -59,6 +59,23 @@ class Products(NamedTuple):
         return Products(self.first[kept], self.second[kept], self.mean[kept], self.scale[kept])
 
 
+def varying_products(
+    basis: AdditiveBasis, encoded: Floats, weight: Floats, asked: NDArray[np.bool_]
+) -> Products:
+    """All products that vary of columns of covariates asked for, of mean zero and variance one.
+
+    `asked` (covariates, covariates) is symmetric and False for a covariate with itself.
+    """
+    first, second = np.triu_indices(len(basis.source), 1)
+    apart = asked[basis.source[first], basis.source[second]]
+    first, second = first[apart], second[apart]
+    plain = Products(first, second, np.zeros(len(first)), np.ones(len(first)))
+    columns = plain.columns(basis, encoded)
+    mean = np.average(columns, axis=0, weights=weight)
+    scale = np.sqrt(np.average((columns - mean) ** 2, axis=0, weights=weight))
+    return Products(first, second, mean, scale).some(np.flatnonzero(scale > _NO_SPREAD))
+
+
 class PairedFit(NamedTuple):
     """A model of all covariates with products of pairs.
 
@@ -158,8 +175,9 @@ def _chosen_products(fits: SetFits) -> Products:
 
 def _strongest(fits: SetFits, labels: list[Floats]) -> Products:
     """The products with the largest gradients at the additive model, at most `MOST_PAIRS`."""
-    products = _varying(fits)
-    columns = products.columns(fits.basis, fits.complete[: len(fits.y)])
+    complete, every = fits.complete[: len(fits.y)], ~np.eye(len(fits.basis.kinds), dtype=np.bool_)
+    products = varying_products(fits.basis, complete, fits.weight, every)
+    columns = products.columns(fits.basis, complete)
     design, penalty = _additive(fits)
     gradient = np.zeros(columns.shape[1])
     for y in labels:
@@ -167,19 +185,6 @@ def _strongest(fits: SetFits, labels: list[Floats]) -> Products:
         residual = fits.weight * (y - expit(fit.log_odds))
         gradient = np.maximum(gradient, np.abs(residual @ columns))
     return products.some(np.sort(np.argsort(-gradient, kind="stable")[:MOST_PAIRS]))
-
-
-def _varying(fits: SetFits) -> Products:
-    """All products of columns of different covariates that vary, of mean zero and variance one."""
-    source = fits.basis.source
-    first, second = np.triu_indices(len(source), 1)
-    apart = source[first] != source[second]
-    first, second = first[apart], second[apart]
-    plain = Products(first, second, np.zeros(len(first)), np.ones(len(first)))
-    columns = plain.columns(fits.basis, fits.complete[: len(fits.y)])
-    mean = np.average(columns, axis=0, weights=fits.weight)
-    scale = np.sqrt(np.average((columns - mean) ** 2, axis=0, weights=fits.weight))
-    return Products(first, second, mean, scale).some(np.flatnonzero(scale > _NO_SPREAD))
 
 
 def _additive(fits: SetFits) -> tuple[Floats, Floats]:
