@@ -94,7 +94,7 @@ def test_cells_sum_to_one_and_hold_the_rows(monkeypatch: pytest.MonkeyPatch) -> 
     X = np.column_stack([rng.normal(size=300), rng.integers(0, 3, size=300)])
     y = rng.integers(0, 3, size=300)
     encoder, fits = prepared(X, y, n_classes=3)
-    model = paired_fit(fits)
+    model = paired_fit(fits, np.arange(X.shape[1]))
     codes = effect_codes(fits, model, encoder, 4)
     every = np.arange(2)
     joint = joint_of_cells(fits, model, codes.transform(fits.complete), codes.sizes, every)
@@ -118,7 +118,7 @@ def test_spread_rows_have_the_models_probabilities(monkeypatch: pytest.MonkeyPat
     X = rng.integers(0, 2, size=(500, 3)).astype(float)
     y = (rng.random(500) < expit(2 * (X[:, 0] == X[:, 1]) - 1 + X[:, 2])).astype(int)
     encoder, fits = prepared(X, y)
-    model = paired_fit(fits)
+    model = paired_fit(fits, np.arange(X.shape[1]))
     assert len(model.products.first) == 3
     codes = effect_codes(fits, model, encoder, 4)
     monkeypatch.setattr(cells, "PSEUDO_ROWS", 1e9)
@@ -142,7 +142,7 @@ def test_numbers_are_cut_where_the_log_odds_change() -> None:
     X = rng.uniform(0, 10, size=(3000, 1))
     y = (rng.random(3000) < np.where(X[:, 0] > 7, 0.9, 0.1)).astype(int)
     encoder, fits = prepared(X, y)
-    codes = effect_codes(fits, paired_fit(fits), encoder, 2)
+    codes = effect_codes(fits, paired_fit(fits, np.arange(X.shape[1])), encoder, 2)
     assert codes.cuts[0] == pytest.approx([7.0], abs=0.7)
 
 
@@ -162,7 +162,7 @@ def test_values_filled_in_make_no_codes() -> None:
         families=("common",),
         fold=fold,
     )
-    codes = effect_codes(fits, paired_fit(fits), encoder, 4)
+    codes = effect_codes(fits, paired_fit(fits, np.arange(X.shape[1])), encoder, 4)
     np.testing.assert_array_equal(codes.sizes, np.full(12, 2))
     np.testing.assert_array_equal(affordable(np.arange(12), codes.sizes, 1_000_000), np.arange(12))
 

@@ -3,7 +3,9 @@
     log-odds(x) = intercept + Σ_k f_k(x_k) + Σ_kl w_kl x_k x_l,
 
 x standardised, with indicators for categories. Products are ridge-penalised, with the strength that
-predicts rows left out best; one of the strengths leaves nothing of them. The policies along a
+predicts rows left out best; one of the strengths leaves nothing of them. Where there are too many,
+those of the first covariates of a given order are taken. They must not be chosen by how they go
+with the class: rows would have a say in the models that leave them out. The policies along a
 set sequence are additive; these models judge branches, and say what rows are likely to be where all
 orders of questions are weighed (`adacos.models.cells`).
 """
@@ -28,8 +30,8 @@ Ints = NDArray[np.intp]
 
 # Strengths of the products to choose from; the middle one is where all begin.
 PAIR_GRID = (3.0, 10.0, 30.0, 100.0, 300.0, 1e9)
-# Of more products, those are kept whose gradient at the additive model is largest.
-MOST_PAIRS = 150
+# Products at most: so many, no more than rows, and so many entries of their Gram matrix times rows.
+MOST_PAIRS, MOST_WORK = 600, 1e9
 # Standard deviation below which a product does not vary.
 _NO_SPREAD = 1e-9
 
@@ -95,13 +97,14 @@ class PairedFit(NamedTuple):
     leave_out: Floats
 
 
-def paired_fit(fits: SetFits) -> PairedFit:
+def paired_fit(fits: SetFits, order: Ints) -> PairedFit:
     """The model of all covariates, with the products that predict rows left out better.
 
+    Where there are too many, `order` says which covariates come first.
     Several classes are fitted one by one: a multinomial fit of as many columns takes several times
     as long.
     """
-    products = _chosen_products(fits)
+    products = _chosen_products(fits, order)
     n, basis = len(fits.y), fits.basis
     columns = products.columns(basis, fits.complete[:n])
     design = np.hstack([np.ones((n, 1)), fits.columns[:n], columns])
@@ -135,22 +138,22 @@ def class_probabilities(log_odds: Floats) -> Floats:
     return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 
 
-def leave_out_by_pairs(fits: SetFits, fold: Ints) -> Floats:
+def leave_out_by_pairs(fits: SetFits, fold: Ints, order: Ints) -> Floats:
     """Log-odds of the prepared rows, each by a model without its fold."""
-    products = _strongest(fits, [fits.y])
+    products = _of_the_first(fits, order)
     held_out, loss = _by_strength(fits, fits.y, products, fold)
     return np.asarray(held_out[:, int(np.argmin(loss))])
 
 
-def leave_out_probabilities(fits: SetFits, fold: Ints) -> Floats:
+def leave_out_probabilities(fits: SetFits, fold: Ints, order: Ints) -> Floats:
     """P(second class) of the prepared rows, each by a model without its fold.
 
     Of more than two classes that of each, (rows, K): every class is set against all others, and
     the probabilities are brought to a sum of 1.
     """
     if fits.n_classes == 2:
-        return np.asarray(expit(leave_out_by_pairs(fits, fold)))
-    each = [leave_out_by_pairs(replace(fits, y=y), fold) for y in _against_others(fits)]
+        return np.asarray(expit(leave_out_by_pairs(fits, fold, order)))
+    each = [leave_out_by_pairs(replace(fits, y=y), fold, order) for y in _against_others(fits)]
     return class_probabilities(np.stack(each, axis=1))
 
 
@@ -161,11 +164,11 @@ def _against_others(fits: SetFits) -> list[Floats]:
     return [(fits.y == k).astype(np.float64) for k in range(fits.n_classes)]
 
 
-def _chosen_products(fits: SetFits) -> Products:
+def _chosen_products(fits: SetFits, order: Ints) -> Products:
     """Products with the strength that predicts best, as columns to which that of a linear part
     applies; none where that leaves nothing of them."""
     labels = _against_others(fits)
-    products = _strongest(fits, labels)
+    products = _of_the_first(fits, order)
     loss = np.sum([_by_strength(fits, y, products, fits.fold)[1] for y in labels], axis=0)
     best = int(np.argmin(loss))
     if best == len(PAIR_GRID) - 1:
@@ -173,18 +176,21 @@ def _chosen_products(fits: SetFits) -> Products:
     return products._replace(scale=products.scale * np.sqrt(PAIR_GRID[best] / CENTER[1]))
 
 
-def _strongest(fits: SetFits, labels: list[Floats]) -> Products:
-    """The products with the largest gradients at the additive model, at most `MOST_PAIRS`."""
-    complete, every = fits.complete[: len(fits.y)], ~np.eye(len(fits.basis.kinds), dtype=np.bool_)
-    products = varying_products(fits.basis, complete, fits.weight, every)
-    columns = products.columns(fits.basis, complete)
-    design, penalty = _additive(fits)
-    gradient = np.zeros(columns.shape[1])
-    for y in labels:
-        fit = newton(design, y, fits.weight, penalty, tolerance=SCREENING_TOLERANCE)
-        residual = fits.weight * (y - expit(fit.log_odds))
-        gradient = np.maximum(gradient, np.abs(residual @ columns))
-    return products.some(np.sort(np.argsort(-gradient, kind="stable")[:MOST_PAIRS]))
+def _of_the_first(fits: SetFits, order: Ints) -> Products:
+    """Products of all covariates, or of the first of an order that have not too many.
+
+    A covariate that would bring too many is passed over.
+    """
+    basis, n = fits.basis, len(fits.y)
+    width = np.bincount(basis.source, minlength=len(basis.kinds))
+    most = min(MOST_PAIRS, n, int(np.sqrt(MOST_WORK / n)))
+    asked = np.zeros((len(width), len(width)), dtype=np.bool_)
+    inside, columns, products = np.zeros(len(width), dtype=np.bool_), 0, 0
+    for k in order.tolist():
+        if products + columns * width[k] <= most:
+            asked[k, inside] = asked[inside, k] = inside[k] = True
+            products, columns = products + columns * width[k], columns + width[k]
+    return varying_products(basis, fits.complete[:n], fits.weight, asked)
 
 
 def _additive(fits: SetFits) -> tuple[Floats, Floats]:

@@ -79,6 +79,12 @@ def payable_first(sequence: SetSequence, costs: CostTable, budget: float | None)
     return SetSequence(np.array([*first, *rest], dtype=np.intp), sequence.n_free)
 
 
+def order_among(order: Ints, kept: NDArray[np.bool_]) -> Ints:
+    """The order of some covariates, numbered anew among them."""
+    number = np.cumsum(kept) - 1
+    return np.asarray(number[order[kept[order]]])
+
+
 def group_lasso_sequence(
     basis: AdditiveBasis,
     encoded: Floats,

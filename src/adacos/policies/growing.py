@@ -31,6 +31,7 @@ from adacos.models.pairs import leave_out_probabilities
 from adacos.models.progress import tell
 from adacos.models.quick import central_fit, quick_model
 from adacos.models.sequence_model import SequenceModel
+from adacos.models.sequences import order_among
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.adacos import weigh
 from adacos.policies.many_classes import dearest_error
@@ -156,7 +157,7 @@ def ground(
         standardised = (fits.complete - fits.basis.mean) / fits.basis.scale
         plain = moment_matrix(standardised, fits.columns, weight)
         lacking = (fits.moments - plain) / plain[0, 0]
-    likely = leave_out_probabilities(fits, fold)
+    likely = leave_out_probabilities(fits, fold, order_among(order, kept))
     kept = np.flatnonzero(kept)
     return Ground(fits, encoded, encoder, costs, kept, outlook, fold, lacking, likely, budget)
 

@@ -22,7 +22,7 @@ from adacos.models.additive import FAMILIES
 from adacos.models.cells import effect_codes, joint_of_cells
 from adacos.models.pairs import paired_fit
 from adacos.models.plans import PlanTable, tabulate
-from adacos.models.sequences import group_lasso_sequence
+from adacos.models.sequences import group_lasso_sequence, order_among
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.plan_reasons import plan_reasons
 from adacos.policies.plan_walk import Planned, PlanWalk
@@ -222,7 +222,7 @@ class PlanningClassifier(PlanWalk):
             encoded = encoded[:, modelled[encoder.source]]
             encoder = encoder.only(modelled)
             fits = self._prepared(encoded, labels, encoder, fold)
-        model = paired_fit(fits)
+        model = paired_fit(fits, order_among(order, modelled))
         codes = effect_codes(fits, model, encoder, self.n_codes)
         self.codes_ = codes.among(np.flatnonzero(modelled), self.encoder_.source)
         self.planned_ = affordable(order[modelled[order]], self.codes_.sizes, most_states)
