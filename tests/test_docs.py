@@ -21,6 +21,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from adacos import AdaCOSClassifier, Costs, describe, load_pima
 from adacos.cli.app import app
 from adacos.exceptions import AdacosError
 
@@ -122,6 +123,17 @@ def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             assert result.exit_code == 0, (line, result.output, result.exception)
         elif words and words[0] not in FOREIGN:
             subprocess.run(["bash", "-c", line], check=True, capture_output=True, timeout=60)
+
+
+def test_the_words_of_the_tutorial_describe_its_model(tmp_path: Path) -> None:
+    page = (ROOT / "docs/tutorial-data-scientist.md").read_text()
+    words = tmp_path / "words.toml"
+    words.write_text(re.findall(r"```toml\n(title.*?)```", page, re.DOTALL)[0])
+    X, y, prices, *_ = load_pima()
+    costs = Costs(prices, false_positive=100, false_negative=1000)
+    policy = AdaCOSClassifier(costs, n_splines=5, strengths="common", cv=3).fit(X, y)
+    describe(policy, words)
+    assert policy.description_.covariates["BMI"].label == "Body mass index"
 
 
 def test_a_mistaken_option_is_noticed() -> None:
