@@ -122,6 +122,7 @@ def test_a_handful_of_rows_is_fitted_or_refused_in_words(case: Case, n_classes: 
     """Some classes have one row only; values vary or do not."""
     rng = np.random.default_rng(0)
     costs = Costs([1.0, 1.0, 1.0], misclassification=10 * (1 - np.eye(n_classes)))
+    fitted = 0
     for n in (n_classes, n_classes + 1, 6):
         for X in (rng.normal(size=(n, 3)), rng.integers(2, size=(n, 3)) * 1.0, np.ones((n, 3))):
             try:
@@ -129,6 +130,8 @@ def test_a_handful_of_rows_is_fitted_or_refused_in_words(case: Case, n_classes: 
             except InvalidInputError:
                 continue
             check_result(policy, X, policy.acquire(X))
+            fitted += 1
+    assert fitted > 0 or (n_classes > 2 and not takes_many_classes(case))
 
 
 @pytest.mark.parametrize("case", cases(variants=False))
