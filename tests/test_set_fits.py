@@ -59,6 +59,23 @@ def test_large_sets_try_what_the_last_choice_used(monkeypatch: pytest.MonkeyPatc
     assert chosen == [1, 2, 3, 3, 5, 5, 5, 8, 8, 8]
 
 
+def test_the_first_wiggly_covariate_tries_every_smoothness(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets of coins alone, however large, say nothing of how wiggly a number is."""
+    monkeypatch.setattr(set_fits, "SMALL_SET", 0)
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.integers(0, 2, (400, 4)), rng.standard_normal(400)]).astype(float)
+    y = (np.sin(3 * X[:, 4]) + X[:, 0] + rng.logistic(size=400) > 0.5).astype(float)
+    encoder, fold = TableEncoder.fit(X, list("abcde")), stratified_folds(X, y, 4, 0)
+    fits = prepare(X, y, encoder, n_splines=6, families=FAMILIES["auto"], fold=fold)
+    coins = fits.fit(np.arange(4), None)
+    found = fits.fit(np.arange(5), coins)
+    whole = fit_additive(
+        fits.columns, fits.basis, np.arange(5), y, fits.weight, fits.fold, start=coins
+    )
+    np.testing.assert_array_equal(found.leave_out_log_odds, whole.leave_out_log_odds)
+    assert found.chosen_at == 5
+
+
 def test_columns_are_limited_by_rows_only_where_there_are_many() -> None:
     numeric = (NUMERIC,)
     assert affordable_splines(20, numeric * 28, 10) == 10

@@ -327,6 +327,23 @@ def test_families_can_be_taken_alone_and_together() -> None:
     assert own.strengths[0] != pytest.approx(own.strengths[1])
 
 
+def test_without_wiggly_parts_smoothness_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blend is that of the ridge strengths alone."""
+    rng = np.random.default_rng(0)
+    design = np.column_stack([np.ones(150), rng.integers(0, 2, (150, 3)).astype(float)])
+    y = (design[:, 1:].sum(axis=1) + rng.logistic(size=150) > 1.5).astype(float)
+    term, linear = np.array([-1, 0, 1, 2]), np.ones(3, dtype=np.bool_)
+    rows = (design, y, np.ones(150), np.arange(150) % 5, term, linear)
+    blend = blend_strengths(*rows)
+    n_ridge = len(strengths.RIDGE_GRID)
+    assert blend.used is not None
+    assert not blend.used[n_ridge:-1].any()
+    monkeypatch.setattr(strengths, "SMOOTHNESS_GRID", (7.0,))
+    alone = blend_strengths(*rows)
+    np.testing.assert_allclose(blend.coef, alone.coef, rtol=1e-12)
+    np.testing.assert_allclose(blend.leave_out_log_odds, alone.leave_out_log_odds, rtol=1e-12)
+
+
 def test_all_candidates_named_are_all_candidates() -> None:
     """Naming every candidate changes no bit; naming some fits no other."""
     design, y, weight, fold, term, linear = problem(seed=3, n=240)

@@ -36,6 +36,7 @@ from adacos.kernels.strengths import (
     Blend,
     central_strengths,
     on_simplex,
+    one_smoothness,
     penalty_of,
     some_rows,
 )
@@ -122,7 +123,7 @@ def blend_class_strengths(
     n_candidates = len(grid) + ("per_covariate" in families)
     tried = np.ones(n_candidates, dtype=np.bool_) if candidates is None else candidates
     if linear.all():
-        tried = _one_smoothness(tried, len(grid))
+        tried = one_smoothness(tried, len(grid), len(RIDGE_GRID))
     found = _candidates(design, y, weight, fold, term, linear, start, grid, tried)
     held_out, basis = found.held_out, found.basis
     shares = stack_class_weights(held_out, y, weight, basis)
@@ -142,13 +143,6 @@ def blend_class_strengths(
         float(weight @ class_loss(leave_out, y, basis)),
         used,
     )
-
-
-def _one_smoothness(tried: Bools, n_common: int) -> Bools:
-    """Where nothing is wiggly, of each ridge strength the first smoothness only: all fit alike."""
-    once = np.zeros((len(SMOOTHNESS_GRID), len(RIDGE_GRID)), dtype=np.bool_)
-    once[0] = tried[:n_common].reshape(-1, len(RIDGE_GRID)).any(axis=0) if n_common else False
-    return np.append(once.ravel()[:n_common], tried[n_common:])
 
 
 class _Candidates(NamedTuple):

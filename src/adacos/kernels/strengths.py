@@ -170,6 +170,8 @@ def _blend_tried(
     grid = [(s, r) for s in SMOOTHNESS_GRID for r in RIDGE_GRID] if "common" in families else []
     n_candidates = len(grid) + ("per_covariate" in families)
     tried = np.ones(n_candidates, dtype=np.bool_) if candidates is None else candidates
+    if linear.all():
+        tried = one_smoothness(tried, len(grid), len(RIDGE_GRID))
     rows = design, y, weight, fold, term, linear
     strengths, coefs = _candidates(*rows, start, grid, tried, search)
     held_out = held_out_log_odds(design, fold, coefs)
@@ -279,6 +281,16 @@ def _candidates(
         strengths = np.concatenate([strengths, own[:, None]], axis=1)
         coefs = np.concatenate([coefs, own_coefs[:, None]], axis=1)
     return strengths, coefs
+
+
+def one_smoothness(tried: Bools, n_common: int, n_ridge: int) -> Bools:
+    """Where nothing is wiggly, of each ridge strength the first smoothness only: all fit alike.
+
+    `n_common` candidates come first, with so many ridge strengths for each smoothness.
+    """
+    once = np.zeros((n_common // n_ridge, n_ridge), dtype=np.bool_)
+    once[:1] = tried[:n_common].reshape(once.shape).any(axis=0)
+    return np.append(once.ravel(), tried[n_common:])
 
 
 def some_rows(fold: Ints, y: Floats, step: int) -> Ints:

@@ -106,12 +106,18 @@ class SetFits:
         """Whether a set has terms that `start` has not; a constant covariate brings none."""
         return bool(np.isnan(start.strengths[np.isin(self.basis.term_group, covariates)]).any())
 
+    def _is_first_wiggly(self, covariates: Ints, start: AdditiveFit) -> bool:
+        """Whether a set has a wiggly part and `start`, which then knows no smoothness, has none."""
+        wiggly = ~self.basis.linear
+        has_one = np.isin(self.basis.term_group[wiggly], covariates).any()
+        return bool(has_one and np.isnan(start.strengths[wiggly]).all())
+
     def _candidates(self, covariates: Ints, start: AdditiveFit | None) -> Bools | None:
         """Candidates of the strengths worth trying for a set, None for all of them."""
         small = len(covariates) <= SMALL_SET and not self._is_large(covariates)
         if small or start is None or len(covariates) >= GROWTH * start.chosen_at:
             return None
-        return start.used
+        return None if self._is_first_wiggly(covariates, start) else start.used
 
     def _keeps_strengths(self, covariates: Ints, start: AdditiveFit) -> bool:
         """Whether the set is large, and grew little since strengths were chosen.
@@ -121,6 +127,7 @@ class SetFits:
         near = len(covariates) < GROWTH * start.chosen_at
         large = len(covariates) > LONG_SEQUENCE or self._is_large(covariates)
         grown = start.mixture is not None and self._adds(covariates, start)
+        grown = grown and not self._is_first_wiggly(covariates, start)
         return near and large and grown and self.n_classes == 2
 
     def _fit_kept(self, covariates: Ints, start: AdditiveFit) -> AdditiveFit:
