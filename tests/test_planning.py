@@ -19,6 +19,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.models import cells
 from adacos.models.cells import effect_codes, joint_of_cells
 from adacos.models.pairs import paired_fit
+from adacos.models.plans import tabulate
 from adacos.models.set_fits import prepare
 from adacos.policies.planning import affordable, loses_nothing, modellable
 from adacos.rivals import OptimalPolicyClassifier
@@ -265,7 +266,7 @@ def test_reasons_are_those_of_the_step(caution: float, prices: list[float]) -> N
     costs = Costs(prices, false_positive=7, false_negative=9)
     policy = PlanningClassifier(costs).fit(X, y)
     policy.caution_ = caution
-    policy._plan()
+    policy.table_ = tabulate(policy.joint_, policy._costs_of(policy.planned_), caution)
     told = set()
     for row in X[:30]:
         consultation = policy.consultation()

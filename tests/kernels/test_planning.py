@@ -46,7 +46,11 @@ def plan(
 def test_value_of_the_plan(n_classes: int, sizes: tuple[int, ...], caution: float) -> None:
     for seed in range(4):
         joint, costs = world(n_classes, sizes, seed)
-        solution = solve(joint, costs.of_next, costs.matrix, caution)
+        # Made beside the plan of another caution.
+        both = solve(joint, costs.of_next, costs.matrix, (caution, 4.0))
+        [solution] = solve(joint, costs.of_next, costs.matrix, (caution,))
+        for one, other in zip(both[0], solution, strict=True):
+            np.testing.assert_array_equal(one, other)
         expected = plan(joint, costs, {}, caution)[1]
         assert solution.weighted_value.flat[-1] == pytest.approx(expected, rel=1e-10)
         # And below the first value of the first covariate.

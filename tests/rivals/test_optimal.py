@@ -71,7 +71,8 @@ def test_no_decision_tree_is_cheaper_and_one_is_as_cheap(settings: Any, matrix: 
     for given in ({}, panels):
         costs = cost_table(problem, matrix, given)
         trees = all_trees(problem.joint, costs, (None,) * len(problem.prices))
-        value = solve(problem.joint, costs.of_next, costs.matrix).weighted_value.flat[-1]
+        [best] = solve(problem.joint, costs.of_next, costs.matrix)
+        value = best.weighted_value.flat[-1]
         assert value == pytest.approx(trees.min(), rel=1e-12)
 
 
@@ -85,7 +86,7 @@ def test_number_of_trees() -> None:
 def test_bellman_equation_at_random_states() -> None:
     problem = make_discrete_problem(8, levels=[2, 3, 2, 2, 2, 3, 2, 2], seed=6, mean_price=0.4)
     costs = cost_table(problem, [[0, 10], [15, 0]], {"draw": (0.15, [1, 4, 6])})
-    marginal, weighted, action = solve(problem.joint, costs.of_next, costs.matrix)
+    [(marginal, weighted, action)] = solve(problem.joint, costs.of_next, costs.matrix)
     value = weighted / marginal.sum(axis=0)
     levels = problem.levels
     rng = np.random.default_rng(0)

@@ -86,7 +86,7 @@ def test_two_looks_ahead_are_optimal_for_two_covariates(panels: Any, seed: int) 
     future = future_costs(model, belief, nothing, ~nothing, costs, 2).min()
     now = (joint.reshape(2, -1).sum(axis=1) @ costs.matrix).min()
     assert min(now, future) == pytest.approx(
-        solve(joint, costs.of_next, costs.matrix).weighted_value.flat[-1], rel=1e-12
+        solve(joint, costs.of_next, costs.matrix)[0].weighted_value.flat[-1], rel=1e-12
     )
 
 

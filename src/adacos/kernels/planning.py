@@ -39,35 +39,41 @@ class Solution(NamedTuple):
 
 
 def solve(
-    joint: Floats, prices: Callable[[Bools], Floats], matrix: Floats, caution: float = 1.0
-) -> Solution:
+    joint: Floats,
+    prices: Callable[[Bools], Floats],
+    matrix: Floats,
+    cautions: tuple[float, ...] = (1.0,),
+) -> list[Solution]:
     """Value and best action of every state for P(y, x), shape (classes, values of x_0, …).
 
     `prices` gives what each covariate costs once those in masks (sets, covariates) have been
-    acquired, `matrix` the misclassification costs with the true class first. With `caution` prices
-    count so many times in what is chosen; V is what the plan costs all the same.
+    acquired, `matrix` the misclassification costs with the true class first. With a caution prices
+    count so many times in what is chosen; V is what the plan costs all the same. Plans of several
+    cautions are made at once: there are many small sets, on each of which little is computed.
     """
     sizes = joint.shape[1:]
     marginal = marginals(joint)
     labels = [np.tensordot(matrix[:, k], marginal, axes=1) for k in range(matrix.shape[1])]
-    value = np.minimum.reduce(labels)
+    # Of each caution, first.
+    value = np.stack([np.minimum.reduce(labels)] * len(cautions))
     # What is chosen by: the same table where prices count once.
-    weighed = value if caution == 1.0 else value.copy()
+    weighed = value if set(cautions) == {1.0} else value.copy()
     action = np.full(value.shape, CLASSIFY, dtype=np.int8)
     tolerance = _ROUNDING * np.ptp(matrix)
-    everything = range(len(sizes))
+    every, everything = slice(None), range(len(sizes))
     for n_acquired in reversed(everything):
         masks = _subsets(len(sizes), n_acquired)
+        times = np.reshape(cautions, (-1, *(1,) * n_acquired))
         for mask, price in zip(masks, prices(masks), strict=True):
             # Where S is acquired and nothing else, as an index of the tables.
             place = [slice(n) if inside else n for n, inside in zip(sizes, mask, strict=True)]
-            here = tuple(place)
-            mass = marginal[(slice(None), *here)].sum(axis=0)
+            here = (every, *place)
+            mass = marginal[here].sum(axis=0)
             best, cost, chosen = weighed[here], value[here], action[here]
             for i in np.flatnonzero(~mask):
-                after = (*place[:i], slice(sizes[i]), *place[i + 1 :])
-                axis = int(mask[:i].sum())
-                future = caution * price[i] * mass + weighed[after].sum(axis=axis)
+                after = (every, *place[:i], slice(sizes[i]), *place[i + 1 :])
+                axis = 1 + int(mask[:i].sum())
+                future = times * price[i] * mass + weighed[after].sum(axis=axis)
                 better = future < best - tolerance * mass
                 best = np.where(better, future, best)
                 chosen = np.where(better, np.int8(i), chosen)
@@ -77,7 +83,7 @@ def solve(
             weighed[here], action[here] = best, chosen
             if weighed is not value:
                 value[here] = cost
-    return Solution(marginal, value, action)
+    return [Solution(marginal, *each) for each in zip(value, action, strict=True)]
 
 
 def _subsets(n: int, size: int) -> Bools:

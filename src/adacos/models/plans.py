@@ -83,16 +83,24 @@ def tabulate(joint: Floats, costs: CostTable, caution: float = 1.0) -> PlanTable
 
     With `caution` covariate costs count so many times in what is chosen.
     """
-    marginal, weighted, action = solve(joint, costs.of_next, costs.matrix, caution)
+    return tabulate_each(joint, costs, (caution,))[0]
+
+
+def tabulate_each(joint: Floats, costs: CostTable, cautions: tuple[float, ...]) -> list[PlanTable]:
+    """The best plan with each caution."""
+    solutions = solve(joint, costs.of_next, costs.matrix, cautions)
+    marginal = solutions[0].marginal
+    mass = marginal.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mass = marginal.sum(axis=0)
-        value = (weighted / mass).ravel()
+        values = [(solution.weighted_value / mass).ravel() for solution in solutions]
         np.log(marginal, out=marginal)
         log_odds = (marginal[1:] - marginal[0]).reshape(len(joint) - 1, -1).T
     log_odds = np.where(np.isnan(log_odds), log_odds[-1], log_odds)
     if len(joint) == 2:
         log_odds = log_odds[:, 0]
+    log_odds = np.ascontiguousarray(log_odds)
     sizes = np.array(joint.shape[1:], dtype=np.intp)
-    return PlanTable(
-        sizes, action.ravel(), np.ascontiguousarray(log_odds), value, np.asarray(mass.ravel())
-    )
+    return [
+        PlanTable(sizes, solution.action.ravel(), log_odds, value, np.asarray(mass.ravel()))
+        for solution, value in zip(solutions, values, strict=True)
+    ]

@@ -1,14 +1,13 @@
 """The policy that pays on the table at hand, chosen by nested leave-out cost.
 
-Every candidate is fitted anew without each fold, with everything that it chooses, and runs on the
-fold's rows. Only Branching is looked at first on all rows: where they ask for no branch it is
-AdaCOS, and costs as much.
+Every candidate is fitted anew without each fold, with everything that it chooses, and runs on its
+rows. Only Branching is looked at first on all rows: where they ask for no branch it is AdaCOS.
 
 One of them stands unless another is shown to be better: it must cost less by more than the standard
 error of the paired difference and one error of the dearest kind among the rows (which standard
-errors do not see before it happens). COS, though simpler, has to show as much: taken wherever it is
-no dearer on rows left out, it is taken by chance as often as not. Planning stands where covariates
-have so few values that it need not cut any, AdaCOS elsewhere.
+errors do not see before it happens). COS, though simpler, has to show as much: otherwise it is
+taken by chance. Planning stands where it need not cut any covariate, and leaves no order for
+Branching to find; AdaCOS stands elsewhere.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ class AutoPolicyClassifier(BasePolicy):
     Planning where every covariate has few values, AdaCOS elsewhere. `compared_` says what was seen.
     Use it where nothing is known about the table; `fit` takes some ten times as long as that of
     AdaCOS, and more where branches pay. Planning is not among the candidates with a budget, nor
-    where values are missing.
+    where values are missing; Branching not where Planning stands.
 
     Parameters
     ----------
@@ -242,8 +241,9 @@ class AutoPolicyClassifier(BasePolicy):
         budgeted = self.budget is not None or self.mean_budget is not None
         if budgeted or np.isnan(encoded).any():
             return tuple(candidate for candidate in CANDIDATES if candidate is not PLANNING)
-        standing = PLANNING if loses_nothing(self.encoder_, encoded) else ADACOS
-        return (standing, *(candidate for candidate in CANDIDATES if candidate is not standing))
+        if not loses_nothing(self.encoder_, encoded):
+            return CANDIDATES
+        return (PLANNING, *(one for one in CANDIDATES if one not in (PLANNING, BRANCHING)))
 
     def reason(self, money: Callable[[float], str] = "{:.2f}".format) -> str:
         """Say why the policy was chosen.
@@ -308,9 +308,9 @@ class AutoPolicyClassifier(BasePolicy):
                 f"{len(rows)} rows, each alone in its class",
                 "Add rows, or take AdaCOSClassifier.",
             )
-        whole = table_rows(table, rows), classes[rows]
-        branching = not self._make(BRANCHING, **_ROUGHER).fit(*whole).in_one_order
-        tried = [one for one in candidates if branching or one is not BRANCHING]
+        tried, whole = list(candidates), (table_rows(table, rows), classes[rows])
+        if BRANCHING in tried and self._make(BRANCHING, **_ROUGHER).fit(*whole).in_one_order:
+            tried.remove(BRANCHING)
         cost = {candidate.title: np.empty(len(rows)) for candidate in candidates}
         matrix = self.cost_table_.matrix
         n_folds = int(fold.max()) + 1
@@ -324,7 +324,7 @@ class AutoPolicyClassifier(BasePolicy):
                 total = total_of(result.cost, number[inside], label, matrix)
                 cost[candidate.title][inside] = total
             tell(COMPARISON, part + 1, n_folds)
-        if not branching:
+        if BRANCHING in candidates and BRANCHING not in tried:
             cost[BRANCHING.title] = cost[ADACOS.title].copy()
         return {title: values[fold >= 0] for title, values in cost.items()}
 

@@ -21,7 +21,7 @@ from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
 from adacos.models.cells import effect_codes, joint_of_cells
 from adacos.models.pairs import paired_fit
-from adacos.models.plans import PlanTable, tabulate
+from adacos.models.plans import PlanTable, tabulate, tabulate_each
 from adacos.models.sequences import group_lasso_sequence, order_among
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.plan_reasons import plan_reasons
@@ -177,7 +177,8 @@ class PlanningClassifier(PlanWalk):
         encoded, labels = training.encoded[rows], training.y[rows]
         self.caution_ = self._least_costly(encoded, labels)
         self._learn(encoded, labels, MOST_STATES)
-        self._plan()
+        self.table_ = tabulate(self.joint_, self._costs_of(self.planned_), self.caution_)
+        self.expected_cost_ = self.table_.expected_cost
         return self
 
     def _least_costly(self, encoded: Floats, labels: Floats) -> float:
@@ -192,8 +193,8 @@ class PlanningClassifier(PlanWalk):
         for part in range(int(fold.max()) + 1):
             inside, outside = fold == part, fold != part
             self._learn(encoded[outside], labels[outside], ROUGH_STATES)
-            for place, self.caution_ in enumerate(CAUTIONS):
-                self._plan()
+            plans = tabulate_each(self.joint_, self._costs_of(self.planned_), CAUTIONS)
+            for place, (self.caution_, self.table_) in enumerate(zip(CAUTIONS, plans, strict=True)):
                 result = self._run(encoded[inside])
                 cost[inside, place] = total_of(
                     result.cost, number[inside], result.label, self.rule_.matrix
@@ -244,10 +245,6 @@ class PlanningClassifier(PlanWalk):
             fold=fold,
             n_classes=len(self.classes_),
         )
-
-    def _plan(self) -> None:
-        self.table_ = tabulate(self.joint_, self._costs_of(self.planned_), self.caution_)
-        self.expected_cost_ = self.table_.expected_cost
 
     def _read(self, encoded: Floats) -> Ints:
         """The codes, `UNKNOWN` where there is no value or a category never seen in training."""
