@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError
+from adacos.registry import POLICIES
 from adacos.validation import choices
 
 # One recall, or one by the name of the class.
@@ -76,14 +78,45 @@ def recall_of_classes(recall: Recall | None, y: NDArray[Any], names: dict[str, s
     return recall[positive]
 
 
+def without_false_negative(
+    policy: str,
+    target_recall: Recall | None,
+    recall_confidence: float | None,
+    mean_budget: float | None,
+) -> str | None:
+    """What helps where nobody says what a missed positive costs; None where a recall says it.
+
+    A policy that takes no recall itself, or none with its other options, acquires by the costs of
+    both errors, and a recall decides its answers only: see `TargetRecallClassifier`.
+    """
+    unknown = "Where nobody can say what a missed positive costs, "
+    if "target_recall" not in POLICIES[policy].make(Costs()).get_params(deep=False):
+        return (
+            f"{unknown}--policy adacos and branching take --target-recall in its place; {policy} "
+            "acquires by both costs, and a recall decides its answers only."
+        )
+    if recall_confidence is not None and mean_budget is not None:
+        return (
+            f"{unknown}leave --mean-budget or --recall-confidence out: with the two {policy} "
+            "acquires by both costs, and the recall decides its answers only."
+        )
+    if target_recall is not None:
+        return None
+    return f"{unknown}--target-recall takes the place of the false-negative cost."
+
+
 def check_recall(
     target_recall: Recall | None,
     recall_confidence: float | None,
     false_negative: float | None,
     nested: bool,
+    replaces: bool,
 ) -> None:
-    """Refuse options that exclude each other."""
-    if target_recall is not None and false_negative is not None:
+    """Refuse options that exclude each other.
+
+    `replaces` says that the policy takes a recall in place of the false-negative cost.
+    """
+    if replaces and false_negative is not None:
         raise InvalidInputError(
             "--target-recall",
             "cannot be combined with a false-negative cost: either follows from the other",
