@@ -143,6 +143,15 @@ def test_both_costs_are_asked_for_and_none_is_invented(fit):
     assert "--policy adacos and branching take --target-recall in its place" in words(err)
 
 
+def test_the_positive_class_is_told_once(fit, recwarn):
+    recall = ("--policy", "planning", "--target-recall", 0.9, *BOTH)
+    code, out, _ = fit(*recall, "--nested")
+    assert code == 0
+    assert "this policy, fitted anew" in words(out)
+    assert out.count("Positive class: sick") == 1
+    assert not recwarn.list
+
+
 def test_budgets_are_those_of_the_wrapped_policy(fit, clinic):
     asked = ("--target-recall", 0.6, "--recall-confidence", 0.9, "--mean-budget", 5, "--json")
     for more in (("--policy", "auto"), ("--policy", "adacos", "--budget", 7)):

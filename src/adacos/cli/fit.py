@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Mapping
@@ -31,6 +30,7 @@ from adacos.cli.recall_options import (
     on_uncertifiable_recall,
     read_recall,
     recall_of_classes,
+    refusal_on_command_line,
     without_false_negative,
 )
 from adacos.cli.training import (
@@ -299,7 +299,10 @@ def _learn(
     about = f" (about {seconds:.0f} s)" if seconds > 2 else ""
     n, p = rows.n_rows, rows.table.shape[1]
     what = f"{'comparing policies on' if chooses else 'fitting'} {n:,} rows, {p} covariates{about}"
-    with progress(what, as_json, "folds done" if chooses else "sets") as report:
+    counted = "folds done" if chooses else "sets"
+    with warnings.catch_warnings(), progress(what, as_json, counted) as report:
+        # Told with the results, together with the option that chooses.
+        warnings.simplefilter("ignore", PositiveClassWarning)
 
         def heard(what: str, done: int, whole: int) -> None:
             if what == COMPARISON:
@@ -311,12 +314,10 @@ def _learn(
                 report(done, (done / whole) ** 1.5)
 
         try:
-            with listening(heard), warnings.catch_warnings():
-                # Told with the results, together with the option that chooses.
-                warnings.simplefilter("ignore", PositiveClassWarning)
+            with listening(heard):
                 estimator.fit(*(rows.whole or (rows.table, rows.y)))
         except NotCertifiableError as error:
-            raise _not_certifiable(error) from error
+            raise refusal_on_command_line(error) from error
         learned = rows.table, rows.y
         if getattr(estimator, "recall_confidence", None) is not None:
             learned = set_aside(
@@ -406,21 +407,3 @@ def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
         seed = parameters["random_state"]
         return TargetRecallClassifier(chosen, **recalls, random_state=seed)
     return chosen
-
-
-def _not_certifiable(error: NotCertifiableError) -> InvalidInputError:
-    """The same error with what the command line offers against it."""
-    # Rounded down, so that what is offered can be certified.
-    certifiable = math.floor(error.certifiable * 1e4) / 1e4
-    kind, otherwise = f"class {error.of_class}", ""
-    if error.of_class is None:
-        kind, otherwise = "positive", ", or answer positive for every row with --always-positive"
-    return InvalidInputError(
-        "--target-recall",
-        error.rule,
-        error.value,
-        f"A recall of {certifiable:g} is certified in this same attempt with --largest. For the "
-        f"one asked for at least {error.needed} {kind} rows must be held back, and half of the "
-        f"rows are. Add rows{otherwise}. Asking the same rows again for a lower recall is another "
-        "attempt, and the confidence counts attempts, refused ones included.",
-    )

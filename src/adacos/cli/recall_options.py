@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from shlex import quote
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import Costs
-from adacos.exceptions import InvalidInputError
+from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.registry import POLICIES
 from adacos.validation import choices
 
@@ -155,3 +156,21 @@ def on_uncertifiable_recall(always_positive: bool, largest: bool, confidence: fl
     if largest:
         return "largest"
     return "always_positive" if always_positive else "error"
+
+
+def refusal_on_command_line(error: NotCertifiableError) -> InvalidInputError:
+    """The same error with what the command line offers against it."""
+    # Rounded down, so that what is offered can be certified.
+    certifiable = math.floor(error.certifiable * 1e4) / 1e4
+    kind, otherwise = f"class {error.of_class}", ""
+    if error.of_class is None:
+        kind, otherwise = "positive", ", or answer positive for every row with --always-positive"
+    return InvalidInputError(
+        "--target-recall",
+        error.rule,
+        error.value,
+        f"A recall of {certifiable:g} is certified in this same attempt with --largest. For the "
+        f"one asked for at least {error.needed} {kind} rows must be held back, and half of the "
+        f"rows are. Add rows{otherwise}. Asking the same rows again for a lower recall is another "
+        "attempt, and the confidence counts attempts, refused ones included.",
+    )
