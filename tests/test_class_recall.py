@@ -266,11 +266,83 @@ def test_mistakes_are_refused(parameters: Any, words: str) -> None:
         COSClassifier(COSTS, **QUICK, **parameters).fit(X, y)
 
 
-def test_of_two_classes_a_recall_is_a_number() -> None:
-    X, y = world(60, 0)
-    costs = Costs([1.0, 2.0, 4.0], false_positive=10)
-    with pytest.raises(InvalidInputError, match="must be a number with two classes"):
-        COSClassifier(costs, target_recall={1: 0.9}, **QUICK).fit(X, y > 1)
+OF_TWO = Costs([1.0, 2.0, 4.0], false_positive=20)
+# The first keeps no budget.
+KINDS = (FullModelClassifier, AdaCOSClassifier, BranchingClassifier, COSClassifier)
+
+
+def sick(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    X, y = world(n, seed)
+    return X, np.where(y > 1, "sick", "healthy")
+
+
+def alike(named: Any, number: Any, X: np.ndarray) -> None:
+    """Both policies are the same bit for bit."""
+    same(named.acquire(X), number.acquire(X))
+    assert named.threshold_ == number.threshold_
+    assert named.false_negative_cost_ == number.false_negative_cost_
+    assert named.recall_estimate_ == number.recall_estimate_
+    assert not hasattr(named, "surcharges_")
+
+
+@pytest.mark.filterwarnings("ignore:The positive class")
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        *((kind, {}) for kind in KINDS),
+        *((kind, {"recall_confidence": 0.9}) for kind in KINDS),
+        *((kind, {"mean_budget": 3.0}) for kind in KINDS[1:]),
+        *((kind, {"budget": 4.0}) for kind in KINDS[1:]),
+    ],
+)
+def test_of_two_classes_the_named_one_is_the_second(kind: Any, options: Any, tmp_path: Any) -> None:
+    (X, y), recalls = sick(240, 0), (0.85, {"sick": 0.85})
+    number, named = (
+        kind(OF_TWO, target_recall=recall, **options, **QUICK).fit(X, y) for recall in recalls
+    )
+    alike(named, number, X)
+    save(named, tmp_path / "m")
+    again, card = load(tmp_path / "m"), model_card(named)
+    alike(again, number, X)
+    assert card["target_recall"] == 0.85
+    assert card["threshold_reason"] == model_card(number)["threshold_reason"]
+    if "mean_budget" in options:
+        return
+    for policy, recall in ((number, 0.7), (named, {"sick": 0.7})):
+        policy.set_params(target_recall=recall).calibrate(*sick(300, 1), confidence=0.8)
+    alike(named, number, X)
+    assert named.certificate_ == number.certificate_
+    named.calibrate(*sick(300, 1), target_recall={"sick": 0.6}, confidence=0.8)
+    assert named.certificate_.recall == 0.6
+
+
+@pytest.mark.filterwarnings("ignore:The positive class")
+def test_of_two_classes_the_named_one_shares_a_fit_without_its_rows() -> None:
+    X, y = sick(240, 0)
+    plain = AdaCOSClassifier(OF_TWO, **QUICK).fit(X, y)
+    number, named = (
+        AdaCOSClassifier(OF_TWO, target_recall=recall).from_model(plain)
+        for recall in (0.85, {"sick": 0.85})
+    )
+    alike(named, number, X)
+
+
+@pytest.mark.filterwarnings("ignore:The positive class")
+def test_of_two_classes_no_other_may_be_named() -> None:
+    X, y = sick(90, 0)
+    for wrong in ({"healthy": 0.9}, {"healthy": 0.9, "sick": 0.9}, {"Sick": 0.9}):
+        policy = COSClassifier(OF_TWO, target_recall=wrong, **QUICK)
+        with pytest.raises(InvalidInputError, match=r"of the second, 'sick'.*{'sick': 0.95}"):
+            policy.fit(X, y)
+        policy = COSClassifier(OF_TWO, target_recall=0.9, **QUICK).fit(X, y)
+        with pytest.raises(InvalidInputError, match="of the second, 'sick'"):
+            policy.calibrate(*sick(90, 1), target_recall=wrong, confidence=0.5)
+    stated = Costs([1.0, 2.0, 4.0], false_positive=20, false_negative=30)
+    with pytest.raises(InvalidInputError, match="either follows from the other"):
+        COSClassifier(stated, target_recall={"sick": 0.9}, **QUICK).fit(X, y)
+    forward = COSClassifier(OF_TWO, target_recall={"sick": 0.9}, sequence="forward", **QUICK)
+    with pytest.raises(InvalidInputError, match="must be 'group_lasso' with a target recall"):
+        forward.fit(X, y)
 
 
 def test_a_shared_fit_needs_its_rows_where_rows_are_walked() -> None:

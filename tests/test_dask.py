@@ -180,6 +180,15 @@ def test_answers_with_what_was_acquired_known_and_kept(monkeypatch):
     lists = [";".join(held.covariates(row)) for row in range(900)]
     assert answers["acquired"].tolist() == lists
     assert len(set(lists)) > 2
+    strange = table.assign(a=table["a"].where(table["id"] != 5100, 99.0), c=None)
+    lazy = score_partitions(
+        policy, dd.from_pandas(strange, npartitions=2), known=["a", "c"], unusual=True
+    )
+    counts = lazy.compute(scheduler="synchronous")
+    assert list(counts.columns) == [*ANSWERS, *partitions.UNUSUAL.values()] == list(lazy.columns)
+    assert counts["unusual_implausible"].to_numpy().nonzero()[0].tolist() == [100]
+    # Nothing is there where every value is missing.
+    assert not counts["unusual_unknown_category"].any()
     array = da.from_array(X[["a", "b"]].to_numpy(dtype=float), chunks=(400, 1))
     for rows, given, message in (
         (spread, {"keep": ["Id"]}, "keep: must name columns of X.*Did you mean id"),

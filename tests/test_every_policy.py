@@ -211,14 +211,14 @@ def test_fit_by_name(name: str, tmp_path: Path) -> None:
     assert type(load(model)) is POLICIES[name].load()
 
 
-def test_a_recall_is_refused_by_name_where_it_cannot_be_taken(tmp_path: Path) -> None:
+def test_a_recall_needs_both_costs_where_it_does_not_replace_one(tmp_path: Path) -> None:
     data = tmp_path / "rows.csv"
     rows().to_csv(data, index=False)
     arguments = ["--target", "ill", "--default-price", "1", "--false-positive", "1"]
     arguments += ["--policy", "dwsm", "--target-recall", "0.9"]
     done = CliRunner().invoke(app, ["fit", str(data), *arguments])
     assert isinstance(done.exception, InvalidInputError)
-    assert "dwsm" in str(done.exception)
+    assert "dwsm acquires by both costs" in str(done.exception)
 
 
 def test_card_and_report(fitted: tuple[Policy, Path, Path]) -> None:

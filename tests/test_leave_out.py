@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from adacos import AdaCOSClassifier, COSClassifier, Costs
+from adacos import (
+    AdaCOSClassifier,
+    COSClassifier,
+    Costs,
+    FullModelClassifier,
+    TargetRecallClassifier,
+)
 from adacos.exceptions import InvalidInputError
 from adacos.metrics import operation_costs, total_costs
 from adacos.policies.leave_out import LeaveOutCost, leave_out_cost, misfit_by_state
@@ -65,6 +71,15 @@ def test_with_a_target_recall_misses_are_not_counted():
     policy = AdaCOSClassifier(costs, target_recall=0.9, **QUICK)
     left_out = leave_out_cost(policy, X, y, folds=2)
     np.testing.assert_array_equal(left_out.realised, operation_costs(left_out.result, y, costs))
+
+
+def test_misses_are_counted_where_the_recall_decides_the_answers_only():
+    X, y = noisy_rows(np.random.default_rng(2), 150)
+    costs = Costs([0.3] * 12, false_positive=10, false_negative=30)
+    policy = TargetRecallClassifier(FullModelClassifier(costs, **QUICK), target_recall=0.7)
+    left_out = leave_out_cost(policy, X, y, folds=2)
+    assert np.any((left_out.result.label == 0) & (y == 1))
+    np.testing.assert_array_equal(left_out.realised, total_costs(left_out.result, y, costs))
 
 
 def test_one_fold_is_refused():

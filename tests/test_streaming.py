@@ -83,6 +83,18 @@ def test_only_some_leave_out_log_odds_are_kept(large, tmp_path, monkeypatch):
     assert np.isclose(model.weight.sum(), 3000)
 
 
+def test_a_recall_may_name_the_positive_class(large, tmp_path):
+    stored = written(tmp_path, frame(2500))
+    costs = Costs(COSTS.covariates, false_positive=30)
+    number, named = (
+        AdaCOSClassifier(costs, target_recall=recall).fit(stored, "ill")
+        for recall in (0.9, {1: 0.9})
+    )
+    assert named.threshold_ == number.threshold_
+    with pytest.raises(InvalidInputError, match="the recall of the second, 1"):
+        AdaCOSClassifier(costs, target_recall={0: 0.9}).fit(stored, "ill")
+
+
 def test_what_cannot_be_streamed_is_refused_by_name(large, tmp_path):
     table = frame(2500)
     stored = written(tmp_path, table)

@@ -251,7 +251,7 @@ def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = Fal
     And `misfit_`: where an additive model is wrong about these rows, for a policy that has one, and
     if `nested` where the policy expects another cost than it has.
 
-    The cost is the total cost; with a target recall, where nobody states what a missed case costs,
+    The cost is the total cost; where a target recall takes the place of what a missed case costs,
     that of covariates and false alarms.
 
     Parameters

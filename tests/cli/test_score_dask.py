@@ -21,7 +21,7 @@ LocalCluster = pytest.importorskip("dask.distributed").LocalCluster
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
-    """A model, and rows in two files of several groups, with gaps in numbers, words and codes."""
+    """A model, and rows in two files of several groups, with gaps and what training did not see."""
     path = tmp_path_factory.mktemp("spread")
     table = frame(1500)
     policy = AdaCOSClassifier(COSTS, cv=3).fit(
@@ -33,6 +33,9 @@ def place(tmp_path_factory) -> Path:
     rows.loc[::7, "a"] = np.nan
     rows.loc[::5, "b"] = pd.NA
     rows.loc[::11, "c"] = None
+    rows.loc[3::13, "c"] = "maybe"
+    rows.loc[4::50, "a"] = 99.0
+    rows.loc[6::40, "b"] = -1
     rows["id"] = np.arange(900)
     (path / "rows").mkdir()
     for number, part in enumerate((rows[:500], rows[500:])):
@@ -69,12 +72,13 @@ def test_the_answers_are_those_of_one_process(run, place, address, tmp_path, mon
     code, out, _ = run("score", "model.adacos", "rows", to, *options, "--dask", address)
     assert code == 0
     spread = json.loads(out)
-    for same in ("rows", "rows_read", "labels", "malformed"):
+    for same in ("rows", "rows_read", "labels", "malformed", "unusual", "unusual_rows"):
         assert spread[same] == plain[same]
     assert spread["rows"] == spread["rows_read"] == 900
     for near in ("mean_cost", "mean_expected_cost"):
         assert spread[near] == pytest.approx(plain[near], abs=1e-12)
-    assert spread["unusual"] is None
+    assert set(spread["unusual"]) >= {"implausible", "unknown_category"}
+    assert 0 < spread["unusual_rows"] < 900
     assert sorted(path.name for path in to.iterdir()) == [f"part-0000{n}.parquet" for n in range(5)]
     alike(tmp_path / "plain.parquet", to)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers", "plain.parquet"]
@@ -82,11 +86,21 @@ def test_the_answers_are_those_of_one_process(run, place, address, tmp_path, mon
 
 def test_what_is_said_in_words(run, place, address, tmp_path):
     arguments = ("score", place / "model.adacos", place / "rows", tmp_path / "o")
-    code, out, err = run(*arguments, "--dask", address)
+    code, out, err = run(*arguments, "--known", "a", "--known", "c", "--dask", address)
     assert code == 0
     assert "900 of 900 rows read" in out
     assert "x ill" in out
     assert "mean covariate cost" in out
+    assert "Values unlike those in training: " in err
+    assert "implausible" in err
+    assert "(--flag-unusual names them without --dask)" in err
+
+
+def test_rows_like_those_in_training_raise_no_word(run, place, address, tmp_path):
+    frame(300).drop(columns="ill").to_parquet(tmp_path / "rows.parquet")
+    arguments = ("score", place / "model.adacos", tmp_path / "rows.parquet", tmp_path / "o")
+    code, _, err = run(*arguments, "--known", "a", "--known", "c", "--dask", address)
+    assert code == 0
     assert not err
 
 

@@ -49,9 +49,8 @@ class ScoreSummary:
     mean_cost : mean covariate cost paid.
     mean_expected_cost : mean of covariate cost plus Bayes risk.
     unusual : how many of the values that were acquired or known are unlike those of the training
-        rows, by kind ("outside_range", "implausible", "unknown_category", "unknown_value"); None
-        where nobody counted.
-    unusual_rows : number of rows with such a value, or None.
+        rows, by kind ("outside_range", "implausible", "unknown_category", "unknown_value").
+    unusual_rows : number of rows with such a value.
     """
 
     rows_read: int
@@ -60,8 +59,8 @@ class ScoreSummary:
     labels: dict[str, int]
     mean_cost: float
     mean_expected_cost: float
-    unusual: dict[str, int] | None
-    unusual_rows: int | None
+    unusual: dict[str, int]
+    unusual_rows: int
 
 
 def score_file(

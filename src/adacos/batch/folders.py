@@ -21,7 +21,7 @@ import numpy as np
 from adacos.batch.files import RESULTS, ScoreSummary, check_names, parquet_writer
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
-from adacos.policies.partitions import score_partitions
+from adacos.policies.partitions import UNUSUAL, score_partitions
 from adacos.tables.description import Description, description_of
 from adacos.tables.parquet import files, is_parquet, n_rows, row_groups
 from adacos.tables.parquet_table import joined
@@ -41,6 +41,8 @@ class _Part(NamedTuple):
     labels: Counter[str]
     cost: float
     expected_cost: float
+    unusual: Counter[str]
+    unusual_rows: int
 
 
 class _Form(NamedTuple):
@@ -115,7 +117,7 @@ def score_folder(
     check_names("keep", keep, table.columns, "must name columns of the input")
     _refuse_results(keep)
     rows = _spread(source, policy, keep)
-    answers = score_partitions(policy, rows, known=known, keep=keep, acquired=True)
+    answers = score_partitions(policy, rows, known=known, keep=keep, acquired=True, unusual=True)
     form = _Form(tuple(keep), policy.classes_.tolist(), description_of(policy))
     whole = n_rows(source)
     with whole_folder_or_absent(destination) as temporary:
@@ -222,8 +224,10 @@ def _write(answers: Any, form: _Form, path: str) -> _Part:
             write(_columns(answers.iloc[first : first + CHUNK_ROWS], form))
     counts = answers["label"].value_counts().items()
     labels = Counter({str(label): int(count) for label, count in counts if count})
-    sums = (float(answers[name].sum()) for name in ("cost", "expected_cost"))
-    return _Part(len(answers), labels, *sums)
+    cost, expected_cost = (float(answers[name].sum()) for name in ("cost", "expected_cost"))
+    unusual = Counter({kind: int(answers[name].sum()) for kind, name in UNUSUAL.items()})
+    unusual_rows = int((answers[list(UNUSUAL.values())] > 0).any(axis=1).sum())
+    return _Part(len(answers), labels, cost, expected_cost, unusual, unusual_rows)
 
 
 def _columns(answers: Any, form: _Form) -> dict[str, list[Any]]:
@@ -248,6 +252,7 @@ def _columns(answers: Any, form: _Form) -> dict[str, list[Any]]:
 def _summary(parts: Iterable[_Part], rows_read: int) -> ScoreSummary:
     parts = list(parts)
     rows = sum(part.rows for part in parts)
+    unusual = sum((part.unusual for part in parts), Counter[str]())
     return ScoreSummary(
         rows_read=rows_read,
         rows=rows,
@@ -256,8 +261,8 @@ def _summary(parts: Iterable[_Part], rows_read: int) -> ScoreSummary:
         # Exact sums do not depend on which worker was first.
         mean_cost=math.fsum(part.cost for part in parts) / rows,
         mean_expected_cost=math.fsum(part.expected_cost for part in parts) / rows,
-        unusual=None,
-        unusual_rows=None,
+        unusual={kind: unusual[kind] for kind in UNUSUAL if unusual[kind]},
+        unusual_rows=sum(part.unusual_rows for part in parts),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Mapping
@@ -31,6 +30,8 @@ from adacos.cli.recall_options import (
     on_uncertifiable_recall,
     read_recall,
     recall_of_classes,
+    refusal_on_command_line,
+    without_false_negative,
 )
 from adacos.cli.training import (
     TrainingRows,
@@ -89,8 +90,8 @@ def fit(
         list[str] | None,
         typer.Option(
             metavar="[CLASS=]RECALL",
-            help="Least recall, in place of a false-negative cost; of more than two classes "
-            "CLASS=RECALL, may be given repeatedly.",
+            help="Least recall, with --policy adacos, branching, cos and full in place of a "
+            "false-negative cost; of more than two classes CLASS=RECALL, may be given repeatedly.",
         ),
     ] = None,
     recall_confidence: Annotated[
@@ -174,7 +175,9 @@ def fit(
     """Learn which covariates to acquire, and when to stop, from a table.
 
     Both errors need a cost, by an option or in the table `errors` of a TOML
-    price list; --target-recall takes the place of the false-negative cost.
+    price list. With --policy adacos, branching, cos and full --target-recall
+    takes the place of the false-negative cost. Other policies acquire by both
+    costs; the recall decides their answers, on half of the rows, held back.
 
     In a CSV file an empty cell is a missing value, and so are NA, N/A, NaN,
     null and ? in upper or lower case. The word none is a category. A column
@@ -190,7 +193,8 @@ def fit(
     started = time.perf_counter()
     _check_options(policy, out, [data, *map(Path, prices or [])])
     recall = read_recall(target_recall or [])
-    check_recall(recall, recall_confidence, false_negative, nested)
+    without = without_false_negative(policy, recall, recall_confidence, mean_budget)
+    check_recall(recall, recall_confidence, false_negative, nested, replaces=without is None)
     on_uncertifiable = on_uncertifiable_recall(always_positive, largest, recall_confidence)
     said = None if description is None else read_description(description)
     file = TableFile(data, encoding=encoding, decimal=decimal)
@@ -200,7 +204,7 @@ def fit(
         covariates,
         default_price,
         {"false_positive": false_positive, "false_negative": false_negative},
-        recall,
+        without,
         (round_cost, immediate or []),
     )
     with progress(f"reading {data.name}", as_json) as report:
@@ -291,11 +295,14 @@ def _learn(
     from adacos.card import estimate_leave_out
     from adacos.policies.auto import COMPARISON, AutoPolicyClassifier
 
-    chooses = isinstance(estimator, AutoPolicyClassifier)
+    chooses = isinstance(getattr(estimator, "policy", estimator), AutoPolicyClassifier)
     about = f" (about {seconds:.0f} s)" if seconds > 2 else ""
     n, p = rows.n_rows, rows.table.shape[1]
     what = f"{'comparing policies on' if chooses else 'fitting'} {n:,} rows, {p} covariates{about}"
-    with progress(what, as_json, "folds done" if chooses else "sets") as report:
+    counted = "folds done" if chooses else "sets"
+    with warnings.catch_warnings(), progress(what, as_json, counted) as report:
+        # Told with the results, together with the option that chooses.
+        warnings.simplefilter("ignore", PositiveClassWarning)
 
         def heard(what: str, done: int, whole: int) -> None:
             if what == COMPARISON:
@@ -307,12 +314,10 @@ def _learn(
                 report(done, (done / whole) ** 1.5)
 
         try:
-            with listening(heard), warnings.catch_warnings():
-                # Told with the results, together with the option that chooses.
-                warnings.simplefilter("ignore", PositiveClassWarning)
+            with listening(heard):
                 estimator.fit(*(rows.whole or (rows.table, rows.y)))
         except NotCertifiableError as error:
-            raise _not_certifiable(error) from error
+            raise refusal_on_command_line(error) from error
         learned = rows.table, rows.y
         if getattr(estimator, "recall_confidence", None) is not None:
             learned = set_aside(
@@ -356,6 +361,12 @@ def _tell(
         return
     console = plain_console()
     show(estimator, console, held_back)
+    if isinstance(estimator, TargetRecallClassifier):
+        console.print(
+            f"{type(estimator.policy).__name__} learned from {rows.n_rows - held_back:,} rows and "
+            "acquires by these costs; for the recall its answers are decided on "
+            f"{held_back:,} rows held back."
+        )
     if rows.y.dtype.kind == "U" and len(np.unique(rows.y)) == 2:
         other, positive = np.unique(rows.y).tolist()
         console.print(
@@ -375,24 +386,18 @@ def _tell(
 def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
     """The unfitted policy with those of the parameters that it has.
 
-    Recalls by class that it does not take, or not with a mean budget, are reached by its answers.
+    Recalls that it does not take, or not with a mean budget, are reached by its answers.
     """
     chosen: BasePolicy = POLICIES[policy].make(costs)
     known = chosen.get_params(deep=False)
     recalls = {name: parameters[name] for name in _RECALLS}
-    by_class = isinstance(recalls["target_recall"], Mapping)
+    wanted = recalls["target_recall"]
+    moves_stops = isinstance(wanted, Mapping) or recalls["recall_confidence"] is not None
     # Else what rows pay and where they stop for a recall would move each other.
-    wrapped = by_class and ("target_recall" not in known or parameters["mean_budget"] is not None)
+    apart = moves_stops and parameters["mean_budget"] is not None
+    wrapped = wanted is not None and (apart or "target_recall" not in known)
     if wrapped:
         parameters = {name: value for name, value in parameters.items() if name not in _RECALLS}
-    elif parameters["target_recall"] is not None and "target_recall" not in known:
-        raise InvalidInputError(
-            "--target-recall",
-            f"{policy} must be able to take it",
-            parameters["target_recall"],
-            "Give --false-negative instead, or choose --policy branching or adacos, which take a "
-            "target recall themselves.",
-        )
     for name, option in (("budget", "--budget"), ("mean_budget", "--mean-budget")):
         if (value := parameters[name]) is not None and name not in known:
             remedy = "Choose --policy adacos, branching, auto or cos, which keep budgets."
@@ -402,21 +407,3 @@ def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
         seed = parameters["random_state"]
         return TargetRecallClassifier(chosen, **recalls, random_state=seed)
     return chosen
-
-
-def _not_certifiable(error: NotCertifiableError) -> InvalidInputError:
-    """The same error with what the command line offers against it."""
-    # Rounded down, so that what is offered can be certified.
-    certifiable = math.floor(error.certifiable * 1e4) / 1e4
-    kind, otherwise = f"class {error.of_class}", ""
-    if error.of_class is None:
-        kind, otherwise = "positive", ", or answer positive for every row with --always-positive"
-    return InvalidInputError(
-        "--target-recall",
-        error.rule,
-        error.value,
-        f"A recall of {certifiable:g} is certified in this same attempt with --largest. For the "
-        f"one asked for at least {error.needed} {kind} rows must be held back, and half of the "
-        f"rows are. Add rows{otherwise}. Asking the same rows again for a lower recall is another "
-        "attempt, and the confidence counts attempts, refused ones included.",
-    )

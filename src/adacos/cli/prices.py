@@ -69,10 +69,14 @@ def costs_given(
     covariates: list[str],
     default_price: float | None,
     given: dict[str, float | None],
-    target_recall: Any,
+    without: str | None,
     rounds: tuple[float, list[str]] = (0.0, []),
 ) -> Costs:
-    """Costs of covariates and of errors, none of which is guessed; an option beats the file."""
+    """Costs of covariates and of errors, none of which is guessed; an option beats the file.
+
+    `without` says what helps where nobody knows the false-negative cost; None if a target recall
+    takes its place.
+    """
     prices, panels, errors = listed_prices
     unpriced = [name for name in covariates if name not in prices]
     if default_price is not None:
@@ -86,13 +90,13 @@ def costs_given(
             "columns out with --drop.",
         )
     errors |= {name: cost for name, cost in given.items() if cost is not None}
-    if target_recall is not None and "false_negative" in errors:
+    if without is None and "false_negative" in errors:
         say(
             f"The false-negative cost of {errors.pop('false_negative'):g} is not used: "
             "--target-recall replaces it by the one that the recall implies.",
             err=True,
         )
-    wanted = ["false_positive"] + ["false_negative"] * (target_recall is None)
+    wanted = ["false_positive"] + ["false_negative"] * (without is not None)
     wanted = [] if "misclassification" in errors else wanted
     absent = [name for name in wanted if name not in errors]
     if absent:
@@ -100,9 +104,8 @@ def costs_given(
         remedy = f"Give {options}, or {' and '.join(absent)} under [errors] in a TOML price list."
         if "false_negative" in absent:
             remedy += (
-                " Where nobody can say what a missed positive costs, --target-recall takes the "
-                "place of the false-negative cost. For more than two classes write the matrix "
-                "misclassification under [errors]."
+                f" {without} For more than two classes write the matrix misclassification under "
+                "[errors]."
             )
         rule = "what a wrong answer costs must be said, in the unit of the prices"
         raise InvalidInputError(options, rule, "nothing", remedy)

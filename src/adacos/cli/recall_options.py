@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from shlex import quote
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.exceptions import InvalidInputError
+from adacos.costs import Costs
+from adacos.exceptions import InvalidInputError, NotCertifiableError
+from adacos.registry import POLICIES
 from adacos.validation import choices
 
 # One recall, or one by the name of the class.
@@ -76,14 +79,45 @@ def recall_of_classes(recall: Recall | None, y: NDArray[Any], names: dict[str, s
     return recall[positive]
 
 
+def without_false_negative(
+    policy: str,
+    target_recall: Recall | None,
+    recall_confidence: float | None,
+    mean_budget: float | None,
+) -> str | None:
+    """What helps where nobody says what a missed positive costs; None where a recall says it.
+
+    A policy that takes no recall itself, or none with its other options, acquires by the costs of
+    both errors, and a recall decides its answers only: see `TargetRecallClassifier`.
+    """
+    unknown = "Where nobody can say what a missed positive costs, "
+    if "target_recall" not in POLICIES[policy].make(Costs()).get_params(deep=False):
+        return (
+            f"{unknown}--policy adacos and branching take --target-recall in its place; {policy} "
+            "acquires by both costs, and a recall decides its answers only."
+        )
+    if recall_confidence is not None and mean_budget is not None:
+        return (
+            f"{unknown}leave --mean-budget or --recall-confidence out: with the two {policy} "
+            "acquires by both costs, and the recall decides its answers only."
+        )
+    if target_recall is not None:
+        return None
+    return f"{unknown}--target-recall takes the place of the false-negative cost."
+
+
 def check_recall(
     target_recall: Recall | None,
     recall_confidence: float | None,
     false_negative: float | None,
     nested: bool,
+    replaces: bool,
 ) -> None:
-    """Refuse options that exclude each other."""
-    if target_recall is not None and false_negative is not None:
+    """Refuse options that exclude each other.
+
+    `replaces` says that the policy takes a recall in place of the false-negative cost.
+    """
+    if replaces and false_negative is not None:
         raise InvalidInputError(
             "--target-recall",
             "cannot be combined with a false-negative cost: either follows from the other",
@@ -122,3 +156,21 @@ def on_uncertifiable_recall(always_positive: bool, largest: bool, confidence: fl
     if largest:
         return "largest"
     return "always_positive" if always_positive else "error"
+
+
+def refusal_on_command_line(error: NotCertifiableError) -> InvalidInputError:
+    """The same error with what the command line offers against it."""
+    # Rounded down, so that what is offered can be certified.
+    certifiable = math.floor(error.certifiable * 1e4) / 1e4
+    kind, otherwise = f"class {error.of_class}", ""
+    if error.of_class is None:
+        kind, otherwise = "positive", ", or answer positive for every row with --always-positive"
+    return InvalidInputError(
+        "--target-recall",
+        error.rule,
+        error.value,
+        f"A recall of {certifiable:g} is certified in this same attempt with --largest. For the "
+        f"one asked for at least {error.needed} {kind} rows must be held back, and half of the "
+        f"rows are. Add rows{otherwise}. Asking the same rows again for a lower recall is another "
+        "attempt, and the confidence counts attempts, refused ones included.",
+    )

@@ -84,8 +84,7 @@ def score(
     training are counted in the summary; --flag-unusual names them row by row.
 
     With --dask the workers read Parquet files and write a new folder of
-    Parquet files; both must be on a disk that they share. Values unlike
-    those in training are not counted then.
+    Parquet files; both must be on a disk that they share.
 
     Example:
 
@@ -116,7 +115,9 @@ def score(
     if as_json:
         _tell_json(summary, destination, seconds)
     else:
-        _tell(summary, description_of(policy), destination, seconds, flag_unusual)
+        named = "column unusual" if flag_unusual else "--flag-unusual names them"
+        named += " without --dask" * (dask is not None)
+        _tell(summary, description_of(policy), destination, seconds, named)
 
 
 def _check_alone(options: dict[str, Any]) -> None:
@@ -151,7 +152,7 @@ def _tell_json(summary: ScoreSummary, destination: Path, seconds: float) -> None
 
 
 def _tell(
-    summary: ScoreSummary, said: Description, destination: Path, seconds: float, flagged: bool
+    summary: ScoreSummary, said: Description, destination: Path, seconds: float, named: str
 ) -> None:
     counts = ", ".join(
         f"{count:,} x {said.class_name(label)}" for label, count in sorted(summary.labels.items())
@@ -161,8 +162,7 @@ def _tell(
         f"{seconds:.1f} s; {counts}; mean covariate cost {said.money(summary.mean_cost)}, mean "
         f"expected total cost {said.money(summary.mean_expected_cost)}"
     )
-    if summary.unusual and summary.unusual_rows:
+    if summary.unusual:
         unusual = ", ".join(f"{count:,} {_WORDS[kind]}" for kind, count in summary.unusual.items())
-        where = "column unusual" if flagged else "--flag-unusual names them"
         rows = f"{summary.unusual_rows:,} row{'s' if summary.unusual_rows > 1 else ''}"
-        say(f"Values unlike those in training: {unusual}, in {rows} ({where})", err=True)
+        say(f"Values unlike those in training: {unusual}, in {rows} ({named})", err=True)

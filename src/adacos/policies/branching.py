@@ -102,6 +102,7 @@ class BranchingClassifier(AdaCOSClassifier):
         times, so that training rows left out of the models keep it.
     target_recall : float or mapping of class to float, default=None
         Least share of positive rows to be answered positive, in place of a false-negative cost.
+        It may name the positive class, {"sick": 0.95}, and means the same.
         With more than two classes a recall for each of those that are to be protected, by name:
         the costs stay, and errors about these classes are surcharged as far as it takes.
     recall_confidence : float, default=None
@@ -294,7 +295,7 @@ class BranchingClassifier(AdaCOSClassifier):
                 self.nodes_ = self._with_models(nodes, fits, encoded, unlabeled, costs)
                 self.leaf_ = route(self.nodes_, encoded, self.encoder_)
         if self.target_recall is not None and not self.in_one_order:
-            self._use_target_recall(self.target_recall)
+            self._use_target_recall()
         if self.mean_budget is not None and not self.in_one_order:
             self._keep_branches_that_pay(fits.table[0], plain)
         self.tree_ = self._tree_of(encoded)

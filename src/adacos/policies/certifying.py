@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.exceptions import NotCertifiableError
-from adacos.policies.many_classes import refuse_named_recall
+from adacos.policies.many_classes import asked_recall, recall_of_two
 from adacos.policies.recall import (
     RecallCertificate,
     always_positive,
@@ -34,8 +34,8 @@ def calibrate_threshold(
     policy: Any, X: Any, y: Any, target_recall: Any, confidence: float | None, trained: bool
 ) -> None:
     """Let a policy of two classes answer by a threshold that these rows certify."""
-    refuse_named_recall(target_recall, policy.classes_)
-    recall = given("target_recall", target_recall, policy.target_recall)
+    asked = recall_of_two(target_recall, policy.classes_)
+    recall = given("target_recall", asked, asked_recall(policy))
     confidence = given("confidence", confidence, policy.recall_confidence)
     refuse_false_negative_cost(policy.costs)
     encoded = policy._encode(X)

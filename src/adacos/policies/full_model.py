@@ -51,6 +51,7 @@ class FullModelClassifier(SequencePolicy):
         Least share of positive rows to be answered positive, in place of a false-negative cost.
         That cost then follows from the leave-out probabilities: it is the least one for which the
         target is met wherever the policy stops.
+        It may name the positive class, {"sick": 0.95}, and means the same.
         With more than two classes a recall for each of those that are to be protected, by name:
         the costs stay, and errors about these classes are surcharged as far as it takes.
     recall_confidence : float, default=None

@@ -42,8 +42,8 @@ class LeaveOutCost:
     Attributes
     ----------
     mean : float
-        Mean realised cost of a row: what was paid plus what the answer cost. With a target recall
-        the cost of a miss is not known and left out.
+        Mean realised cost of a row: what was paid plus what the answer cost. Where a target recall
+        takes the place of the cost of a miss, that is not known and left out.
     error : float
         Standard error of the mean over the rows.
     realised : ndarray of shape (n_rows,)
@@ -118,7 +118,8 @@ def leave_out_cost(
     fold = stratified_folds(encoded, labels, folds, random_state)
     classes = np.asarray(y).ravel()
     costs = policy.costs or Costs()
-    counted = total_costs if getattr(policy, "target_recall", None) is None else operation_costs
+    no_recall = getattr(policy, "target_recall", None) is None
+    counted = total_costs if no_recall or costs.false_negative_given else operation_costs
     of_class, parts, members = [], [], []
     for number in range(int(fold.max()) + 1):
         inside, outside = np.flatnonzero(fold == number), np.flatnonzero(fold != number)

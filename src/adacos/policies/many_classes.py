@@ -9,17 +9,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.exceptions import InvalidInputError
+from adacos.policies.budgets import refuse_mean_budget
 from adacos.policies.class_recall import targets_of
+from adacos.policies.recall import refuse_false_negative_cost
 
 Floats = NDArray[np.float64]
 
 
 def check_with_classes(policy: Any) -> None:
     """Refuse what goes with another number of classes."""
-    if len(policy.classes_) == 2:
-        refuse_named_recall(policy.target_recall, policy.classes_)
-        return
-    check_many_classes(policy)
+    recall = asked_recall(policy)
+    if len(policy.classes_) > 2:
+        check_many_classes(policy)
+        if recall is not None:
+            refuse_mean_budget(policy)
+    elif recall is not None:
+        check_in_place_of_cost(policy)
+
+
+def check_in_place_of_cost(policy: Any) -> None:
+    """Refuse what needs the false-negative cost where a target recall takes its place."""
+    refuse_false_negative_cost(policy.costs)
+    if policy.sequence != "group_lasso":
+        raise InvalidInputError(
+            "sequence",
+            "must be 'group_lasso' with a target recall",
+            policy.sequence,
+            "Forward selection needs the false-negative cost, which a target recall replaces.",
+        )
 
 
 def check_many_classes(policy: Any, certifies: bool = False) -> None:
@@ -43,27 +60,24 @@ def check_many_classes(policy: Any, certifies: bool = False) -> None:
 
 def recall_of_two(target_recall: Any, classes: NDArray[Any]) -> Any:
     """The target recall of two classes as a number; it may name the second."""
-    if isinstance(target_recall, Mapping) and [*target_recall] == classes.tolist()[1:]:
-        return target_recall[classes.tolist()[1]]
-    refuse_named_recall(target_recall, classes)
-    return target_recall
+    if not isinstance(target_recall, Mapping):
+        return target_recall
+    positive = classes.tolist()[1]
+    if [*target_recall] != [positive]:
+        raise InvalidInputError(
+            "target_recall",
+            f"must be a number with two classes: the recall of the second, {positive!r}",
+            target_recall,
+            f"For example target_recall=0.95, or {{{positive!r}: 0.95}}. To protect the other "
+            "class, let y be 1 for it.",
+        )
+    return target_recall[positive]
 
 
 def asked_recall(policy: Any) -> Any:
     """The target recall of a fitted policy, of two classes as a number; None without one."""
     recall = getattr(policy, "target_recall", None)
     return recall_of_two(recall, policy.classes_) if len(policy.classes_) == 2 else recall
-
-
-def refuse_named_recall(target_recall: Any, classes: NDArray[Any]) -> None:
-    """Refuse a target recall by class where there are two classes."""
-    if isinstance(target_recall, Mapping):
-        raise InvalidInputError(
-            "target_recall",
-            f"must be a number with two classes: the recall of the second, {classes.tolist()[1]!r}",
-            target_recall,
-            "For example target_recall=0.95. To protect the other class, let y be 1 for it.",
-        )
 
 
 def dearest_error(matrix: Floats, y: Floats, weight: Floats | None = None) -> float:

@@ -15,11 +15,15 @@ from adacos.engine import ROWS_AT_ONCE, AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.models.dask_stream import is_dask
 from adacos.policies.base import BasePolicy
+from adacos.tables.encoder import validate_table
+from adacos.tables.unusual import KINDS, unusual
 from adacos.validation import choices
 
 # Rows answered at a time: what that takes is several times the rows themselves. A multiple of what
 # the engine walks together, so that complete rows walk with the same others as in memory.
 PIECE_ROWS = 2 * ROWS_AT_ONCE
+# Columns with the number of values of each kind that are unlike those of the training rows.
+UNUSUAL = {kind: f"unusual_{kind}" for kind in KINDS[1:]}
 
 
 class _Asked(NamedTuple):
@@ -28,6 +32,7 @@ class _Asked(NamedTuple):
     known: NDArray[np.bool_] | None = None
     keep: tuple[Any, ...] = ()
     acquired: bool = False
+    unusual: bool = False
 
 
 def score_partitions(
@@ -37,6 +42,7 @@ def score_partitions(
     known: Sequence[str] = (),
     keep: Sequence[Hashable] = (),
     acquired: bool = False,
+    unusual: bool = False,
 ) -> Any:
     """Answer the rows of a Dask collection where they are.
 
@@ -56,6 +62,9 @@ def score_partitions(
         Columns of a data frame to copy, such as an identifier.
     acquired : bool, default=False
         Whether to list what was acquired.
+    unusual : bool, default=False
+        Whether to count values that were acquired or known and are unlike those of the training
+        rows.
 
     Returns
     -------
@@ -63,7 +72,8 @@ def score_partitions(
         A line for each row, in the partitions of X: the columns of `keep`, label (a category where
         classes are words), probability (of more than two classes probability_0, probability_1, …),
         cost, expected_cost and stage, see `AcquisitionResult`; if asked for, acquired: a category,
-        the names of the covariates in order, separated by semicolons.
+        the names of the covariates in order, separated by semicolons; and unusual_outside_range,
+        unusual_implausible, unusual_unknown_category, unusual_unknown_value: how many values.
 
     Raises
     ------
@@ -89,7 +99,7 @@ def score_partitions(
     import dask
     import dask.dataframe as dd
 
-    asked = _checked(policy, X, known, keep, acquired)
+    asked = _checked(policy, X, known, _Asked(None, tuple(keep), acquired, unusual))
     # As one object of the graph the policy travels to a worker once, not with every partition.
     # A worker short of memory spills it and reads it back: without training rows that is nothing.
     own = dask.delayed(for_answering(policy), pure=False, traverse=False)
@@ -132,23 +142,20 @@ def acquired_texts(result: AcquisitionResult) -> list[str]:
     return texts
 
 
-def _checked(
-    policy: BasePolicy, X: Any, known: Sequence[str], keep: Sequence[Any], acquired: bool
-) -> _Asked:
-    """What is asked for, if it can be had of these rows."""
+def _checked(policy: BasePolicy, X: Any, known: Sequence[str], asked: _Asked) -> _Asked:
+    """What is asked for, with these covariates known, if it can be had of these rows."""
     names = policy.encoder_.names
     _refuse_absent("known", "must name covariates of the policy", known, names)
     has = list(getattr(X, "columns", []))
     if hasattr(X, "columns"):
         _refuse_absent("X", "must have the columns of the policy", _covariates(policy), has)
-    _refuse_absent("keep", "must name columns of X", keep, has)
-    asked = _Asked(np.isin(names, list(known)) if known else None, tuple(keep), acquired)
-    clash = [name for name in keep if name in _empty_columns(policy, 0, asked)]
+    _refuse_absent("keep", "must name columns of X", asked.keep, has)
+    clash = [name for name in asked.keep if name in _empty_columns(policy, 0, asked)]
     if clash:
         raise InvalidInputError(
             "keep", "must not name a column of the answers", clash, "Rename it in the input."
         )
-    return asked
+    return asked._replace(known=np.isin(names, list(known)) if known else None)
 
 
 def _refuse_absent(parameter: str, rule: str, given: Sequence[Any], has: Sequence[Any]) -> None:
@@ -186,12 +193,26 @@ def _answers(rows: Any, policy: BasePolicy, asked: _Asked) -> Any:
         if asked.acquired:
             numbers = [texts.setdefault(text, len(texts)) for text in acquired_texts(result)]
             columns["acquired"][piece] = numbers
+        if asked.unusual:
+            for name, counts in _unusual_counts(policy, own, result, asked.known).items():
+                columns[name][piece] = counts
     table: dict[Any, Any] = {name: rows[name].array for name in asked.keep}
     table |= columns | {"label": _labels(policy, columns["label"])}
     if asked.acquired:
         # The same few texts over and over: their numbers take much less memory.
         table["acquired"] = pandas.Categorical.from_codes(columns["acquired"], list(texts))
     return pandas.DataFrame(table, index=getattr(rows, "index", None), copy=False)
+
+
+def _unusual_counts(
+    policy: BasePolicy, rows: Any, result: AcquisitionResult, known: NDArray[np.bool_] | None
+) -> dict[str, NDArray[Any]]:
+    """How many values behind each answer are unlike those of the training rows, by kind."""
+    behind = result.acquired if known is None else result.acquired | known
+    kinds = np.where(behind, unusual(policy.encoder_, validate_table(policy, rows, reset=False)), 0)
+    return {
+        name: np.sum(kinds == number, axis=1) for number, name in enumerate(UNUSUAL.values(), 1)
+    }
 
 
 def _columns(result: AcquisitionResult, policy: BasePolicy) -> dict[str, NDArray[Any]]:
@@ -208,14 +229,16 @@ def _columns(result: AcquisitionResult, policy: BasePolicy) -> dict[str, NDArray
 def _empty_columns(policy: BasePolicy, n: int, asked: _Asked) -> dict[str, NDArray[Any]]:
     """Columns to be filled; labels and what was acquired are numbers of their texts."""
     k = len(policy.classes_)
+    covariates = np.min_scalar_type(-len(policy.encoder_.names) - 1)
     probability = ["probability"] if k == 2 else [f"probability_{i}" for i in range(k)]
     types: dict[str, Any] = {
         "label": np.min_scalar_type(-k),
         **dict.fromkeys(probability, np.float64),
         "cost": np.float64,
         "expected_cost": np.float64,
-        "stage": np.min_scalar_type(-len(policy.encoder_.names) - 1),
+        "stage": covariates,
         **({"acquired": np.int32} if asked.acquired else {}),
+        **dict.fromkeys(UNUSUAL.values() if asked.unusual else (), covariates),
     }
     return {name: np.empty(n, dtype=dtype) for name, dtype in types.items()}
 

@@ -42,14 +42,17 @@ from adacos.policies.certifying import calibrate_threshold
 from adacos.policies.class_certifying import ClassRecallCertificate, calibrate_classes
 from adacos.policies.class_recall import use_class_recalls
 from adacos.policies.leave_out import better_sequence
-from adacos.policies.many_classes import check_with_classes
+from adacos.policies.many_classes import (
+    asked_recall,
+    check_in_place_of_cost,
+    check_with_classes,
+)
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
     RecallCertificate,
     check_recall_parameters,
     false_negative_cost,
     recall_threshold,
-    refuse_false_negative_cost,
     set_aside,
 )
 from adacos.policies.sharing import check_shareable
@@ -284,7 +287,7 @@ class SequencePolicy(BasePolicy):
     @property
     def _walks_training_rows(self) -> bool:
         """Whether something is found by walking training rows that are left out of the models."""
-        return self.mean_budget is not None or isinstance(self.target_recall, Mapping)
+        return self.mean_budget is not None or isinstance(asked_recall(self), Mapping)
 
     def _keep_mean_budget(self, X: Any) -> None:
         """Count covariate costs so often that training rows left out keep the mean budget."""
@@ -313,18 +316,9 @@ class SequencePolicy(BasePolicy):
         check_parameters(self)
         check_recall_parameters(self)
         check_budgets(self)
-        if isinstance(self.target_recall, Mapping):
-            refuse_mean_budget(self)
-        if self.target_recall is None or isinstance(self.target_recall, Mapping):
-            return
-        refuse_false_negative_cost(self.costs)
-        if self.sequence != "group_lasso":
-            raise InvalidInputError(
-                "sequence",
-                "must be 'group_lasso' with a target recall",
-                self.sequence,
-                "Forward selection needs the false-negative cost, which a target recall replaces.",
-            )
+        # What a recall by name excludes depends on how many classes there are.
+        if self.target_recall is not None and not isinstance(self.target_recall, Mapping):
+            check_in_place_of_cost(self)
 
     @one_blas_thread
     def calibrate(
@@ -400,10 +394,11 @@ class SequencePolicy(BasePolicy):
         if self.target_recall is None:
             self._use_rule(DecisionRule(self.cost_table_.matrix))
         else:
-            self._use_target_recall(self.target_recall)
+            self._use_target_recall()
 
-    def _use_target_recall(self, recall: Any) -> None:
+    def _use_target_recall(self) -> None:
         """Answer by the threshold that leave-out probabilities ask for, or by surcharges."""
+        recall = asked_recall(self)
         if isinstance(recall, Mapping):
             use_class_recalls(self, recall)
             return

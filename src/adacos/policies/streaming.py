@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -14,6 +13,7 @@ from adacos.models import large_fits
 from adacos.models.additive import FAMILIES
 from adacos.models.dask_stream import DaskStream, in_memory, is_dask
 from adacos.models.streamed_fits import PieceStream, Stream, prepare_streamed, scan_stream
+from adacos.policies.many_classes import check_with_classes
 from adacos.tables.encoder import check_labels
 from adacos.tables.parquet_table import ParquetTable, joined
 
@@ -67,6 +67,7 @@ def _fit_streamed(
     # Names and costs are checked with two rows; what is learned comes from all of them.
     one_of_each = [int(np.argmax(labels == label)) for label in (0.0, 1.0)]
     policy._begin_fit(stream.head(), y[one_of_each])
+    check_with_classes(policy)
     policy.encoder_ = scanned.encoder
     fits, policy.training_rows_ = prepare_streamed(
         stream,
@@ -89,7 +90,6 @@ def _refuse(policy: Any, n_classes: int, X_unlabeled: Any, sample_weight: Any) -
         ("sequence", "must be 'group_lasso' or 'forward'", policy.sequence == "both"),
         ("mean_budget", "must be None", policy.mean_budget is not None),
         ("recall_confidence", "must be None", policy.recall_confidence is not None),
-        ("target_recall", "must be a number", isinstance(policy.target_recall, Mapping)),
         ("cv", "must be a number of folds", not isinstance(policy.cv, Integral)),
         ("X_unlabeled", "must be None", X_unlabeled is not None),
         ("sample_weight", "must be None", sample_weight is not None),

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.tables.columns import ColumnTable
-from adacos.tables.encoder import PLAUSIBLE_WIDTHS, TableEncoder
+from adacos.tables.encoder import PLAUSIBLE_WIDTHS, TableEncoder, column_values
 from adacos.tables.kinds import BINARY, CONSTANT
 
 # By number; 0 is a value like those of the training rows, or none at all.
@@ -20,10 +19,10 @@ KINDS = ("", "outside_range", "implausible", "unknown_category", "unknown_value"
 _OUTSIDE, _IMPLAUSIBLE, _CATEGORY, _VALUE = range(1, 5)
 
 
-def unusual(encoder: TableEncoder, table: ColumnTable) -> NDArray[np.int8]:
-    """Number in `KINDS` of each value, shape (rows, covariates)."""
+def unusual(encoder: TableEncoder, table: Any) -> NDArray[np.int8]:
+    """Number in `KINDS` of each value of a validated table, shape (rows, covariates)."""
     columns = [
-        _unusual_of(encoder, position, table.column(name))
+        _unusual_of(encoder, position, column_values(table, position, name))
         for position, name in enumerate(encoder.names)
     ]
     return np.stack(columns, axis=1)
@@ -32,6 +31,8 @@ def unusual(encoder: TableEncoder, table: ColumnTable) -> NDArray[np.int8]:
 def _unusual_of(encoder: TableEncoder, position: int, values: NDArray[Any]) -> NDArray[np.int8]:
     levels = encoder.categories[position]
     if levels:
+        if values.dtype.kind != "U":
+            values = np.where(np.isnan(values), "", values.astype(np.str_))
         strange = ~np.isin(values, (*levels, ""))
         return np.where(strange, _CATEGORY, 0).astype(np.int8)
     low, high = encoder.low[position], encoder.high[position]
