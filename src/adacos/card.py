@@ -25,6 +25,7 @@ from adacos.policies.branching import branches
 from adacos.policies.leave_out import LeaveOutCost, leave_out_cost, misfit_by_state
 from adacos.policies.many_classes import asked_recall
 from adacos.policies.misfit import Cell, Side, advice, misfit_by_cell
+from adacos.policies.picture import pictured
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.policies.target_recall import TargetRecallClassifier
 from adacos.tables.description import Description, coded_values, description_of
@@ -310,8 +311,8 @@ def _states(own: LeaveOutCost) -> tuple[tuple[Any, ...], ...]:
 
 
 def _tree(policy: BasePolicy) -> dict[str, Any] | None:
-    """The branches as data and text, where there are some."""
-    if not branches(policy) or policy.always_positive_:
+    """The questions as data and text, where the values decide what is asked."""
+    if not pictured(policy) or (branches(policy) and policy.always_positive_):
         return None
     tree = policy.told_tree()
     return {**tree.to_dict(), "text": tree.text(description_of(policy).money)}

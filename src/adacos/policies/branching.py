@@ -298,7 +298,7 @@ class BranchingClassifier(AdaCOSClassifier):
             self._use_target_recall()
         if self.mean_budget is not None and not self.in_one_order:
             self._keep_branches_that_pay(fits.table[0], plain)
-        self.tree_ = self._tree_of(encoded)
+        self.tree_ = self.tree_of_rows(encoded, self._run(encoded))
 
     def _keep_branches_that_pay(self, X: Any, plain: float) -> None:
         """Keep the mean budget with the branches, or without them if that costs no more.
@@ -311,11 +311,22 @@ class BranchingClassifier(AdaCOSClassifier):
             self._finish_fit(self.model_)
             self._keep_mean_budget(X)
 
-    def _tree_of(self, encoded: Floats) -> Tree:
-        """What becomes of some rows."""
-        return tree_of(
-            self.nodes_, self.encoder_, encoded, self._run(encoded), self.classes_.tolist()
-        )
+    def tree_of_rows(self, encoded: Floats, result: AcquisitionResult) -> Tree:
+        """Draw what became of encoded rows.
+
+        Parameters
+        ----------
+        encoded : ndarray of shape (n_rows, n_encoded_columns)
+            The rows.
+        result : AcquisitionResult
+            What the policy did with them, with labels 0, 1, ….
+
+        Returns
+        -------
+        Tree
+            The branches, and the shares of the rows.
+        """
+        return tree_of(self.nodes_, self.encoder_, encoded, result, self.classes_.tolist())
 
     def told_tree(self) -> Tree:
         """Give the tree in the words of the policy's description.
@@ -346,7 +357,8 @@ class BranchingClassifier(AdaCOSClassifier):
         """
         super().calibrate(X, y, **options)
         if not self.always_positive_:
-            self.tree_ = self._tree_of(self._encode(X))
+            encoded = self._encode(X)
+            self.tree_ = self.tree_of_rows(encoded, self._run(encoded))
         return self
 
     def _with_models(

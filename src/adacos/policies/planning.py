@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, total_of
-from adacos.engine import Decision
+from adacos.engine import AcquisitionResult, Decision
 from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
@@ -25,9 +25,12 @@ from adacos.models.plans import PlanTable, tabulate, tabulate_each
 from adacos.models.sequences import group_lasso_sequence, order_among
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.plan_reasons import plan_reasons
+from adacos.policies.plan_tree import PlanNode, plan_nodes, plan_tree
 from adacos.policies.plan_walk import Planned, PlanWalk
 from adacos.policies.rounds import refuse_rounds
+from adacos.policies.tree import Place, Tree, in_words
 from adacos.tables.codes import UNKNOWN, Codes
+from adacos.tables.description import description_of
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 from adacos.validation import Constraints, whole
@@ -94,6 +97,9 @@ class PlanningClassifier(PlanWalk):
         How many times covariate costs count in what is chosen, by the cost of rows left out.
     expected_cost_ : float
         Expected total cost of the plan if the estimate were true; new rows cost more.
+    tree_ : Tree
+        The first questions of the plan and what becomes of the training rows that lack nothing of
+        it; `print(policy.tree_)` draws them.
     cost_table_ : CostTable
         The costs as given, bound to the columns.
     rule_ : DecisionRule
@@ -127,11 +133,19 @@ class PlanningClassifier(PlanWalk):
     >>> result = policy.acquire([[0, 1, 1], [1, 1, 1]])
     >>> result.covariates(0), result.covariates(1)
     (('x0', 'x1'), ('x0', 'x2'))
+    >>> print(policy.tree_)
+    500 rows: every row is asked x0
+    ├─ x0 = 0 (50 %): asked x1
+    │  ├─ x1 = 0 (22 %): nothing more; paid 6.00, answered 1: 0 %
+    │  └─ x1 = 1 (27 %): nothing more; paid 6.00, answered 1: 100 %
+    └─ x0 = 1 (50 %): asked x2
+       ├─ x2 = 0 (22 %): nothing more; paid 6.00, answered 1: 0 %
+       └─ x2 = 1 (28 %): nothing more; paid 6.00, answered 1: 100 %
     """
 
     takes_many_classes = True
 
-    stores: ClassVar[tuple[type, ...]] = (Codes, PlanTable)
+    stores: ClassVar[tuple[type, ...]] = (Codes, Place, PlanTable, Tree)
 
     constraints: ClassVar[Constraints] = {
         "n_codes": whole(2),
@@ -179,7 +193,42 @@ class PlanningClassifier(PlanWalk):
         self._learn(encoded, labels, MOST_STATES)
         self.table_ = tabulate(self.joint_, self._costs_of(self.planned_), self.caution_)
         self.expected_cost_ = self.table_.expected_cost
+        self.tree_ = self.tree_of_rows(encoded, self._run(encoded))
         return self
+
+    @property
+    def nodes_(self) -> tuple[PlanNode, ...]:
+        """The first questions of the plan, the root first."""
+        return plan_nodes(self.table_, self.planned_, self.codes_, self.cost_table_.matrix)
+
+    def tree_of_rows(self, encoded: Floats, result: AcquisitionResult) -> Tree:
+        """Draw what became of encoded rows.
+
+        Parameters
+        ----------
+        encoded : ndarray of shape (n_rows, n_encoded_columns)
+            The rows.
+        result : AcquisitionResult
+            What the policy did with them, with labels 0, 1, ….
+
+        Returns
+        -------
+        Tree
+            The first questions, and the shares of the rows.
+        """
+        return plan_tree(
+            self.nodes_, self.encoder_, self.planned_, encoded, result, self.classes_.tolist()
+        )
+
+    def told_tree(self) -> Tree:
+        """Give the tree in the words of the policy's description.
+
+        Returns
+        -------
+        Tree
+            The same as `tree_`, with labels for names and codes.
+        """
+        return in_words(self.tree_, self.nodes_, self.encoder_, description_of(self))
 
     def _least_costly(self, encoded: Floats, labels: Floats) -> float:
         """The caution with which rows cost least under plans made without their fold.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,20 @@ Ints = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 
 LEFT, RIGHT = 0, 1
+
+
+class Way(Protocol):
+    """Which way rows go once a covariate is known."""
+
+    @property
+    def covariate(self) -> int:
+        """The covariate, by position."""
+
+    def side(self, encoded: Floats, encoder: TableEncoder) -> Ints:
+        """Number of the way of each row, from 0; -1 where the covariate is not known."""
+
+    def words(self, encoder: TableEncoder, said: Description) -> tuple[str, ...]:
+        """What a value must be to go each way."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +100,31 @@ class Node:
     error: float = 0.0
 
 
-def route(nodes: Sequence[Node], encoded: Floats, encoder: TableEncoder) -> Ints:
+class Questions(Protocol):
+    """What a node of any tree of questions has, see `Node`."""
+
+    @property
+    def path(self) -> Ints:
+        """Covariates acquired on the way."""
+
+    @property
+    def split(self) -> Way | None:
+        """What is acquired here, and which way rows go then."""
+
+    @property
+    def below(self) -> tuple[int, ...]:
+        """Numbers of the nodes that follow, one for each way."""
+
+    @property
+    def gain(self) -> float:
+        """How much less a row costs with the split."""
+
+    @property
+    def error(self) -> float:
+        """Standard error of that."""
+
+
+def route(nodes: Sequence[Questions], encoded: Floats, encoder: TableEncoder) -> Ints:
     """Number of the node at which each row ends up when everything known of it is used.
 
     A leaf, or a node whose covariate is not known.
@@ -113,7 +151,7 @@ class Place:
     question : str
         The covariate that every row acquires here; empty at a leaf.
     below : tuple of int
-        Numbers of the two places that follow, then that of the rows that lack the covariate, if
+        Numbers of the places that follow, then that of the rows that lack the covariate, if
         there are any; empty where no further branch is.
     share : float
         Share of all rows that come here.
@@ -293,7 +331,7 @@ def percent(share: float) -> str:
 
 
 def tree_of(
-    nodes: Sequence[Node],
+    nodes: Sequence[Questions],
     encoder: TableEncoder,
     encoded: Floats,
     result: AcquisitionResult,
@@ -319,14 +357,15 @@ def tree_of(
         _place(node, rows, encoder, result, size) for node, rows in zip(nodes, here, strict=False)
     ]
     for number, own in lacking.items():
-        without = replace(nodes[number], split=None, below=(), gain=0.0, error=0.0)
-        places.append(_place(without, here[own], encoder, result, size))
+        places.append(_place(Node(nodes[number].path), here[own], encoder, result, size))
         places[number] = replace(places[number], below=(*places[number].below, own))
     bare = Tree(tuple(places), len(encoded), classes[1] if size == 2 else tuple(classes))
     return in_words(bare, nodes, encoder, Description())
 
 
-def in_words(tree: Tree, nodes: Sequence[Node], encoder: TableEncoder, said: Description) -> Tree:
+def in_words(
+    tree: Tree, nodes: Sequence[Questions], encoder: TableEncoder, said: Description
+) -> Tree:
     """The same picture in the words of a description."""
     conditions = {0: ""}
     for place, node in zip(tree.places, nodes, strict=False):
@@ -350,12 +389,12 @@ def in_words(tree: Tree, nodes: Sequence[Node], encoder: TableEncoder, said: Des
     return replace(tree, places=places, positive_class=said.class_name(counted))
 
 
-def _label(split: Split | None, encoder: TableEncoder, said: Description) -> str:
+def _label(split: Way | None, encoder: TableEncoder, said: Description) -> str:
     return "" if split is None else said.label(encoder.names[split.covariate])
 
 
 def _place(
-    node: Node, here: Bools, encoder: TableEncoder, result: AcquisitionResult, n_classes: int
+    node: Questions, here: Bools, encoder: TableEncoder, result: AcquisitionResult, n_classes: int
 ) -> Place:
     """What becomes of the rows that come to a node; how they come is said later."""
     names = encoder.names

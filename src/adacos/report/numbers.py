@@ -19,8 +19,9 @@ from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
 from adacos.policies.misfit import Cell, misfit_by_cell
+from adacos.policies.picture import pictured
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
-from adacos.policies.tree import Tree, in_words, route, tree_of
+from adacos.policies.tree import Tree, in_words, route
 from adacos.report.held import OWN, Held, relatives
 
 Floats = NDArray[np.float64]
@@ -329,12 +330,10 @@ def incoherent_share(held: Held) -> float | None:
 
 
 def tree(held: Held) -> Tree:
-    """What becomes of the evaluation rows in a policy that branches."""
+    """What becomes of the evaluation rows in a policy that is drawn as a tree."""
     policy = held.policy
-    assert branches(policy)
-    result = replace(held.result, label=held.label)
-    classes = policy.classes_.tolist()
-    counted = tree_of(policy.nodes_, policy.encoder_, held.encoded, result, classes)
+    assert pictured(policy)
+    counted = policy.tree_of_rows(held.encoded, replace(held.result, label=held.label))
     return in_words(counted, policy.nodes_, policy.encoder_, held.said)
 
 

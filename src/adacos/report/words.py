@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from adacos.card import percent
-from adacos.policies.branching import branches
+from adacos.policies.picture import pictured
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.report.held import OWN, Held, Mean
 
@@ -101,7 +101,7 @@ def model(held: Held, digest: str, version: str) -> str:
 def order(held: Held) -> str:
     """In which order covariates are asked for, and who is answered at once."""
     at_once = float((held.result.acquired.sum(axis=1) == 0).mean())
-    if branches(held.policy):
+    if pictured(held.policy):
         first = held.said.label(held.policy.tree_.places[0].question)
         return (
             f"Every row is asked {first}; what comes next depends on the values. The covariates "

@@ -1,0 +1,182 @@
+"""The picture of a plan: its first questions, and what becomes of rows after each answer.
+
+A plan has a state for every combination of values, far too many to draw. The picture follows it
+for a few questions, and puts values together from which everything drawn goes on alike; rows that
+are asked more are told of as those of a leaf (`adacos.policies.tree`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.engine import AcquisitionResult
+from adacos.kernels.class_risk import best_label
+from adacos.kernels.planning import CLASSIFY
+from adacos.models.plans import PlanTable
+from adacos.policies.tree import Tree, tree_of
+from adacos.tables.codes import UNKNOWN, Codes
+from adacos.tables.description import Description
+from adacos.tables.encoder import TableEncoder
+from adacos.tables.kinds import BINARY, CATEGORICAL
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+# Questions on a path that are drawn.
+MOST_QUESTIONS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class CodeSplit:
+    """Which way a row goes by the code of a covariate.
+
+    Attributes
+    ----------
+    covariate : the covariate, by position.
+    way : number of the branch for each code.
+    cuts : where a number passes to the next code; empty for a category.
+    """
+
+    covariate: int
+    way: Ints
+    cuts: Floats
+
+    def side(self, encoded: Floats, encoder: TableEncoder) -> Ints:
+        """Number of the branch of each row; -1 where the value, or its category, is not known."""
+        own = encoded[:, encoder.source == self.covariate]
+        if encoder.kinds[self.covariate] == CATEGORICAL:
+            known = own.max(axis=1) >= 1
+            code = np.argmax(own, axis=1)
+        else:
+            known = ~np.isnan(own[:, 0])
+            code = np.searchsorted(self.cuts, own[:, 0], side="right")
+        return np.where(known, self.way[np.where(known, code, 0)], -1)
+
+    def words(self, encoder: TableEncoder, said: Description) -> tuple[str, ...]:
+        """What a value must be to go each way."""
+        return tuple(
+            self._condition(np.flatnonzero(self.way == number), encoder, said)
+            for number in range(int(self.way.max()) + 1)
+        )
+
+    def _condition(self, codes: Ints, encoder: TableEncoder, said: Description) -> str:
+        k = self.covariate
+        kind, name = encoder.kinds[k], encoder.names[k]
+        label = said.label(name)
+        if kind in (CATEGORICAL, BINARY):
+            values = encoder.categories[k] or (float(encoder.low[k]), float(encoder.high[k]))
+            return f"{label} = " + " or ".join(said.shown(name, values[code]) for code in codes)
+        # Codes next to each other are one range.
+        parts = np.split(codes, np.flatnonzero(np.diff(codes) > 1) + 1)
+        ranges = []
+        for part in parts:
+            low = "" if part[0] == 0 else said.shown(name, float(self.cuts[part[0] - 1]))
+            last = part[-1] == len(self.cuts)
+            high = "" if last else said.shown(name, float(self.cuts[part[-1]]))
+            if low and high:
+                ranges.append(f"{low} ≤ {label} < {high}")
+            else:
+                ranges.append(f"{label} ≥ {low}" if low else f"{label} < {high}")
+        return " or ".join(ranges)
+
+
+@dataclass(frozen=True, eq=False)
+class PlanNode:
+    """A place of the picture; what a question saves is not known of it.
+
+    Attributes
+    ----------
+    path : covariates acquired on the way here, in order.
+    split : what is acquired here, and which way rows go then; None where the picture ends.
+    below : numbers of the nodes that follow, one for each way.
+    gain, error : 0.
+    """
+
+    path: Ints
+    split: CodeSplit | None = None
+    below: tuple[int, ...] = ()
+    gain: float = 0.0
+    error: float = 0.0
+
+
+def plan_nodes(
+    table: PlanTable, planned: Ints, codes: Codes, matrix: Floats, most: int = MOST_QUESTIONS
+) -> tuple[PlanNode, ...]:
+    """The first questions of a plan, the root first; a single leaf where nothing is asked.
+
+    `planned` are the covariates of the table's axes, `matrix` the misclassification costs by which
+    labels are told apart.
+    """
+    label = best_label(table.log_odds, matrix)
+    nodes: list[PlanNode] = []
+
+    def drawn(state: Ints, depth: int) -> Any:
+        """Everything that is drawn from a state on, to be compared with that from others."""
+        place = _number(table, state)
+        action = int(table.action[place])
+        if action == CLASSIFY:
+            return int(label[place])
+        if depth == most:
+            return (action,)
+        after = tuple(drawn(_with(state, action, v), depth + 1) for v in range(table.sizes[action]))
+        return (action, after)
+
+    def grow(seen: Any, path: Ints) -> int:
+        """Add the nodes of what is drawn, and give the number of the first."""
+        number = len(nodes)
+        nodes.append(PlanNode(path))
+        if not isinstance(seen, tuple) or len(seen) == 1:
+            return number
+        action, after = seen
+        ways = list(dict.fromkeys(after))
+        covariate = int(planned[action])
+        split = CodeSplit(
+            covariate,
+            np.array([ways.index(one) for one in after], dtype=np.intp),
+            codes.cuts[covariate],
+        )
+        below = tuple(grow(one, np.append(path, covariate)) for one in ways)
+        nodes[number] = replace(nodes[number], split=split, below=below)
+        return number
+
+    grow(drawn(np.full(len(planned), UNKNOWN), 0), np.empty(0, dtype=np.intp))
+    return tuple(nodes)
+
+
+def plan_tree(
+    nodes: tuple[PlanNode, ...],
+    encoder: TableEncoder,
+    planned: Ints,
+    encoded: Floats,
+    result: AcquisitionResult,
+    classes: list[Any],
+) -> Tree:
+    """What became of rows that followed a plan.
+
+    Rows that lack a covariate of the plan follow another, and are not counted unless all do. The
+    labels of the result are 0, 1, ….
+    """
+    lacks = np.isnan(encoded[:, np.isin(encoder.source, planned)]).any(axis=1)
+    rows = np.flatnonzero(~lacks | lacks.all())
+    some = replace(
+        result,
+        label=result.label[rows],
+        acquired=result.acquired[rows],
+        cost=result.cost[rows],
+    )
+    return tree_of(nodes, encoder, encoded[rows], some, classes)
+
+
+def _with(state: Ints, place: int, code: int) -> Ints:
+    after = state.copy()
+    after[place] = code
+    return after
+
+
+def _number(table: PlanTable, state: Ints) -> int:
+    """Number of a state, in which what was not acquired is unknown."""
+    return int(table.states(state[None], (state != UNKNOWN)[None])[0])
