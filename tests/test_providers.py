@@ -358,3 +358,31 @@ def test_wrong_options_of_a_provider() -> None:
         with pytest.raises(InvalidInputError, match=parameter):
             Provider(len, **{parameter: value})
     assert repr(Provider(len)) == "Provider(len, batch_size=None, retries=2)"
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_what_was_delivered_before_the_run_broke_off_is_in_the_cache(
+    kind: str, X: Any, free_blood: Any
+) -> None:
+    source, cache = Source(X["blood"]), {}
+
+    def interrupted(request: Any) -> list[Any]:
+        if source.calls == 3:
+            raise KeyboardInterrupt
+        return source(request)
+
+    async def cancelled(request: Any) -> list[Any]:
+        if source.calls == 3:
+            await asyncio.sleep(0.01)
+            raise asyncio.CancelledError
+        return source(request)
+
+    function = interrupted if kind == "plain" else cancelled
+    rows, keys = X.drop(columns="blood"), range(len(X))
+    with pytest.raises((KeyboardInterrupt, asyncio.CancelledError)):
+        providers = {"blood": Provider(function, batch_size=10)}
+        free_blood.acquire(rows, providers=providers, cache=cache, keys=keys)
+    assert len(cache) == 30
+    result = free_blood.acquire(rows, providers={"blood": source}, cache=cache, keys=keys)
+    same(result, free_blood.acquire(X))
+    assert set(source.delivered.values()) == {1}

@@ -11,7 +11,8 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -162,18 +163,29 @@ def order_of(provider: Provider, request: ProviderRequest) -> Order:
     return Order(provider, replace(request, key=uuid4().hex))
 
 
-def deliver(orders: Iterable[Order]) -> list[Delivery]:
-    """Make all calls: the async ones side by side, the others one after the other."""
+def deliver(orders: Iterable[Order]) -> Iterator[Delivery]:
+    """Make all calls: the async ones side by side, the others one after the other.
+
+    What was delivered is handed on before anything that breaks the run off, such as Ctrl-C.
+    """
     orders = list(orders)
+    for order in orders:
+        if not order.provider.is_async:
+            yield _call(order)
     waiting = [order for order in orders if order.provider.is_async]
-    deliveries = [_call(order) for order in orders if not order.provider.is_async]
+    deliveries: dict[int, Delivery] = {}
+
+    async def one(place: int) -> None:
+        deliveries[place] = await _call_async(waiting[place])
+
+    async def together() -> None:
+        await asyncio.gather(*(one(place) for place in range(len(waiting))))
+
     if waiting:
-
-        async def together() -> list[Delivery]:
-            return list(await asyncio.gather(*(_call_async(order) for order in waiting)))
-
-        deliveries += _in_new_loop(together)
-    return deliveries
+        try:
+            _in_new_loop(together)
+        finally:
+            yield from (deliveries[place] for place in sorted(deliveries))
 
 
 def _call(order: Order) -> Delivery:
@@ -237,17 +249,15 @@ def _within_time(provider: Provider, request: ProviderRequest) -> Any:
     return outcome["values"]
 
 
-def _in_new_loop(work: Callable[[], Any]) -> Any:
-    """The result of a coroutine function, in a thread of its own where a loop is running here."""
+def _in_new_loop(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a coroutine function, in a thread of its own where a loop is running here."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work())
-    outcome: dict[str, Any] = {}
-    thread = threading.Thread(target=lambda: outcome.update(values=asyncio.run(work())))
-    thread.start()
-    thread.join()
-    return outcome["values"]
+        asyncio.run(work())
+        return
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        pool.submit(lambda: asyncio.run(work())).result()
 
 
 def _checked(order: Order, values: Any, attempts: int, started: float) -> Delivery:
