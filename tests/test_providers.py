@@ -386,3 +386,30 @@ def test_what_was_delivered_before_the_run_broke_off_is_in_the_cache(
     result = free_blood.acquire(rows, providers={"blood": source}, cache=cache, keys=keys)
     same(result, free_blood.acquire(X))
     assert set(source.delivered.values()) == {1}
+
+
+def test_a_service_that_times_out_itself_is_asked_again(X: Any, policy: Any) -> None:
+    source = Source(X["blood"], lambda call: call == 1)
+
+    async def service(request: Any) -> list[Any]:
+        try:
+            return source(request)
+        except ConnectionError:
+            raise TimeoutError("the service gave up") from None
+
+    result = policy.acquire(
+        X.drop(columns="blood"), providers={"blood": Provider(service, timeout=30)}
+    )
+    same(result, policy.acquire(X))
+    assert not result.failures
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_coroutine_that_nobody_awaits_is_told(X: Any, policy: Any) -> None:
+    async def service(request: Any) -> list[Any]:
+        return [1.0] * len(request)
+
+    with pytest.warns(ProviderWarning, match="pass the coroutine function itself"):
+        policy.acquire(
+            X.drop(columns="blood"), providers={"blood": lambda request: service(request)}
+        )

@@ -11,7 +11,7 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -209,11 +209,13 @@ async def _call_async(order: Order) -> Delivery:
     """The same for a coroutine function."""
     provider, started = order.provider, time.perf_counter()
     for attempt in range(1, provider.retries + 2):
-        running: Awaitable[Any] = provider.function(replace(order.request, attempt=attempt))
+        limit = asyncio.timeout(provider.timeout)
         try:
-            values = await asyncio.wait_for(running, provider.timeout)
+            async with limit:
+                values = await provider.function(replace(order.request, attempt=attempt))
         except Exception as error:
-            if provider.timeout is not None and isinstance(error, TimeoutError):
+            # A service that raises TimeoutError itself is another thing.
+            if limit.expired():
                 return _failed(order, attempt, started, _too_slow(provider))
             failure = error
             if attempt <= provider.retries:
@@ -263,6 +265,10 @@ def _in_new_loop(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 def _checked(order: Order, values: Any, attempts: int, started: float) -> Delivery:
     """The values as a list of the right length, or why they are none."""
     n = len(order.request)
+    if inspect.iscoroutine(values):
+        values.close()
+        why = "returned a coroutine that nobody awaits; pass the coroutine function itself"
+        return _failed(order, attempts, started, why)
     if hasattr(values, "to_list"):
         values = values.to_list()
     elif hasattr(values, "tolist"):
