@@ -118,6 +118,24 @@ def test_what_the_source_does_not_have_is_not_available(policy: Any) -> None:
         np.testing.assert_allclose(step.cost, result.cost[row])
 
 
+@pytest.mark.parametrize(
+    ("name", "nothing"),
+    [("blood", pd.NA), ("blood", pd.NaT), ("blood", np.float32("nan")), ("kind", pd.NA)],
+)
+def test_every_kind_of_no_value(name: str, nothing: Any, X: Any) -> None:
+    """A value that is none is not taken for a category that nobody has seen, and costs nothing."""
+    costs = Costs({**MIXED_COSTS.covariates, name: 0.0}, misclassification=[[0, 60], [60, 0]])
+    policy = AdaCOSClassifier(costs, **QUICK).fit(*mixed_table())
+    values = X[name].astype(object).where(np.arange(len(X)) % 2 == 0, None)
+    expected = policy.acquire(X.drop(columns=name), providers={name: Source(values)})
+    source = Source([nothing if value is None else value for value in values])
+    result = policy.acquire(X.drop(columns=name), providers={name: source})
+    assert result.failures == ()
+    same(result, expected)
+    with pytest.raises(InvalidInputError, match="unavailable"):
+        policy.consultation().observe({name: nothing})
+
+
 @pytest.mark.parametrize("kind", ["pandas", "polars", "columns", "numpy"])
 def test_tables_without_the_columns(kind: str, X: Any) -> None:
     X = X.drop(columns="kind")

@@ -7,7 +7,6 @@ for good counts as not available for the row, and nothing is paid for it.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Hashable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.consultation.values import check_value
+from adacos.consultation.values import check_value, is_none
 from adacos.engine import (
     ROWS_AT_ONCE,
     STOP,
@@ -155,7 +154,7 @@ class Desk:
         if delivery.values is not None:
             try:
                 for value in delivery.values:
-                    if not _is_none(value):
+                    if not is_none(value):
                         check_value(self.encoder, k, value)
             except InvalidInputError as error:
                 told = f"returned {error.value!r}: {error.parameter} {error.rule}"
@@ -165,7 +164,7 @@ class Desk:
             return
         values = self.fetched[request.covariate]
         for row, value in zip(request.index.tolist(), delivery.values, strict=True):
-            value = None if _is_none(value) else value
+            value = None if is_none(value) else value
             values[row] = value
             if self.keys is not None:
                 self.cache[request.covariate, self.keys[row]] = value
@@ -275,10 +274,6 @@ def _take(
         if order is not None:
             order[rows, (order[rows] != STOP).sum(axis=1)] = taken
         have[rows, taken] = True
-
-
-def _is_none(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def check_providers(names: Sequence[str], providers: Any, cache: Any, keys: Any) -> None:
