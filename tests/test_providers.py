@@ -360,15 +360,34 @@ def test_values_in_the_table_are_not_fetched(X: Any, policy: Any) -> None:
         ("providers", {"providers": {"mri": len}}),
         ("providers", {"providers": {"age": 3}}),
         ("cache", {"providers": {}, "cache": {}}),
+        ("cache", {"providers": {}, "cache": [], "keys": range(100)}),
         ("keys", {"providers": {}, "keys": [1, 2]}),
+        ("keys", {"providers": {}, "keys": 3}),
+        ("keys[0]", {"providers": {}, "keys": [[1]] * 100}),
+        ("keys[0]", {"providers": {}, "keys": [None] * 100}),
     ],
 )
 def test_wrong_usage_is_refused_by_name(
     parameter: str, options: dict[str, Any], X: Any, policy: Any
 ) -> None:
+    X = X.head(100)
     with pytest.raises(InvalidInputError) as refused:
         policy.acquire(X, **options)
     assert refused.value.parameter == parameter
+
+
+def test_values_in_a_cache_from_elsewhere(X: Any, free_blood: Any) -> None:
+    """NaN in a cache is no value; what cannot be one is told with its key, before any call."""
+    rows, source = X.drop(columns="blood"), Source(X["blood"])
+    options = {"providers": {"blood": source}, "keys": (f"p{row}" for row in range(len(X)))}
+    nothing, nan = ({("blood", f"p{row}"): none for row in range(9)} for none in (None, np.nan))
+    result = free_blood.acquire(rows, **options, cache=nan)
+    options["keys"] = [f"p{row}" for row in range(len(X))]
+    same(result, free_blood.acquire(rows, **options, cache=nothing))
+    calls = source.calls
+    with pytest.raises(InvalidInputError, match=r"cache: .* 'blood', key 'p7'.*received high"):
+        free_blood.acquire(rows, **options, cache={("blood", "p7"): "high"})
+    assert source.calls == calls
 
 
 def test_wrong_options_of_a_provider() -> None:
@@ -397,8 +416,8 @@ def test_what_was_delivered_before_the_run_broke_off_is_in_the_cache(
 
     function = interrupted if kind == "plain" else cancelled
     rows, keys = X.drop(columns="blood"), range(len(X))
+    providers = {"blood": Provider(function, batch_size=10)}
     with pytest.raises((KeyboardInterrupt, asyncio.CancelledError)):
-        providers = {"blood": Provider(function, batch_size=10)}
         free_blood.acquire(rows, providers=providers, cache=cache, keys=keys)
     assert len(cache) == 30
     result = free_blood.acquire(rows, providers={"blood": source}, cache=cache, keys=keys)
