@@ -38,7 +38,8 @@ class Costs:
     Parameters
     ----------
     covariates : mapping of str to float, array-like of float or None, default=None
-        Cost of each covariate, by name or in column order. None makes every covariate free.
+        Cost of each covariate, by name (a pandas series with names too) or in column order. None
+        makes every covariate free.
     false_positive : float or None, default=None
         Cost of answering 1 when the class is 0, c01 in the paper; 1 if it is None.
     false_negative : float or None, default=None
@@ -112,7 +113,7 @@ class Costs:
         self.matrix = _checked_matrix(false_positive, false_negative, misclassification)
         self.panels = _checked_panels(panels)
         self.round_cost = real("round_cost", round_cost, at_least=0)
-        self.immediate = tuple(immediate)
+        self.immediate = _checked_immediate(immediate)
         self._false_negative_given = false_negative is not None or misclassification is not None
 
     @property
@@ -222,11 +223,11 @@ class Costs:
                     "Give the costs in column order, or by name.",
                 )
         panel, shared, excess = _bound_panels(self.panels, values, names)
-        immediate = values == 0 if self.round_cost > 0 else None
-        if immediate is not None:
-            immediate[[_position(item, names, "immediate") for item in self.immediate]] = True
+        immediate = values == 0
+        immediate[[_position(item, names, "immediate") for item in self.immediate]] = True
+        waits = immediate if self.round_cost > 0 else None
         return CostTable(
-            tuple(names), values, panel, shared, matrix, excess, self.round_cost, immediate
+            tuple(names), values, panel, shared, matrix, excess, self.round_cost, waits
         )
 
     def of(self, covariates: Collection[str | int], given: Collection[str | int] = ()) -> float:
@@ -422,6 +423,10 @@ def total_of(paid: Floats, true: NDArray[Any], label: NDArray[Any], matrix: Floa
 def _checked_covariates(covariates: Any) -> dict[str, float] | tuple[float, ...] | None:
     if covariates is None:
         return None
+    names = _names(covariates, "index")
+    if names and np.ndim(covariates) == 1 and all(isinstance(name, str) for name in names):
+        # A series of pandas names its costs.
+        covariates = dict(zip(names, covariates, strict=True))
     if isinstance(covariates, Mapping):
         return {
             str(name): real(f"cost of {name!r}", cost, at_least=0)
@@ -456,8 +461,9 @@ def _checked_matrix(
             misclassification,
             "Give either the matrix or the two costs.",
         )
+    _check_order(misclassification)
     try:
-        matrix = np.array(misclassification, dtype=np.float64)
+        matrix = np.atleast_1d(np.array(misclassification, dtype=np.float64))
     except (TypeError, ValueError):
         matrix = np.empty(0)
     if len(matrix) < 2 or matrix.shape != 2 * matrix.shape[:1] or not np.isfinite(matrix).all():
@@ -473,6 +479,34 @@ def _checked_matrix(
             "Rows are true classes, columns are labels, both in order: check the order.",
         )
     return matrix
+
+
+def _check_order(misclassification: Any) -> None:
+    """Refuse a data frame whose rows or columns have names in another order than classes have."""
+    for axis in ("index", "columns"):
+        names = _names(misclassification, axis)
+        if names != sorted(names, key=lambda name: (isinstance(name, str), name)):
+            raise InvalidInputError(
+                "misclassification",
+                f"the {axis} of a data frame must be in the order of the classes, which is sorted",
+                names,
+                "Pass C.sort_index().sort_index(axis=1) if these are the classes, or "
+                "C.to_numpy() if its order is theirs.",
+            )
+
+
+def _names(table: Any, axis: str) -> list[Any]:
+    """Names along an axis of a series or data frame; none of what has no names."""
+    names = getattr(table, axis, ())
+    return [] if callable(names) else list(names)
+
+
+def _checked_immediate(immediate: Any) -> tuple[str | int, ...]:
+    if isinstance(immediate, str) or not isinstance(immediate, Collection):
+        remedy = "For example immediate=['age', 'sex']."
+        rule = "must be a list of covariates, by name or position"
+        raise InvalidInputError("immediate", rule, immediate, remedy)
+    return tuple(immediate)
 
 
 def _checked_panels(panels: Any) -> dict[str, Panel]:
