@@ -234,6 +234,21 @@ def test_labels_of_any_kind(y: Any, classes: list[Any]) -> None:
     assert coded.dtype == np.float64
 
 
+@pytest.mark.parametrize(
+    ("y", "received"),
+    [
+        (np.array(["oak", None, "elm"], dtype=object), "None in row 1"),
+        (np.array(["oak", "elm", np.nan], dtype=object), "nan in row 2"),
+        (pd.Series(["oak", None, "elm"], dtype="string"), "<NA> in row 1"),
+        (np.array(["oak", 1, "elm"], dtype=object), "some of each"),
+    ],
+)
+def test_labels_that_are_none(y: Any, received: str) -> None:
+    with pytest.raises(InvalidInputError, match=received) as refused:
+        check_labels(y, many=True)
+    assert refused.value.parameter == "y"
+
+
 # GaussianImputer
 
 

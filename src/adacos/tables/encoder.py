@@ -405,6 +405,19 @@ def _wrong_kind(name: str, kind: str) -> InvalidInputError:
 MANY_CLASSES = "LogisticGAM, the policies from AdaCOSClassifier to FullModelClassifier, and STreeD"
 
 
+def _check_kind_of_labels(y: NDArray[Any]) -> None:
+    """Refuse classes of which some are not there, and words beside numbers: they have no order."""
+    if y.dtype.kind != "O" or y.ndim != 1:
+        return
+    for row, label in enumerate(y):
+        if label is None or type(label).__name__ == "NAType" or label != label:
+            rule, remedy = "must hold a class for each row", "Leave out rows without a class."
+            raise InvalidInputError("y", f"{rule}: no NaN", f"{label} in row {row}", remedy)
+    if len({isinstance(label, str) for label in y}) > 1:
+        rule, remedy = "must be all words or all numbers", "For example y.astype(str)."
+        raise InvalidInputError("y", rule, "some of each", remedy)
+
+
 def check_labels(y: Any, *, many: bool = False) -> tuple[NDArray[Any], Floats]:
     """The classes in order, and y as 0.0, 1.0, …; more than two of them only where `many` are."""
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -416,6 +429,7 @@ def check_labels(y: Any, *, many: bool = False) -> tuple[NDArray[Any], Floats]:
             None,
             "Pass the class of each row.",
         )
+    _check_kind_of_labels(np.asarray(host(y)))
     y = check_array(host(y), ensure_2d=False, dtype=None, input_name="y")
     if y.ndim == 2 and y.shape[1] == 1:
         from sklearn.utils.validation import column_or_1d
