@@ -276,6 +276,34 @@ def test_files_and_what_is_refused(tmp_path: Any) -> None:
         Costs(round_cost=-1.0)
 
 
+def test_the_service_counts_rounds_in_which_something_was_not_to_be_had() -> None:
+    """A wait for each batch, as in the consultation that tells what is unavailable when asked."""
+    pytest.importorskip("fastapi")
+    from adacos.service.answers import Answers
+    from adacos.service.schemas import StepRequest
+
+    X, y = mixed_table()
+    policy = AdaCOSClassifier(waiting(DEAR, 0.5), **QUICK).fit(X, y)
+    answers, counted = Answers(policy), set()
+    for row, values in enumerate(X.dropna().head(30).to_dict("records")):
+        consultation, gone = policy.consultation(), {NAMES[row % 5], NAMES[(row // 5) % 5]}
+        acquired: dict[str, Any] = {}
+        while isinstance(step := consultation.next(), Acquire):
+            batch = {name: values[name] for name in step.covariates if name not in gone}
+            lacking = [name for name in step.covariates if name in gone]
+            if batch:
+                consultation.observe(batch)
+            if lacking:
+                consultation.unavailable(*lacking)
+            acquired |= batch
+            missing = list(consultation.missing)
+            replayed = answers.consultation(StepRequest(acquired=acquired, unavailable=missing))
+            assert replayed.rounds == consultation.rounds
+            assert replayed.paid == pytest.approx(consultation.paid)
+        counted.add(consultation.rounds)
+    assert max(counted) > 1
+
+
 def test_the_service_asks_for_a_batch_and_counts_its_rounds() -> None:
     pytest.importorskip("fastapi")
     from fastapi.testclient import TestClient
