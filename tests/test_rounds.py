@@ -326,3 +326,19 @@ def test_the_service_asks_for_a_batch_and_counts_its_rounds() -> None:
         assert tuple(acquired) == result.covariates(row)
         assert step["cost"] == pytest.approx(result.cost[row])
     assert longest > 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_reasons_are_about_what_can_be_had_of_a_batch(n_classes: int) -> None:
+    """The values that would change the label are those of the first covariate that is ordered."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.digitize(X @ [3.0, 2.0, 1.0] + rng.normal(size=400), [-1.0, 1.0][: n_classes - 1])
+    costs = Costs([1.0, 1.0, 1.0], misclassification=30.0 * (1 - np.eye(n_classes)), round_cost=2.0)
+    consultation = AdaCOSClassifier(costs, **QUICK).fit(X, y).consultation()
+    first = consultation.next()
+    assert len(first.covariates) > 1
+    assert {flip.covariate for flip in first.explanation.flips} == {"x0"}
+    second = consultation.unavailable("x0").next()
+    assert second.covariates[0] == "x1"
+    assert {flip.covariate for flip in second.explanation.flips} == {"x1"}
