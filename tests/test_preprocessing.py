@@ -19,8 +19,9 @@ from adacos import COSClassifier, GaussianImputer
 from adacos.consultation import check_value
 from adacos.exceptions import InvalidInputError
 from adacos.tables.columns import ColumnTable
-from adacos.tables.encoder import MAX_CATEGORIES, TableEncoder, check_labels, validate_table
+from adacos.tables.encoder import MAX_CATEGORIES, TableEncoder, validate_table
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
+from adacos.tables.labels import check_labels
 from adacos.tables.unusual import KINDS, unusual
 from adacos.validation import fits
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.namespace import like, namespace, put_along, sum_where
-from adacos.validation import choices, real
+from adacos.validation import check_names_sorted, choices, names_along, real, several
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -113,7 +113,7 @@ class Costs:
         self.matrix = _checked_matrix(false_positive, false_negative, misclassification)
         self.panels = _checked_panels(panels)
         self.round_cost = real("round_cost", round_cost, at_least=0)
-        self.immediate = _checked_immediate(immediate)
+        self.immediate = several("immediate", immediate, "['age', 'sex']")
         self._false_negative_given = false_negative is not None or misclassification is not None
 
     @property
@@ -423,9 +423,8 @@ def total_of(paid: Floats, true: NDArray[Any], label: NDArray[Any], matrix: Floa
 def _checked_covariates(covariates: Any) -> dict[str, float] | tuple[float, ...] | None:
     if covariates is None:
         return None
-    names = _names(covariates, "index")
+    names = names_along(covariates, "index")  # those of a pandas series
     if names and np.ndim(covariates) == 1 and all(isinstance(name, str) for name in names):
-        # A series of pandas names its costs.
         covariates = dict(zip(names, covariates, strict=True))
     if isinstance(covariates, Mapping):
         return {
@@ -461,7 +460,7 @@ def _checked_matrix(
             misclassification,
             "Give either the matrix or the two costs.",
         )
-    _check_order(misclassification)
+    check_names_sorted("misclassification", misclassification)
     try:
         matrix = np.atleast_1d(np.array(misclassification, dtype=np.float64))
     except (TypeError, ValueError):
@@ -479,34 +478,6 @@ def _checked_matrix(
             "Rows are true classes, columns are labels, both in order: check the order.",
         )
     return matrix
-
-
-def _check_order(misclassification: Any) -> None:
-    """Refuse a data frame whose rows or columns have names in another order than classes have."""
-    for axis in ("index", "columns"):
-        names = _names(misclassification, axis)
-        if names != sorted(names, key=lambda name: (isinstance(name, str), name)):
-            raise InvalidInputError(
-                "misclassification",
-                f"the {axis} of a data frame must be in the order of the classes, which is sorted",
-                names,
-                "Pass C.sort_index().sort_index(axis=1) if these are the classes, or "
-                "C.to_numpy() if its order is theirs.",
-            )
-
-
-def _names(table: Any, axis: str) -> list[Any]:
-    """Names along an axis of a series or data frame; none of what has no names."""
-    names = getattr(table, axis, ())
-    return [] if callable(names) else list(names)
-
-
-def _checked_immediate(immediate: Any) -> tuple[str | int, ...]:
-    if isinstance(immediate, str) or not isinstance(immediate, Collection):
-        remedy = "For example immediate=['age', 'sex']."
-        rule = "must be a list of covariates, by name or position"
-        raise InvalidInputError("immediate", rule, immediate, remedy)
-    return tuple(immediate)
 
 
 def _checked_panels(panels: Any) -> dict[str, Panel]:

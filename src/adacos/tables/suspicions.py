@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 
-from adacos.tables.encoder import check_labels, column_values, covariate_names, validate_table
+from adacos.tables.encoder import column_values, covariate_names, validate_table
+from adacos.tables.labels import check_labels
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
