@@ -6,6 +6,7 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -199,6 +200,15 @@ def test_costs_by_position() -> None:
         assert costs.bind(["x", "y", "z"]).covariates.tolist() == [1, 2.5, 0]
 
 
+def test_a_series_gives_costs_by_its_names() -> None:
+    named = Costs(pd.Series({"b": 2.0, "a": 1.0}))
+    assert named == Costs({"b": 2.0, "a": 1.0})
+    np.testing.assert_array_equal(named.bind(["a", "b"]).covariates, [1.0, 2.0])
+    assert Costs(pd.Series([2.0, 1.0])) == Costs([2.0, 1.0])
+    frame = pd.DataFrame([[0, 1], [2, 0]], ["elm", "oak"], ["elm", "oak"])
+    assert Costs(misclassification=frame) == Costs(misclassification=[[0, 1], [2, 0]])
+
+
 def test_no_costs_make_everything_free() -> None:
     table = Costs().bind(["x", "y"])
     assert table.of(np.array([True, True])) == 0
@@ -288,6 +298,18 @@ def test_a_wrong_number_is_named(arguments: dict[str, Any], parameter: str, valu
             {"misclassification": [[0, 1], [1, 0]], "false_positive": 3},
             "cannot be given together .* either the matrix or the two costs",
         ),
+        ({"misclassification": 5.0}, "misclassification: must be a finite 2 x 2 matrix"),
+        (
+            {"misclassification": pd.DataFrame([[0, 1], [2, 0]], ["oak", "elm"], ["oak", "elm"])},
+            "index of a data frame must be in the order of the classes.*received .'oak', 'elm'.",
+        ),
+        (
+            {"misclassification": pd.DataFrame([[0, 1], [2, 0]], columns=[1, 0])},
+            "columns of a data frame must be in the order",
+        ),
+        ({"immediate": "age"}, "immediate: must be a list of covariates.*received age"),
+        ({"immediate": 3}, "immediate: must be a list of covariates"),
+        ({"immediate": None}, "immediate: must be a list of covariates"),
         ({"panels": {"p": 3.0}}, r"panels\['p'\]: must be \(shared cost, members\)"),
         ({"panels": {"p": (1.0,)}}, "must be .shared cost, members"),
         ({"panels": {"p": (1.0, 7)}}, "must be .shared cost, members"),
@@ -326,6 +348,7 @@ def test_wrong_structures_are_refused(arguments: dict[str, Any], message: str) -
             Costs([1.0, 2.0], panels={"p": (1.0, ["a", 0])}),
             "a covariate may belong to one panel only",
         ),
+        (Costs([1.0, 2.0], immediate=["c"]), "immediate: must name columns.*received c"),
     ],
 )
 def test_costs_must_fit_the_columns(costs: Costs, message: str) -> None:

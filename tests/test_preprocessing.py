@@ -19,8 +19,9 @@ from adacos import COSClassifier, GaussianImputer
 from adacos.consultation import check_value
 from adacos.exceptions import InvalidInputError
 from adacos.tables.columns import ColumnTable
-from adacos.tables.encoder import MAX_CATEGORIES, TableEncoder, check_labels, validate_table
+from adacos.tables.encoder import MAX_CATEGORIES, TableEncoder, validate_table
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
+from adacos.tables.labels import check_labels
 from adacos.tables.unusual import KINDS, unusual
 from adacos.validation import fits
 
@@ -232,6 +233,21 @@ def test_labels_of_any_kind(y: Any, classes: list[Any]) -> None:
     assert found.tolist() == classes
     np.testing.assert_array_equal(found[coded.astype(int)], list(np.asarray(y)))
     assert coded.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("y", "received"),
+    [
+        (np.array(["oak", None, "elm"], dtype=object), "None in row 1"),
+        (np.array(["oak", "elm", np.nan], dtype=object), "nan in row 2"),
+        (pd.Series(["oak", None, "elm"], dtype="string"), "<NA> in row 1"),
+        (np.array(["oak", 1, "elm"], dtype=object), "some of each"),
+    ],
+)
+def test_labels_that_are_none(y: Any, received: str) -> None:
+    with pytest.raises(InvalidInputError, match=received) as refused:
+        check_labels(y, many=True)
+    assert refused.value.parameter == "y"
 
 
 # GaussianImputer

@@ -118,6 +118,24 @@ def test_what_the_source_does_not_have_is_not_available(policy: Any) -> None:
         np.testing.assert_allclose(step.cost, result.cost[row])
 
 
+@pytest.mark.parametrize(
+    ("name", "nothing"),
+    [("blood", pd.NA), ("blood", pd.NaT), ("blood", np.float32("nan")), ("kind", pd.NA)],
+)
+def test_every_kind_of_no_value(name: str, nothing: Any, X: Any) -> None:
+    """A value that is none is not taken for a category that nobody has seen, and costs nothing."""
+    costs = Costs({**MIXED_COSTS.covariates, name: 0.0}, misclassification=[[0, 60], [60, 0]])
+    policy = AdaCOSClassifier(costs, **QUICK).fit(*mixed_table())
+    values = X[name].astype(object).where(np.arange(len(X)) % 2 == 0, None)
+    expected = policy.acquire(X.drop(columns=name), providers={name: Source(values)})
+    source = Source([nothing if value is None else value for value in values])
+    result = policy.acquire(X.drop(columns=name), providers={name: source})
+    assert result.failures == ()
+    same(result, expected)
+    with pytest.raises(InvalidInputError, match="unavailable"):
+        policy.consultation().observe({name: nothing})
+
+
 @pytest.mark.parametrize("kind", ["pandas", "polars", "columns", "numpy"])
 def test_tables_without_the_columns(kind: str, X: Any) -> None:
     X = X.drop(columns="kind")
@@ -342,15 +360,34 @@ def test_values_in_the_table_are_not_fetched(X: Any, policy: Any) -> None:
         ("providers", {"providers": {"mri": len}}),
         ("providers", {"providers": {"age": 3}}),
         ("cache", {"providers": {}, "cache": {}}),
+        ("cache", {"providers": {}, "cache": [], "keys": range(100)}),
         ("keys", {"providers": {}, "keys": [1, 2]}),
+        ("keys", {"providers": {}, "keys": 3}),
+        ("keys[0]", {"providers": {}, "keys": [[1]] * 100}),
+        ("keys[0]", {"providers": {}, "keys": [None] * 100}),
     ],
 )
 def test_wrong_usage_is_refused_by_name(
     parameter: str, options: dict[str, Any], X: Any, policy: Any
 ) -> None:
+    X = X.head(100)
     with pytest.raises(InvalidInputError) as refused:
         policy.acquire(X, **options)
     assert refused.value.parameter == parameter
+
+
+def test_values_in_a_cache_from_elsewhere(X: Any, free_blood: Any) -> None:
+    """NaN in a cache is no value; what cannot be one is told with its key, before any call."""
+    rows, source = X.drop(columns="blood"), Source(X["blood"])
+    options = {"providers": {"blood": source}, "keys": (f"p{row}" for row in range(len(X)))}
+    nothing, nan = ({("blood", f"p{row}"): none for row in range(9)} for none in (None, np.nan))
+    result = free_blood.acquire(rows, **options, cache=nan)
+    options["keys"] = [f"p{row}" for row in range(len(X))]
+    same(result, free_blood.acquire(rows, **options, cache=nothing))
+    calls = source.calls
+    with pytest.raises(InvalidInputError, match=r"cache: .* 'blood', key 'p7'.*received high"):
+        free_blood.acquire(rows, **options, cache={("blood", "p7"): "high"})
+    assert source.calls == calls
 
 
 def test_wrong_options_of_a_provider() -> None:
@@ -358,3 +395,58 @@ def test_wrong_options_of_a_provider() -> None:
         with pytest.raises(InvalidInputError, match=parameter):
             Provider(len, **{parameter: value})
     assert repr(Provider(len)) == "Provider(len, batch_size=None, retries=2)"
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_what_was_delivered_before_the_run_broke_off_is_in_the_cache(
+    kind: str, X: Any, free_blood: Any
+) -> None:
+    source, cache = Source(X["blood"]), {}
+
+    def interrupted(request: Any) -> list[Any]:
+        if source.calls == 3:
+            raise KeyboardInterrupt
+        return source(request)
+
+    async def cancelled(request: Any) -> list[Any]:
+        if source.calls == 3:
+            await asyncio.sleep(0.01)
+            raise asyncio.CancelledError
+        return source(request)
+
+    function = interrupted if kind == "plain" else cancelled
+    rows, keys = X.drop(columns="blood"), range(len(X))
+    providers = {"blood": Provider(function, batch_size=10)}
+    with pytest.raises((KeyboardInterrupt, asyncio.CancelledError)):
+        free_blood.acquire(rows, providers=providers, cache=cache, keys=keys)
+    assert len(cache) == 30
+    result = free_blood.acquire(rows, providers={"blood": source}, cache=cache, keys=keys)
+    same(result, free_blood.acquire(X))
+    assert set(source.delivered.values()) == {1}
+
+
+def test_a_service_that_times_out_itself_is_asked_again(X: Any, policy: Any) -> None:
+    source = Source(X["blood"], lambda call: call == 1)
+
+    async def service(request: Any) -> list[Any]:
+        try:
+            return source(request)
+        except ConnectionError:
+            raise TimeoutError("the service gave up") from None
+
+    result = policy.acquire(
+        X.drop(columns="blood"), providers={"blood": Provider(service, timeout=30)}
+    )
+    same(result, policy.acquire(X))
+    assert not result.failures
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_coroutine_that_nobody_awaits_is_told(X: Any, policy: Any) -> None:
+    async def service(request: Any) -> list[Any]:
+        return [1.0] * len(request)
+
+    with pytest.warns(ProviderWarning, match="pass the coroutine function itself"):
+        policy.acquire(
+            X.drop(columns="blood"), providers={"blood": lambda request: service(request)}
+        )

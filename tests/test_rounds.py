@@ -276,6 +276,34 @@ def test_files_and_what_is_refused(tmp_path: Any) -> None:
         Costs(round_cost=-1.0)
 
 
+def test_the_service_counts_rounds_in_which_something_was_not_to_be_had() -> None:
+    """A wait for each batch, as in the consultation that tells what is unavailable when asked."""
+    pytest.importorskip("fastapi")
+    from adacos.service.answers import Answers
+    from adacos.service.schemas import StepRequest
+
+    X, y = mixed_table()
+    policy = AdaCOSClassifier(waiting(DEAR, 0.5), **QUICK).fit(X, y)
+    answers, counted = Answers(policy), set()
+    for row, values in enumerate(X.dropna().head(30).to_dict("records")):
+        consultation, gone = policy.consultation(), {NAMES[row % 5], NAMES[(row // 5) % 5]}
+        acquired: dict[str, Any] = {}
+        while isinstance(step := consultation.next(), Acquire):
+            batch = {name: values[name] for name in step.covariates if name not in gone}
+            lacking = [name for name in step.covariates if name in gone]
+            if batch:
+                consultation.observe(batch)
+            if lacking:
+                consultation.unavailable(*lacking)
+            acquired |= batch
+            missing = list(consultation.missing)
+            replayed = answers.consultation(StepRequest(acquired=acquired, unavailable=missing))
+            assert replayed.rounds == consultation.rounds
+            assert replayed.paid == pytest.approx(consultation.paid)
+        counted.add(consultation.rounds)
+    assert max(counted) > 1
+
+
 def test_the_service_asks_for_a_batch_and_counts_its_rounds() -> None:
     pytest.importorskip("fastapi")
     from fastapi.testclient import TestClient
@@ -298,3 +326,19 @@ def test_the_service_asks_for_a_batch_and_counts_its_rounds() -> None:
         assert tuple(acquired) == result.covariates(row)
         assert step["cost"] == pytest.approx(result.cost[row])
     assert longest > 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_reasons_are_about_what_can_be_had_of_a_batch(n_classes: int) -> None:
+    """The values that would change the label are those of the first covariate that is ordered."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.digitize(X @ [3.0, 2.0, 1.0] + rng.normal(size=400), [-1.0, 1.0][: n_classes - 1])
+    costs = Costs([1.0, 1.0, 1.0], misclassification=30.0 * (1 - np.eye(n_classes)), round_cost=2.0)
+    consultation = AdaCOSClassifier(costs, **QUICK).fit(X, y).consultation()
+    first = consultation.next()
+    assert len(first.covariates) > 1
+    assert {flip.covariate for flip in first.explanation.flips} == {"x0"}
+    second = consultation.unavailable("x0").next()
+    assert second.covariates[0] == "x1"
+    assert {flip.covariate for flip in second.explanation.flips} == {"x1"}

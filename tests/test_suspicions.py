@@ -72,6 +72,13 @@ def test_one_covariate(name: str, column: Any) -> None:
     assert str(found[0]).startswith("odd: ")
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_one_word_in_every_row_is_no_leak(classes: int) -> None:
+    y = np.arange(300) % classes
+    X = pd.DataFrame({"country": ["France"] * 300, "x": np.random.default_rng(0).normal(size=300)})
+    assert [item.kind for item in suspicions(X, y)] == []
+
+
 def test_many_categories_alone_are_no_leak() -> None:
     """In the rows themselves a hundred categories tell two hundred rows apart quite well."""
     X, y = table()

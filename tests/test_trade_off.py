@@ -9,6 +9,7 @@ import pytest
 
 from adacos import AdaCOSClassifier, BranchingClassifier, COSClassifier, trade_off
 from adacos.exceptions import InvalidInputError
+from adacos.policies.trade_off import TradeOff, TradeOffPoint
 from tests.test_budgets import COSTS, QUICK, world
 
 
@@ -61,6 +62,26 @@ def test_a_table_in_words_and_what_is_refused(policy: Any) -> None:
         trade_off(policy, X, np.full(300, 7))
     with pytest.raises(InvalidInputError, match="points"):
         trade_off(policy, X, y, points=1)
+
+
+def test_the_point_within_a_budget_spends_most_wherever_it_stands() -> None:
+    def point(multiplier: float, cost: float) -> TradeOffPoint:
+        return TradeOffPoint(multiplier, cost, 0.1, 5.0, 0.1, 5.0 + cost, 0.1)
+
+    curve = TradeOff((point(0, 3.4), point(0.1, 2.6), point(0.2, 2.9), point(1, 1.0)), 100)
+    assert curve.within(3.0).covariate_cost == 2.9
+    assert curve.within(2.8).covariate_cost == 2.6
+    with pytest.raises(InvalidInputError, match="must be at least 1, what"):
+        curve.within(0.5)
+
+
+def test_classes_that_the_policy_does_not_know_are_named(policy: Any) -> None:
+    X, y = world(100, 1)
+    for strange in ("ill", None):
+        with pytest.raises(InvalidInputError, match=f"received .*{strange}"):
+            trade_off(policy, X, np.where(np.arange(100) == 3, strange, y.astype(object)))
+    with pytest.raises(InvalidInputError, match="99 values for 100 rows"):
+        trade_off(policy, X, y[:-1])
 
 
 def test_questions_of_branches_are_paid_in_any_case() -> None:

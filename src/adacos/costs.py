@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.namespace import like, namespace, put_along, sum_where
-from adacos.validation import choices, real
+from adacos.validation import check_names_sorted, choices, names_along, real, several
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -38,7 +38,8 @@ class Costs:
     Parameters
     ----------
     covariates : mapping of str to float, array-like of float or None, default=None
-        Cost of each covariate, by name or in column order. None makes every covariate free.
+        Cost of each covariate, by name (a pandas series with names too) or in column order. None
+        makes every covariate free.
     false_positive : float or None, default=None
         Cost of answering 1 when the class is 0, c01 in the paper; 1 if it is None.
     false_negative : float or None, default=None
@@ -112,7 +113,7 @@ class Costs:
         self.matrix = _checked_matrix(false_positive, false_negative, misclassification)
         self.panels = _checked_panels(panels)
         self.round_cost = real("round_cost", round_cost, at_least=0)
-        self.immediate = tuple(immediate)
+        self.immediate = several("immediate", immediate, "['age', 'sex']")
         self._false_negative_given = false_negative is not None or misclassification is not None
 
     @property
@@ -222,11 +223,11 @@ class Costs:
                     "Give the costs in column order, or by name.",
                 )
         panel, shared, excess = _bound_panels(self.panels, values, names)
-        immediate = values == 0 if self.round_cost > 0 else None
-        if immediate is not None:
-            immediate[[_position(item, names, "immediate") for item in self.immediate]] = True
+        immediate = values == 0
+        immediate[[_position(item, names, "immediate") for item in self.immediate]] = True
+        waits = immediate if self.round_cost > 0 else None
         return CostTable(
-            tuple(names), values, panel, shared, matrix, excess, self.round_cost, immediate
+            tuple(names), values, panel, shared, matrix, excess, self.round_cost, waits
         )
 
     def of(self, covariates: Collection[str | int], given: Collection[str | int] = ()) -> float:
@@ -422,6 +423,9 @@ def total_of(paid: Floats, true: NDArray[Any], label: NDArray[Any], matrix: Floa
 def _checked_covariates(covariates: Any) -> dict[str, float] | tuple[float, ...] | None:
     if covariates is None:
         return None
+    names = names_along(covariates, "index")  # those of a pandas series
+    if names and np.ndim(covariates) == 1 and all(isinstance(name, str) for name in names):
+        covariates = dict(zip(names, covariates, strict=True))
     if isinstance(covariates, Mapping):
         return {
             str(name): real(f"cost of {name!r}", cost, at_least=0)
@@ -456,8 +460,9 @@ def _checked_matrix(
             misclassification,
             "Give either the matrix or the two costs.",
         )
+    check_names_sorted("misclassification", misclassification)
     try:
-        matrix = np.array(misclassification, dtype=np.float64)
+        matrix = np.atleast_1d(np.array(misclassification, dtype=np.float64))
     except (TypeError, ValueError):
         matrix = np.empty(0)
     if len(matrix) < 2 or matrix.shape != 2 * matrix.shape[:1] or not np.isfinite(matrix).all():

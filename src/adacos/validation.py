@@ -61,6 +61,34 @@ def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     return str(value)
 
 
+def several(name: str, value: Any, example: str) -> tuple[Any, ...]:
+    """The covariates in a collection, by name or position, or a clear error."""
+    if isinstance(value, str) or not isinstance(value, Collection):
+        rule = "must be a list of covariates, by name or position"
+        raise InvalidInputError(name, rule, value, f"For example {name}={example}.")
+    return tuple(value)
+
+
+def names_along(table: Any, axis: str) -> list[Any]:
+    """Names along an axis of a series or data frame, "index" or "columns"; else none."""
+    names = getattr(table, axis, ())
+    return [] if callable(names) else list(names)
+
+
+def check_names_sorted(name: str, matrix: Any) -> None:
+    """Refuse a data frame whose rows or columns are named in another order than classes have."""
+    for axis in ("index", "columns"):
+        names = names_along(matrix, axis)
+        if names != sorted(names, key=lambda item: (isinstance(item, str), item)):
+            raise InvalidInputError(
+                name,
+                f"the {axis} of a data frame must be in the order of the classes, which is sorted",
+                names,
+                "Pass C.sort_index().sort_index(axis=1) if these are the classes, or "
+                "C.to_numpy() if its order is theirs.",
+            )
+
+
 # What a parameter must satisfy: called with its name and its value, it raises a clear error.
 Constraint = Callable[[str, Any], Any]
 Constraints = Mapping[str, Constraint]

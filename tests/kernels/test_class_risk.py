@@ -37,6 +37,19 @@ def covariance_of(rng: Any, size: int) -> Any:
     return root @ root.T
 
 
+def test_roots_do_not_turn_with_the_last_digit() -> None:
+    """A row answered alone and among others has covariances that differ by rounding."""
+    rng = np.random.default_rng(0)
+    factor = rng.normal(size=(4000, 3, 3)) * np.array([1.0, 0.1, 0.01])
+    covariance = factor @ factor.transpose(0, 2, 1)
+    off = rng.normal(size=covariance.shape) * 1e-15
+    again = covariance * (1.0 + off + off.transpose(0, 2, 1))
+    np.testing.assert_allclose(roots(again), roots(covariance), atol=1e-6)
+    centring = (np.eye(4) - 0.25)[:, 1:]
+    product = roots(covariance) @ roots(covariance).transpose(0, 2, 1)
+    np.testing.assert_allclose(product, centring @ covariance @ centring.T, atol=1e-9)
+
+
 def test_labels_and_risk_by_definition() -> None:
     rng = np.random.default_rng(0)
     for n_classes in (3, 4, 15):

@@ -17,7 +17,7 @@ from adacos.costs import CostTable
 from adacos.engine import DecisionRule
 from adacos.kernels.class_risk import expected_class_risk, roots
 from adacos.models.class_outlook import ClassOutlook
-from adacos.models.outlook import WalkState, log_odds_with
+from adacos.models.outlook import WalkState, log_odds_with, stage_with
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL, CONSTANT, NUMERIC
 
@@ -42,7 +42,7 @@ def class_reasons(
     Covariates of the set itself are asked for together; of later ones the first comes next.
     """
     opening = bool(np.isin(asked, state.model.sequence.set(state.stage)).any())
-    asked, stage = (asked, state.stage) if opening else (asked[:1], state.stage + 1)
+    asked = asked if opening else asked[:1]
     label = int(rule.label(outlook.log_odds)[0])
     intercept, contributions = _contributions(state, outlook.log_odds[0], label, encoder.names)
     plans = (
@@ -55,7 +55,10 @@ def class_reasons(
         names = {encoder.names[k] for k in asked}
         intercept += sum(part.log_odds for part in contributions if part.covariate in names)
         contributions = tuple(part for part in contributions if part.covariate not in names)
-    flips = [flip for k in asked for flip in _flips(state, k, label, rule, encoder, classes, stage)]
+    flips: list[Flip] = []
+    for k in asked:
+        stage = state.stage if opening else stage_with(state, k)
+        flips += _flips(state, k, label, rule, encoder, classes, stage)
     return Reasons(plans, tuple(flips), intercept, contributions)
 
 

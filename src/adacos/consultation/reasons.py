@@ -17,7 +17,7 @@ from adacos.consultation.steps import Contribution, Flip, Plan, Reasons, Value
 from adacos.costs import CostTable
 from adacos.engine import DecisionRule
 from adacos.kernels.bayes_risk import decision_threshold, expected_bayes_risk
-from adacos.models.outlook import Outlook, WalkState, log_odds_with
+from adacos.models.outlook import Outlook, WalkState, log_odds_with, stage_with
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL, CONSTANT, NUMERIC
 
@@ -43,7 +43,15 @@ def sequence_reasons(
         plans=_plans(state, outlook, rule, encoder.names),
         flips=()
         if upcoming is None
-        else _flips(state, upcoming, label, rule, encoder, classes[1 - label], state.stage + 1),
+        else _flips(
+            state,
+            upcoming,
+            label,
+            rule,
+            encoder,
+            classes[1 - label],
+            stage_with(state, upcoming),
+        ),
         **_contributions(state, float(outlook.log_odds[0]), encoder.names),
     )
 

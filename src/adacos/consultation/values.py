@@ -17,14 +17,25 @@ from adacos.tables.kinds import BINARY, CONSTANT
 _FACTORS = (0.1, 10.0, 0.01, 100.0, 0.001, 1000.0)
 
 
+def is_none(given: Any) -> bool:
+    """Whether something stands for no value: None, NaN of any type, NaT or NA of pandas."""
+    if given is None or type(given).__name__ == "NAType":
+        return True
+    # Of all values only these differ from themselves.
+    differs = given != given
+    return isinstance(differs, bool | np.bool_) and bool(differs)
+
+
 def check_value(encoder: TableEncoder, k: int, given: Any) -> tuple[Value, ValueWarning | None]:
     """A value for the k-th covariate as float or text, and what is odd about it."""
     name, levels = encoder.names[k], encoder.categories[k]
+    if is_none(given):
+        raise _no_value(name, given)
     if isinstance(given, np.generic):
         given = given.item()
     if levels:
         text = given if isinstance(given, str) else str(given)
-        if given is None or text.strip() in ("", "nan"):
+        if text.strip() in ("", "nan"):
             raise _no_value(name, given)
         if text in levels:
             return text, None

@@ -125,11 +125,15 @@ def roots(covariance: Floats) -> Floats:
     """R (..., K, K - 1) with R R' the covariance of (0, u) less its mean over the classes.
 
     `covariance` (..., K - 1, K - 1) is that of the log-odds. Columns are principal directions, the
-    widest first: the first coordinates of the points are the most even.
+    widest first: the first coordinates of the points are the most even. Their signs do not change
+    with the rounding of the covariance, which is that of the rows beside a row.
     """
     size = covariance.shape[-1] + 1
     centring = (np.eye(size) - 1.0 / size)[:, 1:]
     values, vectors = np.linalg.eigh(centring @ covariance @ centring.T)
+    # Powers of e: no directions that classes are likely to have are at right angles to them.
+    along = np.exp(np.arange(size) / size) @ vectors
+    vectors = vectors * np.where(along < 0, -1.0, 1.0)[..., None, :]
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :])[..., :0:-1])
 
 

@@ -28,7 +28,8 @@ from adacos.models.additive import FAMILIES, AdditiveFit, fit_additive
 from adacos.models.basis import AdditiveBasis, fit_basis
 from adacos.models.interactions import PairedBasis, asked_pairs, fit_paired, position
 from adacos.models.large_fits import holds_codes, prepare_large
-from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table
+from adacos.tables.encoder import TableEncoder, covariate_names, validate_table
+from adacos.tables.labels import check_labels
 from adacos.tables.weights import check_folds, check_weights
 from adacos.validation import choice, integer, real
 

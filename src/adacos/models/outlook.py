@@ -184,6 +184,11 @@ def log_odds_now(state: WalkState) -> Floats:
     return integrated_log_odds(log_odds + lacking.mean[:, i], np.sqrt(lacking.variance[:, i]))
 
 
+def stage_with(state: WalkState, covariate: int) -> int:
+    """Number of the first set after a state's that holds a covariate."""
+    return state.stage + 1 + int(np.argmax(state.upcoming == covariate))
+
+
 def log_odds_with(state: WalkState, covariate: int, values: Floats, stage: int) -> Floats:
     """Log-odds of one row at a set for several values of a covariate that it does not have yet."""
     n = len(values)

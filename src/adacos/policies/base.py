@@ -31,12 +31,12 @@ from adacos.providers.running import Cache, Desk, check_providers, provide
 from adacos.tables.description import CovariateDescription, Description
 from adacos.tables.encoder import (
     TableEncoder,
-    check_labels,
     covariate_names,
     in_fitted_order,
     validate_table,
     with_empty_columns,
 )
+from adacos.tables.labels import check_labels
 from adacos.tables.tensors import encode_tensor
 from adacos.validation import Constraints, check_parameters
 

@@ -24,11 +24,11 @@ from adacos.metrics import operation_costs, total_costs
 from adacos.policies.base import BasePolicy
 from adacos.tables.encoder import (
     TableEncoder,
-    check_labels,
     covariate_names,
     table_rows,
     validate_table,
 )
+from adacos.tables.labels import check_labels
 from adacos.validation import integer, real
 
 Floats = NDArray[np.float64]

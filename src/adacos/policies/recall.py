@@ -32,7 +32,8 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.binomial import lower_bound, trials_needed
-from adacos.tables.encoder import check_labels, validate_table
+from adacos.tables.encoder import validate_table
+from adacos.tables.labels import check_labels
 from adacos.tables.row_digests import RowDigests
 from adacos.validation import Constraints, finite, maybe, one_of, real
 

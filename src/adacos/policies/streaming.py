@@ -14,7 +14,7 @@ from adacos.models.additive import FAMILIES
 from adacos.models.dask_stream import DaskStream, in_memory, is_dask
 from adacos.models.streamed_fits import PieceStream, Stream, prepare_streamed, scan_stream
 from adacos.policies.many_classes import check_with_classes
-from adacos.tables.encoder import check_labels
+from adacos.tables.labels import check_labels
 from adacos.tables.parquet_table import ParquetTable, joined
 
 Policy = TypeVar("Policy", bound=Any)

@@ -53,7 +53,7 @@ class TradeOffPoint:
 
 @dataclass(frozen=True)
 class TradeOff:
-    """Points from spending most to spending least, see `trade_off`.
+    """Points by multiplier, from none to the one at which least is paid, see `trade_off`.
 
     Parameters
     ----------
@@ -96,15 +96,16 @@ class TradeOff:
         Raises
         ------
         InvalidInputError
-            If even the last point spends more.
+            If every point spends more.
         """
         budget = real("mean_budget", mean_budget, at_least=0)
-        for point in self.points:
-            if point.covariate_cost <= budget:
-                return point
+        inside = [point for point in self.points if point.covariate_cost <= budget]
+        if inside:
+            return max(inside, key=lambda point: point.covariate_cost)
+        least = min(point.covariate_cost for point in self.points)
         raise InvalidInputError(
             "mean_budget",
-            f"must be at least {self.points[-1].covariate_cost:g}, what is paid in any case",
+            f"must be at least {least:g}, what is paid in any case",
             mean_budget,
             "Choose a larger budget.",
         )
@@ -140,7 +141,8 @@ def trade_off(policy: Any, X: Any, y: ArrayLike, *, points: int = 30) -> TradeOf
     Returns
     -------
     TradeOff
-        What rows cost, spending most first.
+        What rows cost, by multiplier. Where more is counted, less is paid but for a few rows that
+        go on to a later set instead.
 
     Raises
     ------
@@ -172,14 +174,16 @@ def trade_off(policy: Any, X: Any, y: ArrayLike, *, points: int = 30) -> TradeOf
             "For example AdaCOSClassifier(costs).fit(X, y).",
         )
     encoded, true = chosen._encode(X), np.asarray(y).ravel()
-    place = np.searchsorted(chosen.classes_, true).clip(max=len(chosen.classes_) - 1)
-    if len(true) != len(encoded) or not np.array_equal(chosen.classes_[place], true):
+    number = {label: place for place, label in enumerate(chosen.classes_.tolist())}
+    strange = [label for label in true.tolist() if label not in number]
+    if len(true) != len(encoded) or strange:
         raise InvalidInputError(
             "y",
             f"must hold one of the classes {chosen.classes_.tolist()} for each row",
-            f"{len(true)} values for {len(encoded)} rows",
+            strange[:5] if strange else f"{len(true)} values for {len(encoded)} rows",
             "Pass the classes of these rows.",
         )
+    place = np.array([number[label] for label in true.tolist()], dtype=np.intp)
     trial = copy(chosen)
     found: dict[float, TradeOffPoint] = {}
 

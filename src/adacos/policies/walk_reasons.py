@@ -20,6 +20,9 @@ from adacos.policies.class_recall import told_of_recalls
 def walk_reasons(policy: Any, state: WalkState, decision: Decision) -> Reasons:
     """The reasons, for two classes or more."""
     asked = [int(k) for k in decision.covariates.flat if k != STOP]
+    if state.available is not None and np.isin(asked, state.upcoming).all():
+        # Of a batch, what is not to be had is passed over.
+        asked = [k for k in asked if state.available[0, k]]
     classes = policy.classes_.tolist()
     if state.model.many_classes:
         ahead = decision.weighed or look_ahead_classes(state, policy.weighed_costs)

@@ -11,7 +11,8 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -162,18 +163,29 @@ def order_of(provider: Provider, request: ProviderRequest) -> Order:
     return Order(provider, replace(request, key=uuid4().hex))
 
 
-def deliver(orders: Iterable[Order]) -> list[Delivery]:
-    """Make all calls: the async ones side by side, the others one after the other."""
+def deliver(orders: Iterable[Order]) -> Iterator[Delivery]:
+    """Make all calls: the async ones side by side, the others one after the other.
+
+    What was delivered is handed on before anything that breaks the run off, such as Ctrl-C.
+    """
     orders = list(orders)
+    for order in orders:
+        if not order.provider.is_async:
+            yield _call(order)
     waiting = [order for order in orders if order.provider.is_async]
-    deliveries = [_call(order) for order in orders if not order.provider.is_async]
+    deliveries: dict[int, Delivery] = {}
+
+    async def one(place: int) -> None:
+        deliveries[place] = await _call_async(waiting[place])
+
+    async def together() -> None:
+        await asyncio.gather(*(one(place) for place in range(len(waiting))))
+
     if waiting:
-
-        async def together() -> list[Delivery]:
-            return list(await asyncio.gather(*(_call_async(order) for order in waiting)))
-
-        deliveries += _in_new_loop(together)
-    return deliveries
+        try:
+            _in_new_loop(together)
+        finally:
+            yield from (deliveries[place] for place in sorted(deliveries))
 
 
 def _call(order: Order) -> Delivery:
@@ -197,11 +209,13 @@ async def _call_async(order: Order) -> Delivery:
     """The same for a coroutine function."""
     provider, started = order.provider, time.perf_counter()
     for attempt in range(1, provider.retries + 2):
-        running: Awaitable[Any] = provider.function(replace(order.request, attempt=attempt))
+        limit = asyncio.timeout(provider.timeout)
         try:
-            values = await asyncio.wait_for(running, provider.timeout)
+            async with limit:
+                values = await provider.function(replace(order.request, attempt=attempt))
         except Exception as error:
-            if provider.timeout is not None and isinstance(error, TimeoutError):
+            # A service that raises TimeoutError itself is another thing.
+            if limit.expired():
                 return _failed(order, attempt, started, _too_slow(provider))
             failure = error
             if attempt <= provider.retries:
@@ -237,22 +251,24 @@ def _within_time(provider: Provider, request: ProviderRequest) -> Any:
     return outcome["values"]
 
 
-def _in_new_loop(work: Callable[[], Any]) -> Any:
-    """The result of a coroutine function, in a thread of its own where a loop is running here."""
+def _in_new_loop(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a coroutine function, in a thread of its own where a loop is running here."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work())
-    outcome: dict[str, Any] = {}
-    thread = threading.Thread(target=lambda: outcome.update(values=asyncio.run(work())))
-    thread.start()
-    thread.join()
-    return outcome["values"]
+        asyncio.run(work())
+        return
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        pool.submit(lambda: asyncio.run(work())).result()
 
 
 def _checked(order: Order, values: Any, attempts: int, started: float) -> Delivery:
     """The values as a list of the right length, or why they are none."""
     n = len(order.request)
+    if inspect.iscoroutine(values):
+        values.close()
+        why = "returned a coroutine that nobody awaits; pass the coroutine function itself"
+        return _failed(order, attempts, started, why)
     if hasattr(values, "to_list"):
         values = values.to_list()
     elif hasattr(values, "tolist"):

@@ -7,16 +7,15 @@ for good counts as not available for the row, and nothing is paid for it.
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.consultation.values import check_value
+from adacos.consultation.values import check_value, is_none
 from adacos.engine import (
     ROWS_AT_ONCE,
     STOP,
@@ -95,11 +94,7 @@ class Desk:
             encoder.names.index(name): own if isinstance(own, Provider) else Provider(own)
             for name, own in providers.items()
         }
-        if keys is not None and len(keys) != len(table):
-            raise InvalidInputError(
-                "keys", f"must be one for each of {len(table)} rows", len(keys), "Check the rows."
-            )
-        self.keys = None if keys is None else list(keys)
+        self.keys = None if keys is None else _checked_keys(keys, len(table))
         self.cache: Cache = {} if cache is None else cache
         self.calls: list[ProviderCall] = []
         self.fetched: dict[str, dict[int, Any]] = {name: {} for name in providers}
@@ -128,7 +123,7 @@ class Desk:
         values = self.fetched[name]
         if self.keys is not None:
             there = [int(row) for row in rows if (name, self.keys[row]) in self.cache]
-            values.update({row: self.cache[name, self.keys[row]] for row in there})
+            values.update({row: self._cached(k, self.keys[row]) for row in there})
             if there:
                 self.calls.append(ProviderCall(name, np.array(there, dtype=np.intp), 0, 0.0))
             first: dict[Hashable, int] = {}
@@ -139,6 +134,20 @@ class Desk:
         size = provider.batch_size or max(len(rows), 1)
         parts = [rows[begin : begin + size] for begin in range(0, len(rows), size)]
         return [order_of(provider, self._request(name, part)) for part in parts]
+
+    def _cached(self, k: int, key: Hashable) -> Any:
+        """A value in the cache; None if it stands for none."""
+        name = self.encoder.names[k]
+        value = self.cache[name, key]
+        if is_none(value):
+            return None
+        try:
+            check_value(self.encoder, k, value)
+        except InvalidInputError as error:
+            rule = f"holds a value of {name!r}, key {key!r}, that {error.rule}"
+            remedy = "Remove it from the cache, or give the model the cache it was filled with."
+            raise InvalidInputError("cache", rule, value, remedy) from None
+        return value
 
     def _request(self, name: str, rows: Ints) -> ProviderRequest:
         fetched = {
@@ -155,7 +164,7 @@ class Desk:
         if delivery.values is not None:
             try:
                 for value in delivery.values:
-                    if not _is_none(value):
+                    if not is_none(value):
                         check_value(self.encoder, k, value)
             except InvalidInputError as error:
                 told = f"returned {error.value!r}: {error.parameter} {error.rule}"
@@ -165,7 +174,7 @@ class Desk:
             return
         values = self.fetched[request.covariate]
         for row, value in zip(request.index.tolist(), delivery.values, strict=True):
-            value = None if _is_none(value) else value
+            value = None if is_none(value) else value
             values[row] = value
             if self.keys is not None:
                 self.cache[request.covariate, self.keys[row]] = value
@@ -277,8 +286,18 @@ def _take(
         have[rows, taken] = True
 
 
-def _is_none(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
+def _checked_keys(keys: Any, n_rows: int) -> list[Hashable]:
+    """The keys of the rows as a list."""
+    listed = list(keys) if isinstance(keys, Iterable) and not isinstance(keys, str) else None
+    if listed is None or len(listed) != n_rows:
+        received = type(keys).__name__ if listed is None else f"{len(listed)} keys"
+        rule, remedy = f"must be one for each of {n_rows} rows", "For example keys=X.index."
+        raise InvalidInputError("keys", rule, received, remedy)
+    for row, key in enumerate(listed):
+        if not isinstance(key, Hashable) or is_none(key):
+            remedy = "Use numbers or words by which a row is known again."
+            raise InvalidInputError(f"keys[{row}]", "must be hashable and no NaN", key, remedy)
+    return listed
 
 
 def check_providers(names: Sequence[str], providers: Any, cache: Any, keys: Any) -> None:
@@ -295,6 +314,9 @@ def check_providers(names: Sequence[str], providers: Any, cache: Any, keys: Any)
         raise InvalidInputError(
             "providers", "must name covariates", unknown, choices(unknown, names, "They are")
         )
+    if cache is not None and not isinstance(cache, MutableMapping):
+        remedy = "For example cache={}, or a shelf."
+        raise InvalidInputError("cache", "must be a mutable mapping", type(cache).__name__, remedy)
     if cache is not None and keys is None:
         raise InvalidInputError(
             "cache",

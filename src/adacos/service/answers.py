@@ -158,7 +158,7 @@ class Answers:
                 )
         consultation = self.policy.consultation(known)
         if self.policy.cost_table_.immediate is not None:
-            acquired = _in_rounds(consultation, acquired)
+            acquired, unavailable = _in_rounds(consultation, acquired, unavailable)
         if acquired:
             consultation.observe(acquired)
         if unavailable:
@@ -166,15 +166,22 @@ class Answers:
         return consultation
 
 
-def _in_rounds(consultation: Consultation, acquired: dict[str, Value]) -> dict[str, Value]:
-    """Observe values in the batches in which they were asked for; returns those that were not."""
-    left = dict(acquired)
+def _in_rounds(
+    consultation: Consultation, acquired: dict[str, Value], unavailable: list[str]
+) -> tuple[dict[str, Value], list[str]]:
+    """Observe values in the batches in which they were asked for; returns those that were not.
+
+    What is unavailable is told when it is asked for, after the values of its batch.
+    """
+    left, gone = dict(acquired), list(unavailable)
     while left and isinstance(step := consultation.next(), Acquire):
         batch = {name: left.pop(name) for name in step.covariates if name in left}
-        missing = [name for name in step.covariates if name not in batch]
-        if not batch:
+        lacking = [name for name in step.covariates if name in gone]
+        if batch:
+            consultation.observe(batch)
+        if lacking:
+            consultation.unavailable(*lacking)
+            gone = [name for name in gone if name not in lacking]
+        if len(batch) + len(lacking) < len(step.covariates):
             break
-        consultation.observe(batch)
-        if missing:
-            break
-    return left
+    return left, gone

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 
-from adacos.tables.encoder import check_labels, column_values, covariate_names, validate_table
+from adacos.tables.encoder import column_values, covariate_names, validate_table
+from adacos.tables.labels import check_labels
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -155,10 +156,11 @@ def _tells(values: NDArray[Any], known: Bools, positive: Bools) -> bool:
     """Whether the values, or their being there at all, tell the classes apart."""
     if _separates(known.astype(np.float64), positive):
         return True
-    numbers = values[known]
-    if numbers.dtype.kind == "U":
-        numbers = _left_out_rates(numbers, positive[known])
-    return _separates(numbers, positive[known])
+    if values.dtype.kind != "U":
+        return _separates(values[known], positive[known])
+    rates = _left_out_rates(values[known], positive[known])
+    # Without its own row a positive has the lower rate in any category: that tells nothing.
+    return _separates(rates, positive[known], downwards=False)
 
 
 def _left_out_rates(texts: NDArray[Any], positive: Bools) -> Floats:
@@ -169,10 +171,13 @@ def _left_out_rates(texts: NDArray[Any], positive: Bools) -> Floats:
     return np.where(rows > 0, hits / np.maximum(rows, 1), 0.5)
 
 
-def _separates(numbers: Floats, positive: Bools) -> bool:
-    """Whether an order of the rows by these numbers puts nearly all of one class first."""
+def _separates(numbers: Floats, positive: Bools, *, downwards: bool = True) -> bool:
+    """Whether an order of the rows by these numbers puts nearly all of one class first.
+
+    It may be either class, or the other one only where `downwards` is not asked for.
+    """
     n1, n0 = int(positive.sum()), int((~positive).sum())
     if min(n1, n0) < _ROWS_TO_TELL:
         return False
     area = (rankdata(numbers)[positive].sum() - n1 * (n1 + 1) / 2) / (n1 * n0)
-    return bool(max(area, 1 - area) >= _LEAK)
+    return bool(area >= _LEAK or (downwards and 1 - area >= _LEAK))

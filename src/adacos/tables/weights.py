@@ -12,7 +12,8 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import stratified_folds
-from adacos.tables.encoder import TableEncoder, check_labels, covariate_names, validate_table
+from adacos.tables.encoder import TableEncoder, covariate_names, validate_table
+from adacos.tables.labels import check_labels
 from adacos.validation import integer
 
 Floats = NDArray[np.float64]
