@@ -12,10 +12,19 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from adacos import Costs, PlanningClassifier, describe, load, save
+from adacos import (
+    AutoPolicyClassifier,
+    Costs,
+    PlanningClassifier,
+    TargetRecallClassifier,
+    describe,
+    load,
+    save,
+)
 from adacos.card import model_card
 from adacos.cli.info import show
 from adacos.policies.plan_tree import MOST_QUESTIONS
+from adacos.report import write_report
 from adacos.tables.description import CovariateDescription, Description
 
 PRICES = {"ward": 0.5, "fever": 1.0, "blood": 2.0, "scan": 2.5}
@@ -139,3 +148,30 @@ def test_card_info_and_file(tmp_path: Path) -> None:
     show(loaded, console)
     shown = console.file.getvalue()
     assert told["text"].splitlines()[1] in shown
+
+
+def test_a_policy_wrapped_for_a_recall_is_named(tmp_path: Path) -> None:
+    """What is acquired, and how it was chosen, is that of the policy inside."""
+    X, y = table(400, 4)
+    X = X[["ward", "fever"]]
+    few = Costs({"ward": 0.5, "fever": 1.0}, false_positive=20, false_negative=40)
+    policy = TargetRecallClassifier(AutoPolicyClassifier(few, cv=2), target_recall=0.8).fit(X, y)
+    card = model_card(policy)
+    assert card["wraps"] == "AutoPolicyClassifier"
+    assert card["choice"]["policy"] == policy.policy_.choice_
+    console = Console(file=io.StringIO(), width=120)
+    show(policy, console)
+    assert "TargetRecallClassifier around AutoPolicyClassifier" in console.file.getvalue()
+    write_report(policy, X, y, tmp_path / "r.html", "Report")
+    page = (tmp_path / "r.html").read_text()
+    assert "TargetRecallClassifier around AutoPolicyClassifier, which chose" in page
+    assert "How the policy was chosen" in page
+    assert model_card(PlanningClassifier(few).fit(X, y))["wraps"] is None
+
+
+def test_the_report_draws_the_plan(tmp_path: Path) -> None:
+    X, y = table(500, 5)
+    policy = PlanningClassifier(costs()).fit(X, y)
+    write_report(policy, X, y, tmp_path / "r.html", "Report")
+    page = (tmp_path / "r.html").read_text()
+    assert f"Every row is asked {policy.tree_.places[0].question}; what comes next" in page

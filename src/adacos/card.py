@@ -27,7 +27,7 @@ from adacos.policies.many_classes import asked_recall
 from adacos.policies.misfit import Cell, Side, advice, misfit_by_cell
 from adacos.policies.picture import pictured
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
-from adacos.policies.target_recall import TargetRecallClassifier
+from adacos.policies.target_recall import inside
 from adacos.tables.description import Description, coded_values, description_of
 
 Floats = NDArray[np.float64]
@@ -71,7 +71,8 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
     return {
         "model": fingerprint(given),
         "policy": type(given).__name__,
-        "choice": _choice(given),
+        "wraps": None if inside(given) is given else type(inside(given)).__name__,
+        "choice": _choice(inside(given)),
         "version": __version__,
         "title": said.title,
         "outcome": said.outcome,
@@ -106,8 +107,8 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "round_cost": policy.cost_table_.round_cost,
         "immediate": _immediate(policy.cost_table_),
         "budget": policy.ceiling,
-        "mean_budget": getattr(_acquiring(policy), "mean_budget", None),
-        "multiplier": _multiplier(_acquiring(policy)),
+        "mean_budget": getattr(settled(inside(policy)), "mean_budget", None),
+        "multiplier": _multiplier(settled(inside(policy))),
         "budget_text": budgets_in_words(policy),
         "notice": NOTICE,
     }
@@ -196,11 +197,6 @@ def _immediate(costs: CostTable) -> list[str]:
     return [costs.names[k] for k in np.flatnonzero(costs.immediate)]
 
 
-def _acquiring(policy: BasePolicy) -> BasePolicy:
-    """The policy that acquires: the wrapped one where answers alone are changed, or the same."""
-    return settled(policy.policy_) if isinstance(policy, TargetRecallClassifier) else policy
-
-
 def _multiplier(policy: BasePolicy) -> float | None:
     """By how much more than once covariate costs count; None without a mean budget."""
     return getattr(policy, "multiplier_", None) if hasattr(policy, "mean_spent_") else None
@@ -208,7 +204,7 @@ def _multiplier(policy: BasePolicy) -> float | None:
 
 def budgets_in_words(policy: BasePolicy) -> str | None:
     """What a row may pay, and how a mean budget is kept; None without a budget."""
-    told, money, policy = [], description_of(policy).money, _acquiring(policy)
+    told, money, policy = [], description_of(policy).money, settled(inside(policy))
     if policy.ceiling is not None:
         told.append(f"No row pays more than {money(policy.ceiling)} for covariates.")
     mean = getattr(policy, "mean_budget", None)

@@ -45,7 +45,8 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
     for line in (card["title"], card["outcome"] and f"Outcome: {card['outcome']}"):
         if line:
             console.print(line, style="bold")
-    console.print(f"{card['policy']}  {card['model']}", style="bold")
+    around = "" if card["wraps"] is None else f" around {card['wraps']}"
+    console.print(f"{card['policy']}{around}  {card['model']}", style="bold")
     if card["training_rows"] is not None:
         rows = f"{card['training_rows']:,} training rows"
         if card["certificate"] is not None:

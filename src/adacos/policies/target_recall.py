@@ -379,3 +379,8 @@ class TargetRecallClassifier(BasePolicy):
 
     def _reasons(self, state: Any, decision: Decision) -> Reasons:
         return Reasons(because=told_of_recalls(self))
+
+
+def inside(policy: BasePolicy) -> BasePolicy:
+    """The policy that is wrapped for a recall, which acquires; or the same."""
+    return policy.policy_ if isinstance(policy, TargetRecallClassifier) else policy

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from adacos.card import percent
+from adacos.policies.auto import AutoPolicyClassifier
 from adacos.policies.picture import pictured
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
+from adacos.policies.target_recall import inside
 from adacos.report.held import OWN, Held, Mean
 
 _EXPLAINED = {
@@ -88,8 +90,12 @@ def rule(threshold: float, reason: str) -> str:
 
 def model(held: Held, digest: str, version: str) -> str:
     """Which model it is."""
-    policy, kind = held.policy, type(held.given).__name__
-    chosen = "" if held.given is policy else f", which chose {held.given.choice_}"
+    policy, acquires, kind = held.policy, inside(held.given), type(held.given).__name__
+    if acquires is not held.given:
+        kind += f" around {type(acquires).__name__}"
+    chosen = ""
+    if isinstance(acquires, AutoPolicyClassifier):
+        chosen = f", which chose {acquires.choice_}"
     learned = (
         f", learned from {len(policy.training_rows_.digests):,} rows"
         if isinstance(policy, SequencePolicy)
