@@ -3,9 +3,9 @@
     python -m benchmarks.headroom --lomax FOLDER [--sets heart] [--policies planning streed]
 
 What the best possible policy costs on a table is unknown. In a world made like the table it can be
-computed: rows are drawn by a product kernel around the table's rows, its width by leave-one-out
-likelihood, and their classes by a random forest, its leaf size and the slope of its log-odds those
-that predict out-of-bag rows best. Policies learn from samples of four fifths of the table's rows;
+computed: a row of the table is drawn; its class by a random forest that did not see it, of the leaf
+size and the slope of the log-odds that predict such rows best; and each of its values is drawn anew
+with a small probability (`--width`). Policies learn from samples of four fifths of as many rows;
 their expected total cost is a sum over all rows that can occur. All is given as a ratio to the
 first policy; nobody can go below the optimum.
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit, logit
+from scipy.special import logit
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -37,61 +37,38 @@ POLICIES: dict[str, Any] = {
     "auto": AutoPolicyClassifier,
 }
 SETS = ("breast", "diabetes", "heart", "tictactoe")
-# Shares of a covariate's values that are drawn anew, and rows in a leaf, to choose from.
-WIDTHS = (0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.4)
+# Rows in a leaf of the forest to choose from.
 LEAF_SIZES = (1, 3, 10)
 
 
-def kernel(codes: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
-    """P(x) by a product kernel: every value of a row is drawn anew with a small probability."""
-    n, counts = len(codes), np.zeros(sizes)
-    np.add.at(counts, tuple(codes.T), 1)
-    shares = [np.bincount(codes[:, k], minlength=size) / n for k, size in enumerate(sizes)]
-
-    def smoothed(width: float) -> tuple[float, np.ndarray]:
-        spread, own = counts, np.ones(n)
-        for k, share in enumerate(shares):
-            along = share.reshape([-1 if axis == k else 1 for axis in range(len(sizes))])
-            spread = (1 - width) * spread + width * spread.sum(axis=k, keepdims=True) * along
-            own *= 1 - width + width * share[codes[:, k]]
-        left_out = np.maximum(spread[tuple(codes.T)] - own, np.finfo(float).tiny)
-        return float(np.log(left_out).sum()), spread / n
-
-    return max((smoothed(width) for width in WIDTHS), key=lambda found: found[0])[1]
-
-
-def positive(codes: np.ndarray, y: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
-    """P(y = 1 | x) in every cell, by the forest that predicts out-of-bag rows best."""
-
-    def indicators(rows: np.ndarray) -> np.ndarray:
-        return np.hstack([np.eye(size)[rows[:, k]] for k, size in enumerate(sizes)])
-
-    def log_odds(p: np.ndarray) -> np.ndarray:
-        return np.asarray(logit(np.clip(p, 0.005, 0.995)))[:, None]
-
+def out_of_bag(codes: np.ndarray, y: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+    """P(y = 1) of every row, by trees that did not see it."""
+    indicators = np.hstack([np.eye(size)[codes[:, k]] for k, size in enumerate(sizes)])
     found = []
     for leaf in LEAF_SIZES:
         forest = RandomForestClassifier(
             500, min_samples_leaf=leaf, oob_score=True, random_state=0
-        ).fit(indicators(codes), y)
-        out_of_bag = log_odds(forest.oob_decision_function_[:, 1])
-        slope = LogisticRegression(C=1e6).fit(out_of_bag, y)
-        found.append((log_loss(y, slope.predict_proba(out_of_bag)), leaf, forest, slope))
-    _, _, forest, slope = min(found, key=lambda one: one[:2])
-    cells = np.indices(sizes).reshape(len(sizes), -1).T
-    parts = np.array_split(cells, 1 + len(cells) // 20_000)
-    each = [forest.predict_proba(indicators(part))[:, 1] for part in parts]
-    return np.asarray(expit(slope.decision_function(log_odds(np.concatenate(each)))))
+        ).fit(indicators, y)
+        log_odds = logit(np.clip(forest.oob_decision_function_[:, 1], 0.005, 0.995))[:, None]
+        p = LogisticRegression(C=1e6).fit(log_odds, y).predict_proba(log_odds)[:, 1]
+        found.append((log_loss(y, p), leaf, p))
+    return np.asarray(min(found, key=lambda one: one[:2])[2])
 
 
-def made_like(folder: Path, name: str, data: LomaxSet) -> DiscreteProblem:
+def made_like(folder: Path, name: str, data: LomaxSet, width: float) -> DiscreteProblem:
     """The world of a table."""
     columns = pd.read_csv(folder / f"{name}.csv")[list(data.table.prices)]
     codes = columns.apply(lambda values: pd.factorize(values, sort=True)[0]).to_numpy()
     sizes = tuple((codes.max(axis=0) + 1).tolist())
-    p = positive(codes, np.asarray(data.table.y), sizes).reshape(sizes)
-    share = kernel(codes, sizes)
-    return DiscreteProblem(np.stack([share * (1 - p), share * p]), dict(data.table.prices))
+    p, n = out_of_bag(codes, np.asarray(data.table.y), sizes), len(codes)
+    joint = np.zeros((2, *sizes))
+    for label, weight in enumerate((1 - p, p)):
+        np.add.at(joint[label], tuple(codes.T), weight / n)
+    for k, size in enumerate(sizes):
+        share = np.bincount(codes[:, k], minlength=size) / n
+        along = share.reshape([-1 if axis == k else 1 for axis in range(len(sizes))])
+        joint = (1 - width) * joint + width * joint.sum(axis=1 + k, keepdims=True) * along
+    return DiscreteProblem(joint, dict(data.table.prices))
 
 
 def in_words(rows: np.ndarray, problem: DiscreteProblem) -> pd.DataFrame:
@@ -108,18 +85,18 @@ def expected_cost(policy: Any, problem: DiscreteProblem, costs: Costs) -> float:
 
 
 def trials(
-    folder: Path, name: str, policies: list[str], repetitions: int, into: Path
+    folder: Path, name: str, policies: list[str], repetitions: int, width: float, into: Path
 ) -> dict[str, dict[str, np.ndarray]]:
     """Cost by level and policy, one for each training sample; the optimum has a single one.
 
     What was done before is read from the folder.
     """
-    path = into / f"{name}-{'-'.join(policies)}-{repetitions}.json"
+    path = into / f"{name}-{'-'.join(policies)}-{repetitions}-{width:g}.json"
     if path.is_file():
         found = json.loads(path.read_text())
         return {level: {k: np.array(v) for k, v in one.items()} for level, one in found.items()}
     data = read_set(folder, name)
-    problem, n_rows = made_like(folder, name, data), int(0.8 * len(data.table.y))
+    problem, n_rows = made_like(folder, name, data, width), int(0.8 * len(data.table.y))
     cost: dict[str, dict[str, list[float]]] = {}
     for setting in data.settings:
         costs = setting.costs(data.table.prices, data.table.panels)
@@ -142,13 +119,16 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
     parser.add_argument("--policies", nargs="+", default=["streed", "planning", "adacos"])
     parser.add_argument("--repetitions", type=int, default=16)
+    parser.add_argument("--width", type=float, default=0.05)
     parser.add_argument("--into", type=Path, default=Path("headroom-benchmark"))
     given = parser.parse_args()
     given.into.mkdir(parents=True, exist_ok=True)
     first, *others = given.policies
     logs: dict[str, list[float]] = {}
     for name in given.sets:
-        found = trials(given.lomax, name, given.policies, given.repetitions, given.into)
+        found = trials(
+            given.lomax, name, given.policies, given.repetitions, given.width, given.into
+        )
         for level, cost in found.items():
             words = []
             for other in (*others, "optimum"):

@@ -72,6 +72,8 @@ def complaint(action: Callable[[], Any]) -> InvalidInputError:
             "[[100.0, 0.0], [0.0, 1000.0]]",
         ),
         (lambda: Costs(false_positive=-1), "false_positive", "must be a finite number > 0", -1),
+        # A text is shown as one.
+        (lambda: Costs(false_positive="20"), "false_positive", "must be a finite number", "'20'"),
         (
             lambda: Costs(prices(), panels={"blood": (1.0, ["iron"])}),
             "panels['blood']",

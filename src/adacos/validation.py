@@ -33,7 +33,7 @@ def real(
     ]
     rule = "must be a finite number" + (" " + " and ".join(bounds) if bounds else "")
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise InvalidInputError(name, rule, value, f"Pass a number for {name}.")
+        raise InvalidInputError(name, rule, _as_written(value), f"Pass a number for {name}.")
     number = float(value)
     if (
         (above is not None and number <= above)
@@ -44,11 +44,19 @@ def real(
     return number
 
 
+def _as_written(value: Any) -> Any:
+    """A text with its quotes, so that it is not read as the number in it."""
+    return repr(value) if isinstance(value, str) else value
+
+
 def integer(name: str, value: Any, *, at_least: int) -> int:
     """`value` as an int not below `at_least`, or a clear error."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
         raise InvalidInputError(
-            name, f"must be an integer >= {at_least}", value, f"Choose {name} in that range."
+            name,
+            f"must be an integer >= {at_least}",
+            _as_written(value),
+            f"Choose {name} in that range.",
         )
     return int(value)
 
