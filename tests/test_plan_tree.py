@@ -23,6 +23,7 @@ from adacos import (
 )
 from adacos.card import model_card
 from adacos.cli.info import show
+from adacos.policies import plan_tree
 from adacos.policies.plan_tree import MOST_QUESTIONS
 from adacos.report import write_report
 from adacos.tables.description import CovariateDescription, Description
@@ -119,6 +120,17 @@ def test_rows_with_holes_follow_other_plans_and_are_not_counted() -> None:
     X["blood"] = np.where(np.arange(400) % 2, np.nan, X["blood"])
     X["scan"] = np.where(np.arange(400) % 2, X["scan"], np.nan)
     assert PlanningClassifier(costs()).fit(X, y).tree_.rows == 400
+
+
+def test_of_many_categories_fewer_questions_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = table(500, 3)
+    policy = PlanningClassifier(costs()).fit(X, y)
+    sizes = policy.table_.sizes
+    deepest = max(len(node.path) for node in policy.nodes_)
+    assert deepest == MOST_QUESTIONS
+    for most, depth in ((int(sizes.max()) ** 2, 2), (1, 1)):
+        monkeypatch.setattr(plan_tree, "MOST_COMBINATIONS", most)
+        assert max(len(node.path) for node in policy.nodes_) == depth
 
 
 def test_nothing_asked_is_no_picture() -> None:

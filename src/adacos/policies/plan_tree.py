@@ -26,8 +26,8 @@ from adacos.tables.kinds import BINARY, CATEGORICAL
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-# Questions on a path that are drawn.
-MOST_QUESTIONS = 3
+# Questions on a path that are drawn, fewer where that would be more combinations of values.
+MOST_QUESTIONS, MOST_COMBINATIONS = 3, 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ class PlanNode:
 
 
 def plan_nodes(
-    table: PlanTable, planned: Ints, codes: Codes, matrix: Floats, most: int = MOST_QUESTIONS
+    table: PlanTable, planned: Ints, codes: Codes, matrix: Floats
 ) -> tuple[PlanNode, ...]:
     """The first questions of a plan, the root first; a single leaf where nothing is asked.
 
@@ -113,6 +113,9 @@ def plan_nodes(
     """
     label = best_label(table.log_odds, matrix)
     nodes: list[PlanNode] = []
+    largest = int(table.sizes.max(initial=2))
+    depths = range(MOST_QUESTIONS, 1, -1)
+    most = next((depth for depth in depths if largest**depth <= MOST_COMBINATIONS), 1)
 
     def drawn(state: Ints, depth: int) -> Any:
         """Everything that is drawn from a state on, to be compared with that from others."""
