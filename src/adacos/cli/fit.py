@@ -141,7 +141,10 @@ def fit(
         list[str] | None, typer.Option(help="Column of codes to treat as categories.")
     ] = None,
     policy: Annotated[
-        str, typer.Option(help="adacos, branching, auto, cos or full; or a rival such as dwsm.")
+        str,
+        typer.Option(
+            help="adacos, branching, planning, auto, cos or full; or a rival such as dwsm."
+        ),
     ] = "adacos",
     nested: Annotated[
         bool,
