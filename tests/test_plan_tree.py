@@ -139,6 +139,8 @@ def test_nothing_asked_is_no_picture() -> None:
     policy = PlanningClassifier(dear).fit(X, y)
     assert "no branches" in str(policy.tree_)
     assert model_card(policy)["tree"] is None
+    constant = PlanningClassifier(Costs([1.0, 1.0])).fit(np.ones((40, 2)), np.arange(40) % 2)
+    assert "no branches" in str(constant.tree_)
 
 
 def test_card_info_and_file(tmp_path: Path) -> None:

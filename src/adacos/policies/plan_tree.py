@@ -181,5 +181,5 @@ def _with(state: Ints, place: int, code: int) -> Ints:
 
 
 def _number(table: PlanTable, state: Ints) -> int:
-    """Number of a state, in which what was not acquired is unknown."""
-    return int(table.states(state[None], (state != UNKNOWN)[None])[0])
+    """Number of a state, in which what was not acquired is unknown; there may be just one."""
+    return int(table.states(state[None], (state != UNKNOWN)[None]).max())
