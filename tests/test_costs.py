@@ -257,7 +257,7 @@ NUMBERS = [
     ({"covariates": {"a": -1.0}}, "cost of 'a'", -1.0),
     ({"covariates": {"a": float("nan")}}, "cost of 'a'", "nan"),
     ({"covariates": {"a": float("inf")}}, "cost of 'a'", "inf"),
-    ({"covariates": {"a": "dear"}}, "cost of 'a'", "dear"),
+    ({"covariates": {"a": "dear"}}, "cost of 'a'", "'dear'"),
     ({"covariates": {"a": None}}, "cost of 'a'", None),
     ({"covariates": {"a": True}}, "cost of 'a'", True),
     ({"covariates": [1.0, -0.5]}, "cost of covariate 1", -0.5),
@@ -265,7 +265,7 @@ NUMBERS = [
     ({"false_positive": 0}, "false_positive", 0),
     ({"false_positive": -3.0}, "false_positive", -3.0),
     ({"false_negative": float("nan")}, "false_negative", "nan"),
-    ({"false_negative": "high"}, "false_negative", "high"),
+    ({"false_negative": "high"}, "false_negative", "'high'"),
     ({"panels": {"p": (-1.0, ["a", "b"])}}, "panels['p'] shared cost", -1.0),
     ({"panels": {"p": (float("nan"), ["a", "b"])}}, "panels['p'] shared cost", "nan"),
 ]
