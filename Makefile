@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
+# `make test COVERAGE=1` measures branch coverage as well, and fails below its limit; it takes half as long again.
+COVERAGE ?=
 # One thread per process: the parallelism is over tests and folds, not inside BLAS.
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
@@ -16,7 +18,7 @@ demo: $(VENV)/.core
 
 test: lint
 	$(BIN)/python -m pytest -n $(JOBS) -m "not study and not torch and not browser and not wheel" \
-		--cov --cov-report=term:skip-covered \
+		$(if $(COVERAGE),--cov --cov-report=term:skip-covered) \
 		--doctest-modules --doctest-ignore-import-errors tests src/adacos
 	@echo "Left out: tests that need torch, lightgbm or a browser (make test-all), simulations (make study)."
 
