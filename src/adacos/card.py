@@ -28,6 +28,7 @@ from adacos.policies.misfit import Cell, Side, advice, misfit_by_cell
 from adacos.policies.picture import pictured
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.policies.target_recall import inside
+from adacos.policies.tree import told_tree
 from adacos.tables.description import Description, coded_values, description_of
 
 Floats = NDArray[np.float64]
@@ -310,7 +311,7 @@ def _tree(policy: BasePolicy) -> dict[str, Any] | None:
     """The questions as data and text, where the values decide what is asked."""
     if not pictured(policy) or (branches(policy) and policy.always_positive_):
         return None
-    tree = policy.told_tree()
+    tree = told_tree(policy)
     return {**tree.to_dict(), "text": tree.text(description_of(policy).money)}
 
 

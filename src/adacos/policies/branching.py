@@ -29,8 +29,7 @@ from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import leave_out_total
 from adacos.policies.growing import ground, grow, leaf_weights
 from adacos.policies.rounds import refuse_rounds
-from adacos.policies.tree import Node, Place, Split, Tree, in_words, route, tree_of
-from adacos.tables.description import description_of
+from adacos.policies.tree import Node, Place, Split, Tree, route, told_tree, tree_of
 from adacos.validation import Constraints, whole
 
 Floats = NDArray[np.float64]
@@ -298,7 +297,7 @@ class BranchingClassifier(AdaCOSClassifier):
             self._use_target_recall()
         if self.mean_budget is not None and not self.in_one_order:
             self._keep_branches_that_pay(fits.table[0], plain)
-        self.tree_ = self.tree_of_rows(encoded, self._run(encoded))
+        self.tree_ = self._tree_of_rows(encoded, self._run(encoded))
 
     def _keep_branches_that_pay(self, X: Any, plain: float) -> None:
         """Keep the mean budget with the branches, or without them if that costs no more.
@@ -311,32 +310,9 @@ class BranchingClassifier(AdaCOSClassifier):
             self._finish_fit(self.model_)
             self._keep_mean_budget(X)
 
-    def tree_of_rows(self, encoded: Floats, result: AcquisitionResult) -> Tree:
-        """Draw what became of encoded rows.
-
-        Parameters
-        ----------
-        encoded : ndarray of shape (n_rows, n_encoded_columns)
-            The rows.
-        result : AcquisitionResult
-            What the policy did with them, with labels 0, 1, ….
-
-        Returns
-        -------
-        Tree
-            The branches, and the shares of the rows.
-        """
+    def _tree_of_rows(self, encoded: Floats, result: AcquisitionResult) -> Tree:
+        """What became of rows; the labels of the result are 0, 1, …."""
         return tree_of(self.nodes_, self.encoder_, encoded, result, self.classes_.tolist())
-
-    def told_tree(self) -> Tree:
-        """Give the tree in the words of the policy's description.
-
-        Returns
-        -------
-        Tree
-            The same as `tree_`, with labels for names and codes.
-        """
-        return in_words(self.tree_, self.nodes_, self.encoder_, description_of(self))
 
     def calibrate(self, X: Any, y: Any, **options: Any) -> Self:
         """As for `AdaCOSClassifier`; `tree_` then tells of these rows.
@@ -358,7 +334,7 @@ class BranchingClassifier(AdaCOSClassifier):
         super().calibrate(X, y, **options)
         if not self.always_positive_:
             encoded = self._encode(X)
-            self.tree_ = self.tree_of_rows(encoded, self._run(encoded))
+            self.tree_ = self._tree_of_rows(encoded, self._run(encoded))
         return self
 
     def _with_models(
@@ -594,7 +570,7 @@ class BranchingClassifier(AdaCOSClassifier):
         else:
             ahead, classes = look_ahead(walk, self.cost_table_), self.classes_.tolist()
             reasons = sequence_reasons(walk, ahead, self.rule_, self.encoder_, classes, None)
-        return replace(reasons, plans=(), because=self.told_tree().because(int(state.node[0])))
+        return replace(reasons, plans=(), because=told_tree(self).because(int(state.node[0])))
 
 
 def branches(policy: BasePolicy) -> TypeGuard[BranchingClassifier]:

@@ -28,9 +28,8 @@ from adacos.policies.plan_reasons import plan_reasons
 from adacos.policies.plan_tree import PlanNode, plan_nodes, plan_tree
 from adacos.policies.plan_walk import Planned, PlanWalk
 from adacos.policies.rounds import refuse_rounds
-from adacos.policies.tree import Place, Tree, in_words
+from adacos.policies.tree import Place, Tree
 from adacos.tables.codes import UNKNOWN, Codes
-from adacos.tables.description import description_of
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 from adacos.validation import Constraints, whole
@@ -193,7 +192,7 @@ class PlanningClassifier(PlanWalk):
         self._learn(encoded, labels, MOST_STATES)
         self.table_ = tabulate(self.joint_, self._costs_of(self.planned_), self.caution_)
         self.expected_cost_ = self.table_.expected_cost
-        self.tree_ = self.tree_of_rows(encoded, self._run(encoded))
+        self.tree_ = self._tree_of_rows(encoded, self._run(encoded))
         return self
 
     @property
@@ -201,34 +200,11 @@ class PlanningClassifier(PlanWalk):
         """The first questions of the plan, the root first."""
         return plan_nodes(self.table_, self.planned_, self.codes_, self.cost_table_.matrix)
 
-    def tree_of_rows(self, encoded: Floats, result: AcquisitionResult) -> Tree:
-        """Draw what became of encoded rows.
-
-        Parameters
-        ----------
-        encoded : ndarray of shape (n_rows, n_encoded_columns)
-            The rows.
-        result : AcquisitionResult
-            What the policy did with them, with labels 0, 1, ….
-
-        Returns
-        -------
-        Tree
-            The first questions, and the shares of the rows.
-        """
+    def _tree_of_rows(self, encoded: Floats, result: AcquisitionResult) -> Tree:
+        """What became of rows; the labels of the result are 0, 1, …."""
         return plan_tree(
             self.nodes_, self.encoder_, self.planned_, encoded, result, self.classes_.tolist()
         )
-
-    def told_tree(self) -> Tree:
-        """Give the tree in the words of the policy's description.
-
-        Returns
-        -------
-        Tree
-            The same as `tree_`, with labels for names and codes.
-        """
-        return in_words(self.tree_, self.nodes_, self.encoder_, description_of(self))
 
     def _least_costly(self, encoded: Floats, labels: Floats) -> float:
         """The caution with which rows cost least under plans made without their fold.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from adacos.engine import AcquisitionResult
 from adacos.models.sequence_model import SequenceModel
-from adacos.tables.description import Description
+from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL, NUMERIC
 
@@ -387,6 +387,11 @@ def in_words(
     if isinstance(counted, tuple):
         return replace(tree, places=places, positive_class=tuple(map(said.class_name, counted)))
     return replace(tree, places=places, positive_class=said.class_name(counted))
+
+
+def told_tree(policy: Any) -> Tree:
+    """The picture of a policy that is drawn as a tree, in the words of its description."""
+    return in_words(policy.tree_, policy.nodes_, policy.encoder_, description_of(policy))
 
 
 def _label(split: Way | None, encoder: TableEncoder, said: Description) -> str:

@@ -21,7 +21,7 @@ from adacos.policies.branching import branches
 from adacos.policies.misfit import Cell, misfit_by_cell
 from adacos.policies.picture import pictured
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
-from adacos.policies.tree import Tree, in_words, route
+from adacos.policies.tree import Tree, in_words, route, told_tree
 from adacos.report.held import OWN, Held, relatives
 
 Floats = NDArray[np.float64]
@@ -333,7 +333,7 @@ def tree(held: Held) -> Tree:
     """What becomes of the evaluation rows in a policy that is drawn as a tree."""
     policy = held.policy
     assert pictured(policy)
-    counted = policy.tree_of_rows(held.encoded, replace(held.result, label=held.label))
+    counted = policy._tree_of_rows(held.encoded, replace(held.result, label=held.label))
     return in_words(counted, policy.nodes_, policy.encoder_, held.said)
 
 
@@ -342,7 +342,7 @@ def stops_of(held: Held) -> tuple[Ints, dict[int, str]]:
     policy, label = held.policy, held.said.label
     if branches(policy):
         place = route(policy.nodes_, held.encoded, policy.encoder_)
-        told = policy.told_tree()
+        told = told_tree(policy)
         names = {}
         for number, node in enumerate(policy.nodes_):
             lacks = "" if node.split is None else f", {told.places[number].question} not available"
