@@ -1,4 +1,4 @@
-"""Total cost of AdaCOS under the paper's, the coherent and the dynamic outlook, on fresh splits.
+"""Total cost of AdaCOS under each of its outlooks, on fresh splits.
 
     python -m benchmarks.outlook --splits 10 --seed 16
     python -m benchmarks.outlook --splits 1 --physionet PATH
@@ -31,7 +31,7 @@ from adacos.datasets import Dataset
 from adacos.metrics import total_costs
 
 FALSE_POSITIVE = (10, 50, 100, 500, 1000)
-OUTLOOKS = ("paper", "coherent", "dynamic")
+OUTLOOKS = ("paper", "coherent", "dynamic", "realised")
 LOADERS = {"wisconsin": load_wisconsin, "pima": load_pima, "heart": load_heart}
 
 

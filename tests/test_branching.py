@@ -97,13 +97,13 @@ def test_the_reason_of_a_branch_is_told() -> None:
 def test_a_row_without_the_covariate_of_a_branch_goes_on_as_adacos() -> None:
     X, y = table(4)
     policy = BranchingClassifier(COSTS, cv=2, strengths="common").fit(X, y)
-    plain = AdaCOSClassifier(COSTS, outlook="dynamic", cv=2, strengths="common").fit(X, y)
+    plain = AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)
     first = policy.tree_.places[0].question
     X[first] = None if first == "ward" else np.nan
     np.testing.assert_array_equal(policy.acquire(X).order, plain.acquire(X).order)
 
 
-@pytest.mark.parametrize("outlook", ["coherent", "dynamic", "paper"])
+@pytest.mark.parametrize("outlook", ["realised", "coherent", "dynamic", "paper"])
 def test_without_branches_it_is_adacos(outlook: str) -> None:
     """Whether none is allowed, or none pays: the prices leave nothing to be asked."""
     X, y, prices, *_ = load_pima()

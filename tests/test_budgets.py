@@ -221,7 +221,7 @@ def test_the_least_multiplier_of_a_step_function() -> None:
     assert np.isinf(least_multiplier(lambda m: False))
 
 
-@pytest.mark.parametrize("outlook", ["coherent", "dynamic"])
+@pytest.mark.parametrize("outlook", ["coherent", "dynamic", "realised"])
 def test_a_mean_budget_is_kept_on_fresh_rows(outlook: str) -> None:
     """The error of one fit is that of a mean over its training rows; of many, the mean is zero."""
     budget, deviation, allowed = 2.0, [], []
@@ -239,7 +239,7 @@ def test_a_mean_budget_is_kept_on_fresh_rows(outlook: str) -> None:
     assert np.abs(deviation / allowed).max() < 5
 
 
-@pytest.mark.parametrize("outlook", ["coherent", "dynamic"])
+@pytest.mark.parametrize("outlook", ["coherent", "dynamic", "realised"])
 def test_a_mean_budget_that_does_not_bind_changes_nothing(outlook: str) -> None:
     X, y = world(300, 0)
     plain = AdaCOSClassifier(COSTS, outlook=outlook, **QUICK).fit(X, y)

@@ -17,7 +17,7 @@ from adacos import (
     score_partitions,
 )
 from adacos.bench.tasks import Task, run_tasks
-from adacos.models import large_fits, streamed_fits
+from adacos.models import large_fits, realised, streamed_fits
 from adacos.policies import partitions
 from tests.test_streaming import COSTS, frame, written
 
@@ -62,6 +62,13 @@ def test_the_fit_on_a_collection_is_the_fit_in_memory():
 ANSWERS = ("label", "probability", "cost", "expected_cost", "stage")
 
 
+def alike(answers, held):
+    """The answers are those in memory; pieces of another size may be rounded otherwise."""
+    for name in ANSWERS:
+        rounding = 1e-12 if name in ("probability", "expected_cost") else 0.0
+        np.testing.assert_allclose(answers[name], getattr(held, name), rtol=rounding, atol=0)
+
+
 @pytest.mark.parametrize(
     "policy",
     [
@@ -85,20 +92,20 @@ def test_partitions_are_answered_as_in_memory(policy):
     lazy = score_partitions(policy, spread)
     answers = lazy.compute(scheduler="synchronous")
     np.testing.assert_array_equal(answers.index, table.index)
-    for name in ANSWERS:
-        np.testing.assert_array_equal(answers[name], getattr(held, name))
+    alike(answers, held)
     assert answers.dtypes.equals(lazy.dtypes)
     assert answers.dtypes["label"] == answers.dtypes["stage"] == np.int8
 
 
 def test_what_a_worker_holds_to_answer_is_bounded(monkeypatch):
     """Neither larger partitions nor more training rows make it more, but for the answers."""
+    monkeypatch.setattr(realised, "MOST_ROWS", 500)
     table = frame(3000)
     X, y = table.drop(columns="ill"), table["ill"]
     few, many = (AdaCOSClassifier(COSTS, cv=3).fit(X[:n], y[:n]) for n in (1000, 3000))
     travels = [len(pickle.dumps(partitions.for_answering(policy))) for policy in (few, many)]
     assert travels[1] < 1.1 * travels[0]
-    assert travels[1] < len(pickle.dumps(many)) - 3000 * (8 + 8 * len(many.sets_))
+    assert travels[1] < len(pickle.dumps(many)) - 2500 * (8 + 8 * len(many.sets_))
     held, rows, acquire = many.acquire(X), [], AdaCOSClassifier.acquire
 
     def counted(policy, X, **given):
@@ -111,8 +118,7 @@ def test_what_a_worker_holds_to_answer_is_bounded(monkeypatch):
     answers = score_partitions(many, spread).compute(scheduler="synchronous")
     assert max(rows) == 400
     assert sum(rows) == 3000
-    for name in ANSWERS:
-        np.testing.assert_array_equal(answers[name], getattr(held, name))
+    alike(answers, held)
 
 
 def test_workers_get_the_policy_once():

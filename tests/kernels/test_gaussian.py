@@ -24,12 +24,17 @@ def with_holes(rng: np.random.Generator, X: np.ndarray, rates: np.ndarray) -> np
 
 
 def row_by_row(X, observed, mean, covariance):
-    """The closed form of the conditional mean, one row at a time."""
-    filled = X.copy()
+    """The closed form of the conditional mean, one row at a time, in units of the deviations.
+
+    As they are, the covariances have condition numbers of 10^8.
+    """
+    unit = np.sqrt(np.diag(covariance))
+    correlation, filled = covariance / np.outer(unit, unit), X.copy()
     for row, seen in enumerate(observed):
         o, m = np.flatnonzero(seen), np.flatnonzero(~seen)
-        inner = np.linalg.pinv(covariance[np.ix_(o, o)], hermitian=True)
-        filled[row, m] = mean[m] + covariance[np.ix_(m, o)] @ inner @ (X[row, o] - mean[o])
+        inner = np.linalg.pinv(correlation[np.ix_(o, o)], hermitian=True)
+        away = correlation[np.ix_(m, o)] @ inner @ ((X[row, o] - mean[o]) / unit[o])
+        filled[row, m] = mean[m] + unit[m] * away
     return filled
 
 

@@ -11,7 +11,8 @@ from the last set back. V_i is at most what AdaCOS expects, so that a row that A
 asked. Assumed: the log-odds say all that matters of the values behind them, and s_ij is that of an
 average row. What the freedom adds, V_j less the Bayes risk, is kept on a grid of log-odds with a
 point at the threshold of decision, and its expectation taken by a fixed Gauss-Hermite rule; the
-expected Bayes risk itself is that of AdaCOS, in closed form.
+expected Bayes risk itself is that of AdaCOS, in closed form. What going on then saves can be
+corrected by what it saved rows left out, see `adacos.models.realised`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import bayes_risk, decision_threshold
 from adacos.kernels.namespace import expit, interpolate
 from adacos.kernels.saving import kept_moments
+from adacos.models.realised import realised_correction
 from adacos.models.sequence_model import SequenceModel
 
 Floats = NDArray[np.float64]
@@ -70,6 +72,7 @@ class Values(NamedTuple):
     grid : log-odds.
     freedom : (sets, grid) V_i less the Bayes risk, at most zero.
     gain : (sets, grid) Bayes risk less the value of going on; negative where it does not pay.
+    correction : (sets, grid) what of the gain rows left out showed, beyond what is expected.
     sd : for each set but the last, standard deviation of the log-odds after each later set.
     accuracy : how finely they were computed.
     """
@@ -77,6 +80,7 @@ class Values(NamedTuple):
     grid: Floats
     freedom: Floats
     gain: Floats
+    correction: Floats
     sd: tuple[Floats, ...]
     accuracy: Accuracy = FINE
 
@@ -89,9 +93,14 @@ class Values(NamedTuple):
         return gain
 
     def after(self, now: Floats, sd: Floats, stage: int, matrix: Floats) -> Floats:
-        """E[V_j] for the sets after a stage: `now` (rows, 1), `sd` (rows, sets) or one row."""
+        """E[V_j] for the sets after a stage: `now` (rows, 1), `sd` (rows, sets) or one row.
+
+        What rows left out showed of going on from the stage is shown of each.
+        """
         mean, risk = kept_moments(now, sd, matrix)
-        return risk + _freed(mean, sd, self.freedom[stage + 1 :], self.grid, self.accuracy)
+        freed = _freed(mean, sd, self.freedom[stage + 1 :], self.grid, self.accuracy)
+        more = np.interp(expit(now), expit(self.grid), self.correction[stage])
+        return np.asarray(risk + freed - more)
 
 
 # Values by model and last set, for the latest costs only.
@@ -105,18 +114,24 @@ def stage_values(
     matrix: Floats,
     last: int | None = None,
     accuracy: Accuracy = FINE,
+    *,
+    realised: bool = False,
 ) -> Values:
     """What each set of a sequence up to the last that can be paid is worth.
 
-    Found once for a model, costs and accuracy.
+    `realised` corrects it by what rows left out showed. Found once for a model, costs and accuracy.
     """
     last = len(model.sequence) - 1 if last is None else last
     key = model.sequence.costs(costs).tobytes() + matrix.tobytes() + repr(costs.round_cost).encode()
-    key += accuracy.around.tobytes()
+    key += accuracy.around.tobytes() + bytes([realised])
     with _LOCK:
         found = _FOUND.get(model, {}).get(last)
     if found is None or found[0] != key:
-        found = (key, _solve(model, costs, matrix, last, accuracy))
+        values = _solve(model, costs, matrix, last, accuracy)
+        if realised and last > 0:
+            more = realised_correction(model, costs, matrix, values.grid, values.gain)
+            values = values._replace(gain=values.gain + more, correction=more)
+        found = (key, values)
         with _LOCK:
             _FOUND.setdefault(model, {})[last] = found
     return found[1]
@@ -133,7 +148,7 @@ def _solve(
     gain = np.full((len(masks), len(grid)), -np.inf)
     spread = tuple(_typical_sd(model, i)[: last - i] for i in range(last))
     if last == 0:
-        return Values(grid, freedom, gain, spread, accuracy)
+        return Values(grid, freedom, gain, np.zeros_like(gain), spread, accuracy)
     # What does not depend on later values, for all pairs of sets at once.
     mean, expected = kept_moments(grid[:, None], np.concatenate(spread)[None, :], matrix)
     end = len(mean[0])
@@ -145,7 +160,7 @@ def _solve(
         after = expected[:, own] + freed
         gain[i] = risk - (cost + after).min(axis=1)
         freedom[i] = np.minimum(-gain[i], 0.0)
-    return Values(grid, freedom, gain, spread, accuracy)
+    return Values(grid, freedom, gain, np.zeros_like(gain), spread, accuracy)
 
 
 def _freed(mean: Floats, sd: Floats, freedom: Floats, grid: Floats, accuracy: Accuracy) -> Floats:

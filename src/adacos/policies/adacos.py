@@ -4,7 +4,8 @@ At S_i a row stops when F(S_j \\ S_i) >= F(empty) for every j > i, where F(S) is
 expected to lead to plus the cost of S. The expectation is over the log-odds after S_j, normal with
 the standard deviation of z, the contribution of S_j \\ S_i to model j, and a mean that keeps the
 probability or, as published, that of z (`outlook="paper"`). What S_j leads to is the Bayes risk
-there, or by default what is best from there on (`outlook="dynamic"`, `adacos.models.dynamic`).
+there, or what is best from there on (`outlook="dynamic"`, `adacos.models.dynamic`), by default
+corrected by what came of going on (`outlook="realised"`, `adacos.models.realised`).
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ Bools = NDArray[np.bool_]
 _FEW_CELLS = 256
 
 
-# The outlook that counts the freedom to stop at any later set.
-DYNAMIC = "dynamic"
+# The outlooks that count the freedom to stop at any later set, the second as rows left out show.
+DYNAMIC, REALISED = "dynamic", "realised"
 
 
 class AdaCOSClassifier(SequencePolicy):
@@ -61,12 +62,15 @@ class AdaCOSClassifier(SequencePolicy):
     costs : Costs, default=None
         Covariate and misclassification costs, of more than two classes as a matrix. None makes
         every covariate free and every error cost 1.
-    outlook : {"dynamic", "coherent", "paper"}, default="dynamic"
+    outlook : {"realised", "dynamic", "coherent", "paper"}, default="realised"
         How what comes after an acquisition is foreseen. "coherent": the probability expected then
         is the probability now, so that information is never expected to do harm. "dynamic":
         likewise, and what going on is worth counts that one may stop at any later set as the values
-        turn out, by dynamic programming along the sequence; of more than two classes it is the
-        same as "coherent". "paper": by the regression alone, as published.
+        turn out, by dynamic programming along the sequence. "realised": likewise, corrected where
+        going on has cost training rows, left out of the models, more or less than that by more
+        than chance would explain. Of more than two classes both are the same as "coherent", and
+        where waiting costs something "realised" is "dynamic". "paper": by the regression alone, as
+        published.
     sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
         How the sets are found: by order of entry into a cost-weighted group lasso, greedily by
         leave-out total cost (which needs both misclassification costs), or the one with which this
@@ -167,7 +171,7 @@ class AdaCOSClassifier(SequencePolicy):
     >>> costs = Costs(prices, false_positive=100, false_negative=1000)
     >>> policy = AdaCOSClassifier(costs).fit(X, y)
     >>> policy.acquire(X[:3]).covariates(0)
-    ('Age',)
+    ('Age', 'BMI')
     """
 
     takes_many_classes = True
@@ -181,7 +185,7 @@ class AdaCOSClassifier(SequencePolicy):
         self,
         costs: Costs | None = None,
         *,
-        outlook: str = "dynamic",
+        outlook: str = "realised",
         sequence: str = "group_lasso",
         n_splines: int = 10,
         strengths: str = "auto",
@@ -216,7 +220,7 @@ class AdaCOSClassifier(SequencePolicy):
 
     @property
     def _walks_tensors(self) -> bool:
-        return super()._walks_tensors and self.outlook == DYNAMIC
+        return super()._walks_tensors and self.outlook in (DYNAMIC, REALISED)
 
     def _begin(self, rows: Rows) -> Any:
         state = begin(self.model_, rows.encoded, rows.available, rows.have, rows.known)
@@ -280,17 +284,18 @@ def weigh(
     """
     if state.model.many_classes:
         return _weigh_classes(look_ahead_classes(state, costs, FORECASTS[outlook]), matrix)
-    forecast = FORECASTS[outlook]
-    if outlook == DYNAMIC and not _shows_plans(state, costs) and state.left is None:
+    forecast, realised = FORECASTS[outlook], outlook == REALISED
+    free = realised or outlook == DYNAMIC
+    if free and not _shows_plans(state, costs) and state.left is None:
         now, nothing = log_odds_now(state), state.part[:, :0]
         pays = namespace(now).zeros_like(now, dtype=namespace(now).bool)
         if len(state.upcoming):
-            values = stage_values(state.model, costs, matrix, accuracy=accuracy)
+            values = stage_values(state.model, costs, matrix, accuracy=accuracy, realised=realised)
             pays = values.gain_at(state.stage, now) > 0
         return pays, Outlook(now, nothing, nothing, nothing, forecast)
     ahead = look_ahead(state, costs, forecast)
-    if outlook == DYNAMIC:
-        return _weigh_freely(state, ahead, costs, matrix, accuracy)
+    if free:
+        return _weigh_freely(state, ahead, costs, matrix, accuracy, realised=realised)
     if ahead.mean.size > _FEW_CELLS:
         return ahead.some_pays(matrix), ahead
     risk = bayes_risk(ahead.log_odds, matrix)
@@ -339,7 +344,13 @@ def _shows_plans(state: WalkState, costs: CostTable) -> bool:
 
 
 def _weigh_freely(
-    state: WalkState, ahead: Outlook, costs: CostTable, matrix: Floats, accuracy: Accuracy = FINE
+    state: WalkState,
+    ahead: Outlook,
+    costs: CostTable,
+    matrix: Floats,
+    accuracy: Accuracy = FINE,
+    *,
+    realised: bool = False,
 ) -> tuple[Bools, Outlook]:
     """The same where one may stop at any later set that can be paid."""
     shown, now = _shows_plans(state, costs), ahead.log_odds
@@ -348,7 +359,9 @@ def _weigh_freely(
     within = np.broadcast_to(np.isfinite(ahead.cost).sum(axis=1), len(now))
     for count in np.unique(within[within > 0]).tolist():
         rows, sets = np.flatnonzero(within == count), slice(0, count)
-        values = stage_values(state.model, costs, matrix, state.stage + count, accuracy)
+        values = stage_values(
+            state.model, costs, matrix, state.stage + count, accuracy, realised=realised
+        )
         if state.available is None:
             go_on[rows] = values.gain_at(state.stage, now[rows]) > 0
         if shown:

@@ -78,9 +78,9 @@ class BranchingClassifier(AdaCOSClassifier):
         cost 1.
     max_depth : int, default=4
         Most branches one after the other; 0 is AdaCOS.
-    outlook : {"coherent", "dynamic", "paper"}, default="dynamic"
-        How the log-odds after an acquisition are foreseen, see `AdaCOSClassifier`. Of more than
-        two classes "dynamic" is "coherent".
+    outlook : {"realised", "dynamic", "coherent", "paper"}, default="realised"
+        How the log-odds after an acquisition are foreseen, see `AdaCOSClassifier`. While branches
+        are looked for, "realised" is "dynamic".
     sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
         How the sets of the leaves are found, see `AdaCOSClassifier`; "both" chooses for the policy
         without branches, and its choice holds for all leaves.
@@ -198,7 +198,7 @@ class BranchingClassifier(AdaCOSClassifier):
         costs: Costs | None = None,
         *,
         max_depth: int = 4,
-        outlook: str = "dynamic",
+        outlook: str = "realised",
         sequence: str = "group_lasso",
         n_splines: int = 10,
         strengths: str = "auto",

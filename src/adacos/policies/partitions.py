@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from adacos.engine import ROWS_AT_ONCE, AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.models.dask_stream import is_dask
+from adacos.models.realised import followed_rows
 from adacos.policies.base import BasePolicy
 from adacos.tables.encoder import validate_table
 from adacos.tables.unusual import KINDS, unusual
@@ -101,7 +102,7 @@ def score_partitions(
 
     asked = _checked(policy, X, known, _Asked(None, tuple(keep), acquired, unusual))
     # As one object of the graph the policy travels to a worker once, not with every partition.
-    # A worker short of memory spills it and reads it back: without training rows that is nothing.
+    # A worker short of memory spills it and reads it back: with few training rows that is little.
     own = dask.delayed(for_answering(policy), pure=False, traverse=False)
     if hasattr(X, "columns"):
         rows = X[list(dict.fromkeys([*_covariates(policy), *asked.keep]))]
@@ -121,11 +122,12 @@ def for_answering(policy: BasePolicy) -> BasePolicy:
         return policy
     lean: Any = copy(policy)
     lean.training_rows_ = replace(lean.training_rows_, digests=lean.training_rows_.digests[:0])
+    rows = followed_rows(model)
     lean.model_ = replace(
         model,
-        y=model.y[:0],
-        weight=model.weight[:0],
-        leave_out_log_odds=model.leave_out_log_odds[:0],
+        y=model.y[rows],
+        weight=model.weight[rows],
+        leave_out_log_odds=model.leave_out_log_odds[rows],
     )
     return lean  # type: ignore[no-any-return]
 

@@ -20,6 +20,12 @@ register_policy(
         ),
         Variant("AdaCOS (both)", {"sequence": "both"}, **_FORWARD, look=("vermillion", "*", ":")),
         Variant(
+            "AdaCOS dynamic (group lasso)",
+            {"outlook": "dynamic"},
+            **_LASSO,
+            look=("grey", "v", "--"),
+        ),
+        Variant(
             "AdaCOS coherent (group lasso)",
             {"outlook": "coherent"},
             **_LASSO,

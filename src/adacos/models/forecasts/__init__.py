@@ -18,6 +18,7 @@ _COHERENT = CoherentForecast()
 # By the parameter `outlook` of AdaCOS. Dynamic programming (`adacos.models.dynamic`) rests on the
 # coherent forecast.
 FORECASTS: dict[str, Forecast] = {
+    "realised": _COHERENT,
     "dynamic": _COHERENT,
     "coherent": _COHERENT,
     "paper": PaperForecast(),

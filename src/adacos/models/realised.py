@@ -1,0 +1,118 @@
+"""What going on did for rows left out, beside what it was expected to do.
+
+`adacos.models.dynamic` believes its forecast: a normal one, of log-odds that say all that matters.
+The training rows tell what came instead. Row r has log-odds u_ri at every set, by models that did
+not see it, and a class y_r. From the last set back, with label_i the best label at u_ri,
+
+    G_ri = c_i,i+1 + ( G_r,i+1 if the row goes on from S_i+1, else C[y_r, label_i+1] )
+
+is what going on from S_i cost it, so that C[y_r, label_i] - G_ri is what it saved. The saving that
+was expected at u_ri is corrected by the mean difference among rows of similar log-odds: first among
+many of them, then among fewer what is left. Of n rows a mean m with standard error s counts
+
+    m max(0, 1 - e² / m²),   e² = (LIMIT s)² + (D / n)²,
+
+with D the dearest error, which a standard error does not see before it happens: nothing within
+e counts, and all of it where rows are many. Rows decide from S_i+1 on by expectations that are
+corrected already.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from adacos.costs import CostTable
+from adacos.kernels.class_risk import best_label
+from adacos.models.sequence_model import SequenceModel
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+# Rows of similar log-odds: standard deviations of their distance, in shares of all rows.
+WIDTHS = (np.inf, 0.5, 0.2, 0.1)
+# Standard errors that a difference must exceed.
+LIMIT = 2.0
+# Rows that are followed at most, evenly over the table, and cells of as many of them each.
+MOST_ROWS = 20_000
+_CELLS = 200
+
+
+def followed_rows(model: SequenceModel) -> Ints:
+    """The training rows that a correction is found on; of these all, if there are no others."""
+    rows = np.flatnonzero(model.weight > 0)
+    return rows[:: -(-len(rows) // MOST_ROWS) or 1]
+
+
+def realised_correction(
+    model: SequenceModel, costs: CostTable, matrix: Floats, grid: Floats, gain: Floats
+) -> Floats:
+    """By how much going on from each set saves more than expected, (sets, grid).
+
+    Parameters
+    ----------
+    model : sets and leave-out log-odds. Sets without them, and those before, are not corrected.
+    costs, matrix : of covariates, and C[y, label].
+    grid, gain : log-odds, and the saving expected of going on from each set at them, (sets, grid).
+        The last set is the one that walks end at.
+    """
+    correction, last = np.zeros_like(gain), len(gain) - 1
+    rows = followed_rows(model)
+    log_odds = model.leave_out_log_odds[rows, : last + 1]
+    known = np.asarray(~np.isnan(log_odds).any(axis=0))
+    if len(rows) == 0 or not known[last]:
+        return correction
+    first = int(np.flatnonzero(~known)[-1]) + 1 if not known.all() else 0
+    y, weight = model.y[rows].astype(np.intp), model.weight[rows]
+    wrong = matrix[y[:, None], best_label(log_odds, matrix)]
+    # Nobody can save more than knowing the class would.
+    p = expit(grid)
+    most = np.minimum((1 - p) * (matrix[0, 1] - matrix[0, 0]), p * (matrix[1, 0] - matrix[1, 1]))
+    masks, rank = model.sequence.masks(), model.sequence.rank
+    after = wrong[:, last]
+    for i in range(last - 1, first - 1, -1):
+        price = float(costs.of_batch(masks[i + 1 : i + 2], given=masks[i], rank=rank)[0])
+        now = expit(log_odds[:, i])
+        left = wrong[:, i] - price - after - np.interp(now, p, gain[i])
+        found = _beyond_noise(log_odds[:, i], left, weight, grid, float(np.ptp(matrix)))
+        correction[i] = np.where(
+            found > 0, np.minimum(found, np.maximum(most - price - gain[i], 0)), found
+        )
+        go_on = np.interp(now, p, gain[i] + correction[i]) > 0
+        after = np.where(go_on, price + after, wrong[:, i])
+    return correction
+
+
+def _beyond_noise(
+    place: Floats, values: Floats, weight: Floats, at: Floats, dearest: float
+) -> Floats:
+    """Smooth mean of `values` as a function of `place`, as far as it is more than noise.
+
+    Nearness is counted in ranks. Precision is that of the rows, however many each stands for;
+    `dearest` is what one more row may add.
+    """
+    levels, number = np.unique(place, return_inverse=True)
+    count = np.bincount(number, weight)
+    rank = (np.cumsum(count) - count / 2) / count.sum()
+    _, cell = np.unique((rank * _CELLS).astype(np.intp)[number], return_inverse=True)
+    count, squared = np.bincount(cell, weight), np.bincount(cell, weight**2)
+    total = np.bincount(cell, weight * values)
+    squares = np.bincount(cell, weight * values**2)
+    center = np.bincount(cell, weight * rank[number]) / count
+    points = np.append(center, np.interp(at, levels, rank))
+    found = np.zeros(len(points))
+    for width in WIDTHS:
+        near = np.exp(-0.5 * ((points[:, None] - center) / width) ** 2)
+        size = near @ count
+        mean = near @ total / size
+        spread = np.maximum(near @ squares / size - mean**2, 0.0)
+        n_rows = size**2 / (near**2 @ squared)
+        noise = LIMIT**2 * spread / np.maximum(n_rows - 1, 1e-9) + (dearest / n_rows) ** 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = np.where(mean**2 > noise, mean * (1 - noise / mean**2), 0.0)
+        found += part
+        own = part[: len(center)]
+        squares = squares - 2 * own * total + count * own**2
+        total = total - count * own
+    return found[len(center) :]
