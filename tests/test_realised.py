@@ -209,6 +209,39 @@ def test_plans_shown_agree_with_the_decision(
         assert step.label == result.label[row]
 
 
+def test_the_explanation_says_where_rows_left_out_turn_the_decision(
+    pima: tuple[AdaCOSClassifier, Any, np.ndarray],
+) -> None:
+    policy, X, _ = pima
+    dynamic = AdaCOSClassifier(policy.costs, outlook="dynamic").from_model(policy)
+    told = set()
+    for row in range(60):
+        known = X.iloc[row][["Age"]].to_dict()
+        step, other = (one.consultation(known=known).next() for one in (policy, dynamic))
+        because = step.explanation.because
+        assert ("By the model alone" in because) == (type(step) is not type(other))
+        assert not other.explanation.because
+        told.add(because)
+    assert len(told) > 1
+
+
+def test_rows_that_cannot_go_on_like_others_are_not_corrected(
+    pima: tuple[AdaCOSClassifier, Any, np.ndarray],
+) -> None:
+    """Where something ahead is not to be had; and nobody goes on where nothing is."""
+    policy, X, _ = pima
+    dynamic = AdaCOSClassifier(policy.costs, outlook="dynamic").from_model(policy)
+    holes = X.astype(float).copy()
+    holes.loc[::2, policy.sets_[-1][-1]] = np.nan
+    one, other, whole = policy.acquire(holes), dynamic.acquire(holes), policy.acquire(X)
+    np.testing.assert_array_equal(one.acquired[::2], other.acquired[::2])
+    np.testing.assert_array_equal(one.acquired[1::2], whole.acquired[1::2])
+    first = policy.sets_[1][0]
+    nothing_left = X.astype(float).copy()
+    nothing_left.loc[:, X.columns != first] = np.nan
+    assert set(policy.acquire(nothing_left).acquired.sum(axis=1).tolist()) <= {0, 1}
+
+
 def test_what_is_known_from_the_start_is_decided_like_what_was_acquired(
     pima: tuple[AdaCOSClassifier, Any, np.ndarray],
 ) -> None:

@@ -93,14 +93,13 @@ class Values(NamedTuple):
         return gain
 
     def after(self, now: Floats, sd: Floats, stage: int, matrix: Floats) -> Floats:
-        """E[V_j] for the sets after a stage: `now` (rows, 1), `sd` (rows, sets) or one row.
-
-        What rows left out showed of going on from the stage is shown of each.
-        """
+        """E[V_j] for the sets after a stage: `now` (rows, 1), `sd` (rows, sets) or one row."""
         mean, risk = kept_moments(now, sd, matrix)
-        freed = _freed(mean, sd, self.freedom[stage + 1 :], self.grid, self.accuracy)
-        more = np.interp(expit(now), expit(self.grid), self.correction[stage])
-        return np.asarray(risk + freed - more)
+        return risk + _freed(mean, sd, self.freedom[stage + 1 :], self.grid, self.accuracy)
+
+    def shown_at(self, stage: int, log_odds: Floats) -> Floats:
+        """What rows left out showed that going on from a set saves beyond that, for each row."""
+        return np.asarray(np.interp(expit(log_odds), expit(self.grid), self.correction[stage]))
 
 
 # Values by model and last set, for the latest costs only.

@@ -79,6 +79,7 @@ class Outlook(NamedTuple):
         paid.
     forecast : what is made of the regression.
     future : (rows, later sets) cost of each plus the Bayes risk expected after it, once evaluated.
+    shown : (rows,) by how much all of it is less because rows left out fared better.
     """
 
     log_odds: Floats
@@ -87,6 +88,7 @@ class Outlook(NamedTuple):
     cost: Floats
     forecast: Forecast
     future: Floats | None = None
+    shown: Floats | None = None
 
     def expected_risk(self, rows: Ints, sets: slice, matrix: Floats) -> Floats:
         """Expected Bayes risk of some rows after some of the later sets, (rows, sets)."""

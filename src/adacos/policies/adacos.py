@@ -352,9 +352,12 @@ def _weigh_freely(
     *,
     realised: bool = False,
 ) -> tuple[Bools, Outlook]:
-    """The same where one may stop at any later set that can be paid."""
-    shown, now = _shows_plans(state, costs), ahead.log_odds
-    go_on = np.zeros(len(now), dtype=np.bool_)
+    """The same where one may stop at any later set that can be paid.
+
+    What going on did for rows left out says nothing of rows that cannot go on as they did.
+    """
+    plans, now = _shows_plans(state, costs), ahead.log_odds
+    go_on, shown = np.zeros(len(now), dtype=np.bool_), np.zeros(len(now))
     future = np.full(ahead.mean.shape, np.inf)
     within = np.broadcast_to(np.isfinite(ahead.cost).sum(axis=1), len(now))
     for count in np.unique(within[within > 0]).tolist():
@@ -364,13 +367,17 @@ def _weigh_freely(
         )
         if state.available is None:
             go_on[rows] = values.gain_at(state.stage, now[rows]) > 0
-        if shown:
+        if plans:
             sd = ahead.sd[rows, sets]
             if state.available is None:
                 sd = np.broadcast_to(values.sd[state.stage], sd.shape)
             price = np.broadcast_to(ahead.cost, future.shape)[rows, sets]
+            shown[rows] = values.shown_at(state.stage, now[rows])
             after = values.after(now[rows, None], sd, state.stage, matrix)
             future[rows, sets] = price + after
     if state.available is not None:
+        shown[~state.available[:, state.upcoming].all(axis=1)] = 0.0
+    future = future - shown[:, None]
+    if state.available is not None:
         go_on = np.asarray(future.min(axis=1, initial=np.inf) < bayes_risk(now, matrix))
-    return go_on, ahead._replace(future=future) if shown else ahead
+    return go_on, ahead._replace(future=future, shown=shown) if plans else ahead

@@ -43,17 +43,17 @@ export function show() {
 }
 
 function why(step) {
-  const { best_plan: plan, expected_saving: saving, stop_now: now } = step.explanation;
+  const { because, best_plan: plan, expected_saving: saving, stop_now: now } = step.explanation;
   if (step.cost < 0.005) {
     return step.covariates.length > 1 ? "They cost nothing, so they are asked first." : "It costs nothing, so it is asked first.";
   }
-  if (step.explanation.because) return step.explanation.because;
   // A policy that does not weigh costs may go on where it does not pay.
-  if (!plan || saving <= 0) return "It comes next in the order of the model.";
+  if (!plan || saving <= 0) return because || "It comes next in the order of the model.";
   const more = plan.covariates.filter((name) => !step.covariates.includes(name));
   return `Deciding now is expected to cost ${money(now)} in all. Asking for this`
     + (more.length ? `, and then for ${listed(more)} where still worth it,` : "")
-    + ` is expected to bring that down to ${money(plan.expected_total_cost)}.`;
+    + ` is expected to bring that down to ${money(plan.expected_total_cost)}.`
+    + (because ? ` ${because}` : "");
 }
 
 // What waiting for the results of covariates costs, once for all that are ordered together.
