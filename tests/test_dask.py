@@ -17,7 +17,7 @@ from adacos import (
     score_partitions,
 )
 from adacos.bench.tasks import Task, run_tasks
-from adacos.models import large_fits, realised, streamed_fits
+from adacos.models import large_fits, sequence_model, streamed_fits
 from adacos.policies import partitions
 from tests.test_streaming import COSTS, frame, written
 
@@ -99,13 +99,13 @@ def test_partitions_are_answered_as_in_memory(policy):
 
 def test_what_a_worker_holds_to_answer_is_bounded(monkeypatch):
     """Neither larger partitions nor more training rows make it more, but for the answers."""
-    monkeypatch.setattr(realised, "MOST_ROWS", 500)
+    monkeypatch.setattr(sequence_model, "FOLLOWED_ROWS", 500)
     table = frame(3000)
     X, y = table.drop(columns="ill"), table["ill"]
     few, many = (AdaCOSClassifier(COSTS, cv=3).fit(X[:n], y[:n]) for n in (1000, 3000))
     travels = [len(pickle.dumps(partitions.for_answering(policy))) for policy in (few, many)]
     assert travels[1] < 1.1 * travels[0]
-    assert travels[1] < len(pickle.dumps(many)) - 2500 * (8 + 8 * len(many.sets_))
+    assert travels[1] < len(pickle.dumps(many)) - 3000 * (8 + 8 * len(many.sets_))
     held, rows, acquire = many.acquire(X), [], AdaCOSClassifier.acquire
 
     def counted(policy, X, **given):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,12 +10,14 @@ import pytest
 from scipy.special import expit
 
 import adacos.models.realised as realised
+import adacos.models.sequence_model as sequence_model
 from adacos import AdaCOSClassifier, Costs, load_pima
 from adacos.consultation.steps import Acquire
 from adacos.datasets import make_discrete_problem
 from adacos.metrics import total_costs
 from adacos.models.dynamic import stage_values
-from adacos.models.realised import LIMIT, WIDTHS, followed_rows, realised_correction
+from adacos.models.realised import LIMIT, WIDTHS, realised_correction
+from adacos.models.sequence_model import FollowedRows
 from adacos.models.sequences import SetSequence
 from adacos.policies.partitions import for_answering
 
@@ -24,13 +25,14 @@ MATRIX = np.array([[0.0, 10.0], [60.0, 0.0]])
 GRID = np.linspace(-6, 4, 81)
 
 
-def walk_model(log_odds: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> Any:
+def walk_model(
+    log_odds: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None, first: int = 0
+) -> Any:
     """What a correction reads of a model; each set has one covariate more, the first has none."""
     n_sets = log_odds.shape[1]
+    weight = np.ones(len(y)) if weight is None else weight
     return SimpleNamespace(
-        leave_out_log_odds=log_odds,
-        y=y.astype(float),
-        weight=np.ones(len(y)) if weight is None else weight,
+        followed=FollowedRows(log_odds, y.astype(float), weight, first),
         sequence=SetSequence(np.arange(n_sets - 1), 0),
     )
 
@@ -152,27 +154,29 @@ def test_a_right_forecast_is_left_alone() -> None:
     assert np.mean(moved) < 0.15 * np.mean(would_move)
 
 
-def test_sets_without_leave_out_log_odds_are_not_corrected() -> None:
+def test_sets_without_log_odds_of_their_own_are_not_corrected() -> None:
     rng = np.random.default_rng(0)
     log_odds = rng.normal(size=(200, 4))
     y = rng.random(200) < 0.5
     gain = np.full((4, len(GRID)), 5.0)
     gain[-1] = -np.inf
-    log_odds[:, 1] = np.nan
-    found = realised_correction(walk_model(log_odds, y), prices(4), MATRIX, GRID, gain)
-    assert not found[:2].any()
-    assert found[2].any()
-    log_odds[:, 3] = np.nan
-    assert not realised_correction(walk_model(log_odds, y), prices(4), MATRIX, GRID, gain).any()
+    every, some = (
+        realised_correction(walk_model(log_odds, y, first=first), prices(4), MATRIX, GRID, gain)
+        for first in (0, 2)
+    )
+    assert every[:2].any(axis=1).all()
+    assert not some[:2].any()
+    np.testing.assert_array_equal(some[2], every[2])
 
 
-def test_a_row_of_no_weight_has_no_say() -> None:
+def test_what_right_answers_cost_changes_nothing() -> None:
     log_odds, y = forecast_world(400, 1.5, seed=3)
     gain = np.vstack([true_gain(0.3, 0.5), np.full(len(GRID), -np.inf)])
-    weight = (np.arange(400) < 300).astype(float)
-    some = realised_correction(walk_model(log_odds, y, weight), prices(2), MATRIX, GRID, gain)
-    alone = realised_correction(walk_model(log_odds[:300], y[:300]), prices(2), MATRIX, GRID, gain)
-    np.testing.assert_array_equal(some, alone)
+    model, costs = walk_model(log_odds, y), prices(2)
+    plain = realised_correction(model, costs, MATRIX, GRID, gain)
+    moved = realised_correction(model, costs, MATRIX - [[1000.0], [200.0]], GRID, gain)
+    assert plain.any()
+    np.testing.assert_allclose(moved, plain, atol=1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -184,8 +188,9 @@ def pima() -> tuple[AdaCOSClassifier, Any, np.ndarray]:
 
 def test_it_decides_by_default(pima: tuple[AdaCOSClassifier, Any, np.ndarray]) -> None:
     policy, X, _ = pima
-    values = stage_values(policy.model_, policy.cost_table_, policy.rule_.matrix, realised=True)
-    plain = stage_values(policy.model_, policy.cost_table_, policy.rule_.matrix)
+    given = policy.model_, policy.cost_table_, policy.rule_.matrix
+    values = stage_values(*given, realised=policy.cost_table_)
+    plain = stage_values(*given)
     assert values.correction.any()
     assert not plain.correction.any()
     np.testing.assert_array_equal(values.gain, plain.gain + values.correction)
@@ -256,16 +261,52 @@ def test_what_is_known_from_the_start_is_decided_like_what_was_acquired(
     )
 
 
-def test_workers_decide_alike_from_fewer_rows(
-    pima: tuple[AdaCOSClassifier, Any, np.ndarray], monkeypatch: pytest.MonkeyPatch
+def test_it_is_found_on_rows_that_stay_with_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawn by class once, in fit: neither fewer rows in a file nor workers change decisions."""
+    X, y, own, *_ = load_pima()
+    monkeypatch.setattr(sequence_model, "FOLLOWED_ROWS", 400)
+    rows = np.concatenate([np.flatnonzero(y == 0)[:268], np.flatnonzero(y == 1)])
+    # Case, control, case, control.
+    rows = rows.reshape(2, -1).T.ravel()
+    costs = Costs(own, false_positive=20, false_negative=200)
+    policy = AdaCOSClassifier(costs).fit(X.iloc[rows], np.asarray(y)[rows])
+    followed = policy.model_.followed
+    assert len(followed.y) == 400
+    assert followed.y.mean() == 0.5
+    assert followed.weight.sum() == pytest.approx(536)
+    expected = policy.acquire(X).acquired
+    np.testing.assert_array_equal(for_answering(policy).acquire(X).acquired, expected)
+    policy.model_ = policy.model_.with_some_rows(300, 0)
+    np.testing.assert_array_equal(policy.acquire(X).acquired, expected)
+
+
+def test_rows_with_holes_are_not_followed() -> None:
+    """They do not pay for what they lack, and learn nothing from it."""
+    rng = np.random.default_rng(0)
+    y = rng.random(600) < 0.4
+    X = rng.normal(size=(600, 3)) + y[:, None]
+    whole = AdaCOSClassifier(cv=3, strengths="common").fit(X, y)
+    X[::3, 1] = np.nan
+    holes = AdaCOSClassifier(cv=3, strengths="common").fit(X, y, X_unlabeled=X[:5])
+    assert len(whole.model_.followed.y) == 600
+    assert len(holes.model_.followed.y) == 400
+    complete = np.arange(600) % 3 > 0
+    np.testing.assert_array_equal(
+        holes.model_.followed.log_odds, holes.model_.leave_out_log_odds[complete]
+    )
+
+
+def test_the_more_covariates_count_the_less_is_paid(
+    pima: tuple[AdaCOSClassifier, Any, np.ndarray],
 ) -> None:
     policy, X, _ = pima
-    monkeypatch.setattr(realised, "MOST_ROWS", 300)
     again = AdaCOSClassifier(policy.costs).from_model(policy)
-    again.model_ = replace(policy.model_)
-    lean = for_answering(again)
-    assert len(lean.model_.y) == len(followed_rows(policy.model_)) <= 300
-    np.testing.assert_array_equal(lean.acquire(X).acquired, again.acquire(X).acquired)
+    paid = []
+    for multiplier in np.linspace(0, 2, 41):
+        again.multiplier_ = float(multiplier)
+        paid.append(again.acquire(X).acquired.sum(axis=1))
+    assert (np.diff(paid, axis=0) <= 0).all()
+    assert paid[0].sum() > paid[-1].sum()
 
 
 def test_in_known_worlds_it_does_not_cost_more() -> None:

@@ -121,7 +121,8 @@ class Reasons:
     contributions : tuple of Contribution
         What each covariate adds to them; the values are filled in by the consultation.
     because : str
-        A reason in words: where the policy does not weigh this row's plans, or a budget has a say.
+        A reason in words: where the policy does not weigh this row's plans, or a budget or what
+        became of training rows has a say.
     """
 
     plans: tuple[Plan, ...] = ()
@@ -162,8 +163,8 @@ class Explanation:
         What each covariate adds to them: intercept and contributions sum to the log-odds now. Of
         more than two classes those of the label against the most probable other class.
     because : str
-        A reason in words: where the policy does not weigh this row's plans, or a budget has a say;
-        else empty.
+        A reason in words: where the policy does not weigh this row's plans, or a budget or what
+        became of training rows has a say; else empty.
     probabilities : dict of str to float or None
         Of more than two classes the probability of each; None of two.
     """

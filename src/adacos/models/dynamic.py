@@ -70,7 +70,7 @@ class Values(NamedTuple):
     Attributes
     ----------
     grid : log-odds.
-    freedom : (sets, grid) V_i less the Bayes risk, at most zero.
+    freedom : (sets, grid) V_i less the Bayes risk, at most zero; as expected, not corrected.
     gain : (sets, grid) Bayes risk less the value of going on; negative where it does not pay.
     correction : (sets, grid) what of the gain rows left out showed, beyond what is expected.
     sd : for each set but the last, standard deviation of the log-odds after each later set.
@@ -104,6 +104,7 @@ class Values(NamedTuple):
 
 # Values by model and last set, for the latest costs only.
 _FOUND: WeakKeyDictionary[SequenceModel, dict[int, tuple[bytes, Values]]] = WeakKeyDictionary()
+_SHOWN: WeakKeyDictionary[SequenceModel, dict[int, tuple[bytes, Floats]]] = WeakKeyDictionary()
 _LOCK = Lock()
 
 
@@ -114,25 +115,44 @@ def stage_values(
     last: int | None = None,
     accuracy: Accuracy = FINE,
     *,
-    realised: bool = False,
+    realised: CostTable | None = None,
 ) -> Values:
     """What each set of a sequence up to the last that can be paid is worth.
 
-    `realised` corrects it by what rows left out showed. Found once for a model, costs and accuracy.
+    `realised` corrects it by what rows left out showed at these costs: where `costs` count
+    covariates more than once, the correction stays the same, so that the more they count the less
+    it pays to go on. Found once for a model, costs and accuracy.
     """
     last = len(model.sequence) - 1 if last is None else last
     key = model.sequence.costs(costs).tobytes() + matrix.tobytes() + repr(costs.round_cost).encode()
-    key += accuracy.around.tobytes() + bytes([realised])
+    key += accuracy.around.tobytes()
+    if realised is not None:
+        key += model.sequence.costs(realised).tobytes()
     with _LOCK:
         found = _FOUND.get(model, {}).get(last)
     if found is None or found[0] != key:
         values = _solve(model, costs, matrix, last, accuracy)
-        if realised and last > 0:
-            more = realised_correction(model, costs, matrix, values.grid, values.gain)
+        if realised is not None and last > 0:
+            more = _correction(model, realised, matrix, last, accuracy)
             values = values._replace(gain=values.gain + more, correction=more)
         found = (key, values)
         with _LOCK:
             _FOUND.setdefault(model, {})[last] = found
+    return found[1]
+
+
+def _correction(
+    model: SequenceModel, costs: CostTable, matrix: Floats, last: int, accuracy: Accuracy
+) -> Floats:
+    """What rows left out showed beyond the gain expected at these costs, found once for them."""
+    key = model.sequence.costs(costs).tobytes() + matrix.tobytes() + accuracy.around.tobytes()
+    with _LOCK:
+        found = _SHOWN.get(model, {}).get(last)
+    if found is None or found[0] != key:
+        expected = _solve(model, costs, matrix, last, accuracy)
+        found = (key, realised_correction(model, costs, matrix, expected.grid, expected.gain))
+        with _LOCK:
+            _SHOWN.setdefault(model, {})[last] = found
     return found[1]
 
 

@@ -78,17 +78,19 @@ def _derive(model: SequenceModel, first: Bools) -> SequenceModel:
         intercepts.append(intercept)
         coefs.append(coef)
     stacked = np.stack(coefs)
-    left_out = model.leave_out_log_odds[:, stages]
-    if not model.many_classes:
-        # No model without a row was made of a set that is not one of the sequence's own.
-        left_out[:, stages < holds_known] = np.nan
+    followed = model.followed
+    if followed is not None:
+        # Models without a row were made of the sequence's own sets only.
+        own = int(np.sum(stages < holds_known))
+        followed = replace(followed, log_odds=followed.log_odds[:, stages], first=own)
     return replace(
         model,
         sequence=sequence,
         intercepts=np.array(intercepts),
         coefs=stacked,
         densities=_Densities(model.moments, model.basis, stacked, sequence),
-        leave_out_log_odds=left_out,
+        leave_out_log_odds=model.leave_out_log_odds[:, stages],
+        followed=followed,
     )
 
 

@@ -34,15 +34,8 @@ Ints = NDArray[np.intp]
 WIDTHS = (np.inf, 0.5, 0.2, 0.1)
 # Standard errors that a difference must exceed.
 LIMIT = 2.0
-# Rows that are followed at most, evenly over the table, and cells of as many of them each.
-MOST_ROWS = 20_000
+# Rows of similar log-odds are put together into at most so many cells.
 _CELLS = 200
-
-
-def followed_rows(model: SequenceModel) -> Ints:
-    """The training rows that a correction is found on; of these all, if there are no others."""
-    rows = np.flatnonzero(model.weight > 0)
-    return rows[:: -(-len(rows) // MOST_ROWS) or 1]
 
 
 def realised_correction(
@@ -52,30 +45,28 @@ def realised_correction(
 
     Parameters
     ----------
-    model : sets and leave-out log-odds. Sets without them, and those before, are not corrected.
+    model : sets, and the rows that are followed along them. Sets of which these have no log-odds
+        are not corrected.
     costs, matrix : of covariates, and C[y, label].
     grid, gain : log-odds, and the saving expected of going on from each set at them, (sets, grid).
         The last set is the one that walks end at.
     """
     correction, last = np.zeros_like(gain), len(gain) - 1
-    rows = followed_rows(model)
-    log_odds = model.leave_out_log_odds[rows, : last + 1]
-    known = np.asarray(~np.isnan(log_odds).any(axis=0))
-    if len(rows) == 0 or not known[last]:
+    if model.followed is None or len(model.followed.y) == 0:
         return correction
-    first = int(np.flatnonzero(~known)[-1]) + 1 if not known.all() else 0
-    y, weight = model.y[rows].astype(np.intp), model.weight[rows]
+    rows = model.followed
+    log_odds, y = rows.log_odds[:, : last + 1], rows.y.astype(np.intp)
     wrong = matrix[y[:, None], best_label(log_odds, matrix)]
     # Nobody can save more than knowing the class would.
-    p = expit(grid)
-    most = np.minimum((1 - p) * (matrix[0, 1] - matrix[0, 0]), p * (matrix[1, 0] - matrix[1, 1]))
+    p, dearer = expit(grid), (matrix[0, 1] - matrix[0, 0], matrix[1, 0] - matrix[1, 1])
+    most = np.minimum((1 - p) * dearer[0], p * dearer[1])
     masks, rank = model.sequence.masks(), model.sequence.rank
     after = wrong[:, last]
-    for i in range(last - 1, first - 1, -1):
+    for i in range(last - 1, rows.first - 1, -1):
         price = float(costs.of_batch(masks[i + 1 : i + 2], given=masks[i], rank=rank)[0])
         now = expit(log_odds[:, i])
         left = wrong[:, i] - price - after - np.interp(now, p, gain[i])
-        found = _beyond_noise(log_odds[:, i], left, weight, grid, float(np.ptp(matrix)))
+        found = _beyond_noise(log_odds[:, i], left, rows.weight, grid, float(max(dearer)))
         correction[i] = np.where(
             found > 0, np.minimum(found, np.maximum(most - price - gain[i], 0)), found
         )

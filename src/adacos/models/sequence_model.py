@@ -37,6 +37,7 @@ from adacos.models.sequences import (
     group_lasso_sequence,
     payable_first,
 )
+from adacos.models.set_fits import SetFits
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -44,6 +45,25 @@ Ints = NDArray[np.intp]
 
 # Rows whose labels at every set are held at once.
 ROWS_AT_ONCE = 131_072
+# Training rows that are followed along the sequence at most, see `adacos.models.realised`.
+FOLLOWED_ROWS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class FollowedRows:
+    """Training rows that lack nothing, on their way along a sequence.
+
+    Attributes
+    ----------
+    log_odds : (rows, sets) by models that did not see the row.
+    y, weight : their classes, and how often each counts.
+    first : number of the first set whose own model the log-odds are of.
+    """
+
+    log_odds: Floats
+    y: Floats
+    weight: Floats
+    first: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +83,7 @@ class SequenceModel:
     y, weight : training labels, and how often each row counts.
     leave_out_log_odds : (rows, q) log-odds of the training rows by models that did not see them;
         (rows, q, K - 1) for K > 2.
+    followed : some of these rows, by which the outlook is corrected; None of K > 2.
     """
 
     basis: AdditiveBasis
@@ -75,6 +96,7 @@ class SequenceModel:
     y: Floats
     weight: Floats
     leave_out_log_odds: Floats
+    followed: FollowedRows | None = None
 
     @property
     def many_classes(self) -> bool:
@@ -106,6 +128,9 @@ class SequenceModel:
             ((len(self.y),), (self.weight,)),
             ((len(self.y), q, *later), (self.leave_out_log_odds,)),
         ]
+        if self.followed is not None:
+            n = len(self.followed.y)
+            shapes += [((n, q), (self.followed.log_odds,)), ((n,), (self.followed.weight,))]
         if (
             len(self.densities) != q - 1
             or sorted(self.sequence.order) != list(range(len(basis.kinds)))
@@ -212,6 +237,7 @@ def build_sequence_model(
         tell("set", i + 1, len(sets))
     basis = fits.basis
     coefs = np.stack([model.coef for model in models])
+    left_out = np.stack([model.leave_out_log_odds for model in models], axis=1)
     densities = fit_densities(
         fits.moments, basis.source, basis.group, coefs, sets.order, sets.sizes
     )
@@ -225,5 +251,23 @@ def build_sequence_model(
         moments=fits.moments,
         y=fits.y,
         weight=fits.weight,
-        leave_out_log_odds=np.stack([model.leave_out_log_odds for model in models], axis=1),
+        leave_out_log_odds=left_out,
+        followed=_followed(fits, left_out),
     )
+
+
+def _followed(fits: PreparedRows, left_out: Floats) -> FollowedRows | None:
+    """Complete rows of two classes, drawn by class where there are many."""
+    if left_out.ndim == 3:
+        return None
+    there = (fits.weight > 0) & ~np.isnan(left_out).any(axis=1)
+    if isinstance(fits, SetFits) and fits.holes is not None:
+        # Unlabelled rows come last.
+        for pattern in fits.holes.patterns:
+            there[pattern.rows[pattern.rows < len(there)]] = False
+    rows = np.flatnonzero(there)
+    rows = rows[drawn_rows(fits.y[rows], FOLLOWED_ROWS, 0)]
+    label = fits.y.astype(np.intp)
+    share = np.bincount(label[there], fits.weight[there], 2).astype(np.float64)
+    share /= np.maximum(np.bincount(label[rows], fits.weight[rows], 2), 1e-300)
+    return FollowedRows(left_out[rows], fits.y[rows], fits.weight[rows] * share[label[rows]])

@@ -48,7 +48,7 @@ _FEW_CELLS = 256
 
 
 # The outlooks that count the freedom to stop at any later set, the second as rows left out show.
-DYNAMIC, REALISED = "dynamic", "realised"
+FREE = DYNAMIC, REALISED = "dynamic", "realised"
 
 
 class AdaCOSClassifier(SequencePolicy):
@@ -220,7 +220,7 @@ class AdaCOSClassifier(SequencePolicy):
 
     @property
     def _walks_tensors(self) -> bool:
-        return super()._walks_tensors and self.outlook in (DYNAMIC, REALISED)
+        return super()._walks_tensors and self.outlook in FREE
 
     def _begin(self, rows: Rows) -> Any:
         state = begin(self.model_, rows.encoded, rows.available, rows.have, rows.known)
@@ -249,7 +249,10 @@ class AdaCOSClassifier(SequencePolicy):
             return self._decide_together(state)
         if self.rule_.always_positive:
             return go_on_to(state, 0, self.cost_table_)
-        go_on, outlook = weigh(state, self.weighed_costs, self.rule_.matrix, self.outlook)
+        shown = self.cost_table_ if self.outlook == REALISED else None
+        go_on, outlook = weigh(
+            state, self.weighed_costs, self.rule_.matrix, self.outlook, realised=shown
+        )
         upcoming = state.upcoming[0] if len(state.upcoming) else STOP
         covariates = namespace(go_on).where(go_on, int(upcoming), STOP)
         return Decision(covariates, outlook.log_odds, state.original_stage, outlook)
@@ -274,18 +277,23 @@ class AdaCOSClassifier(SequencePolicy):
 
 
 def weigh(
-    state: WalkState, costs: CostTable, matrix: Floats, outlook: str, accuracy: Accuracy = FINE
+    state: WalkState,
+    costs: CostTable,
+    matrix: Floats,
+    outlook: str,
+    accuracy: Accuracy = FINE,
+    *,
+    realised: CostTable | None = None,
 ) -> tuple[Bools, Outlook | ClassOutlook]:
     """Whether each row goes on, and what that was decided by.
 
     A row goes on if the future cost of some later set is below the Bayes risk now. For a few rows
     all future costs are evaluated, and come back with the outlook. `accuracy` is that of dynamic
-    programming.
+    programming, `realised` the costs at which rows left out correct it.
     """
     if state.model.many_classes:
         return _weigh_classes(look_ahead_classes(state, costs, FORECASTS[outlook]), matrix)
-    forecast, realised = FORECASTS[outlook], outlook == REALISED
-    free = realised or outlook == DYNAMIC
+    forecast, free = FORECASTS[outlook], outlook in FREE
     if free and not _shows_plans(state, costs) and state.left is None:
         now, nothing = log_odds_now(state), state.part[:, :0]
         pays = namespace(now).zeros_like(now, dtype=namespace(now).bool)
@@ -350,7 +358,7 @@ def _weigh_freely(
     matrix: Floats,
     accuracy: Accuracy = FINE,
     *,
-    realised: bool = False,
+    realised: CostTable | None = None,
 ) -> tuple[Bools, Outlook]:
     """The same where one may stop at any later set that can be paid.
 
@@ -373,11 +381,11 @@ def _weigh_freely(
                 sd = np.broadcast_to(values.sd[state.stage], sd.shape)
             price = np.broadcast_to(ahead.cost, future.shape)[rows, sets]
             shown[rows] = values.shown_at(state.stage, now[rows])
+            if state.available is not None:
+                like_them = state.available[np.ix_(rows, state.upcoming[sets])].all(axis=1)
+                shown[rows[~like_them]] = 0.0
             after = values.after(now[rows, None], sd, state.stage, matrix)
-            future[rows, sets] = price + after
-    if state.available is not None:
-        shown[~state.available[:, state.upcoming].all(axis=1)] = 0.0
-    future = future - shown[:, None]
+            future[rows, sets] = price + after - shown[rows, None]
     if state.available is not None:
         go_on = np.asarray(future.min(axis=1, initial=np.inf) < bayes_risk(now, matrix))
     return go_on, ahead._replace(future=future, shown=shown) if plans else ahead

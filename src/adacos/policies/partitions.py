@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from adacos.engine import ROWS_AT_ONCE, AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.models.dask_stream import is_dask
-from adacos.models.realised import followed_rows
 from adacos.policies.base import BasePolicy
 from adacos.tables.encoder import validate_table
 from adacos.tables.unusual import KINDS, unusual
@@ -122,12 +121,11 @@ def for_answering(policy: BasePolicy) -> BasePolicy:
         return policy
     lean: Any = copy(policy)
     lean.training_rows_ = replace(lean.training_rows_, digests=lean.training_rows_.digests[:0])
-    rows = followed_rows(model)
     lean.model_ = replace(
         model,
-        y=model.y[rows],
-        weight=model.weight[rows],
-        leave_out_log_odds=model.leave_out_log_odds[rows],
+        y=model.y[:0],
+        weight=model.weight[:0],
+        leave_out_log_odds=model.leave_out_log_odds[:0],
     )
     return lean  # type: ignore[no-any-return]
 

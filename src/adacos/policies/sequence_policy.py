@@ -27,7 +27,7 @@ from adacos.models.large_fits import PreparedRows, prepare_rows
 from adacos.models.missing import JointModel
 from adacos.models.outlook import WalkState, advance, begin, moved_to
 from adacos.models.progress import listening, print_progress
-from adacos.models.sequence_model import SequenceModel, build_sequence_model
+from adacos.models.sequence_model import FollowedRows, SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
 from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import (
@@ -86,8 +86,8 @@ class SequencePolicy(BasePolicy):
     }
 
     stores: ClassVar[tuple[type, ...]] = (
-        *(AdditiveBasis, ClassRecallCertificate, ConditionalDensity, JointModel, RecallCertificate),
-        *(RowDigests, SequenceModel, SetSequence),
+        *(AdditiveBasis, ClassRecallCertificate, ConditionalDensity, FollowedRows, JointModel),
+        *(RecallCertificate, RowDigests, SequenceModel, SetSequence),
     )
 
     # Whether a table in files is read a piece at a time.
