@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -323,3 +324,25 @@ def test_in_known_worlds_it_does_not_cost_more() -> None:
             each = (weight[k] @ total_costs(result, np.full(len(cells), k), costs) for k in (0, 1))
             found.append(float(sum(each)))
     assert np.mean(costs_of["realised"]) <= 1.002 * np.mean(costs_of["dynamic"])
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"y": np.full(3, 7.0)},
+        {"first": -2},
+        {"log_odds": np.zeros((3, 99))},
+        {"weight": np.ones(2)},
+    ],
+    ids=lambda spoilt: next(iter(spoilt)),
+)
+def test_rows_that_do_not_fit_the_model_are_refused(
+    spoilt: dict[str, Any], pima: tuple[AdaCOSClassifier, Any, np.ndarray]
+) -> None:
+    """As a foreign file may hold them."""
+    model = pima[0].model_
+    n_sets = len(model.sequence)
+    rows = {"log_odds": np.zeros((3, n_sets)), "y": np.zeros(3), "weight": np.ones(3), "first": 0}
+    replace(model, followed=FollowedRows(**rows)).check()
+    with pytest.raises(ValueError, match="do not fit"):
+        replace(model, followed=FollowedRows(**{**rows, **spoilt})).check()

@@ -28,7 +28,6 @@ from adacos.kernels.class_risk import best_label
 from adacos.models.sequence_model import SequenceModel
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 # Rows of similar log-odds: standard deviations of their distance, in shares of all rows.
 WIDTHS = (np.inf, 0.5, 0.2, 0.1)

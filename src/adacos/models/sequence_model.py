@@ -131,6 +131,8 @@ class SequenceModel:
         if self.followed is not None:
             n = len(self.followed.y)
             shapes += [((n, q), (self.followed.log_odds,)), ((n,), (self.followed.weight,))]
+            if not (np.isin(self.followed.y, (0, 1)).all() and 0 <= self.followed.first <= q):
+                raise ValueError("the rows that are followed do not fit the sequence model")
         if (
             len(self.densities) != q - 1
             or sorted(self.sequence.order) != list(range(len(basis.kinds)))
