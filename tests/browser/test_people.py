@@ -217,7 +217,7 @@ def test_no_value_outside_the_range_ends_a_consultation_unconfirmed(service, ope
 def test_the_threshold_is_shown_with_the_probability(service, open_page):
     page = open_page(service)
     rule = "positive from 50.0\u00a0%, because a missed case and a false alarm cost the same"
-    assert page.locator("#title").inner_text() == "Diabetes in Pima women"
+    expect(page.locator("#title")).to_have_text("Diabetes in Pima women")
     expect(page.locator("#about")).to_contain_text(rule)
     start(page)
     expect(page.locator("#now")).to_contain_text(rule)
