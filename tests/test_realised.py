@@ -138,7 +138,7 @@ def test_a_wrong_forecast_is_mended_by_many_rows() -> None:
     assert after < 0.3 * before
 
 
-def test_a_right_forecast_is_left_alone() -> None:
+def test_a_right_forecast_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     sd, price = 1.0, 0.5
     gain = np.vstack([true_gain(sd, price), np.full(len(GRID), -np.inf)])
     moved, would_move = [], []
@@ -147,9 +147,11 @@ def test_a_right_forecast_is_left_alone() -> None:
         found = realised_correction(walk_model(log_odds, y), prices(2, price), MATRIX, GRID, gain)
         at = log_odds[:, 0]
         moved.append(np.abs(np.interp(at, GRID, found[0])).mean())
-        realised.LIMIT, kept = 0.0, realised.LIMIT
-        found = realised_correction(walk_model(log_odds, y), prices(2, price), MATRIX, GRID, gain)
-        realised.LIMIT = kept
+        with monkeypatch.context() as believing:
+            believing.setattr(realised, "LIMIT", 0.0)
+            found = realised_correction(
+                walk_model(log_odds, y), prices(2, price), MATRIX, GRID, gain
+            )
         would_move.append(np.abs(np.interp(at, GRID, found[0])).mean())
     # Of what chance would move, hardly anything is believed.
     assert np.mean(moved) < 0.15 * np.mean(would_move)
