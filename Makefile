@@ -11,7 +11,16 @@ export OPENBLAS_NUM_THREADS ?= 1
 # This release is built for CPUs; the open range of the extra may bring gigabytes for GPUs.
 TORCH := torch==2.13.0
 
-.PHONY: demo test test-all test-browser test-lowest lint docs wheel study attack bench clean
+# `make test LOCKED=1`, as CI does: exactly the packages of requirements/, checked by their hashes.
+LOCKED ?=
+# Installs this package with an extra, or the locked packages and it beside them.
+INSTALL = $(if $(LOCKED),$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt && \
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .,\
+	$(BIN)/python -m pip install --quiet -e ".[$(1)]")
+# The checks of the page in a browser.
+AXE := axe-core@4.14.0
+
+.PHONY: demo test test-all test-browser test-lowest golden lint docs wheel study attack bench lock sbom clean
 
 demo: $(VENV)/.core
 	$(BIN)/python -m adacos.demo
@@ -34,6 +43,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/check_docstrings.py
+	$(BIN)/python tools/check_words.py
 
 # The site under build/docs: examples executed, a warning or a broken link is an error.
 docs: $(VENV)/.docs
@@ -50,36 +60,59 @@ wheel: $(VENV)/.dev
 test-lowest: $(VENV)-lowest/.done
 	$(VENV)-lowest/bin/python -m pytest -n $(JOBS) -m "not study and not torch and not browser and not wheel" tests
 
+# Every policy decides as tests/golden/decisions.json says; UPDATE=1 writes the file.
+golden: $(VENV)/.dev
+	$(BIN)/python -m tests.golden $(if $(UPDATE),--update)
+
 study: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.study
 	$(BIN)/python -m pytest -m study tests
 
-# Hostile files and models, then attacks over raw sockets with their counts and mixed traffic.
+# Odd and hostile files and models, then attacks over raw sockets with their counts and mixed traffic.
 attack: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(JOBS) tests/attack/test_files.py tests/attack/test_models.py
+	$(BIN)/python -m pytest -n $(JOBS) tests/attack/test_csv.py tests/attack/test_files.py tests/attack/test_models.py
 	$(BIN)/python -m tests.attack
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed --install --write docs/benchmarks.md
 
+# The newest packages, with their hashes: for the image, to build with, for CI, for the browser.
+UV = $(BIN)/uv pip compile --quiet --no-config --upgrade --universal --python-version 3.11 --generate-hashes \
+	--no-emit-package adacos --custom-compile-command "make lock"
+lock: $(BIN)/python
+	$(BIN)/python -m pip install --quiet uv
+	$(UV) --extra service pyproject.toml requirements/service.in -o requirements/service.txt
+	$(UV) requirements/build.in -o requirements/build.txt
+	$(UV) --extra dev --extra docs pyproject.toml requirements/build.in -o requirements/dev.txt
+	$(UV) requirements/browser.in -o requirements/browser.txt
+	$(UV) requirements/release.in -o requirements/release.txt
+
+# What the image is made of, as CycloneDX, under build/sbom.
+sbom: $(BIN)/python
+	$(PYTHON) -m venv --clear $(VENV)-release
+	$(VENV)-release/bin/python -m pip install --quiet --require-hashes -r requirements/release.txt
+	mkdir -p build/sbom
+	$(VENV)-release/bin/cyclonedx-py requirements --output-reproducible \
+		--output-file build/sbom/adacos.cdx.json requirements/service.txt
+
 clean:
-	rm -rf $(VENV) $(VENV)-lowest build dist docs/generated docs/gallery docs/sg_execution_times.rst
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-release build dist docs/generated docs/gallery docs/sg_execution_times.rst
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "adacos needs Python >= 3.11; set PYTHON=..."'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(if $(LOCKED),,$(BIN)/python -m pip install --quiet --upgrade pip)
 
 $(VENV)/.core: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e .
 	touch $@
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	$(call INSTALL,dev)
 	touch $@ $(VENV)/.core
 
 $(VENV)/.docs: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet -e ".[docs]"
+	$(call INSTALL,docs)
 	touch $@ $(VENV)/.core
 
 $(VENV)-lowest/.done: pyproject.toml tools/lowest_versions.py
@@ -95,6 +128,6 @@ $(VENV)/.all: $(VENV)/.dev
 
 # The page is tested in the system's Chromium, with the checks of axe-core where npm can fetch it.
 $(VENV)/.browser: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet playwright
-	-npm install --silent --no-save --prefix $(VENV) axe-core
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/browser.txt
+	-npm install --silent --no-save --ignore-scripts --prefix $(VENV) $(AXE)
 	touch $@

@@ -5,7 +5,7 @@
 
 Each workload of `benchmarks.workloads` runs in a process of its own, in turn on the other checkout
 and on this one, so that what else the machine does strikes both alike. The ratio is the geometric
-mean over the pairs of runs, with its 95 % interval. The exit status is 1 when the whole interval of
+mean over the pairs of runs, with its 95% interval. The exit status is 1 when the whole interval of
 some workload lies above the limit: slower, and beyond noise. Where a workload holds rows out, the
 change of their log-loss stands beside it.
 """
@@ -29,7 +29,7 @@ HERE = Path(__file__).resolve().parents[1]
 
 
 def ratio(before: list[float], after: list[float]) -> tuple[float, float, float]:
-    """Geometric mean of after / before over pairs of runs, and its 95 % interval."""
+    """Geometric mean of after / before over pairs of runs, and its 95% interval."""
     logs = np.log(np.asarray(after)) - np.log(np.asarray(before))
     error = logs.std(ddof=1) / np.sqrt(len(logs)) * student.ppf(0.975, len(logs) - 1)
     low, middle, high = np.exp(logs.mean() + np.array([-error, 0.0, error]))
@@ -71,7 +71,7 @@ def main() -> None:
         "before",
         "after",
         "ratio",
-        "95 % interval",
+        "95% interval",
         "peak memory",
         "log-loss",
     ):
@@ -89,7 +89,7 @@ def main() -> None:
             f"{middle:.2f}",
             f"{low:.2f} to {high:.2f}",
             f"{before[:, 1].max():.0f} -> {after[:, 1].max():.0f} MiB",
-            "" if np.isnan(after[0, 2]) else f"{100 * (after[0, 2] / before[0, 2] - 1):+.2f} %",
+            "" if np.isnan(after[0, 2]) else f"{100 * (after[0, 2] / before[0, 2] - 1):+.2f}%",
         )
         if low > given.limit:
             slower.append(workload)

@@ -3,12 +3,12 @@
     git worktree add ../before df2e2c9
     python -m benchmarks.holes --before ../before --splits 10 --seed 16
 
-Fresh five-fold splits of the bundled data, false positive 100 and miss 1000; 30 % of the values are
+Fresh five-fold splits of the bundled data, false positive 100 and miss 1000; 30% of the values are
 removed at random in the training rows, in the rows to be decided, in both, and in none. Both
 versions see the same splits and the same holes, each in a process of its own. The version at
 df2e2c9 put a missing value at its conditional mean as if it were known. It had the paper's outlook
 only: this version is therefore run with that one, for what the holes alone make, and with its
-own. A difference is the mean over rows of each row's own (averaged over the splits); its 95 %
+own. A difference is the mean over rows of each row's own (averaged over the splits); its 95%
 interval is over rows, a normal one. PhysioNet 2012 (`--physionet PATH --folds 2`) has holes of its
 own in all rows, and none are added.
 """

@@ -5,7 +5,7 @@
 
 Five folds a split, the paper's costs (false positive 10 to 1000, a miss ten times as much), one fit
 for all outlooks; each is compared with those before it. The ratio of the
-total costs is the geometric mean over the five settings; its 95 % interval is over rows (each row's
+total costs is the geometric mean over the five settings; its 95% interval is over rows (each row's
 cost is averaged over the splits, the ratio linearised), so that it speaks of other rows of the same
 kind and not of other splits of these.
 """

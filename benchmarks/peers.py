@@ -1,4 +1,4 @@
-"""Probability models to compare `LogisticGAM` with, each as a method that acquires everything.
+"""Probability models to compare `LogisticGAM` with: methods that read everything and pay nothing.
 
 Each is tuned the way its users would, by log-loss, with missing values filled by `GaussianImputer`.
 """
@@ -24,8 +24,7 @@ from adacos.costs import Costs
 from adacos.models.gam import LogisticGAM
 from adacos.registry import METHODS, register_method
 from adacos.tables.imputer import GaussianImputer
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 GAM, RIDGE, PYGAM, EBM, FOREST = (
     "LogisticGAM",
@@ -37,8 +36,8 @@ GAM, RIDGE, PYGAM, EBM, FOREST = (
 PEERS = (RIDGE, PYGAM, EBM, FOREST)
 
 
-class Everything(NamedTuple):
-    """The result of a classifier that acquires every covariate for nothing."""
+class Judged(NamedTuple):
+    """The result of a classifier of which the probabilities alone are judged: nothing is paid."""
 
     label: NDArray[np.int64]
     probability: Floats
@@ -57,13 +56,13 @@ class ProbabilityMethod:
         self.model.fit(GaussianImputer().fit_transform(X), y)
         return self
 
-    def acquire(self, X: Any) -> Everything:
+    def acquire(self, X: Any) -> Judged:
         """Probabilities of all rows; rows to be tested are complete."""
         p = self.model.predict_proba(X)[:, 1]
-        return Everything(
+        return Judged(
             (p >= 0.5).astype(np.int64),
             p,
-            np.ones(np.shape(X), dtype=np.bool_),
+            np.zeros(np.shape(X), dtype=np.bool_),
             np.zeros(len(p)),
         )
 

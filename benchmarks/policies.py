@@ -4,7 +4,7 @@
     python -m benchmarks.policies --splits 1 --physionet PATH --costs 100 1000 --policies auto
 
 Five folds a split, the paper's costs (false positive 10 to 1000, or `--costs`, a miss ten times as
-much). The ratio to AdaCOS is the geometric mean over the settings; its 95 % interval is over rows,
+much). The ratio to AdaCOS is the geometric mean over the settings; its 95% interval is over rows,
 as in `benchmarks.outlook`. What is done is kept in a folder (`--into`), so that a stopped run goes
 on.
 """

@@ -146,7 +146,8 @@ def mapie(shared: Path, confidence: float = 0.9) -> None:
             for k in range(1 if name == "physionet" else 5):
                 train = np.random.default_rng(k).permutation(np.flatnonzero(folds != k))
                 kept, held_out = train[len(train) // 2 :], train[: len(train) // 2]
-                fitted = FullModelClassifier(costs).fit(data.X[kept], data.y[kept])
+                stated = costs.with_misclassification([[0, fp], [fp, 0]])
+                fitted = FullModelClassifier(stated).fit(data.X[kept], data.y[kept])
                 parts = Parts(
                     *((data.X[part], data.y[part]) for part in (kept, held_out, folds == k))
                 )

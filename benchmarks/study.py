@@ -154,7 +154,7 @@ def _fresh_splits(options: StudyOptions) -> Answer:
         jobs=options.jobs,
     )
     index = OutcomeIndex(run(config).outcomes)
-    table = Table("AdaCOS / …", "Data sets", "Cells", "Ratio", *(f"95 % over {x}" for x in _VIEWS))
+    table = Table("AdaCOS / …", "Data sets", "Cells", "Ratio", *(f"95% over {x}" for x in _VIEWS))
     holds: bool | None = None
     for other in (COS, FULL_MODEL):
         for datasets in (BUNDLED, *((name,) for name in BUNDLED)):
@@ -227,7 +227,7 @@ def _log_loss(options: StudyOptions) -> Answer:
         losses[GAM][k] <= 1.01 * min(losses[peer][k] for peer in peers) for k in range(len(BUNDLED))
     )
     best = overall[GAM] <= min(overall[peer] for peer in peers)
-    note = "Within 1 % of the best peer on each set" + (": yes" if within else ": no")
+    note = "Within 1% of the best peer on each set" + (": yes" if within else ": no")
     note += ", best in geometric mean" + (": yes." if best else ": no.")
     if absent:
         note += f" Without {', '.join(absent)}; install with: pip install interpret pygam."

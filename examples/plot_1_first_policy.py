@@ -10,7 +10,8 @@ each row which covariate to acquire next, and when to stop.
 # The data
 # --------
 # Pima diabetes: 768 women, eight covariates. Most cost 1 (a question or a tape measure), the two blood
-# tests 17.61 and 22.78. A fifth of the rows is kept aside.
+# tests 17.61 and 22.78. Zeros that stand for values that were not recorded are missing. A fifth of the
+# rows is held out.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,7 +25,7 @@ from adacos import (
 )
 from adacos.metrics import recall, total_cost, total_costs
 
-X, y, prices, *_ = load_pima()
+X, y, prices, *_ = load_pima(zeros="missing")
 new = paper_folds("pima") == 0
 prices
 

@@ -2,7 +2,7 @@
 A recall instead of a cost
 ==========================
 
-What a missed case costs is often hard to say; that 90 % of them must be found is not. This example
+What a missed case costs is often hard to say; that 90% of them must be found is not. This example
 asks for a recall, has it certified, and looks at what a higher one would cost.
 """
 
@@ -12,7 +12,7 @@ from adacos import AdaCOSClassifier, Costs, load_pima
 from adacos.metrics import operation_cost, recall, recall_interval
 from adacos.policies.recall_choices import recall_choices
 
-X, y, prices, *_ = load_pima()
+X, y, prices, *_ = load_pima(zeros="missing")
 rng = np.random.default_rng(0)
 part = rng.permutation(np.arange(len(y)) % 3)
 costs = Costs(prices, false_positive=100)  # no false-negative cost
@@ -45,7 +45,7 @@ print(clf.certificate_)
 out = clf.acquire(X[part == 2])
 low, high = recall_interval(out, y[part == 2])
 print(
-    f"recall {recall(out, y[part == 2]):.3f}, 95 % interval {low:.3f} to {high:.3f}"
+    f"recall {recall(out, y[part == 2]):.3f}, 95% interval {low:.3f} to {high:.3f}"
 )
 print(
     f"operation cost {operation_cost(out, y[part == 2], costs):.2f} per patient"
@@ -68,7 +68,7 @@ axes.errorbar(
     marker="o",
     capsize=3,
 )
-axes.set_xlabel("certified recall in %, at 90 % confidence")
+axes.set_xlabel("certified recall in %, at 90% confidence")
 axes.set_ylabel("mean operation cost ± standard error")
 axes.set_ylim(bottom=0)
 plt.show()

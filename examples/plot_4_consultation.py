@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 from adacos import AdaCOSClassifier, Costs, load_pima
 from adacos.consultation.steps import Acquire
 
-X, y, prices, panels, *_ = load_pima()
+X, y, prices, panels, *_ = load_pima(zeros="missing")
 costs = Costs(prices, false_positive=200, false_negative=600, panels=panels)
 clf = AdaCOSClassifier(costs).fit(X[20:], y[20:])
 

@@ -13,7 +13,7 @@ import numpy as np
 from adacos import AdaCOSClassifier, Costs, load_pima
 from adacos.metrics import total_costs
 
-X, y, prices, *_ = load_pima()
+X, y, prices, *_ = load_pima(zeros="missing")
 costs = Costs(prices, false_positive=100, false_negative=1000)
 rng = np.random.default_rng(2)
 shuffled = rng.permutation(len(y))
@@ -44,7 +44,7 @@ after = clf.acquire(drifted)
 
 # %%
 # The excess of realised over expected total cost, added up case by case, wanders around zero as long as
-# the promise holds. The band is where 95 % of such walks are at each case. The mistake shows after some
+# the promise holds. The band is where 95% of such walks are at each case. The mistake shows after some
 # dozens of cases, as soon as missed cases outweigh what is saved on the others.
 
 figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
@@ -63,7 +63,7 @@ axes.fill_between(
     -band,
     band,
     color="0.9",
-    label="95 % if the promise holds",
+    label="95% if the promise holds",
 )
 axes.axvline(middle, color="0.5", linestyle=":")
 axes.set_xlabel("case")

@@ -25,8 +25,7 @@ from sklearn.base import clone
 from adacos import Costs, load, save
 from adacos.consultation.steps import Acquire
 from adacos.exceptions import InvalidInputError
-
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools
 
 FIELDS = ("label", "probability", "acquired", "order", "cost", "stage", "expected_cost")
 

@@ -78,7 +78,7 @@ def test_which_one_stands() -> None:
     ):
         table = pd.DataFrame(table).rename(columns=str)
         policy = AutoPolicyClassifier(costs, budget=budget, **few)
-        encoded = policy._begin_fit(table, y).encoded
+        encoded = policy.begin_fit(table, y).encoded
         candidates = policy._candidates(encoded)
         assert candidates[0].title == first
         titles = {candidate.title for candidate in candidates}

@@ -86,7 +86,7 @@ def test_the_reason_of_a_branch_is_told() -> None:
     consultation.observe({"age": 50})
     step = consultation.next()
     first = step.covariates[0]
-    assert f"{first} is asked here of everyone: 100 %" in str(step.explanation)
+    assert f"{first} is asked here of everyone: 100%" in str(step.explanation)
     told = {"ward": "south", "blood": 1.5, "urine": 1.5, "scan": 0.0}
     while isinstance(step, Acquire):
         last = consultation.observe({name: told[name] for name in step.covariates})
@@ -171,7 +171,7 @@ def test_realised_cost_is_that_of_adacos_with_the_same_model() -> None:
     free = policy.cost_table_.covariates == 0
     prices = np.maximum(policy.cost_table_.covariates, 1e-12)
     policy.model_ = quick_model(land.fits, np.ones(len(y)), prices, free, land.lacking)
-    result = policy.acquire(X)
+    result = policy.finish_fit().acquire(X)
     expected = result.cost + policy.cost_table_.matrix[y, (result.label == 1).astype(int)]
     found = _outcome(land, policy.model_, np.arange(len(y)), np.zeros(len(free), dtype=bool))
     np.testing.assert_allclose(found[np.arange(len(y)), y], expected)

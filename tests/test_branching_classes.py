@@ -66,7 +66,7 @@ def test_contract_and_consultation() -> None:
     check_consultation(fitted, X.head(8))
     step = fitted.consultation().next()
     assert step.covariates == ("ward",)
-    assert "on rows left out" in step.explanation.because
+    assert "In cross-validation each cost" in step.explanation.because
     assert sum(step.explanation.probabilities.values()) == pytest.approx(1.0)
 
 

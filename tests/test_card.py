@@ -16,16 +16,10 @@ from adacos import (
     Costs,
     TargetRecallClassifier,
 )
-from adacos.card import (
-    estimate_leave_out,
-    headline,
-    leave_out_costs,
-    model_card,
-    percent,
-    threshold_of,
-    threshold_reason,
-)
+from adacos.card import headline, model_card, rule_in_words, threshold_reason
 from adacos.consultation import fingerprint
+from adacos.consultation.cut_off import cut_off_of, percent
+from adacos.policies.estimates import cost_doubt, estimate_leave_out, leave_out_costs
 from adacos.policies.leave_out import leave_out_cost
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.registry import POLICIES
@@ -121,6 +115,26 @@ def test_the_leave_out_costs_by_hand():
     assert found[OWN].error == pytest.approx(own.std(ddof=1) / np.sqrt(len(y)))
 
 
+def test_every_policy_has_a_cost_of_its_own_on_rows_it_was_not_fitted_on():
+    X, y = table()
+    policy = build(OptimalPolicyClassifier).fit(X, y)
+    estimate_leave_out(policy, X, y)
+    expected = leave_out_cost(build(OptimalPolicyClassifier), X, y)
+    assert leave_out_costs(policy)[0][1:] == pytest.approx((expected.mean, expected.error))
+
+
+def test_a_policy_that_costs_more_than_asking_nothing_is_doubted():
+    X, y = table()
+    policy = build(OptimalPolicyClassifier).fit(X, y)
+    own, alike = "this policy, nested cross-validation", ("everyone negative", 30.0, 1.0)
+    for cost, doubted in ((34.0, True), (32.0, False), (20.0, False)):
+        policy.leave_out_ = ((own, cost, 1.0), ("everyone positive", 50.0, 1.0), alike)
+        assert (cost_doubt(policy) is not None) == doubted
+    policy.leave_out_ = ((own, 34.0, 1.0), alike)
+    assert "costs 34.00 a row, everyone negative 30.00" in cost_doubt(policy)
+    assert cost_doubt(AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)) is None
+
+
 @pytest.mark.parametrize("kind", [AdaCOSClassifier, OptimalPolicyClassifier])
 def test_a_nested_estimate_takes_its_place(kind):
     X, y = table()
@@ -141,21 +155,41 @@ def test_the_threshold_is_told_with_its_reason():
     def told(false_positive: float, false_negative: float) -> tuple[str, str]:
         costs = Costs([1.0, 2.0, 3.0], false_positive=false_positive, false_negative=false_negative)
         other = AdaCOSClassifier(costs).from_model(policy)
-        return percent(threshold_of(other)), threshold_reason(other)
+        return percent(cut_off_of(other.rule_)), threshold_reason(other)
 
     assert told(100, 1000) == (
-        "9.1\N{NO-BREAK SPACE}%",
-        "because a missed case costs ten false alarms",
+        "9.1%",
+        "missing a case counts as much as ten false alarms",
     )
-    assert told(5, 5)[1] == "because a missed case and a false alarm cost the same"
-    assert told(40, 10)[1] == "because a false alarm costs four missed cases"
-    assert told(10, 25)[1] == "because a missed case costs 2.5 false alarms"
-    assert told(1, 999)[0] == "0.1\N{NO-BREAK SPACE}%"
+    assert told(5, 5)[1] == "missing a case counts as much as a false alarm"
+    assert told(40, 10)[1] == "a false alarm counts as much as four missed cases"
+    assert told(10, 25)[1] == "missing a case counts as much as 2.5 false alarms"
+    assert told(1, 999)[0] == "0.1%"
     recall = AdaCOSClassifier(
         Costs([1.0, 2.0, 3.0], false_positive=5), target_recall=0.9
     ).from_model(policy)
-    assert threshold_of(recall) == recall.threshold_
-    assert threshold_reason(recall) == "so that at least 90.0% of the cases are found"
+    assert cut_off_of(recall.rule_) == pytest.approx(recall.threshold_, rel=1e-12)
+    assert threshold_reason(recall) == "chosen to find about 90.0% of cases"
+
+
+def test_the_cut_off_claims_no_more_than_the_certificate():
+    """Where the requested recall is refused, the sentence is about the recall that is proved."""
+    X, y = table()
+    policy = AdaCOSClassifier(
+        Costs([1.0, 2.0, 3.0], false_positive=20),
+        target_recall=0.99,
+        recall_confidence=0.95,
+        on_uncertifiable="largest",
+        cv=2,
+        strengths="common",
+    ).fit(X, y)
+    bound = policy.certificate_.bound
+    assert bound < 0.99
+    proved = f"{np.floor(1000 * bound) / 10:g}%"
+    reason = f"certified to find at least {proved} of cases with 95% confidence"
+    assert threshold_reason(policy) == reason
+    sentence = f"Called positive at {percent(policy.threshold_)} or above: {reason}."
+    assert rule_in_words(policy) == sentence
 
 
 def test_a_certificate_that_says_nothing_says_so_first():
@@ -170,7 +204,7 @@ def test_a_certificate_that_says_nothing_says_so_first():
         strengths="common",
     ).fit(X, y)
     assert silent.always_positive_
-    assert headline(silent).startswith("Everyone is answered positive")
+    assert headline(silent).startswith("The model calls everyone positive and acquires nothing;")
     assert model_card(silent)["threshold"] == 0
     names = [item["name"] for item in model_card(silent)["leave_out"]]
     assert "everyone positive" in names

@@ -16,10 +16,11 @@ from adacos import (
     TargetRecallClassifier,
 )
 from adacos.card import model_card
+from adacos.deciders.weighing import weigh
 from adacos.kernels.class_risk import class_bayes_risk
 from adacos.models.class_outlook import look_ahead_classes
+from adacos.models.dynamic import ValueTables
 from adacos.models.outlook import begin
-from adacos.policies.adacos import weigh
 from tests.policy_checks import check_consultation, same
 from tests.rivals.problems import THREE_COSTS, three_table
 
@@ -59,7 +60,9 @@ def test_sets_beyond_the_ceiling_have_no_part_in_the_decision() -> None:
     free = look_ahead_classes(state, costs)
     decided = []
     for left in (0.5, 1.5, 3.5, 9.0):
-        going, _ = weigh(state._replace(left=np.full(len(X), left)), costs, matrix, "coherent")
+        going, _ = weigh(
+            state._replace(left=np.full(len(X), left)), ValueTables(costs, matrix), "coherent"
+        )
         risk = class_bayes_risk(free.log_odds, matrix)
         future = free.weighed(matrix).future
         payable = np.flatnonzero(free.cost[0] <= left)

@@ -17,10 +17,13 @@ from adacos.exceptions import InvalidInputError
 NAMES = ["a", "b", "c", "d", "e", "f"]
 
 
+SHARES = st.just(0.0) | st.floats(1e-20, 1)
+
+
 @st.composite
 def priced(draw: Any) -> Costs:
     """Costs of six covariates with up to two panels that do not overlap."""
-    amount = st.floats(0, 100)
+    amount = st.just(0.0) | st.floats(1e-20, 100)
     covariates = {name: draw(amount) for name in NAMES}
     members = draw(st.permutations(NAMES))
     sizes = draw(st.sampled_from([(), (2,), (3,), (6,), (2, 2), (3, 2), (3, 3)]))
@@ -29,7 +32,7 @@ def priced(draw: Any) -> Costs:
         group = members[first : first + size]
         first += size
         least = min(covariates[name] for name in group)
-        panels[f"panel {number}"] = (draw(st.floats(0, 1)) * least, group)
+        panels[f"panel {number}"] = (draw(SHARES) * least, group)
     return Costs(covariates, panels=panels)
 
 
@@ -38,7 +41,7 @@ def priced_by_member(draw: Any) -> Costs:
     """The same, but every member of a panel has a discounted cost of its own."""
     costs = draw(priced())
     panels = {
-        title: {name: draw(st.floats(0, 1)) * costs.covariates[name] for name in members}
+        title: {name: draw(SHARES) * costs.covariates[name] for name in members}
         for title, (_, members) in costs.panels.items()
     }
     return Costs(costs.covariates, panels=panels)

@@ -60,6 +60,21 @@ def test_size_classes_and_missing_values(load, shape, positive, missing):
     assert {name: count for name, count in counts.items() if count} == missing
 
 
+def test_zeros_that_were_not_recorded_become_missing_where_asked():
+    kept = load_pima(as_frame=False)
+    X, y, *_ = load_pima(zeros="missing", as_frame=False)
+    unrecorded = ("Glucose", "BloodPressure", "SkinThickness", "Insulin", "BMI")
+    for k, name in enumerate(kept.names):
+        column = kept.X[:, k]
+        gone = (column == 0) & (name in unrecorded)
+        np.testing.assert_array_equal(np.isnan(X[:, k]), gone)
+        np.testing.assert_array_equal(X[~gone, k], column[~gone])
+    assert int(np.isnan(X).sum()) == 652
+    np.testing.assert_array_equal(y, kept.y)
+    with pytest.raises(InvalidInputError, match="zeros: must be one of"):
+        load_pima(zeros="drop")
+
+
 @pytest.mark.parametrize(
     ("file", "load"),
     [

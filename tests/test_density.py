@@ -6,13 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from adacos import AdaCOSClassifier, Costs, load_pima
 from adacos.models.density import ConditionalDensity, fit_densities, moment_matrix
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 
 def predictive(R: Floats, z: Floats, r: Floats) -> tuple[Floats, Floats]:

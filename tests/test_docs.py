@@ -10,6 +10,7 @@ import importlib
 import re
 import shlex
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -21,7 +22,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from adacos import AdaCOSClassifier, Costs, describe, load_pima
+from adacos import AdaCOSClassifier, Costs, demo, describe, load_pima
 from adacos.cli.app import app
 from adacos.exceptions import AdacosError
 
@@ -57,8 +58,8 @@ SHELL_PAGES = (
 # A block of Python and, if one follows at once, the block of what it prints.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# Commands whose options are checked only: they ask, do not end, or take minutes.
-PARSED = ("ask", "serve", "bench")
+# Commands whose options are checked only: they ask, do not end, take minutes, or need a service.
+PARSED = ("ask", "serve", "bench", "cases")
 # Other programs that the pages call; tests/service/test_tutorial.py sends what `curl` does.
 FOREIGN = ("pip", "make", "curl", "export")
 
@@ -89,7 +90,7 @@ def commands(page: str) -> Iterator[str]:
         lines = block.replace("\\\n", " ").splitlines()
         first = (lines or [""])[0].split()
         ours = first[:1] == ["adacos"] and first[1:2] and first[1] in known
-        shell = first and (ours or first[0] in FOREIGN or first[0].startswith("("))
+        shell = first and (ours or first[0] in FOREIGN or first[0] == "awk")
         if language in ("", "sh", "bash") and shell:
             yield from (line for line in lines if line.strip())
 
@@ -141,6 +142,15 @@ def test_a_mistaken_option_is_noticed() -> None:
         parse(["ask", "model.adacos", "--knwon", "Age=24"])
 
 
+def test_commands_are_described_in_full_sentences() -> None:
+    """The list of commands cuts a first line that is too long, and ends it in dots."""
+    words = [sys.executable, "-m", "typer", "adacos.cli.app", "utils", "docs", "--name", "adacos"]
+    text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    listed = re.findall(r"^\* `(\w+)`: (.*)$", text, re.MULTILINE)
+    assert len(listed) > 12
+    assert [name for name, help in listed if not help.endswith(".") or "..." in help] == []
+
+
 def test_every_exported_name_is_in_the_reference() -> None:
     """docs/api.md lists what the checked modules export; the page of each is then generated."""
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
@@ -149,6 +159,20 @@ def test_every_exported_name_is_in_the_reference() -> None:
         for name in importlib.import_module(module).__all__:
             listed = re.search(rf"^   {name}$", page, re.MULTILINE)
             assert listed or name.startswith("__") or f"`{name}`" in page, f"{module}.{name}"
+
+
+def test_the_savings_on_the_first_pages_are_those_of_the_demo(capsys: Any) -> None:
+    demo.main()
+    shown = capsys.readouterr().out
+    saved = re.findall(r"compared with .*: (-?\d+%) \((-?\d+%) to (-?\d+%)\)", shown)
+    assert len(saved) == 3
+    for page in ("README.md", "docs/index.md"):
+        text = " ".join((ROOT / page).read_text(encoding="utf-8").replace("−", "-").split())
+        (best, *ends), *others = saved
+        assert f"{best} lower total cost" in text
+        assert f"95% interval over folds of {ends[0]} to {ends[1]}" in text
+        for estimate, low, high in others:
+            assert f"{estimate} ({low} to {high})" in text
 
 
 def test_every_page_is_reached() -> None:

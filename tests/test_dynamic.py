@@ -11,7 +11,7 @@ from adacos.bench.regret import expected_cost
 from adacos.datasets import make_discrete_problem
 from adacos.kernels.bayes_risk import bayes_risk
 from adacos.kernels.martingale import coherent_mean
-from adacos.models.dynamic import stage_values
+from adacos.models.dynamic import ValueTables
 from adacos.models.outlook import begin, look_ahead
 
 
@@ -26,7 +26,7 @@ def test_values_against_dense_integration(false_positive: float) -> None:
     """V_i by trapezoids on a fine grid of log-odds, without closed forms or quadrature rules."""
     policy = fitted(false_positive=false_positive)
     model, costs = policy.model_, policy.cost_table_
-    values = stage_values(model, costs, costs.matrix)
+    values = ValueTables(costs, costs.matrix).of_sets(model)
     fine = np.linspace(-16, 16, 1601)
     risk = bayes_risk(fine, costs.matrix)
     masks = model.sequence.masks()
@@ -58,7 +58,7 @@ def test_whoever_adacos_asks_is_asked() -> None:
     X, *_ = load_pima()
     encoded = policy._encode(X)
     model, costs = policy.model_, policy.cost_table_
-    values = stage_values(model, costs, costs.matrix)
+    values = ValueTables(costs, costs.matrix).of_sets(model)
     available = np.ones((len(encoded), len(costs.names)), dtype=np.bool_)
     for stage, have in enumerate(model.sequence.masks()[:-1]):
         state = begin(model, encoded, available, have, np.zeros_like(have))
@@ -71,9 +71,8 @@ def test_whoever_adacos_asks_is_asked() -> None:
 
 
 def test_nothing_is_paid_where_the_answer_is_certain() -> None:
-    values = stage_values(
-        (policy := fitted()).model_, policy.cost_table_, policy.cost_table_.matrix
-    )
+    policy = fitted()
+    values = ValueTables(policy.cost_table_, policy.cost_table_.matrix).of_sets(policy.model_)
     ends = values.grid[[0, -1]]
     for stage in range(len(values.gain) - 1):
         assert np.all(values.gain_at(stage, ends) < 0)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from adacos import AdaCOSClassifier, Costs, load_pima
-from adacos.engine import STOP, AcquisitionResult, acquired_in, front
+from adacos.decision import STOP
+from adacos.engine import AcquisitionResult, acquired_in, front
 from adacos.exceptions import MalformedRowsError, MissingExtraError
 
 

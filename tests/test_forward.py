@@ -12,9 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 from adacos import AdaCOSClassifier, COSClassifier, Costs, FullModelClassifier
 from adacos.kernels.folds import stratified_folds
+from adacos.typing import Floats
 from tests.policy_checks import price, same
-
-Floats = NDArray[np.float64]
 
 QUICK: dict[str, Any] = {"strengths": "common", "cv": 3, "n_splines": 5}
 NAMES = tuple(f"x{k}" for k in range(4))

@@ -15,8 +15,7 @@ from scipy.special import expit
 
 from adacos import LogisticGAM, load_heart, load_pima, load_wisconsin
 from adacos.exceptions import InvalidInputError
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 
 def log_loss(log_odds: Floats, y: NDArray[Any]) -> float:
@@ -131,7 +130,7 @@ def test_leave_out_probabilities_at_given_strengths_are_true_refits(name: str) -
         refit = LogisticGAM(cv=splits, **strengths).fit(X, y, sample_weight=weight)
         expected[test] = refit.predict_proba(X[test])[:, 1]
     # The basis is centred on the weighted rows, which only the tiny ridge on the intercept feels;
-    # standardisation on 80 % of the rows changes what a ridge of 0.5 means by about 3 %.
+    # standardisation on 80% of the rows changes what a ridge of 0.5 means by about 3%.
     assert np.abs(gam.leave_out_proba_ - expected).max() < 0.03
     loss = -np.mean(np.where(y == 1, np.log(expected), np.log1p(-expected)))
     assert gam.leave_out_log_loss_ == pytest.approx(loss, rel=0.01)

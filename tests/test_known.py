@@ -181,9 +181,9 @@ def test_wrong_masks_are_refused_by_name(mixed):
     table, _, fitted = mixed
     with pytest.raises(InvalidInputError, match="column 'b' is missing"):
         fitted.acquire(table, known=np.ones(table.shape, dtype=bool))
-    with pytest.raises(InvalidInputError, match="must be a mask of shape"):
+    with pytest.raises(InvalidInputError, match="a mask of shape"):
         fitted.acquire(table, known=np.ones((3, 2), dtype=bool))
-    with pytest.raises(InvalidInputError, match="must be a mask"):
+    with pytest.raises(InvalidInputError, match="a mask of shape"):
         fitted.acquire(table, known=np.ones(table.shape))
 
 

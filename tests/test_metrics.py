@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import adacos
 from adacos import AdaCOSClassifier, Costs
-from adacos.exceptions import InvalidInputError
+from adacos.exceptions import InvalidInputError, UnstatedCostWarning
 from adacos.metrics import (
     false_discovery_rate,
     neg_total_cost_scorer,
     operation_cost,
     recall,
     total_cost,
+    total_cost_scorer,
     total_costs,
     weighted_accuracy,
 )
@@ -69,6 +71,85 @@ def test_labels_must_belong_together() -> None:
     for label, y in (([0, 1], [0, 2]), (["ill", "ill"], ["ill", "ill"]), ([0, 1], [3, 4])):
         with pytest.raises(InvalidInputError, match="must be of two classes"):
             total_cost(answered(label), y, COSTS)
+
+
+def test_the_order_of_scikit_learn_is_told_apart() -> None:
+    with pytest.raises(InvalidInputError, match=r"total_cost\(result, y, costs\)"):
+        total_cost([0, 1], answered([0, 1]), COSTS)
+    with pytest.raises(InvalidInputError, match="costs: must be a Costs object"):
+        total_cost(answered([0, 1]), [0, 1], [[0, 1], [1, 0]])  # type: ignore[arg-type]
+
+
+def noisy(n: int = 200) -> tuple[Any, Any]:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, 2))
+    return X, (X[:, 0] + rng.normal(size=n) > 0).astype(int)
+
+
+@pytest.mark.parametrize("stated", ["false_positive", "false_negative"])
+def test_the_cost_of_the_other_error_is_not_guessed(stated: str) -> None:
+    """It counted as 1: beside a false alarm of 100 every row was answered negative."""
+    X, y = noisy()
+    other = {"false_positive": "false_negative"}.get(stated, "false_positive")
+    costs = Costs([1.0, 2.0], **{stated: 100})
+    with pytest.raises(InvalidInputError, match=f"received no {other}"):
+        AdaCOSClassifier(costs).fit(X, y)
+    with pytest.raises(InvalidInputError, match=f"received no {other}"):
+        total_cost(answered([0, 1]), [0, 1], costs)
+    with pytest.raises(InvalidInputError, match=f"received no {other}"):
+        total_cost_scorer(costs)
+    quick = {"cv": 2, "strengths": "common"}
+    whole = Costs([1.0, 2.0], false_positive=100, false_negative=100)
+    fitted = AdaCOSClassifier(whole, **quick).fit(X, y)
+    with pytest.raises(InvalidInputError, match=f"received no {other}"):
+        AdaCOSClassifier(costs).from_model(fitted)
+
+
+def test_errors_without_a_cost_beside_prices_are_said_to_count_as_one() -> None:
+    X, y = noisy()
+    quick = {"cv": 2, "strengths": "common"}
+    with pytest.warns(UnstatedCostWarning, match=r"false_positive, false_negative\), so that each"):
+        AdaCOSClassifier(Costs([1.0, 2.0]), **quick).fit(X, y)
+    with pytest.warns(UnstatedCostWarning, match=r"an error \(false_positive\)"):
+        AdaCOSClassifier(Costs([1.0, 2.0]), target_recall=0.9, **quick).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        AdaCOSClassifier(Costs([0.0, 0.0]), **quick).fit(X, y)
+        AdaCOSClassifier(None, **quick).fit(X, y)
+        by_recall = Costs([1.0, 2.0], false_positive=10)
+        AdaCOSClassifier(by_recall, target_recall=0.9, **quick).fit(X, y)
+
+
+def test_a_search_over_costs_is_scored_by_fixed_ones_or_warned_of() -> None:
+    """Each candidate was scored by its own costs: the cheapest errors won."""
+    X, y = noisy()
+    truth, light = (Costs([1.0, 2.0], false_positive=c, false_negative=c) for c in (40, 2))
+    policy = AdaCOSClassifier(truth, cv=2, strengths="common")
+    grid = {"costs": [light, truth]}
+    with pytest.warns(UserWarning, match="the scores cannot be compared"):
+        own = GridSearchCV(policy, grid, scoring=neg_total_cost_scorer, cv=2).fit(X, y)
+    assert own.best_params_["costs"] == light
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fixed = GridSearchCV(policy, grid, scoring=total_cost_scorer(truth), cv=2).fit(X, y)
+        cross_val_score(policy, X[:150], y[:150], scoring=neg_total_cost_scorer, cv=2)
+    assert fixed.best_params_["costs"] == truth
+    cheap = AdaCOSClassifier(light, cv=2, strengths="common").fit(X, y)
+    result = cheap.acquire(X)
+    prices = result.acquired @ np.array([1.0, 2.0])
+    expected = -(prices + 40 * (result.label != y)).mean()
+    assert total_cost_scorer(truth)(cheap, X, y) == pytest.approx(expected)
+
+
+def test_a_fixed_cost_of_waiting_must_be_that_of_the_policy() -> None:
+    X, y = noisy()
+    errors = {"false_positive": 40, "false_negative": 40}
+    waits = Costs([1.0, 2.0], **errors, round_cost=3.0)
+    policy = AdaCOSClassifier(waits, cv=2, strengths="common").fit(X, y)
+    own = neg_total_cost_scorer(policy, X, y)
+    assert total_cost_scorer(waits)(policy, X, y) == pytest.approx(own)
+    with pytest.raises(InvalidInputError, match="cost of waiting must be that of the policy"):
+        total_cost_scorer(Costs([1.0, 2.0], **errors))(policy, X, y)
 
 
 def test_the_scorer_knows_the_classes_of_the_policy() -> None:

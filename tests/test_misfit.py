@@ -8,7 +8,8 @@ import pytest
 from scipy.special import expit
 
 from adacos import AdaCOSClassifier, Costs
-from adacos.card import estimate_leave_out, model_card
+from adacos.card import model_card
+from adacos.policies.estimates import estimate_leave_out
 from adacos.policies.misfit import LEAST_ROWS, advice, misfit_by_cell
 from adacos.tables.encoder import TableEncoder
 from tests.test_branching import COSTS, table

@@ -65,7 +65,7 @@ def test_moments_are_those_of_the_complete_rows(skewed):
     truth = moment_matrix(standard, fits.basis.transform(complete)) / len(X)
     moments = fits.moments / len(X)
     values = slice(1, 5)
-    # At their conditional means as if known, variances were 15 to 25 % too small.
+    # At their conditional means as if known, variances were 15 to 25% too small.
     np.testing.assert_allclose(
         np.diag(moments)[values], np.diag(truth)[values], rtol=0.10 if skewed else 0.05
     )
@@ -192,7 +192,7 @@ def linear_world(rng, n, correlation=0.0):
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5])
 def test_holes_in_training_neither_narrow_the_outlook_nor_flatten_the_model(correlation):
-    """30 % missing: the spread of z is that of new rows, and the calibration slope is 1."""
+    """30% missing: the spread of z is that of new rows, and the calibration slope is 1."""
     slopes = []
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -207,7 +207,7 @@ def test_holes_in_training_neither_narrow_the_outlook_nor_flatten_the_model(corr
         np.testing.assert_allclose(sd[0], actual, rtol=0.08)
         log_odds = columns @ model.coefs[-1] + model.intercepts[-1]
         slopes.append(calibration_slope(log_odds, labels))
-    # Filled in as if known: sd 20 % too small, mean slope 1.17.
+    # Filled in as if known: sd 20% too small, mean slope 1.17.
     assert np.mean(slopes) == pytest.approx(1.0, abs=0.06)
 
 

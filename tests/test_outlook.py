@@ -125,4 +125,4 @@ def test_a_forecast_is_one_class_and_one_line(policies, monkeypatch) -> None:
     monkeypatch.setitem(FORECASTS, "blind", Blind())
     blind = copy.copy(policy)
     blind.outlook = "blind"
-    assert not blind.acquire(data.X).acquired.any()
+    assert not blind.finish_fit().acquire(data.X).acquired.any()

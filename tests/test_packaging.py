@@ -73,6 +73,35 @@ def test_the_missing_extra_command_names_an_extra() -> None:
     assert named <= set(extras)
 
 
+@pytest.mark.parametrize("name", ["checks", "study", "release"])
+def test_actions_are_pinned_by_commit(name: str) -> None:
+    """A tag can be moved to other code; the comment tells people and Dependabot the version."""
+    text = (ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8")
+    used = re.findall(r"uses: (.*)", text)
+    assert used
+    assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one) for one in used)
+    assert text.count("persist-credentials: false") == text.count("actions/checkout@")
+
+
+@pytest.mark.parametrize(
+    ("lock", "extras"),
+    [("service", ["service"]), ("dev", ["dev", "docs"]), ("build", []), ("release", [])],
+)
+def test_locked_packages_are_those_of_the_project(lock: str, extras: list[str]) -> None:
+    """Each is pinned with hashes, and none that the project needs is left out (`make lock`)."""
+    text = (ROOT / "requirements" / f"{lock}.txt").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    pinned = [k for k, line in enumerate(lines) if line and line[0] not in "# "]
+    assert all(re.match(r"[\w.-]+==[\w.]+ (; .* )?\\$", lines[k]) for k in pinned)
+    assert all(lines[k + 1].startswith("    --hash=sha256:") for k in pinned)
+    wanted = list(PROJECT["project"]["dependencies"]) if extras else []
+    for extra in extras:
+        wanted += PROJECT["project"]["optional-dependencies"][extra]
+    names = {lines[k].partition("==")[0] for k in pinned} | {"adacos"}
+    for one in wanted:
+        assert re.match(r"[\w.-]+", one)[0].lower() in names, one
+
+
 def built(pattern: str) -> Path:
     """The distribution under dist/, which `make wheel` has just made."""
     found = sorted((ROOT / "dist").glob(pattern))

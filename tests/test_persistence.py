@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 import json
@@ -10,6 +11,7 @@ import pickle
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,8 @@ from adacos import (
 )
 from adacos.exceptions import InvalidInputError, ModelFileError
 from adacos.persistence import FORMAT
+from tests.golden.problems import problem
+from tests.golden.record import hashed
 from tests.policy_checks import FIELDS, same
 from tests.test_policies import mixed, numbers
 
@@ -288,6 +292,66 @@ def test_hostile_files_with_right_checksums(name: str, adacos_file: Path, tmp_pa
         load(path)
 
 
+def with_encoder(**parts: Any) -> Any:
+    return lambda policy: {"encoder_": replace(policy.encoder_, **parts)}
+
+
+def with_costs(**parts: Any) -> Any:
+    return lambda policy: {"cost_table_": replace(policy.cost_table_, **parts)}
+
+
+def with_words(categories: tuple[str, ...]) -> Any:
+    """The categories of the covariate that has the same number of them."""
+
+    def change(policy: Any) -> dict[str, Any]:
+        encoder = policy.encoder_
+        k = [len(levels) for levels in encoder.categories].index(len(categories))
+        changed = (*encoder.categories[:k], categories, *encoder.categories[k + 1 :])
+        return {"encoder_": replace(encoder, categories=changed)}
+
+    return change
+
+
+def swapped(names: Any) -> Any:
+    return np.array([names[1], names[0], *names[2:]], dtype=object)
+
+
+INCONSISTENT: dict[str, Any] = {
+    "columns that are swapped": lambda p: {"feature_names_in_": swapped(p.feature_names_in_)},
+    "classes in another order": lambda p: {"classes_": p.classes_[::-1]},
+    "equal classes": lambda p: {"classes_": p.classes_[[1, 1]]},
+    "a class that is no number": lambda p: {"classes_": np.array([0, np.nan])},
+    "three classes": lambda p: {"classes_": np.array(["a", "b", "c"])},
+    "a negative covariate cost": with_costs(covariates=np.array([1.0, 1, -2, 0.5, 0, 4])),
+    "a cost that is no number": with_costs(covariates=np.array([1.0, 1, np.nan, 0.5, 0, 4])),
+    "costs of other columns": with_costs(names=tuple("abcdef")),
+    "a panel that there is not": with_costs(panel=np.array([-1, -1, 3, -1, -1, 3])),
+    "a transposed matrix": with_costs(matrix=np.array([[0.0, 70.0], [30.0, 0.0]])),
+    "an infinite cost of an error": with_costs(matrix=np.array([[0.0, np.inf], [70.0, 0.0]])),
+    "a range that is upside down": lambda p: {
+        "encoder_": replace(p.encoder_, low=p.encoder_.high + 1.0)
+    },
+    "names twice": with_encoder(names=("age",) * 6),
+    "categories in another order": with_words(("west", "south", "north")),
+    "a category twice": with_words(("north", "north", "west")),
+}
+
+
+@pytest.mark.parametrize("name", INCONSISTENT)
+def test_parts_that_do_not_fit_each_other_are_refused(
+    name: str, fitted: dict[str, tuple[Any, Any]], tmp_path: Path
+) -> None:
+    """Each would load and decide otherwise, with right checksums."""
+    policy = copy.copy(fitted["COSClassifier by name"][0])
+    path = tmp_path / "model.adacos"
+    save(policy, path)
+    load(path)
+    vars(policy).update(INCONSISTENT[name](policy))
+    save(policy, path)
+    with pytest.raises(ModelFileError, match=r"model\.adacos does not describe a model"):
+        load(path)
+
+
 def manifest(text: bytes) -> Any:
     return lambda members: members.update({"manifest.json": text})
 
@@ -432,6 +496,17 @@ def test_a_folder_that_cannot_be_written(small: LogisticGAM, tmp_path: Path) -> 
     with pytest.raises(OSError, match="file"):
         save(small, file / "model.adacos")
     (tmp_path / "taken").mkdir()
-    with pytest.raises(OSError, match="taken"):
+    with pytest.raises(InvalidInputError, match="taken"):
         save(small, tmp_path / "taken")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "taken"]
+
+
+OLD = Path(__file__).with_name("models")
+
+
+@pytest.mark.parametrize("name", json.loads((OLD / "decisions.json").read_text(encoding="utf-8")))
+def test_a_file_of_an_earlier_format_decides_as_it_did(name: str) -> None:
+    """Files of format 1, and what the policies that were saved decided."""
+    expected = json.loads((OLD / "decisions.json").read_text(encoding="utf-8"))[name]
+    result = load(OLD / f"{name}.adacos").acquire(problem(expected.pop("table")).X_decided)
+    assert {field: hashed(getattr(result, field)) for field in expected} == expected

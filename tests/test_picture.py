@@ -13,12 +13,13 @@ import pytest
 from rich.console import Console
 
 from adacos import AdaCOSClassifier, AutoPolicyClassifier, BranchingClassifier, describe, load, save
-from adacos.card import estimate_leave_out, model_card
+from adacos.card import model_card
 from adacos.cli.explain import walk
 from adacos.cli.info import show
 from adacos.consultation.steps import Classify
 from adacos.metrics import total_costs
 from adacos.policies.auto import Compared
+from adacos.policies.estimates import estimate_leave_out
 from adacos.tables.description import CovariateDescription, Description
 from tests.test_branching import COSTS, table
 
@@ -50,13 +51,14 @@ def policy(rows) -> BranchingClassifier:
 def auto(rows, policy, tmp_path_factory) -> AutoPolicyClassifier:
     """As if it had chosen this policy: a comparison would take long. Through a file."""
     chosen = AutoPolicyClassifier(COSTS)
-    chosen._begin_fit(*rows)
+    chosen.begin_fit(*rows)
     chosen.policy_, chosen.choice_ = policy, "Branching"
     chosen.compared_ = (
         Compared("AdaCOS", 20.0, 1.0, 0.0, 0.0),
         Compared("COS", 22.5, 1.1, 2.5, 0.5),
         Compared("Branching", 15.0, 0.9, -5.0, 0.6),
     )
+    chosen.finish_fit()
     describe(chosen, WORDS)
     estimate_leave_out(chosen, *rows)
     file = tmp_path_factory.mktemp("auto") / "auto.adacos"

@@ -157,7 +157,7 @@ def test_card_info_and_file(tmp_path: Path) -> None:
     told = model_card(loaded)["tree"]
     assert json.loads(json.dumps(told)) == json.loads(json.dumps(model_card(policy)["tree"]))
     assert "East wing" in told["text"]
-    assert "answered ill: 100 %" in told["text"]
+    assert "answered ill: 100%" in told["text"]
     console = Console(file=io.StringIO(), width=120)
     show(loaded, console)
     shown = console.file.getvalue()

@@ -267,6 +267,7 @@ def test_reasons_are_those_of_the_step(caution: float, prices: list[float]) -> N
     policy = PlanningClassifier(costs).fit(X, y)
     policy.caution_ = caution
     policy.table_ = tabulate(policy.joint_, policy._costs_of(policy.planned_), caution)
+    policy.finish_fit()
     told = set()
     for row in X[:30]:
         consultation = policy.consultation()

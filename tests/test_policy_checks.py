@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from adacos import AdaCOSClassifier
-from adacos.engine import AcquisitionResult, Decision
+from adacos.deciders.sequence import AdaCOSDecider
+from adacos.decision import Decision, Terms
+from adacos.engine import AcquisitionResult
+from adacos.models.outlook import WalkState
 from tests.policy_checks import check_consultation, check_known, check_parameters, check_pickle
 from tests.rivals.problems import MIXED_COSTS, mixed_table
 
@@ -23,29 +26,40 @@ class Forgetful(AdaCOSClassifier):
         return super().acquire(X)
 
 
+class SneakyDecider(AdaCOSDecider):
+    def decide(self, state: WalkState) -> Decision:
+        decision = super().decide(state)
+        return decision._replace(log_odds=decision.log_odds + np.nan_to_num(state.encoded[:, -1]))
+
+
 class Sneaky(AdaCOSClassifier):
     """Reads the last covariate as soon as something else is known."""
 
-    def _decide(self, state: Any) -> Decision:
-        decision = super()._decide(state)
-        return decision._replace(log_odds=decision.log_odds + np.nan_to_num(state.encoded[:, -1]))
+    def make_decider(self, terms: Terms) -> SneakyDecider:
+        return SneakyDecider(terms, self.model_, self.outlook)
+
+
+class TwoFacedDecider(AdaCOSDecider):
+    def decide(self, state: WalkState) -> Decision:
+        decision = super().decide(state)
+        surer = 1e-6 if len(decision.log_odds) == 1 else 0.0
+        return decision._replace(log_odds=decision.log_odds + surer)
 
 
 class TwoFaced(AdaCOSClassifier):
     """Is surer of a row that is asked about alone."""
 
-    def _decide(self, state: Any) -> Decision:
-        decision = super()._decide(state)
-        surer = 1e-6 if len(decision.log_odds) == 1 else 0.0
-        return decision._replace(log_odds=decision.log_odds + surer)
+    def make_decider(self, terms: Terms) -> TwoFacedDecider:
+        return TwoFacedDecider(terms, self.model_, self.outlook)
 
 
 class Hoarder(AdaCOSClassifier):
     """Keeps the training rows."""
 
     def fit(self, X: Any, y: Any, X_unlabeled: Any = None) -> Any:
+        super().fit(X, y, X_unlabeled)
         self.rows_ = X.drop(columns="kind").to_numpy(copy=True)
-        return super().fit(X, y, X_unlabeled)
+        return self
 
 
 class Careless(AdaCOSClassifier):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -353,3 +354,18 @@ def test_text_in_an_array_is_refused_with_what_to_pass_instead():
     for array in (rows, rows.tolist()):
         with pytest.raises(InvalidInputError, match="such as a DataFrame"):
             COSClassifier().fit(array, [0, 1])
+
+
+def test_the_columns_that_are_wrong_are_named() -> None:
+    """Of many columns those that matter, not the first few of all."""
+    names = [f"a_rather_long_name_{k}" for k in range(12)]
+    probe = BaseEstimator()
+    validate_table(probe, pd.DataFrame(np.ones((3, 12)), columns=names), reset=True)
+    for columns, told in (
+        ([*names, "extra"], "received also extra. Select"),
+        (names[:-1], "received no a_rather_long_name_11. Select"),
+        ([*names[:-1], "A_rather_long_name_11"], "Did you mean a_rather_long_name_11?"),
+    ):
+        table = pd.DataFrame(np.ones((3, len(columns))), columns=columns)
+        with pytest.raises(InvalidInputError, match=re.escape(told)):
+            validate_table(probe, table, reset=False)

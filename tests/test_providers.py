@@ -413,16 +413,16 @@ def test_what_was_delivered_before_the_run_broke_off_is_in_the_cache(
             raise KeyboardInterrupt
         return source(request)
 
-    async def cancelled(request: Any) -> list[Any]:
+    async def interrupted_later(request: Any) -> list[Any]:
         if source.calls == 3:
             await asyncio.sleep(0.01)
-            raise asyncio.CancelledError
+            raise KeyboardInterrupt
         return source(request)
 
-    function = interrupted if kind == "plain" else cancelled
+    function = interrupted if kind == "plain" else interrupted_later
     rows, keys = X.drop(columns="blood"), range(len(X))
     providers = {"blood": Provider(function, batch_size=10)}
-    with pytest.raises((KeyboardInterrupt, asyncio.CancelledError)):
+    with pytest.raises(KeyboardInterrupt):
         free_blood.acquire(rows, providers=providers, cache=cache, keys=keys)
     assert len(cache) == 30
     result = free_blood.acquire(rows, providers={"blood": source}, cache=cache, keys=keys)
@@ -444,6 +444,141 @@ def test_a_service_that_times_out_itself_is_asked_again(X: Any, policy: Any) -> 
     )
     same(result, policy.acquire(X))
     assert not result.failures
+
+
+@pytest.mark.parametrize("timeout", [None, 30.0])
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_a_provider_that_is_cancelled_is_asked_again(
+    kind: str, timeout: float | None, X: Any, free_blood: Any
+) -> None:
+    """Its own work was cancelled, and not the run."""
+    source = Source(X["blood"], lambda call: call == 1)
+
+    def cancelled(request: Any) -> list[Any]:
+        try:
+            return source(request)
+        except ConnectionError:
+            raise asyncio.CancelledError from None
+
+    async def cancelled_later(request: Any) -> list[Any]:
+        await asyncio.sleep(0)
+        return cancelled(request)
+
+    provider = Provider(cancelled if kind == "plain" else cancelled_later, timeout=timeout)
+    result = free_blood.acquire(X.drop(columns="blood"), providers={"blood": provider})
+    same(result, free_blood.acquire(X))
+    assert result.calls[0].attempts == 2
+
+
+def test_a_run_that_is_cancelled_ends(X: Any, free_blood: Any) -> None:
+    async def slow(request: Any) -> list[Any]:
+        asyncio.current_task().cancel()
+        await asyncio.sleep(30)
+        raise AssertionError
+
+    with pytest.raises(asyncio.CancelledError):
+        free_blood.acquire(X.drop(columns="blood"), providers={"blood": slow})
+
+
+@pytest.mark.parametrize(
+    "change", [lambda index: index.sort(), lambda index: np.add(index, 1, out=index)]
+)
+def test_rows_of_a_request_cannot_be_changed(change: Any, X: Any, free_blood: Any) -> None:
+    """A provider that tries fails; the values of one that copies them go to their rows."""
+    rows = X.drop(columns="blood")
+
+    def in_place(request: Any) -> Any:
+        change(request.index)
+        return X["blood"].to_numpy()[request.index]
+
+    def in_copy(request: Any) -> Any:
+        change(request.index.copy())
+        return X["blood"].to_numpy()[request.index]
+
+    with pytest.warns(ProviderWarning, match="read-only"):
+        free_blood.acquire(rows, providers={"blood": in_place})
+    same(free_blood.acquire(rows, providers={"blood": in_copy}), free_blood.acquire(X))
+
+
+@pytest.mark.parametrize("kind", ["frame", "array"])
+def test_a_series_goes_by_its_index(kind: str, X: Any) -> None:
+    costs = Costs([0.0, 1.0, 1.0], misclassification=[[0, 60], [60, 0]])
+    numbers = X[["blood", "age", "sugar"]].set_index(X.index + 1000)
+    policy = COSClassifier(costs, **QUICK).fit(numbers.to_numpy(), np.arange(len(X)) % 2)
+    if kind == "frame":
+        policy = COSClassifier(costs, **QUICK).fit(numbers, np.arange(len(X)) % 2)
+    rows = numbers.assign(blood=np.nan)
+    rows = rows if kind == "frame" else rows.to_numpy()
+    labels = numbers["blood"] if kind == "frame" else X["blood"]
+    expected = policy.acquire(numbers if kind == "frame" else numbers.to_numpy())
+    name = "blood" if kind == "frame" else "x0"
+
+    def own(request: Any) -> Any:
+        return labels.loc[request.rows.index if kind == "frame" else request.index]
+
+    answers = {
+        "in order": own,
+        "backwards": lambda request: own(request).iloc[::-1],
+        "shuffled": lambda request: own(request).sample(frac=1, random_state=0),
+        "without an index": lambda request: pd.Series(own(request).to_list()),
+    }
+    for answer in answers.values():
+        same(policy.acquire(rows, providers={name: answer}), expected)
+
+
+@pytest.mark.parametrize(
+    "index", [lambda rows: rows + 1, lambda rows: [rows[0]] * len(rows), lambda rows: rows[::-1]]
+)
+def test_a_series_of_other_rows_is_refused(index: Any, X: Any, free_blood: Any) -> None:
+    """As is one that only counts, where rows are called by these numbers in another order."""
+    rows = X.drop(columns="blood").iloc[::-1]
+    of_labels = index(np.arange(len(X))[::-1])
+    series = pd.Series(X["blood"].to_list(), index=of_labels)
+    if list(of_labels) == list(range(len(X))):
+        series = series.reset_index(drop=True)
+    with pytest.warns(ProviderWarning, match="a series whose index is not that of the"):
+        free_blood.acquire(rows, providers={"blood": lambda request: series})
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "high",
+        float("inf"),
+        pytest.param(10**400, id="large"),
+        pytest.param(10**5000, id="long"),
+        [1.0],
+    ],
+)
+def test_one_bad_value_leaves_the_others_alone(bad: Any, X: Any, free_blood: Any) -> None:
+    def fetch(request: Any) -> list[Any]:
+        return [bad if row == 3 else X["blood"][row] for row in request.index]
+
+    rows, cache = X.drop(columns="blood"), {}
+    options = {"cache": cache, "keys": range(len(X))}
+    with pytest.warns(ProviderWarning, match=r"returned .* \(1 of its calls .* For 1 row it"):
+        result = free_blood.acquire(rows, providers={"blood": fetch}, **options)
+    holes = X.assign(blood=X["blood"].where(X.index != 3))
+    same(result, free_blood.acquire(holes))
+    assert [len(call.index) for call in result.calls] == [len(X) - 1, 1]
+    assert sum(call.attempts for call in result.calls) == 1
+    assert ("blood", 3) not in cache
+    assert len(cache) == len(X) - 1
+
+
+def test_a_cache_that_fails_is_told(X: Any, free_blood: Any) -> None:
+    class Failing(dict[Any, Any]):
+        def __setitem__(self, key: Any, value: Any) -> None:
+            raise OSError("no space left")
+
+    class Unreadable(dict[Any, Any]):
+        def __contains__(self, key: Any) -> bool:
+            raise TypeError("keys must be text")
+
+    rows, providers = X.drop(columns="blood"), sources(X, ["blood"])
+    for cache, told in ((Failing(), "OSError: no space"), (Unreadable(), "TypeError: keys must")):
+        with pytest.raises(InvalidInputError, match=rf"cache: must .*received {told}"):
+            free_blood.acquire(rows, providers=providers, cache=cache, keys=range(len(X)))
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -16,7 +16,7 @@ from adacos import AdaCOSClassifier, Costs, load_pima
 from adacos.consultation.steps import Acquire
 from adacos.datasets import make_discrete_problem
 from adacos.metrics import total_costs
-from adacos.models.dynamic import stage_values
+from adacos.models.dynamic import ValueTables
 from adacos.models.realised import LIMIT, WIDTHS, realised_correction
 from adacos.models.sequence_model import FollowedRows
 from adacos.models.sequences import SetSequence
@@ -191,9 +191,9 @@ def pima() -> tuple[AdaCOSClassifier, Any, np.ndarray]:
 
 def test_it_decides_by_default(pima: tuple[AdaCOSClassifier, Any, np.ndarray]) -> None:
     policy, X, _ = pima
-    given = policy.model_, policy.cost_table_, policy.rule_.matrix
-    values = stage_values(*given, realised=policy.cost_table_)
-    plain = stage_values(*given)
+    given = policy.cost_table_, policy.rule_.matrix
+    values = ValueTables(*given, realised=policy.cost_table_).of_sets(policy.model_)
+    plain = ValueTables(*given).of_sets(policy.model_)
     assert values.correction.any()
     assert not plain.correction.any()
     np.testing.assert_array_equal(values.gain, plain.gain + values.correction)
@@ -227,7 +227,7 @@ def test_the_explanation_says_where_rows_left_out_turn_the_decision(
         known = X.iloc[row][["Age"]].to_dict()
         step, other = (one.consultation(known=known).next() for one in (policy, dynamic))
         because = step.explanation.because
-        assert ("By the model alone" in because) == (type(step) is not type(other))
+        assert ("The model alone" in because) == (type(step) is not type(other))
         assert not other.explanation.because
         told.add(because)
     assert len(told) > 1
@@ -306,7 +306,7 @@ def test_the_more_covariates_count_the_less_is_paid(
     again = AdaCOSClassifier(policy.costs).from_model(policy)
     paid = []
     for multiplier in np.linspace(0, 2, 41):
-        again.multiplier_ = float(multiplier)
+        again.decider_ = again.decider_.with_multiplier(float(multiplier))
         paid.append(again.acquire(X).acquired.sum(axis=1))
     assert (np.diff(paid, axis=0) <= 0).all()
     assert paid[0].sum() > paid[-1].sum()

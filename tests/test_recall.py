@@ -23,7 +23,8 @@ from adacos import (
     FullModelClassifier,
     TargetRecallClassifier,
 )
-from adacos.engine import STOP, Decision, front
+from adacos.decision import STOP, Decision, ObservedDecider
+from adacos.engine import front
 from adacos.exceptions import InvalidInputError, MissingExtraError, NotCertifiableError
 from adacos.kernels.binomial import lower_bound
 from adacos.metrics import (
@@ -33,6 +34,8 @@ from adacos.metrics import (
     operation_cost,
     recall,
     recall_interval,
+    total_cost,
+    total_cost_scorer,
 )
 from adacos.policies.base import BasePolicy
 from adacos.policies.recall import (
@@ -65,7 +68,7 @@ def fresh():
 
 @pytest.fixture(scope="module")
 def base(rows):
-    return FullModelClassifier(COSTS).fit(*rows)
+    return FullModelClassifier(COSTS, target_recall=0.95).fit(*rows)
 
 
 # The threshold and the cost it stands for
@@ -419,12 +422,11 @@ def test_certificate_is_saved_with_the_model(base, fresh, tmp_path):
 def test_certificate_prints_no_more_than_it_promises():
     certificate = RecallCertificate(0.95, 0.95499, 0.9, 85, 1, 0.138173, "exact binomial tests")
     assert str(certificate) == (
-        "Recall of at least 95.4 % on new rows like these, with 90 % confidence "
-        "(asked for: 95 %).\n"
-        "Evidence: 1 of 85 held-out positive rows missed.\n"
-        "Positive is answered from a probability of 0.1382 on.\n"
+        "Sensitivity (recall) at least 95.4% for cases like these, at 90% confidence "
+        "(requested: 95%).\n"
+        "Tested on 85 calibration positives; 1 missed. Cut-off 0.1382.\n"
         "Method: exact binomial tests.\n"
-        "The confidence counts attempts: each request to certify is one, refused or not."
+        "The 90% covers every certification attempt, including refused ones."
     )
 
 
@@ -485,7 +487,7 @@ def test_bad_rows_for_calibrate(base, fresh):
     with pytest.raises(InvalidInputError, match="one class for each"):
         policy.calibrate(X, y[:-1], confidence=0.9)
     with pytest.raises(InvalidInputError, match="target_recall"):
-        AdaCOSClassifier(COSTS).from_model(base).calibrate(X, y, confidence=0.9)
+        AdaCOSClassifier(STATED).from_model(base).calibrate(X, y, confidence=0.9)
     with pytest.raises(InvalidInputError, match="false-negative cost"):
         AdaCOSClassifier(STATED).from_model(base).calibrate(X, y, target_recall=0.9, confidence=0.9)
     with pytest.raises(InvalidInputError, match="no rows set aside"):
@@ -497,7 +499,7 @@ def test_bad_rows_for_calibrate(base, fresh):
 
 def test_metrics_of_a_small_table(base, fresh):
     X, y = fresh[0][:6], np.array([1, 1, 1, 0, 0, 0])
-    result = FullModelClassifier(COSTS).from_model(base).acquire(X)
+    result = FullModelClassifier(STATED).from_model(base).acquire(X)
     result = type(result)(**{**vars(result), "label": np.array([1, 1, 0, 1, 0, 0])})
     assert operation_cost(result, y, COSTS) == pytest.approx(15 + 200 / 6)
     assert false_discovery_rate(result, y) == pytest.approx(1 / 3)
@@ -540,6 +542,12 @@ def test_the_plot_names_the_extra_it_needs(monkeypatch):
 # Any policy
 
 
+class SumDecider(ObservedDecider):
+    def decide(self, state):
+        left = np.where(state.acquired, STOP, np.arange(state.acquired.shape[1]))
+        return Decision(front(left), 3 * state.values.sum(axis=1) + 5)
+
+
 class SumOfAll(BasePolicy):
     """Acquires everything and has an uncalibrated opinion."""
 
@@ -547,16 +555,15 @@ class SumOfAll(BasePolicy):
         self.costs = costs
 
     def fit(self, X, y):
-        self._begin_fit(X, y)
-        return self
+        self.begin_fit(X, y)
+        return self.finish_fit()
 
-    def _decide(self, state):
-        left = np.where(state.acquired, STOP, np.arange(state.acquired.shape[1]))
-        return Decision(front(left), 3 * state.values.sum(axis=1) + 5)
+    def make_decider(self, terms):
+        return SumDecider(terms)
 
 
 def test_any_policy_meets_a_target_recall(rows, fresh):
-    policy = TargetRecallClassifier(SumOfAll(COSTS), target_recall=0.9).fit(*rows)
+    policy = TargetRecallClassifier(SumOfAll(STATED), target_recall=0.9).fit(*rows)
     assert policy.recall_estimate_ >= 0.9
     assert recall(policy.acquire(fresh[0]), fresh[1]) == pytest.approx(0.9, abs=0.06)
     assert not hasattr(policy, "certificate_")
@@ -569,7 +576,7 @@ def test_any_policy_meets_a_target_recall(rows, fresh):
 
 
 def test_any_policy_can_be_refused(rows, fresh):
-    strict = TargetRecallClassifier(SumOfAll(COSTS), target_recall=0.999, recall_confidence=0.9)
+    strict = TargetRecallClassifier(SumOfAll(STATED), target_recall=0.999, recall_confidence=0.9)
     with pytest.raises(NotCertifiableError):
         strict.fit(*rows)
     strict.set_params(on_uncertifiable="always_positive").fit(*rows)
@@ -596,11 +603,13 @@ def test_rows_that_were_trained_on_are_refused() -> None:
     X = rng.normal(size=(300, 2))
     X[rng.random(X.shape) < 0.1] = np.nan
     y = (np.nan_to_num(X[:, 0]) + rng.normal(size=300) > 0).astype(int)
-    base = AdaCOSClassifier(costs, cv=3, strengths="common").fit(X[:200], y[:200])
-    wrapped = TargetRecallClassifier(base, target_recall=0.5, on_uncertifiable="largest").fit(
+    own = AdaCOSClassifier(costs, target_recall=0.5, cv=3, strengths="common")
+    base = own.fit(X[:200], y[:200])
+    stated = AdaCOSClassifier(costs.with_misclassification([[0, 200], [200, 0]]))
+    wrapped = TargetRecallClassifier(stated, target_recall=0.5, on_uncertifiable="largest").fit(
         X[:200], y[:200]
     )
-    for policy in (base, AdaCOSClassifier(costs).from_model(base), wrapped):
+    for policy in (base, AdaCOSClassifier(costs, target_recall=0.5).from_model(base), wrapped):
         call = partial(policy.calibrate, target_recall=0.5, confidence=0.5)
         call(X[200:], y[200:])
         with pytest.raises(InvalidInputError, match="trained on"):
@@ -616,8 +625,8 @@ def test_a_loaded_policy_knows_its_training_rows(tmp_path: Path) -> None:
     costs = Costs([1.0, 2.0], false_positive=200)
     X = np.random.default_rng(5).normal(size=(200, 2))
     y = (X[:, 0] > 0).astype(int)
-    policy = AdaCOSClassifier(costs, cv=3, strengths="common").fit(X, y)
-    adacos.save(policy, tmp_path / "model.adacos")
+    kind = partial(AdaCOSClassifier, target_recall=0.5, cv=3, strengths="common")
+    adacos.save(kind(costs).fit(X, y), tmp_path / "model.adacos")
     with pytest.raises(InvalidInputError, match="trained on"):
         adacos.load(tmp_path / "model.adacos").calibrate(X, y, target_recall=0.5, confidence=0.5)
 
@@ -650,11 +659,15 @@ def test_digests_are_reproducible_and_tell_no_value() -> None:
 
 
 def test_a_target_recall_leaves_the_costs_as_they_were_given(rows, base):
-    """The implied false-negative cost, 1e132 and more, stood in `cost_table_` and in the score."""
+    """The implied false-negative cost, 1e132 and more, is no cost that anybody stated."""
     X, y = rows
     policy = AdaCOSClassifier(COSTS, target_recall=0.95).from_model(base)
     np.testing.assert_array_equal(policy.cost_table_.matrix, COSTS.matrix)
     assert policy.rule_.matrix[1, 0] == policy.false_negative_cost_
     result = policy.acquire(X)
-    paid = result.cost + COSTS.matrix[np.asarray(y), result.label]
-    assert neg_total_cost_scorer(policy, X, y) == pytest.approx(-paid.mean())
+    paid = result.cost + STATED.matrix[np.asarray(y), result.label]
+    assert total_cost_scorer(STATED)(policy, X, y) == pytest.approx(-paid.mean())
+    with pytest.raises(InvalidInputError, match="must have a cost for each error"):
+        neg_total_cost_scorer(policy, X, y)
+    with pytest.raises(InvalidInputError, match="no false_negative"):
+        total_cost(result, y, COSTS)

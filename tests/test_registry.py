@@ -19,8 +19,8 @@ from adacos.bench.names import OWN_METHODS
 from adacos.bench.tables import Cell
 from adacos.cli.app import app
 from adacos.datasets import Dataset
+from adacos.decision import STOP, Decision, ObservedDecider, ObservedState, Terms
 from adacos.document.style import dataset_title, look
-from adacos.engine import STOP, Decision, Seen
 from adacos.exceptions import InvalidInputError, ModelFileError
 from adacos.policies.base import BasePolicy
 from adacos.registry import (
@@ -55,19 +55,29 @@ class ToyClassifier(BasePolicy):
         self.costs = costs
 
     def fit(self, X: Any, y: Any) -> ToyClassifier:
-        training = self._begin_fit(X, y)
+        training = self.begin_fit(X, y)
         first = training.encoded[:, 0]
         middle = float(np.nanmedian(first))
         share = [
             (training.y[side].mean() + 0.01) / 1.02 for side in (first <= middle, first > middle)
         ]
         self.halves_ = Halves(middle, tuple(float(np.log(p / (1 - p))) for p in share))
-        return self
+        return self.finish_fit()
 
-    def _decide(self, state: Seen) -> Decision:
+    def make_decider(self, terms: Terms) -> ToyDecider:
+        return ToyDecider(terms, self.halves_)
+
+
+@dataclass(frozen=True, eq=False)
+class ToyDecider(ObservedDecider):
+    """Asks for the first covariate."""
+
+    halves: Halves
+
+    def decide(self, state: ObservedState) -> Decision:
         seen = state.acquired[:, 0]
-        side = (state.values[:, 0] > self.halves_.middle).astype(int)
-        log_odds = np.where(seen, np.array(self.halves_.log_odds)[side], 0.0)
+        side = (state.values[:, 0] > self.halves.middle).astype(int)
+        log_odds = np.where(seen, np.array(self.halves.log_odds)[side], 0.0)
         return Decision(np.where(seen | ~state.available[:, 0], STOP, 0), log_odds)
 
 

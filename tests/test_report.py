@@ -117,8 +117,8 @@ def test_false_negative_costs_have_like_decimals(page):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_held_out_is_said_of_the_certificate_alone(page, tmp_path):
-    assert "held-out" not in page
+def test_calibration_rows_are_those_of_the_certificate_alone(page, tmp_path):
+    assert "calibration rows" not in page
     data = adacos.load_pima()
     policy = AdaCOSClassifier(
         Costs(data.prices, false_positive=400),
@@ -127,13 +127,18 @@ def test_held_out_is_said_of_the_certificate_alone(page, tmp_path):
         recall_confidence=0.9,
         cv=5,
     ).fit(data.X, data.y)
-    write_report(policy, data.X[:200], data.y[:200], tmp_path / "r.html", "Report")
+    told = write_report(policy, data.X[:200], data.y[:200], tmp_path / "r.html", "Report")
+    result = policy.acquire(data.X[:200])
+    paid = result.cost + 400 * ((result.label == 1) & (data.y[:200] == 0))
+    assert told["operation_cost"] == pytest.approx(paid.mean())
+    assert "total_cost" not in told
     found = readable((tmp_path / "r.html").read_text())
-    before, _, after = found.partition("not on the evaluation rows:")
-    assert "positive evaluation rows were answered positive" in before
-    assert "held-out positive rows missed" in after
-    assert before.count("held-out") == 1
-    assert "“held-out” below" in before
+    assert "Without missed positives, which nobody gave a cost, the policy costs" in found
+    assert "A missed positive counts as " in found
+    before, _, after = found.partition("not on the held-out rows:")
+    assert "held-out positives were called positive" in before
+    assert "calibration positives" in after
+    assert before.count("calibration rows") == 1
 
 
 def test_the_legend_of_the_calibration_is_clear_of_the_intervals(monkeypatch):
@@ -188,7 +193,7 @@ def test_the_caption_gives_the_threshold_in_use(heart, tmp_path):
         AdaCOSClassifier(costs).from_model(policy), data.X, data.y, tmp_path / "r.html", "Report"
     )
     text = readable((tmp_path / "r.html").read_text())
-    assert "At the threshold in use, 0.1\N{NO-BREAK SPACE}%" in text
+    assert "At the threshold in use, 0.1%" in text
 
 
 def test_calibration_scores_agree_with_another_package(asking):
@@ -320,6 +325,22 @@ def test_every_policy_has_a_report(kind, tmp_path):
 
 
 @pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("classes", [2, 3])
+def test_training_rows_are_told(classes, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(450, 2))
+    y = np.digitize(X[:, 0] + rng.normal(size=450), [0, 1][: classes - 1])
+    costs = Costs([1.0, 2.0], misclassification=40 * (1 - np.eye(classes)))
+    policy = AdaCOSClassifier(costs, strengths="common", cv=2).fit(X[:300], y[:300])
+    for rows, told in ((slice(300), 300), (slice(300, None), 0)):
+        found = write_report(policy, X[rows], y[rows], tmp_path / "r.html", "Report")
+        assert found["training_rows"] == told
+        text = readable((tmp_path / "r.html").read_text())
+        assert ("300 of them are rows that the model was trained on" in text) == bool(told)
+        assert ("They should have had no part in fitting." in text) != bool(told)
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_everyone_positive_is_the_first_thing_said(tmp_path):
     data = adacos.load_pima()
     policy = AdaCOSClassifier(
@@ -332,8 +353,8 @@ def test_everyone_positive_is_the_first_thing_said(tmp_path):
     ).fit(data.X, data.y)
     write_report(policy, data.X[:200], data.y[:200], tmp_path / "r.html", "Report")
     text = readable((tmp_path / "r.html").read_text())
-    body = text.partition("Words")[2].split()
-    assert " ".join(body[:4]) == "Everyone is answered positive,"
+    body = text.partition("Glossary")[2].split()
+    assert " ".join(body[:5]) == "The model calls everyone positive"
     assert "compared with, everyone positive, costs 0.00" in text
     assert "e+" not in text
     assert "everyone negative costs" not in text
@@ -359,7 +380,7 @@ def test_every_amount_has_its_currency_and_every_covariate_its_label(heart, tmp_
 
 
 def test_the_words_of_the_tables_are_explained(page):
-    explained = page.rpartition("Words")[2]
+    explained = page.rpartition("Glossary")[2]
     for word in ("COS:", "full model:", "total cost:", "Bayes risk:", "net benefit:", "recall:"):
         assert word in explained
     assert "AdaCOS:" not in explained

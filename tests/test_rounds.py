@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -23,8 +21,8 @@ from adacos import (
     save,
     trade_off,
 )
+from adacos.deciders.recall import RecallDecider
 from adacos.exceptions import InvalidInputError
-from adacos.policies.sequence_policy import SequencePolicy
 from adacos.rivals import DWSMClassifier, OptimalPolicyClassifier
 from tests.policy_checks import check_consultation, check_no_peeking, same, with_holes
 from tests.rivals.problems import MIXED_COSTS, mixed_table
@@ -133,29 +131,11 @@ def test_total_cost_is_near_the_least_with_rounds(round_cost: float) -> None:
     assert least - 1e-9 <= found <= 1.04 * least
     ignoring = AdaCOSClassifier(Costs(prices, misclassification=ERRORS), **QUICK)
     ignoring.fit(*draw(joint, 4000, 0))
-    ignoring.cost_table_ = policy.cost_table_  # charged for waiting, deciding without it
-    assert found <= realised(_one_by_one(ignoring), joint) + 1e-9
+    # Charged for waiting, deciding without it.
+    ignoring.decider_ = RecallDecider(policy.decider_.terms, ignoring.decider_, 0.0)
+    assert found <= realised(ignoring, joint) + 1e-9
     if round_cost >= 1:
-        assert found < 0.95 * realised(_one_by_one(ignoring), joint)
-
-
-def _one_by_one(policy: Any) -> Any:
-    """A policy that decides as if waiting cost nothing, and waits for each result."""
-
-    class Ignoring(type(policy)):  # type: ignore[misc]
-        _begin = SequencePolicy._begin
-
-        def _decide(self, state: Any) -> Any:
-            return replace_costs(self)._decide(state)
-
-    def replace_costs(own: Any) -> Any:
-        plain = copy(own)
-        plain.__class__ = AdaCOSClassifier
-        plain.cost_table_ = replace(own.cost_table_, round_cost=0.0, immediate=None)
-        return plain
-
-    policy.__class__ = Ignoring
-    return policy
+        assert found < 0.95 * realised(ignoring, joint)
 
 
 def test_a_large_cost_of_rounds_gives_the_best_single_batch() -> None:

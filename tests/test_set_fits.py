@@ -44,7 +44,7 @@ def test_small_sets_try_every_candidate() -> None:
 
 
 def test_large_sets_try_what_the_last_choice_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Held-out log-loss within 0.1 % of trying all at every set."""
+    """Held-out log-loss within 0.1% of trying all at every set."""
     every, start = rows(300, 10), None
     full = []
     for size in range(1, 11):
@@ -94,7 +94,7 @@ def test_columns_are_limited_by_rows_only_where_there_are_many() -> None:
 
 
 def test_late_in_a_long_sequence_strengths_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Held-out log-loss on fresh rows within 0.5 % of choosing them at every set."""
+    """Held-out log-loss on fresh rows within 0.5% of choosing them at every set."""
     monkeypatch.setattr(set_fits, "SMALL_SET", 3)
     losses = {}
     for longest in (4, 1000):
@@ -114,7 +114,7 @@ def test_late_in_a_long_sequence_strengths_are_kept(monkeypatch: pytest.MonkeyPa
 def test_large_designs_keep_strengths_where_values_are_missing_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Leave-out log-loss on average within 0.1 % of choosing the strengths at every set."""
+    """Leave-out log-loss on average within 0.1% of choosing the strengths at every set."""
     losses = {}
     for largest in (0, 10**9):
         monkeypatch.setattr(set_fits, "SMALL_DESIGN", largest)

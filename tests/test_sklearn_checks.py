@@ -24,9 +24,9 @@ from adacos import (
     GaussianImputer,
     LogisticGAM,
 )
-from adacos.card import leave_out_costs
 from adacos.exceptions import InvalidInputError
 from adacos.metrics import neg_total_cost_scorer
+from adacos.policies.estimates import leave_out_costs
 
 POLICIES = [FullModelClassifier, COSClassifier, AdaCOSClassifier]
 CLASSIFIERS = [LogisticGAM, *POLICIES]

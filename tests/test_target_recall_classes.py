@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ from adacos import (
 )
 from adacos.card import model_card
 from adacos.cli.info import show
-from adacos.engine import STOP, Decision, front
+from adacos.decision import STOP, Decision, ObservedDecider, ObservedState, Terms
+from adacos.engine import front
 from adacos.exceptions import NotCertifiableError
 from adacos.kernels.class_risk import class_label, label_at, probabilities
 from adacos.policies.base import BasePolicy
@@ -52,10 +54,19 @@ class AllOfThem(BasePolicy):
         self.sure = sure
 
     def fit(self, X: Any, y: Any) -> AllOfThem:
-        self.seen_ = self._begin_fit(X, y).encoded
-        return self
+        self.seen_ = self.begin_fit(X, y).encoded
+        return self.finish_fit()
 
-    def _decide(self, state: Any) -> Decision:
+    def make_decider(self, terms: Terms) -> AllDecider:
+        return AllDecider(terms, self.sure, self.seen_)
+
+
+@dataclass(frozen=True, eq=False)
+class AllDecider(ObservedDecider):
+    sure: float
+    seen: Any
+
+    def decide(self, state: ObservedState) -> Decision:
         left = np.where(state.acquired, STOP, np.arange(state.acquired.shape[1]))
         log_odds = self.sure * SHIFT * (state.values[:, 1:] - state.values[:, :1])
         return Decision(front(left), log_odds)
@@ -64,10 +75,15 @@ class AllOfThem(BasePolicy):
 class NeverItsOwn(AllOfThem):
     """Refuses to answer rows that it was fitted on."""
 
-    def _decide(self, state: Any) -> Decision:
-        equal = (state.values[:, None, :] == self.seen_).all(axis=2)
+    def make_decider(self, terms: Terms) -> AllDecider:
+        return RefusingDecider(terms, self.sure, self.seen_)
+
+
+class RefusingDecider(AllDecider):
+    def decide(self, state: ObservedState) -> Decision:
+        equal = (state.values[:, None, :] == self.seen).all(axis=2)
         assert not equal.any(), "answers a row it has seen"
-        return super()._decide(state)
+        return super().decide(state)
 
 
 def test_recalls_of_stopped_rows_are_those_of_the_rule() -> None:

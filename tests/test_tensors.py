@@ -52,7 +52,7 @@ def fitted() -> AdaCOSClassifier:
 def test_decisions_are_those_of_numpy(kind: Any, fitted: AdaCOSClassifier) -> None:
     X, policy = world(1000)[0], kind(COSTS, **QUICK).from_model(fitted)
     rows = torch.from_numpy(X)
-    assert policy._walks_tensors
+    assert policy.decider_.takes_tensors
     same(policy.acquire(rows), policy.acquire(X))
     same(policy.acquire(rows.float()), policy.acquire(X.astype(np.float32)))
     np.testing.assert_array_equal(policy.predict(rows).numpy(), policy.predict(X))

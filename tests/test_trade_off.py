@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
 from adacos import AdaCOSClassifier, BranchingClassifier, COSClassifier, trade_off
-from adacos.exceptions import InvalidInputError
+from adacos.exceptions import InvalidInputError, TrainingRowsWarning
 from adacos.policies.trade_off import TradeOff, TradeOffPoint
 from tests.test_budgets import COSTS, QUICK, world
 
@@ -42,7 +43,7 @@ def test_a_point_is_the_policy_with_that_multiplier(policy: Any) -> None:
     assert point.covariate_cost <= 2.0
     limited = AdaCOSClassifier(COSTS, mean_budget=2.0, **QUICK).fit(*world(1000, 0))
     assert limited.multiplier_ == pytest.approx(point.multiplier, rel=0.35, abs=0.1)
-    limited.multiplier_ = point.multiplier
+    limited.decider_ = limited.decider_.with_multiplier(point.multiplier)
     result = limited.acquire(X)
     assert result.cost.mean() == pytest.approx(point.covariate_cost)
     wrong = limited.cost_table_.matrix[y, result.label]
@@ -50,6 +51,15 @@ def test_a_point_is_the_policy_with_that_multiplier(policy: Any) -> None:
     error = wrong.std(ddof=1) / np.sqrt(len(y))
     assert point.misclassification_error == pytest.approx(error, rel=1e-3)
     assert policy.multiplier_ == 0, "the policy was changed"
+
+
+def test_rows_that_were_trained_on_are_told(policy: Any) -> None:
+    X, y = world(1000, 0)
+    with pytest.warns(TrainingRowsWarning, match="300 of 300 rows are rows that the policy was"):
+        trade_off(policy, X[:300], y[:300], points=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trade_off(policy, *world(300, 1), points=2)
 
 
 def test_a_table_in_words_and_what_is_refused(policy: Any) -> None:

@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.special import expit, logit, ndtri
 from scipy.stats import qmc
 
 from adacos import AdaCOSClassifier, load_pima
+from adacos.typing import Floats
 from tests.test_policies import mean_that_keeps, pima_policy, risk_of, weighted_risk
-
-Floats = NDArray[np.float64]
 
 # Draws of what may be acquired, and for each of them draws of what cannot.
 OUTER, INNER = 256, 16

@@ -31,6 +31,8 @@ def exported(modules: list[str]) -> Iterator[str]:
         for name in module.__all__:
             if name.startswith("_") or id(getattr(module, name)) in seen:
                 continue
+            if isinstance(getattr(module, name), int):
+                continue  # a constant has no docstring of its own
             seen.add(id(getattr(module, name)))
             yield f"{module_name}.{name}"
             if inspect.isclass(getattr(module, name)):
@@ -40,14 +42,21 @@ def exported(modules: list[str]) -> Iterator[str]:
 
 
 def methods(cls: type[Any]) -> Iterator[str]:
-    """Public methods and properties that come from this library."""
+    """Public methods and properties that come from this library.
+
+    A method that overrides a documented one may say in one line what is different.
+    """
     for name in dir(cls):
         if name.startswith("_") or name.endswith("_request"):
             continue
         member = inspect.getattr_static(cls, name)
         member = member.fget if isinstance(member, property) else member
         function = getattr(member, "__func__", member)
-        if inspect.isfunction(function) and function.__module__.startswith("adacos."):
+        if not (inspect.isfunction(function) and function.__module__.startswith("adacos.")):
+            continue
+        above = [base for base in cls.__mro__ if name in vars(base)][1:]
+        told_above = any("Returns" in (vars(base)[name].__doc__ or "") for base in above)
+        if not (told_above and len((function.__doc__ or "").splitlines()) == 1):
             yield name
 
 

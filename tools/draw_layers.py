@@ -1,7 +1,7 @@
-"""Draw the import layers into README.md and docs/architecture.md, between their markers.
+"""Draw the import layers into docs/architecture.md, between their markers.
 
-    python tools/draw_layers.py           # rewrite the drawings
-    python tools/draw_layers.py --check   # only say whether they are up to date
+    python tools/draw_layers.py           # rewrite the drawing
+    python tools/draw_layers.py --check   # only say whether it is up to date
 
 The layers are those of pyproject.toml, which lint-imports enforces; what is said of a room is the
 first line of its own docstring. Nothing is stated a second time, so the drawing cannot drift.
@@ -16,7 +16,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = (ROOT / "README.md", ROOT / "docs" / "architecture.md")
+PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- layers: python tools/draw_layers.py -->", "<!-- end of layers -->"
 
 
@@ -60,13 +60,9 @@ def redrawn(text: str) -> str:
 
 
 if __name__ == "__main__":
-    stale = []
-    for page in PAGES:
-        before = page.read_text(encoding="utf-8")
-        after = redrawn(before)
-        if after != before:
-            stale.append(page.name)
-            if "--check" not in sys.argv:
-                page.write_text(after, encoding="utf-8")
-    if "--check" in sys.argv and stale:
-        raise SystemExit(f"{', '.join(stale)}: run python tools/draw_layers.py")
+    before = PAGE.read_text(encoding="utf-8")
+    after = redrawn(before)
+    if "--check" not in sys.argv:
+        PAGE.write_text(after, encoding="utf-8")
+    elif after != before:
+        raise SystemExit(f"{PAGE.name}: run python tools/draw_layers.py")

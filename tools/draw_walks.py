@@ -126,7 +126,7 @@ def drawing() -> str:
 
     acquire = recorded(lambda: policy.acquire(X), "BasePolicy.acquire")
     asked = recorded(consultation.next, "Consultation.next")
-    over_http = recorded(ask, "step")
+    over_http = recorded(ask, "Answers._compute_step")
     holes = X.head(50).copy()
     holes.iloc[::2, 0] = np.nan
     with_holes = recorded(lambda: policy.acquire(holes), "BasePolicy.acquire")

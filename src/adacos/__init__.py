@@ -16,14 +16,21 @@ _HOME = {
     **public_names(),
     "Acquire": "adacos.consultation.steps",
     "AcquisitionResult": "adacos.engine",
+    "BasePolicy": "adacos.policies.base",
     "ClassRecallCertificate": "adacos.policies.class_certifying",
     "Classify": "adacos.consultation.steps",
     "Consultation": "adacos.consultation",
     "Costs": "adacos.costs",
+    "Decider": "adacos.decision",
+    "Decision": "adacos.decision",
     "InvalidInputError": "adacos.exceptions",
+    "ObservedDecider": "adacos.decision",
+    "ObservedState": "adacos.decision",
     "ParquetTable": "adacos.tables.parquet_table",
     "Provider": "adacos.providers",
     "RecallCertificate": "adacos.policies.recall",
+    "STOP": "adacos.decision",
+    "Terms": "adacos.decision",
     "acquire": "adacos.pipelines",
     "describe": "adacos.tables.description",
     "load": "adacos.persistence",
@@ -45,6 +52,12 @@ if TYPE_CHECKING:
     from adacos.datasets import load_pima as load_pima
     from adacos.datasets import load_wisconsin as load_wisconsin
     from adacos.datasets import paper_folds as paper_folds
+    from adacos.decision import STOP as STOP
+    from adacos.decision import Decider as Decider
+    from adacos.decision import Decision as Decision
+    from adacos.decision import ObservedDecider as ObservedDecider
+    from adacos.decision import ObservedState as ObservedState
+    from adacos.decision import Terms as Terms
     from adacos.engine import AcquisitionResult as AcquisitionResult
     from adacos.exceptions import InvalidInputError as InvalidInputError
     from adacos.models.gam import LogisticGAM as LogisticGAM
@@ -58,6 +71,7 @@ if TYPE_CHECKING:
     from adacos.policies import FullModelClassifier as FullModelClassifier
     from adacos.policies import PlanningClassifier as PlanningClassifier
     from adacos.policies import TargetRecallClassifier as TargetRecallClassifier
+    from adacos.policies.base import BasePolicy as BasePolicy
     from adacos.policies.class_certifying import ClassRecallCertificate as ClassRecallCertificate
     from adacos.policies.partitions import score_partitions as score_partitions
     from adacos.policies.recall import RecallCertificate as RecallCertificate

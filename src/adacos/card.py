@@ -8,34 +8,31 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit
 
 from adacos import __version__
 from adacos.consultation import fingerprint
+from adacos.consultation.cut_off import cut_off_of, percent
 from adacos.costs import CostTable
-from adacos.kernels.bayes_risk import decision_threshold
+from adacos.deciders.mixing import describe_mixture
 from adacos.models.sequence_model import SequenceModel
 from adacos.policies.auto import AutoPolicyClassifier, settled
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
-from adacos.policies.leave_out import LeaveOutCost, leave_out_cost, misfit_by_state
+from adacos.policies.estimates import leave_out_costs
 from adacos.policies.many_classes import asked_recall
-from adacos.policies.misfit import Cell, Side, advice, misfit_by_cell
+from adacos.policies.misfit import Cell, Side, advice
 from adacos.policies.picture import pictured
+from adacos.policies.recall import percent as certified_percent
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.policies.target_recall import inside
 from adacos.policies.tree import told_tree
 from adacos.tables.description import Description, coded_values, description_of
+from adacos.typing import Floats
 
-Floats = NDArray[np.float64]
-
-NOTICE = "Research use only: not a medical device, and no substitute for clinical judgement."
-# Cells of a misfit that are kept.
-_CELLS = 3
+NOTICE = "Research use only: not a medical device. The decision stays with you."
 _NUMBERS = [
     "two",
     "three",
@@ -49,14 +46,6 @@ _NUMBERS = [
     "eleven",
     "twelve",
 ]
-
-
-class LeaveOut(NamedTuple):
-    """Mean cost of one way of answering the training rows, each by models that did not see it."""
-
-    name: str
-    cost: float
-    error: float
 
 
 def model_card(policy: BasePolicy) -> dict[str, Any]:
@@ -84,11 +73,11 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "classes": policy.classes_.tolist(),
         "class_names": [said.classes.get(str(label)) for label in policy.classes_.tolist()],
         "positive_class": None if many else policy.classes_.tolist()[1],
-        # Of more than two classes as they were stated, without surcharges.
+        # With three or more classes as they were stated, without surcharges.
         "misclassification_costs": (policy.cost_table_ if many else policy.rule_).matrix.tolist(),
         # With a target recall nobody stated the false-negative cost: it follows from the recall.
         "false_negative_implied": hasattr(policy, "false_negative_cost_"),
-        "threshold": None if many else threshold_of(policy),
+        "threshold": None if many else cut_off_of(policy.rule_),
         "threshold_reason": None if many else threshold_reason(policy),
         "covariates": [_covariate(policy, k, said) for k in range(len(policy.encoder_.names))],
         "panels": panels_of(policy),
@@ -107,7 +96,7 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "certificate": _certificate(policy),
         "round_cost": policy.cost_table_.round_cost,
         "immediate": _immediate(policy.cost_table_),
-        "budget": policy.ceiling,
+        "budget": policy.decider_.budget,
         "mean_budget": getattr(settled(inside(policy)), "mean_budget", None),
         "multiplier": _multiplier(settled(inside(policy))),
         "budget_text": budgets_in_words(policy),
@@ -116,19 +105,19 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
 
 
 def headline(policy: BasePolicy) -> str | None:
-    """What must be said before anything else: that nobody is told apart."""
+    """What must be said before anything else: that the model calls everyone positive."""
     certificate = getattr(policy, "certificate_", None)
     if certificate is None:
         return None
     if getattr(policy, "always_positive_", False):
         return (
-            "Everyone is answered positive, and nothing is acquired: a recall of "
-            f"{certificate.recall:.1%} with {certificate.confidence:.1%} confidence could not be "
-            "certified. This model tells nobody apart."
+            "The model calls everyone positive and acquires nothing; it does not discriminate. "
+            f"A recall of {certificate.recall:.1%} with {certificate.confidence:.1%} confidence "
+            "could not be certified."
         )
     if "every calibration row is answered positive" in certificate.method:
         return (
-            "The certificate says nothing: at these costs everyone is answered positive, which "
+            "The certificate says nothing: at these costs the model calls everyone positive, which "
             "finds every case without any model."
         )
     return None
@@ -139,37 +128,37 @@ def deciding_matrix(policy: BasePolicy) -> Floats:
     return np.asarray(policy.rule_.matrix)
 
 
-def threshold_of(policy: BasePolicy) -> float:
-    """The probability from which on the answer is positive."""
-    if getattr(policy, "always_positive_", False):
-        return 0.0
-    given = getattr(policy, "threshold_", None)
-    return float(expit(decision_threshold(deciding_matrix(policy))) if given is None else given)
-
-
 def threshold_reason(policy: BasePolicy) -> str:
-    """Why the answer is positive from that probability on, in words."""
+    """Why the positive class is given at or above the cut-off, in words."""
     if getattr(policy, "always_positive_", False):
-        return "every row is answered positive"
+        return "everyone is called positive"
+    certificate = getattr(policy, "certificate_", None)
+    if certificate is not None:
+        return (
+            f"certified to find at least {certified_percent(certificate.bound)} of cases "
+            f"with {certified_percent(certificate.confidence)} confidence"
+        )
     recall = asked_recall(policy)
     if recall is not None:
-        return f"so that at least {recall:.1%} of the cases are found"
+        return f"chosen to find about {recall:.1%} of cases"
     (c00, c01), (c10, c11) = deciding_matrix(policy).tolist()
     ratio = (c10 - c11) / (c01 - c00)
     if math.isclose(ratio, 1.0):
-        return "because a missed case and a false alarm cost the same"
+        return "missing a case counts as much as a false alarm"
     if ratio > 1:
-        return f"because a missed case costs {_times(ratio)} false alarms"
-    return f"because a false alarm costs {_times(1 / ratio)} missed cases"
+        return f"missing a case counts as much as {_times(ratio)} false alarms"
+    return f"a false alarm counts as much as {_times(1 / ratio)} missed cases"
 
 
-def percent(share: float) -> str:
-    """A share in per cent, small ones with two digits."""
-    return (
-        f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
-        if share >= 0.01 or share == 0
-        else (f"{100 * share:.2g}\N{NO-BREAK SPACE}%")
-    )
+def rule_in_words(policy: BasePolicy) -> str:
+    """When the positive class is given, and why; of more classes how the label is chosen."""
+    if len(policy.classes_) > 2:
+        return "The answer is the class with the lowest expected cost of being wrong."
+    policy = settled(policy)
+    reason, cut_off = threshold_reason(policy), cut_off_of(policy.rule_)
+    if cut_off == 0:
+        return f"{reason.capitalize()}."
+    return f"Called positive at {percent(cut_off)} or above: {reason}."
 
 
 def _by_name(values: Any) -> Any:
@@ -185,7 +174,7 @@ def recalls_in_words(policy: BasePolicy) -> list[str]:
         f"Recall of {said.class_name(label)}: "
         + ("" if certified else f"target {policy.target_recall[label]:.1%}, ")
         + f"{policy.recall_estimate_[label]:.1%} "
-        + ("of the rows held back" if certified else "estimated, not certified")
+        + ("of the calibration rows" if certified else "estimated, not certified")
         + (f"; errors about it count {said.money(extra)} more than was stated." if extra else ".")
         for label, extra in surcharges.items()
     ]
@@ -206,18 +195,18 @@ def _multiplier(policy: BasePolicy) -> float | None:
 def budgets_in_words(policy: BasePolicy) -> str | None:
     """What a row may pay, and how a mean budget is kept; None without a budget."""
     told, money, policy = [], description_of(policy).money, settled(inside(policy))
-    if policy.ceiling is not None:
-        told.append(f"No row pays more than {money(policy.ceiling)} for covariates.")
+    if policy.decider_.budget is not None:
+        told.append(f"No row pays more than {money(policy.decider_.budget)} for covariates.")
     mean = getattr(policy, "mean_budget", None)
     if mean is not None:
         told.append(f"Rows pay {money(mean)} on average at most.")
     multiplier = _multiplier(policy)
     if multiplier is not None:
         told.append(
-            f"To keep it covariate costs count {1 + multiplier:.4g} times: training rows left out "
-            f"of the models pay {money(policy.mean_spent_)}."
+            f"To keep it covariate costs count {1 + multiplier:.4g} times: training rows, "
+            f"cross-validated, pay {money(policy.mean_spent_)}." + describe_mixture(policy.mixture_)
             if multiplier > 0
-            else f"It does not bind: training rows left out of the models pay "
+            else f"It does not bind: training rows, cross-validated, pay "
             f"{money(policy.mean_spent_)}."
         )
     return " ".join(told) or None
@@ -226,65 +215,6 @@ def budgets_in_words(policy: BasePolicy) -> str | None:
 def panel_titles(policy: BasePolicy) -> list[str]:
     """Names of the panels in the order of their numbers in the cost table."""
     return [] if policy.costs is None else list(policy.costs.panels)
-
-
-def leave_out_costs(policy: BasePolicy) -> list[LeaveOut]:
-    """Cost of the policy beside its alternatives, on training rows left out of the models.
-
-    As `estimate_leave_out` found it; before that, the alternatives alone, for a policy that keeps
-    its leave-out log-odds.
-    """
-    if hasattr(policy, "leave_out_"):
-        return [LeaveOut(*item) for item in policy.leave_out_]
-    policy = settled(policy)
-    if not isinstance(policy, SequencePolicy):
-        return []
-    model = policy.model_
-    return _of_sets(policy) + _of_all_alike(policy, model.y.astype(np.intp), model.weight)
-
-
-def estimate_leave_out(policy: BasePolicy, X: Any, y: Any, *, nested: bool = False) -> None:
-    """Set `leave_out_`: name, mean cost and standard error of the policy and its alternatives.
-
-    And `misfit_`: where an additive model is wrong about these rows, for a policy that has one, and
-    if `nested` where the policy expects another cost than it has.
-
-    The cost is the total cost; where a target recall takes the place of what a missed case costs,
-    that of covariates and false alarms.
-
-    Parameters
-    ----------
-    policy : a fitted policy.
-    X, y : the rows that it was fitted on.
-    nested : fit the policy anew without each of five folds, with everything that it chooses. Else
-        where a row stops is decided by the model of all rows, and only its answer there by models
-        that did not see it, which is a little optimistic; a policy without leave-out log-odds is
-        then left out.
-    """
-    true = np.searchsorted(policy.classes_, np.asarray(y))
-    compared, chosen = [], settled(policy)
-    honest = None
-    if nested:
-        honest = leave_out_cost(policy, X, y)
-        compared.append(
-            LeaveOut("this policy, fitted anew in each fold", honest.mean, honest.error)
-        )
-    elif isinstance(chosen, SequencePolicy):
-        result = chosen.acquire(X)
-        at_stop = chosen._leave_out_at_stop(chosen._encode(X), result)
-        label = chosen.rule_.label(at_stop)
-        own_name = "this policy, stops chosen with these rows"
-        compared.append(_mean(own_name, result.cost + _charged(policy)[true, label]))
-    compared += _of_sets(chosen) if isinstance(chosen, SequencePolicy) else []
-    policy.leave_out_ = tuple(tuple(item) for item in compared + _of_all_alike(policy, true))
-    if isinstance(chosen, SequencePolicy) and len(chosen.classes_) == 2:
-        p = expit(chosen._leave_out_with_all())
-        cells = misfit_by_cell(chosen.encoder_, chosen._encode(X), true.astype(np.float64), p)
-        policy.misfit_ = tuple(
-            (tuple(cell.first), tuple(cell.second), *cell[2:]) for cell in cells[:_CELLS]
-        )
-    if honest is not None and not hasattr(policy, "false_negative_cost_"):
-        policy.misfit_states_ = _states(honest)
 
 
 def _positives(policy: SequencePolicy, model: SequenceModel) -> int:
@@ -296,15 +226,6 @@ def _positives(policy: SequencePolicy, model: SequenceModel) -> int:
 def _class_counts(model: SequenceModel | None) -> list[int] | None:
     """Training rows of each class."""
     return None if model is None else np.bincount(model.y.astype(np.intp)).tolist()
-
-
-def _states(own: LeaveOutCost) -> tuple[tuple[Any, ...], ...]:
-    """The states of a policy that misfit, as plain values."""
-    return tuple(
-        (state.acquired, str(state.label), state.rows, state.expected, state.realised)
-        for state in misfit_by_state(own)
-        if state.misfits
-    )
 
 
 def _tree(policy: BasePolicy) -> dict[str, Any] | None:
@@ -343,47 +264,6 @@ def _misfit(policy: BasePolicy) -> dict[str, Any] | None:
     if told is None and states:
         told = "AutoPolicyClassifier (--policy auto) finds out whether another policy is cheaper."
     return {"cells": [cell.told(said) for cell in cells], "states": states, "advice": told}
-
-
-def _of_sets(policy: SequencePolicy) -> list[LeaveOut]:
-    """What one set for all rows would have cost: the best of the sequence, and all covariates."""
-    model = policy.model_
-    label = policy.rule_.label(model.leave_out_log_odds)
-    wrong = _charged(policy)[model.y.astype(np.intp)[:, None], label]
-    by_set = wrong + model.sequence.costs(policy.cost_table_)
-    best = int(np.argmin(np.average(by_set, axis=0, weights=model.weight)))
-    return [
-        _mean("one set for all (COS), chosen with these rows", by_set[:, best], model.weight),
-        _mean("full model", by_set[:, -1], model.weight),
-    ]
-
-
-def _of_all_alike(
-    policy: BasePolicy, true: NDArray[np.intp], weight: Floats | None = None
-) -> list[LeaveOut]:
-    """What answering everyone alike would have cost; negative is no answer to a target recall."""
-    charged = _charged(policy)
-    if len(charged) > 2:
-        names = [description_of(policy).class_name(label) for label in policy.classes_.tolist()]
-        return [_mean(f"everyone {name}", charged[true, k], weight) for k, name in enumerate(names)]
-    constants = [_mean("everyone positive", charged[true, 1], weight)]
-    if not hasattr(policy, "false_negative_cost_"):
-        constants.append(_mean("everyone negative", charged[true, 0], weight))
-    return constants
-
-
-def _charged(policy: BasePolicy) -> Floats:
-    """Misclassification costs that somebody stated."""
-    matrix: Floats = policy.cost_table_.matrix
-    return matrix * [[1, 1], [0, 0]] if hasattr(policy, "false_negative_cost_") else matrix
-
-
-def _mean(name: str, values: Floats, weight: Floats | None = None) -> LeaveOut:
-    """Mean and its standard error; a row of weight w counts as w rows."""
-    n = len(values) if weight is None else float(weight.sum())
-    mean = float(np.average(values, weights=weight))
-    spread = float(np.average((values - mean) ** 2, weights=weight))
-    return LeaveOut(name, mean, float(np.sqrt(spread / max(n - 1, 1e-9))))
 
 
 def _times(ratio: float) -> str:

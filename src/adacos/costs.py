@@ -19,10 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.namespace import like, namespace, put_along, sum_where
-from adacos.validation import check_names_sorted, choices, names_along, real, several
+from adacos.typing import Bools, Floats
+from adacos.validation import (
+    check_cost_size,
+    check_names_sorted,
+    choices,
+    covariate_costs,
+    one_cost,
+    several,
+)
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 # Share of a ceiling by which a sum of costs may exceed it by rounding.
 ROUNDING = 1e-9
 # Shared cost and members, or members with their discounted costs.
@@ -41,9 +47,10 @@ class Costs:
         Cost of each covariate, by name (a pandas series with names too) or in column order. None
         makes every covariate free.
     false_positive : float or None, default=None
-        Cost of answering 1 when the class is 0, c01 in the paper; 1 if it is None.
+        Cost of answering 1 when the class is 0, c01 in the paper. Where neither error has a cost,
+        each costs 1; `fit` refuses one of the two without the other.
     false_negative : float or None, default=None
-        Cost of answering 0 when the class is 1, c10 in the paper; 1 if it is None.
+        Cost of answering 0 when the class is 1, c10 in the paper. A target recall takes its place.
     misclassification : array-like of shape (n_classes, n_classes) or None, default=None
         The whole matrix C[true class, label] in place of these two; more than two classes, in their
         order, are priced this way. Entries may be negative, but a wrong label must cost more than
@@ -68,8 +75,8 @@ class Costs:
     Raises
     ------
     InvalidInputError
-        If a cost is negative or not finite, the matrix does not favour right answers, or a panel
-        has fewer than two members.
+        If a cost is negative or not finite, or not 0 and not between 1e-50 and 1e50 in size, the
+        matrix does not favour right answers, or a panel has fewer than two members.
 
     Notes
     -----
@@ -97,6 +104,7 @@ class Costs:
 
     round_cost: float = 0.0  # not in older model files
     immediate: tuple[str | int, ...] = ()
+    _false_positive_given: bool = True
 
     def __init__(
         self,
@@ -109,17 +117,25 @@ class Costs:
         round_cost: float = 0.0,
         immediate: Collection[str | int] = (),
     ) -> None:
-        self.covariates = _checked_covariates(covariates)
+        self.covariates = covariate_costs(covariates)
         self.matrix = _checked_matrix(false_positive, false_negative, misclassification)
         self.panels = _checked_panels(panels)
-        self.round_cost = real("round_cost", round_cost, at_least=0)
+        self.round_cost = one_cost("round_cost", round_cost)
         self.immediate = several("immediate", immediate, "['age', 'sex']")
+        self._false_positive_given = false_positive is not None or misclassification is not None
         self._false_negative_given = false_negative is not None or misclassification is not None
 
     @property
     def false_negative_given(self) -> bool:
         """Whether the cost of a false negative was stated, rather than left at its default."""
         return self._false_negative_given
+
+    @property
+    def unstated(self) -> tuple[str, ...]:
+        """Names of the error costs that were left at their default of 1."""
+        stated = self._false_positive_given, self._false_negative_given
+        names = zip(("false_positive", "false_negative"), stated, strict=True)
+        return tuple(name for name, given in names if not given)
 
     def with_misclassification(self, matrix: ArrayLike) -> Costs:
         """Combine the same covariate costs and panels with another misclassification matrix.
@@ -195,7 +211,8 @@ class Costs:
         if self.covariates is None:
             values = np.zeros(len(names))
         elif isinstance(self.covariates, dict):
-            unknown = [name for name in self.covariates if name not in names]
+            there = set(names)
+            unknown = [name for name in self.covariates if name not in there]
             if unknown:
                 raise InvalidInputError(
                     "costs",
@@ -268,7 +285,7 @@ class Costs:
             self.covariates == other.covariates
             and self.panels == other.panels
             and bool(np.array_equal(self.matrix, other.matrix))
-            and self._false_negative_given == other._false_negative_given
+            and self.unstated == other.unstated
             and (self.round_cost, self.immediate) == (other.round_cost, other.immediate)
         )
 
@@ -420,37 +437,15 @@ def total_of(paid: Floats, true: NDArray[Any], label: NDArray[Any], matrix: Floa
     return np.asarray(paid + matrix[true.astype(np.intp), label.astype(np.intp)])
 
 
-def _checked_covariates(covariates: Any) -> dict[str, float] | tuple[float, ...] | None:
-    if covariates is None:
-        return None
-    names = names_along(covariates, "index")  # those of a pandas series
-    if names and np.ndim(covariates) == 1 and all(isinstance(name, str) for name in names):
-        covariates = dict(zip(names, covariates, strict=True))
-    if isinstance(covariates, Mapping):
-        return {
-            str(name): real(f"cost of {name!r}", cost, at_least=0)
-            for name, cost in covariates.items()
-        }
-    if isinstance(covariates, str) or np.ndim(covariates) != 1:
-        raise InvalidInputError(
-            "covariates",
-            "must be a mapping from name to cost or a one-dimensional sequence",
-            covariates,
-            "For example Costs({'age': 1.0}) or Costs([1.0, 2.5]).",
-        )
-    values = list(covariates) if not isinstance(covariates, np.ndarray) else covariates.tolist()
-    return tuple(real(f"cost of covariate {i}", c, at_least=0) for i, c in enumerate(values))
-
-
 def _checked_matrix(
     false_positive: float | None, false_negative: float | None, misclassification: Any
 ) -> Floats:
     if misclassification is None:
         wrong_positive = (
-            1.0 if false_positive is None else real("false_positive", false_positive, above=0)
+            1.0 if false_positive is None else one_cost("false_positive", false_positive, above=0)
         )
         wrong_negative = (
-            1.0 if false_negative is None else real("false_negative", false_negative, above=0)
+            1.0 if false_negative is None else one_cost("false_negative", false_negative, above=0)
         )
         return np.array([[0.0, wrong_positive], [wrong_negative, 0.0]])
     if false_positive is not None or false_negative is not None:
@@ -463,12 +458,14 @@ def _checked_matrix(
     check_names_sorted("misclassification", misclassification)
     try:
         matrix = np.atleast_1d(np.array(misclassification, dtype=np.float64))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         matrix = np.empty(0)
     if len(matrix) < 2 or matrix.shape != 2 * matrix.shape[:1] or not np.isfinite(matrix).all():
         rule = "must be a finite 2 x 2 matrix C[true class, label], or a larger square one"
         remedy = "For example [[0, 100], [1000, 0]]."
         raise InvalidInputError("misclassification", rule, misclassification, remedy)
+    for entry in matrix[matrix != 0].tolist():
+        check_cost_size("misclassification", entry)
     wrong = matrix - np.diag(matrix)[:, None] + np.diag(np.full(len(matrix), np.inf))
     if not np.all(wrong > 0):
         raise InvalidInputError(
@@ -510,11 +507,10 @@ def _checked_panels(panels: Any) -> dict[str, Panel]:
             )
         if isinstance(content, Mapping):
             checked[str(title)] = {
-                member: real(f"{name}[{member!r}]", cost, at_least=0)
-                for member, cost in content.items()
+                member: one_cost(f"{name}[{member!r}]", cost) for member, cost in content.items()
             }
         else:
-            checked[str(title)] = (real(f"{name} shared cost", amount, at_least=0), members)
+            checked[str(title)] = (one_cost(f"{name} shared cost", amount), members)
     return checked
 
 

@@ -1,32 +1,23 @@
-"""The engine: how rows walk through a policy, to the end or by one step.
+"""The engine: how a decider takes rows to their stop, or one row by one step.
 
-A policy is a few pure functions over many rows at once: `_begin` gives the state of rows that have
-some covariates, `_decide` says for each row which covariates come next or that it stops, and with
-which log-odds; `_advance` gives the state of the rows that go on. `run` takes all rows to their
-stop; `step` asks about one row what comes next. Both call the same functions, so a decision stands
-in the code once.
+`run` takes all rows to their stop; `step` asks about one row what comes next. Both call the same
+functions of the decider (`adacos.decision.Decider`), so a decision stands in the code once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, fields
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import CostTable, left_of
-from adacos.kernels.class_risk import best_label, least_risk, probabilities
-from adacos.kernels.namespace import expit, host, is_tensor, like, namespace, whole
-from adacos.tables.encoder import TableEncoder
+from adacos.decision import STOP, Decider, Decision, Rows, State, probability_at
+from adacos.kernels.namespace import host, is_tensor, like, namespace
+from adacos.typing import Bools, Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
-
-# In place of a covariate: stop and classify.
-STOP = -1
 # Rows walked together: enough for long vectors, few enough to stay in the cache.
 ROWS_AT_ONCE = 8192
 # Encoded values of tensors walked together, 1 GiB of them: enough to keep a GPU busy between two
@@ -34,151 +25,7 @@ ROWS_AT_ONCE = 8192
 TENSOR_VALUES_AT_ONCE = 1 << 27
 
 
-@dataclass(frozen=True)
-class DecisionRule:
-    """How log-odds become a label, and the costs by which acquisitions are weighed.
-
-    Attributes
-    ----------
-    matrix : misclassification costs C[y, label] in force: the user's, or those that a target
-        recall stands for.
-    threshold : probability from which on the label is the second class; None for Bayes' rule of
-        the matrix.
-    """
-
-    matrix: Floats
-    threshold: float | None = None
-
-    @property
-    def always_positive(self) -> bool:
-        """Whether every row is given the second class."""
-        return self.threshold == 0
-
-    def label(self, log_odds: Floats) -> Ints:
-        """Number of each row's label, 0, 1, …"""
-        if self.threshold is None:
-            return best_label(log_odds, self.matrix)
-        label: Ints = whole(expit(log_odds) >= self.threshold)
-        return label
-
-    def risk(self, log_odds: Floats) -> Floats:
-        """Expected misclassification cost of the label of each row."""
-        if self.threshold is None:
-            return least_risk(log_odds, self.matrix)
-        p, label, matrix = expit(log_odds), self.label(log_odds), like(log_odds, self.matrix)
-        risk: Floats = (1 - p) * matrix[0, label] + p * matrix[1, label]
-        return risk
-
-
-def probability_at(log_odds: Floats) -> Floats:
-    """P(second class) of each row, or of more than two classes that of each, (rows, K)."""
-    probability: Floats = probabilities(log_odds) if log_odds.ndim == 2 else expit(log_odds)
-    return probability
-
-
-class Rows(NamedTuple):
-    """Rows that have the same covariates.
-
-    Attributes
-    ----------
-    encoded : encoded values (rows, encoded columns), NaN where there is none.
-    available : mask (rows, covariates) of what can be had or is there.
-    have : mask (covariates) of what every row has, as far as it is available.
-    known : mask (covariates) of what was known from the start, at no cost; part of `have`.
-    numbers : their places in the table; None for a row that comes alone.
-    """
-
-    encoded: Floats
-    available: Bools
-    have: Bools
-    known: Bools
-    numbers: Ints | None = None
-
-
-class Decision(NamedTuple):
-    """What comes next for each row.
-
-    Attributes
-    ----------
-    covariates : (rows,) or (rows, k): covariates to acquire, in this order, or `STOP`. A row that
-        stops has `STOP` first. They are ordered together; where waiting costs nothing, a
-        consultation asks for the first only. One that is not available is passed over, at no cost.
-    log_odds : of the second class, if the row stopped now; of K > 2 classes (rows, K - 1), those of
-        each later class against the first.
-    stage : number of the set at which the rows stand, of each or of all; None for the number of
-        acquisitions.
-    weighed : what the decision was taken by, for the reasons.
-    """
-
-    covariates: Ints
-    log_odds: Floats
-    stage: int | Ints | None = None
-    weighed: Any = None
-
-
-@dataclass(frozen=True)
-class Seen:
-    """The state of a policy that looks at what was acquired and nothing else.
-
-    Attributes
-    ----------
-    values : what is read of the rows; the policy must not look at what was not acquired.
-    available : mask (rows, covariates) of what can be had.
-    acquired : mask (rows, covariates) of what there is, known values included.
-    at_any_price : mask (rows, covariates) of what could be had by who can pay it, where `available`
-        holds less; else None.
-    """
-
-    values: NDArray[Any]
-    available: Bools
-    acquired: Bools
-    at_any_price: Bools | None = field(default=None, kw_only=True)
-
-    def after(self, going: Bools, covariates: Ints) -> Seen:
-        """The rows in `going` with what is available of these covariates (rows, k) besides."""
-        every = self.available if self.at_any_price is None else self.at_any_price
-        acquired, available = self.acquired[going], every[going]
-        for column in covariates.T:
-            rows = np.flatnonzero((column != STOP) & available[np.arange(len(column)), column])
-            acquired[rows, column[rows]] = True
-        return replace(
-            self,
-            values=self.values[going],
-            available=available,
-            acquired=acquired,
-            at_any_price=None,
-        )
-
-
-class Policy(Protocol):
-    """What the engine and a consultation ask of a fitted policy."""
-
-    classes_: NDArray[Any]
-    encoder_: TableEncoder
-    cost_table_: CostTable
-    rule_: DecisionRule
-
-    @property
-    def ceiling(self) -> float | None:
-        """What a row may pay at most; None for any amount."""
-
-    def _within(self, state: Any, left: Floats) -> Any:
-        """A state of rows that can pay so much more, at most."""
-
-    def _opening(self) -> Ints:
-        """Covariates that every row acquires together, before the first decision."""
-
-    def _begin(self, rows: Rows) -> Any:
-        """State of rows that have some covariates."""
-
-    def _decide(self, state: Any) -> Decision:
-        """What comes next for each row of a state."""
-
-    def _advance(self, state: Any, going: Bools, covariates: Ints) -> Any:
-        """State of the rows in `going` after acquiring what is available of `covariates`."""
-
-
-class Purse(NamedTuple):
+class Purse(NamedTuple, Generic[State]):
     """What rows may pay: nothing is acquired that would take a row beyond it.
 
     Attributes
@@ -186,13 +33,13 @@ class Purse(NamedTuple):
     ceiling : what a row may pay at most.
     costs : covariate costs.
     known : mask (rows, covariates) of what was known from the start.
-    within : gives a state of rows that can pay so much more, at most.
+    limit : gives a state of rows that can pay so much more, at most.
     """
 
     ceiling: float
     costs: CostTable
     known: Bools
-    within: Callable[[Any, Floats], Any]
+    limit: Callable[[State, Floats], State]
 
     def left(self, order: Ints, rows: Ints) -> Floats:
         """What rows can still pay after acquiring in this order."""
@@ -363,18 +210,21 @@ class AcquisitionResult:
         )
 
 
-def run(policy: Policy, encoded: Floats, known: Bools) -> AcquisitionResult:
+def run(decider: Decider[State], encoded: Floats, known: Bools | None = None) -> AcquisitionResult:
     """Every row walked to its stop; labels are 0, 1, …
 
-    `known` is a mask of what is known from the start, for each row or for all of them alike.
+    `known` is a mask of what is known from the start, for each row or for all of them alike;
+    nothing is if it is None.
     """
-    n_rows, n_covariates = len(encoded), len(policy.encoder_.names)
-    available = ~namespace(encoded).isnan(encoded[:, like(encoded, policy.encoder_.first)])
-    trail = empty_trail(policy, encoded)
+    n_rows, n_covariates = len(encoded), len(decider.encoder.names)
+    if known is None:
+        known = np.zeros(n_covariates, dtype=np.bool_)
+    available = ~namespace(encoded).isnan(encoded[:, like(encoded, decider.encoder.first)])
+    trail = empty_trail(decider, encoded)
     patterns, number = np.unique(np.atleast_2d(known), axis=0, return_inverse=True)
     number = np.broadcast_to(number.ravel(), n_rows)
     opening = np.zeros(n_covariates, dtype=np.bool_)
-    opening[policy._opening()] = True
+    opening[decider.opening] = True
     # Rows that lack nothing have a quicker way than the others: they walk apart.
     complete = available.all(axis=1)
     for kind, pattern in enumerate(patterns):
@@ -392,22 +242,38 @@ def run(policy: Policy, encoded: Floats, known: Bools) -> AcquisitionResult:
                     values, there = host(values), host(there)
                 begin = Rows(values, there, pattern | opening, pattern, part)
                 walked = walk(
-                    policy._begin(begin),
-                    policy._decide,
-                    policy._advance,
+                    decider.begin(begin),
+                    decider.decide,
+                    decider.advance,
                     begin.available,
                     _opened(begin),
-                    purse_of(policy, np.broadcast_to(pattern, (len(part), n_covariates))),
-                    immediate=policy.cost_table_.immediate,
+                    purse_of(decider, np.broadcast_to(pattern, (len(part), n_covariates))),
+                    immediate=decider.costs.immediate,
                 )
                 for every, piece in zip(trail[:4], walked[:4], strict=True):
                     every[part] = like(encoded, piece)
-    return result_of(policy, trail, np.atleast_2d(known))
+    return result_of(decider, trail, np.atleast_2d(known))
 
 
-def empty_trail(policy: Policy, encoded: Floats) -> Trail:
+def log_odds_given(decider: Decider[State], encoded: Floats, known: Bools) -> Floats:
+    """Log-odds of rows of which exactly the values in a mask (rows, covariates) are known."""
+    n_classes, n_covariates = len(decider.classes), len(decider.encoder.names)
+    log_odds = np.empty((len(encoded),) if n_classes == 2 else (len(encoded), n_classes - 1))
+    patterns, number = np.unique(known, axis=0, return_inverse=True)
+    for kind, pattern in enumerate(patterns):
+        rows = np.flatnonzero(number.ravel() == kind)
+        for first in range(0, len(rows), ROWS_AT_ONCE):
+            part = rows[first : first + ROWS_AT_ONCE]
+            values = np.where(pattern[decider.encoder.source], encoded[part], np.nan)
+            every = np.ones((len(part), n_covariates), dtype=np.bool_)
+            state = decider.begin(Rows(values, every, pattern, pattern, part))
+            log_odds[part] = decider.log_odds(state)
+    return log_odds
+
+
+def empty_trail(decider: Decider[Any], encoded: Floats) -> Trail:
     """A trail of these rows to be filled."""
-    n_classes, n_covariates = len(policy.classes_), len(policy.encoder_.names)
+    n_classes, n_covariates = len(decider.classes), len(decider.encoder.names)
     xp, device, n_rows = namespace(encoded), encoded.device, len(encoded)
     shape = (n_rows,) if n_classes == 2 else (n_rows, n_classes - 1)
     return Trail(
@@ -418,11 +284,11 @@ def empty_trail(policy: Policy, encoded: Floats) -> Trail:
     )
 
 
-def purse_of(policy: Policy, known: Bools) -> Purse | None:
+def purse_of(decider: Decider[State], known: Bools) -> Purse[State] | None:
     """What rows that know these covariates from the start may pay; None for any amount."""
-    if policy.ceiling is None:
+    if decider.budget is None:
         return None
-    return Purse(policy.ceiling, policy.cost_table_, known, policy._within)
+    return Purse(decider.budget, decider.costs, known, decider.limit)
 
 
 def _opened(begin: Rows) -> Ints:
@@ -439,12 +305,12 @@ def _opened(begin: Rows) -> Ints:
 
 
 def walk(
-    state: Any,
-    decide: Callable[[Any], Decision],
-    advance: Callable[[Any, Bools, Ints], Any],
+    state: State,
+    decide: Callable[[State], Decision],
+    advance: Callable[[State, Bools, Ints], State],
     available: Bools,
     order: Ints,
-    purse: Purse | None = None,
+    purse: Purse[State] | None = None,
     present: Bools | None = None,
     immediate: Bools | None = None,
 ) -> Trail:
@@ -464,7 +330,7 @@ def walk(
     while len(live):
         seen = state
         if purse is not None:
-            seen = purse.within(state, purse.left(order[live], live))
+            seen = purse.limit(state, purse.left(order[live], live))
         decision = decide(seen)
         if len(log_odds) == 0:
             log_odds = xp.empty(decision.log_odds.shape, dtype=xp.float64, device=device)
@@ -519,9 +385,9 @@ def acquired_in(order: Ints) -> Bools:
     return acquired
 
 
-def result_of(policy: Policy, trail: Trail, known: Bools) -> AcquisitionResult:
+def result_of(decider: Decider[Any], trail: Trail, known: Bools) -> AcquisitionResult:
     """What rows that stopped so are told, and what they paid."""
-    costs, rule = policy.cost_table_, policy.rule_
+    costs, rule = decider.costs, decider.rule
     acquired = acquired_in(trail.order)
     # Both sums run over arrays of one shape, so that they round alike: nothing acquired costs 0.
     given = None
@@ -542,37 +408,42 @@ def result_of(policy: Policy, trail: Trail, known: Bools) -> AcquisitionResult:
     )
 
 
-class Step(NamedTuple):
+class Step(NamedTuple, Generic[State]):
     """One row's next step: what to acquire (nothing to classify), and what was decided by."""
 
     covariates: tuple[int, ...]
-    state: Any
+    state: State
     decision: Decision
 
 
 def step(
-    policy: Policy, encoded: Floats, have: Bools, known: Bools, unavailable: Bools, paid: float
-) -> Step:
-    """What the policy does next with one encoded row of which the covariates in `have` are there.
+    decider: Decider[State],
+    encoded: Floats,
+    have: Bools,
+    known: Bools,
+    unavailable: Bools,
+    paid: float,
+) -> Step[State]:
+    """What comes next for one encoded row of which the covariates in `have` are there.
 
     What is neither there nor unavailable can be acquired, as far as what was paid leaves something
-    of the policy's ceiling. A covariate that the policy asks for and that is unavailable is passed
+    of the budget. A covariate that the decider asks for and that is unavailable is passed
     over.
     """
-    pending = tuple(int(k) for k in policy._opening() if not (have[k] or unavailable[k]))
-    state = policy._begin(Rows(encoded, ~unavailable[None, :], have, known))
-    left = None if policy.ceiling is None else left_of(policy.ceiling, np.array([paid]))
+    pending = tuple(int(k) for k in decider.opening if not (have[k] or unavailable[k]))
+    state = decider.begin(Rows(encoded, ~unavailable[None, :], have, known))
+    left = None if decider.budget is None else left_of(decider.budget, np.array([paid]))
     while True:
-        seen = state if left is None else policy._within(state, left)
-        decision = policy._decide(seen)
+        seen = state if left is None else decider.limit(state, left)
+        decision = decider.decide(seen)
         if pending:
             asked = np.array([pending], dtype=np.intp)
             return Step(pending, seen, decision._replace(covariates=asked))
         planned = decision.covariates.reshape(1, -1)
-        if policy.cost_table_.immediate is None:
+        if decider.costs.immediate is None:
             planned = planned[:, :1]
         wanted = [int(k) for k in planned[0] if k != STOP]
         to_be_had = tuple(k for k in wanted if not unavailable[k])
         if to_be_had or not wanted:
             return Step(to_be_had, seen, decision)
-        state = policy._advance(seen, np.ones(1, dtype=np.bool_), planned)
+        state = decider.advance(seen, np.ones(1, dtype=np.bool_), planned)

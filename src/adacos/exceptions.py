@@ -18,6 +18,18 @@ class PositiveClassWarning(UserWarning):
     """Which of two words is the positive class was not said, and matters at these costs."""
 
 
+class TableWarning(UserWarning):
+    """Something about the training rows looks like a mistake, see `check` of a policy."""
+
+
+class UnstatedCostWarning(UserWarning):
+    """Covariates have a cost and errors have none: each error counts as 1."""
+
+
+class TrainingRowsWarning(UserWarning):
+    """Rows on which a policy is evaluated are rows that it was trained on."""
+
+
 class ProviderWarning(UserWarning):
     """A provider failed for good: for some rows its covariate counts as not available."""
 
@@ -32,7 +44,7 @@ class InvalidInputError(AdacosError, ValueError):
     rule : str
         What must hold.
     value : object
-        What was received.
+        What was received. The message shows it where it is short; an empty text is not shown.
     remedy : str
         What the caller can do about it.
 
@@ -48,7 +60,15 @@ class InvalidInputError(AdacosError, ValueError):
 
     def __init__(self, parameter: str, rule: str, value: Any, remedy: str) -> None:
         self.parameter, self.rule, self.value, self.remedy = parameter, rule, value, remedy
-        super().__init__(f"{parameter}: {rule}; received {_shorten(value)}. {remedy}")
+        super().__init__(f"{parameter}: {self.text}")
+
+    @property
+    def text(self) -> str:
+        """The message without the name of the argument."""
+        shown = shortened(self.value)
+        if not isinstance(self.value, str) and ("\n" in shown or shown.endswith("…")):
+            shown = ""  # a table or another object, whose beginning says little
+        return f"{self.rule}{shown and f'; received {shown}'}. {self.remedy}".strip()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The default would rebuild from the message alone; worker processes send errors by pickle.
@@ -166,6 +186,10 @@ class MissingExtraError(AdacosError, ImportError):
         return type(self), (self.package, self.extra)
 
 
-def _shorten(value: Any, limit: int = 120) -> str:
-    text = value if isinstance(value, str) else repr(value)
+def shortened(value: Any, limit: int = 120) -> str:
+    """A value as it is written, cut where it is long."""
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        text = f"{type(value).__name__} too long to be written"
     return text if len(text) <= limit else text[: limit - 1] + "…"

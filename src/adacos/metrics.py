@@ -6,6 +6,9 @@ result's labels are in the user's classes; the second class in order is the posi
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +18,7 @@ from adacos.costs import Costs, total_of
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.binomial import interval
 from adacos.pipelines import policy_at_end
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 __all__ = [
     "false_discovery_rate",
@@ -27,9 +29,15 @@ __all__ = [
     "recall",
     "recall_interval",
     "total_cost",
+    "total_cost_scorer",
     "total_costs",
     "weighted_accuracy",
 ]
+
+# By which costs some rows were last scored, by a digest of their classes, so that a search over
+# costs is noticed; the oldest are forgotten.
+_SCORED_BY: dict[int, Costs] = {}
+_MOST_SCORED = 64
 
 
 def total_costs(result: Any, y: ArrayLike, costs: Costs) -> Floats:
@@ -49,6 +57,15 @@ def total_costs(result: Any, y: ArrayLike, costs: Costs) -> Floats:
     ndarray of shape (n_samples,)
         Total cost of each row.
 
+    Raises
+    ------
+    InvalidInputError
+        If one error has a cost and the other has none, as under a target recall.
+
+    See Also
+    --------
+    operation_costs : What can be said without the cost of a missed positive.
+
     Examples
     --------
     >>> from adacos import COSClassifier, Costs, load_pima
@@ -59,6 +76,7 @@ def total_costs(result: Any, y: ArrayLike, costs: Costs) -> Floats:
     >>> total_costs(policy.acquire(X[300:]), y[300:], costs).shape
     (468,)
     """
+    _check_both_errors(costs)
     true, label = _as_numbers(result, y, n_classes=len(costs.matrix))
     return total_of(result.cost, true, label, costs.matrix)
 
@@ -296,10 +314,51 @@ def false_discovery_rate_interval(
     return _interval(true[label == 1] == 0, confidence)
 
 
-def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
-    """Score a fitted policy by its negative mean total cost, for model selection.
+def total_cost_scorer(costs: Costs) -> Callable[[Any, Any, ArrayLike], float]:
+    """Make a scorer of negative mean total cost by these costs, whatever those of the policy.
 
-    Pass it as `scoring=` to `GridSearchCV` or `cross_val_score`.
+    Pass it as `scoring=` to `GridSearchCV` or `cross_val_score`: policies that were fitted with
+    different costs, or with a target recall in place of one, are compared by the same ones.
+
+    Parameters
+    ----------
+    costs : Costs
+        Costs of covariates and of errors. A cost of waiting must be that of the policies.
+
+    Returns
+    -------
+    callable
+        A scorer: from an estimator, rows and their classes to a number; greater is better.
+
+    Raises
+    ------
+    InvalidInputError
+        If one error has a cost and the other has none.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from adacos import COSClassifier, Costs, load_pima
+    >>> from adacos.metrics import total_cost_scorer
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=400)
+    >>> bold = Costs(prices, false_positive=100, false_negative=100)
+    >>> policy = COSClassifier(costs, strengths="common")
+    >>> search = GridSearchCV(
+    ...     policy, {"costs": [costs, bold]}, scoring=total_cost_scorer(costs), cv=2
+    ... ).fit(X[:300], y[:300])
+    >>> search.best_params_["costs"] == costs
+    True
+    """
+    _check_both_errors(costs)
+    return partial(_neg_total_cost, costs)
+
+
+def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
+    """Score a fitted policy by its negative mean total cost, by its own costs.
+
+    Pass it as `scoring=` to `GridSearchCV` or `cross_val_score`. Where the candidates differ in
+    their costs each would be scored by its own: `total_cost_scorer` has one measure for all.
 
     Parameters
     ----------
@@ -316,21 +375,85 @@ def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
     float
         Minus the mean total cost: greater is better.
 
+    Raises
+    ------
+    InvalidInputError
+        If a target recall takes the place of the cost of a missed positive.
+
+    Warns
+    -----
+    UserWarning
+        If a policy with other costs was scored on these classes before.
+
     Examples
     --------
     >>> from sklearn.model_selection import cross_val_score
     >>> from adacos import COSClassifier, Costs, load_pima
     >>> from adacos.metrics import neg_total_cost_scorer
     >>> X, y, prices, *_ = load_pima()
-    >>> policy = COSClassifier(Costs(prices, false_positive=100), strengths="common")
+    >>> costs = Costs(prices, false_positive=100, false_negative=400)
+    >>> policy = COSClassifier(costs, strengths="common")
     >>> scores = cross_val_score(policy, X[:300], y[:300], cv=2, scoring=neg_total_cost_scorer)
     >>> bool((scores < 0).all())
     True
     """
+    policy, _ = policy_at_end(estimator, X)
+    costs = policy.costs or Costs()
+    if hasattr(policy, "false_negative_cost_"):
+        raise InvalidInputError(
+            "estimator",
+            "must have a cost for each error, to be scored by total cost",
+            "a target recall in place of the false-negative cost",
+            "Use total_cost_scorer(Costs(..., false_positive=..., false_negative=...)).",
+        )
+    _warn_of_other_costs(costs, y)
+    return _neg_total_cost(costs, estimator, X, y)
+
+
+def _neg_total_cost(costs: Costs, estimator: Any, X: Any, y: ArrayLike) -> float:
     policy, rows = policy_at_end(estimator, X)
     result = policy.acquire(rows)
+    own, table = policy.cost_table_, costs.bind(policy.cost_table_.names, len(policy.classes_))
+    waits = [(float(one.round_cost), np.asarray(one.immediate).tolist()) for one in (own, table)]
+    if waits[0] != waits[1]:
+        rule = "the cost of waiting must be that of the policy, which orders by it"
+        remedy = "Use the same round_cost and immediate."
+        raise InvalidInputError("costs", rule, f"round_cost={table.round_cost:g}", remedy)
+    waited = result.cost - own.of_order(result.order)
     true, label = _as_numbers(result, y, policy.classes_)
-    return -float(total_of(result.cost, true, label, policy.cost_table_.matrix).mean())
+    paid = table.of_order(result.order) + waited
+    return -float(total_of(paid, true, label, table.matrix).mean())
+
+
+def _warn_of_other_costs(costs: Costs, y: ArrayLike) -> None:
+    """Warn where the same classes were scored by other costs, as a search over costs does."""
+    rows = hash(np.asarray(y).tobytes())
+    earlier = _SCORED_BY.pop(rows, costs)
+    _SCORED_BY[rows] = costs
+    while len(_SCORED_BY) > _MOST_SCORED:
+        _SCORED_BY.pop(next(iter(_SCORED_BY)))
+    if earlier != costs:
+        warnings.warn(
+            "neg_total_cost_scorer scores each policy by its own costs, and these rows were scored "
+            "by other costs before: the scores cannot be compared. Use "
+            "scoring=total_cost_scorer(costs), which scores all by the same costs.",
+            stacklevel=3,
+        )
+
+
+def _check_both_errors(costs: Any) -> None:
+    """Refuse costs of which one error has one and the other has none: its cost is no 1."""
+    if not isinstance(costs, Costs):
+        rule, remedy = "must be a Costs object", "The order is total_cost(result, y, costs)."
+        raise InvalidInputError("costs", rule, type(costs).__name__, remedy)
+    if len(costs.unstated) == 1:
+        raise InvalidInputError(
+            "costs",
+            "both errors must have a cost for a total cost",
+            f"no {costs.unstated[0]}",
+            "Pass Costs(..., false_positive=..., false_negative=...); operation_cost leaves missed "
+            "positives out.",
+        )
 
 
 def _interval(successes: NDArray[np.bool_], confidence: float) -> tuple[float, float]:
@@ -347,6 +470,13 @@ def _as_numbers(
     result: Any, y: ArrayLike, classes: NDArray[Any] | None = None, *, n_classes: int = 2
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """True classes and labels as 0, 1, …; without `classes` these are those that occur."""
+    if not hasattr(result, "label"):
+        raise InvalidInputError(
+            "result",
+            "must be the AcquisitionResult that acquire gives",
+            type(result).__name__,
+            "It comes first and the true classes second: total_cost(result, y, costs).",
+        )
     y = np.asarray(y)
     if len(y) != len(result.label):
         raise InvalidInputError(

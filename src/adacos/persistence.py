@@ -9,8 +9,8 @@ Floats survive bit for bit.
 The checksums inside protect against accident only: who can write the file can write them too.
 Against a file that was exchanged, `load(path, sha256=...)` compares the whole file with a digest
 that was kept elsewhere. What a file may make `load` unpack is bounded (`adacos.tables.archive`),
-its objects must have the attributes of their classes, and the model must answer before it is
-handed over.
+its objects must have the attributes of their classes, columns, classes and costs must fit each
+other, and the model must answer before it is handed over.
 """
 
 from __future__ import annotations
@@ -28,17 +28,25 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from adacos import __version__
+from adacos.card import model_card
+from adacos.costs import CostTable
 from adacos.exceptions import InvalidInputError, MissingExtraError, ModelFileError
 from adacos.registry import resolve, saved_classes, stored_by
-from adacos.tables.archive import UNREADABLE, Archive, array_bytes, array_from, pack
+from adacos.tables.archive import (
+    UNREADABLE,
+    Archive,
+    array_bytes,
+    array_from,
+    pack,
+    values_of,
+)
 from adacos.tables.columns import ColumnTable
+from adacos.tables.encoder import covariate_names
 from adacos.tables.writing import write_whole
 from adacos.validation import fits
 
 FORMAT = 1
 
-# Training rows that a policy keeps in memory only.
-_TRANSIENT = {"_set_fits"}
 _MOST_SPLINES = 10_000
 # A consultation that tries a model out asks for the next step about so often.
 _STEPS_TRIED = 20
@@ -144,7 +152,7 @@ def load(path: str | os.PathLike[str], *, sha256: str | None = None) -> Any:
             _check_digest(file, path, sha256)
         members = _members(file, path)
     try:
-        model = _rebuild(json.loads(members.pop("model.json")), members)
+        model = _rebuild(values_of(members.pop("model.json")), members)
         if members:
             raise ValueError(f"arrays that nothing refers to: {sorted(members)[:3]}")
         if not hasattr(model, "get_params"):
@@ -178,11 +186,15 @@ def _members(file: BufferedReader, path: str | os.PathLike[str]) -> dict[str, by
     try:
         archive = Archive(file)
     except UNREADABLE as error:
+        file.seek(0)
+        if not file.read(4).startswith(b"PK"):
+            told = f"{path} is not an adacos model; create one with `adacos fit`."
+            raise ModelFileError(told) from error
         raise ModelFileError(
             f"{path} is not a readable adacos model: it is truncated or of another kind ({error})."
         ) from error
     try:
-        manifest = json.loads(archive.read("manifest.json"))
+        manifest = values_of(archive.read("manifest.json"))
         application, number = manifest["application"], manifest["format"]
         digests = dict(manifest["sha256"])
     except (*UNREADABLE, TypeError, RecursionError) as error:
@@ -208,9 +220,46 @@ def _members(file: BufferedReader, path: str | os.PathLike[str]) -> dict[str, by
     return members
 
 
+def _check_parts(model: Any) -> None:
+    """Refuse a fitted model whose columns, classes and costs do not fit each other."""
+    encoder, classes = getattr(model, "encoder_", None), getattr(model, "classes_", None)
+    if encoder is None or classes is None:
+        return
+    if covariate_names(model) != encoder.names:
+        raise ValueError("the names of the columns do not fit the encoder")
+    if not np.array_equal(np.unique(classes), classes):
+        raise ValueError("the classes are not distinct and in order")
+    costs, rule = getattr(model, "cost_table_", None), getattr(model, "rule_", None)
+    if costs is None or rule is None:
+        return
+    if costs.names != encoder.names or not len(costs.matrix) == len(rule.matrix) == len(classes):
+        raise ValueError("the costs do not fit the columns or the classes")
+    _check_costs(costs)
+    # A target recall stands for other costs.
+    replaced = {"threshold_", "surcharges_"} & set(vars(model))
+    if not replaced and not np.array_equal(rule.matrix, costs.matrix):
+        raise ValueError("the rule does not fit the costs")
+
+
+def _check_costs(costs: CostTable) -> None:
+    p, k = len(costs.names), len(costs.matrix)
+    amounts = [costs.covariates, costs.shared, np.array([costs.round_cost])]
+    amounts += [] if costs.excess is None else [costs.excess]
+    if not (
+        costs.covariates.shape == costs.panel.shape == (p,)
+        and (costs.excess is None or costs.excess.shape == (p,))
+        and (costs.immediate is None or costs.immediate.shape == (p,))
+        and costs.matrix.shape == (k, k)
+        and np.isfinite(costs.matrix).all()
+        and all((np.isfinite(each) & (each >= 0)).all() for each in amounts)
+        and set(costs.panel.tolist()) - {-1} == set(range(len(costs.shared)))
+    ):
+        raise ValueError("the parts of the costs do not fit each other")
+
+
 def _try_out(model: Any) -> None:
-    """Let the model answer about rows of its own range, with and without missing values, and walk a
-    consultation, so that it does not fail later for want of an attribute or by a shape."""
+    """Let the model answer about rows of its own range, with and without missing values, walk a
+    consultation and draw up its card: it must not fail later for want of an attribute."""
     encoder = getattr(model, "encoder_", None)
     if encoder is None:
         n = model.n_features_in_
@@ -240,6 +289,7 @@ def _try_out(model: Any) -> None:
                 if number % (1 + len(order) // _STEPS_TRIED) == 0:
                     consultation.next()
                 consultation.observe({name: rows[name][number % 2].item()})
+            model_card(model)
     except MissingExtraError:
         return  # told when the model is used
     if probability.shape != (len(table), len(model.classes_)) or not np.isfinite(probability).all():
@@ -279,7 +329,7 @@ def _describe(
             name,
             "Replace the parameter by a plain value.",
         )
-    state = {k: v for k, v in vars(value).items() if k not in _TRANSIENT}
+    state = value.saved_state() if hasattr(value, "saved_state") else _content(value)
     return {"object": name, "state": {k: _describe(v, arrays, stored) for k, v in state.items()}}
 
 
@@ -302,9 +352,11 @@ def _rebuild(node: Any, members: dict[str, bytes], stored: Mapping[str, type] = 
             raise LookupError(node["object"])
         state = {name: _rebuild(item, members, stored) for name, item in node["state"].items()}
         _check_state(cls, state)
-        instance = cls.__new__(cls)
-        instance.__dict__.update(state)
-        if hasattr(cls, "check"):
+        instance = _instance(cls, state)
+        # A policy's method of that name looks at rows.
+        if not dataclasses.is_dataclass(cls):
+            _check_parts(instance)
+        elif hasattr(cls, "check"):
             instance.check()
         return instance
     ((kind, content),) = node.items()
@@ -322,13 +374,32 @@ def _rebuild(node: Any, members: dict[str, bytes], stored: Mapping[str, type] = 
     return {"list": list, "tuple": tuple}[kind](items)
 
 
+def _content(value: Any) -> dict[str, Any]:
+    """What a value is made of."""
+    if dataclasses.is_dataclass(value):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
+    return dict(vars(value))
+
+
+def _instance(cls: Any, state: dict[str, Any]) -> Any:
+    """An object made of a checked state."""
+    instance: Any = cls.__new__(cls)
+    if dataclasses.is_dataclass(cls):
+        return type(instance)(**state)
+    if hasattr(instance, "restore"):
+        instance.restore(state)
+    else:
+        instance.__dict__.update(state)
+    return instance
+
+
 def _check_state(cls: type[Any], state: dict[str, Any]) -> None:
     """The attributes are those of the class: all that it needs, none that hides its methods."""
     wrong: list[str] = []
     if dataclasses.is_dataclass(cls):
         fields = dataclasses.fields(cls)
         needed = {f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING}
-        unknown = set(state) - {field.name for field in fields}
+        unknown = set(state) - {field.name for field in fields if field.init}
         hints = get_type_hints(cls)
         wrong = [name for name in state if name in hints and not fits(state[name], hints[name])]
     else:

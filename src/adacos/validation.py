@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
@@ -15,6 +16,8 @@ import numpy as np
 from adacos.exceptions import InvalidInputError
 
 _MOST_LISTED = 50
+# Costs other than 0 lie between these in size.
+SMALLEST_COST, LARGEST_COST = 1e-50, 1e50
 
 
 def real(
@@ -32,19 +35,30 @@ def real(
         *([f"< {below:g}"] if below is not None else []),
     ]
     rule = "must be a finite number" + (" " + " and ".join(bounds) if bounds else "")
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise InvalidInputError(name, rule, _as_written(value), f"Pass a number for {name}.")
+    if isinstance(value, bool) or not isinstance(value, Real) or not is_finite(value):
+        raise InvalidInputError(name, rule, as_written(value), f"Pass a number for {name}.")
     number = float(value)
     if (
         (above is not None and number <= above)
         or (at_least is not None and number < at_least)
         or (below is not None and number >= below)
     ):
-        raise InvalidInputError(name, rule, value, f"Choose {name} in that range.")
+        # Shares are given in per cent by mistake.
+        percent = below == 1 and 1 < number < 100
+        remedy = f"Did you mean {number / 100:g}?" if percent else f"Choose {name} in that range."
+        raise InvalidInputError(name, rule, value, remedy)
     return number
 
 
-def _as_written(value: Any) -> Any:
+def is_finite(value: Real) -> bool:
+    """Whether a number is finite as a float: an integer may be too large for one."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def as_written(value: Any) -> Any:
     """A text with its quotes, so that it is not read as the number in it."""
     return repr(value) if isinstance(value, str) else value
 
@@ -55,7 +69,7 @@ def integer(name: str, value: Any, *, at_least: int) -> int:
         raise InvalidInputError(
             name,
             f"must be an integer >= {at_least}",
-            _as_written(value),
+            as_written(value),
             f"Choose {name} in that range.",
         )
     return int(value)
@@ -64,8 +78,11 @@ def integer(name: str, value: Any, *, at_least: int) -> int:
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """`value` if it is one of the allowed words, or a clear error."""
     if not isinstance(value, str) or value not in allowed:
-        listed = ", ".join(repr(word) for word in allowed)
-        raise InvalidInputError(name, f"must be one of {listed}", value, "Choose one of these.")
+        words = ", ".join(repr(word) for word in allowed)
+        meant = did_you_mean([value] if isinstance(value, str) else [], allowed).strip()
+        raise InvalidInputError(
+            name, f"must be one of {words}", value, meant or "Choose one of these."
+        )
     return str(value)
 
 
@@ -77,10 +94,57 @@ def several(name: str, value: Any, example: str) -> tuple[Any, ...]:
     return tuple(value)
 
 
+def refuse_pipe(name: str, path: str | os.PathLike[str]) -> None:
+    """What is read as a whole must be a plain file: a pipe may never end."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise InvalidInputError(
+            name, "must be a plain file", str(path), "Write a pipe into a file first."
+        )
+
+
 def names_along(table: Any, axis: str) -> list[Any]:
     """Names along an axis of a series or data frame, "index" or "columns"; else none."""
     names = getattr(table, axis, ())
     return [] if callable(names) else list(names)
+
+
+def one_cost(name: str, value: Any, *, above: float | None = None) -> float:
+    """A cost that is 0 or within the bounds of costs."""
+    cost = real(name, value, above=above, at_least=0 if above is None else None)
+    if cost:
+        check_cost_size(name, cost)
+    return cost
+
+
+def check_cost_size(name: str, cost: float) -> None:
+    """Refuse costs whose squares and products would leave the range of floats."""
+    if not SMALLEST_COST <= abs(cost) <= LARGEST_COST:
+        raise InvalidInputError(
+            name,
+            f"costs other than 0 must lie between {SMALLEST_COST:g} and {LARGEST_COST:g} in size",
+            cost,
+            "Use another unit for all costs.",
+        )
+
+
+def covariate_costs(covariates: Any) -> dict[str, float] | tuple[float, ...] | None:
+    """Covariate costs by name or in column order, each checked; None where all are free."""
+    if covariates is None:
+        return None
+    names = names_along(covariates, "index")  # those of a pandas series
+    if names and np.ndim(covariates) == 1 and all(isinstance(name, str) for name in names):
+        covariates = dict(zip(names, covariates, strict=True))
+    if isinstance(covariates, Mapping):
+        return {str(name): one_cost(f"cost of {name!r}", cost) for name, cost in covariates.items()}
+    if isinstance(covariates, str) or np.ndim(covariates) != 1:
+        raise InvalidInputError(
+            "covariates",
+            "must be a mapping from name to cost or a one-dimensional sequence",
+            covariates,
+            "For example Costs({'age': 1.0}) or Costs([1.0, 2.5]).",
+        )
+    values = list(covariates) if not isinstance(covariates, np.ndarray) else covariates.tolist()
+    return tuple(one_cost(f"cost of covariate {i}", c) for i, c in enumerate(values))
 
 
 def check_names_sorted(name: str, matrix: Any) -> None:

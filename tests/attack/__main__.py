@@ -1,8 +1,9 @@
 """All attacks and a minute of mixed good and hostile traffic: python -m tests.attack [seconds]
 
-Prints one line an attack, the counts, and the memory of the service after each minute of the mixed
-traffic (600 seconds make ten of them). Ends with an error if an attack got through, a good request
-failed or memory grew. Loopback only; bounded by time.
+First single attacks, then those by many connections at once while another client asks, then the
+mixed traffic. Prints one line an attack, the counts, and the memory of the service after each
+minute of the mixed traffic (600 seconds make ten of them). Ends with an error if an attack got
+through, a good request failed or memory grew. Loopback only; bounded by time.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from pathlib import Path
 
 import adacos
 from adacos import AdaCOSClassifier, Costs
+from tests.attack.outages import MOST_MEMORY, OUTAGES, suffer
 from tests.attack.runner import SERVICES, attack, attacks, judge
 from tests.service.running import Service, ask
 
 # Attacks that take seconds each are left out of the mixed traffic.
 QUICK = 2.0
+# How long each attack by many connections goes on (seconds).
+LASTING = 35.0
 
 
 def fitted(folder: Path) -> Path:
@@ -48,6 +52,26 @@ def one_by_one(model: Path) -> tuple[int, dict[str, float]]:
     for service in services.values():
         service.stop()
     return through, took
+
+
+def outages(model: Path) -> int:
+    """Attacks by many connections, each on a service of its own; how many got through."""
+    through = 0
+    for attacker in OUTAGES:
+        service = Service(model, rate_limit=0)
+        service.wait_ready()
+        noticed = suffer(service, attacker, LASTING)
+        service.stop()
+        wrong = noticed.wrong()
+        through += bool(wrong)
+        gaps = ", ".join(f"{path} {gap:.1f} s" for path, gap in noticed.gaps.items())
+        print(
+            f"{'THROUGH' if wrong else 'refused':8} {attacker.__name__}: another client was "
+            f"answered {noticed.good} times and refused {noticed.refused} times; longest silence "
+            f"{gaps}; memory {noticed.memory:.0f} MiB {'; '.join(wrong)}"
+        )
+    print(f"{len(OUTAGES)} attacks by many connections, {through} got through")
+    return through
 
 
 def mixed(model: Path, took: dict[str, float], seconds: float) -> int:
@@ -85,13 +109,13 @@ def mixed(model: Path, took: dict[str, float], seconds: float) -> int:
     print(
         f"{seconds:.0f} s of mixed traffic: {counts['hostile']} hostile, {counts['good']} good "
         f"requests, {counts['failed']} of them failed, the slowest took {slowest:.2f} s; "
-        f"memory {first:.0f} MiB after a tenth of the time, {last:.0f} MiB at the end"
+        f"memory {first:.0f} MiB in the second quarter of the time, {last:.0f} MiB in the last"
     )
-    return counts["failed"] + (last > 1.1 * first)
+    return counts["failed"] + (last > 1.1 * first) + (last > MOST_MEMORY)
 
 
 def _tell_memory(samples: list[tuple[float, float]], seconds: float) -> tuple[float, float]:
-    """Print the mean of each minute; means of the second and the last tenth of the time (MiB)."""
+    """Print the mean of each minute; means of the second and the last quarter of the time (MiB)."""
 
     def between(begin: float, end: float) -> float:
         inside = [memory for moment, memory in samples if begin <= moment < end]
@@ -99,7 +123,7 @@ def _tell_memory(samples: list[tuple[float, float]], seconds: float) -> tuple[fl
 
     for minute in range(int(seconds // 60)):
         print(f"minute {minute + 1:2}: {between(60 * minute, 60 * (minute + 1)):.1f} MiB")
-    return between(0.1 * seconds, 0.2 * seconds), between(0.9 * seconds, seconds)
+    return between(0.25 * seconds, 0.5 * seconds), between(0.75 * seconds, seconds)
 
 
 def main(seconds: float = 60.0) -> None:
@@ -107,6 +131,7 @@ def main(seconds: float = 60.0) -> None:
         model = fitted(Path(folder))
         through, took = one_by_one(model)
         print(f"{len(took)} attacks, {through} got through")
+        through += outages(model)
         failed = mixed(model, took, seconds)
     sys.exit(1 if through or failed else 0)
 

@@ -7,6 +7,7 @@ file, in bounded memory; nothing may be loaded that fails later for want of an a
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -14,6 +15,7 @@ import struct
 import tracemalloc
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -159,6 +161,35 @@ def bomb(archive: zipfile.ZipFile) -> None:
             member.write(bytes(MEBIBYTE))
 
 
+def overlong(members: Members) -> bytes:
+    """One member's stream goes on with 300 MB of zeros behind its declared length.
+
+    The checksum is that of the declared part.
+    """
+    name = "arrays/0.npy"
+    data = members[name]
+    more = data + bytes(300 * MEBIBYTE)
+    archive = packed({**members, name: more}, DEFLATED, None)
+    for wrong, declared in ((zlib.crc32(more), zlib.crc32(data)), (len(more), len(data))):
+        archive = archive.replace(struct.pack("<I", wrong), struct.pack("<I", declared))
+    return archive
+
+
+def many_values(member: str, values: bytes) -> Callable[[Members], bytes]:
+    """A short file whose text holds very many values."""
+
+    def build(members: Members) -> bytes:
+        text = b"[" + values * (15 * MEBIBYTE // len(values)) + b"0]"
+        members = {**members, member: text}
+        manifest = json.loads(members["manifest.json"]) if member != "manifest.json" else {}
+        if manifest:
+            manifest["sha256"][member] = hashlib.sha256(text).hexdigest()
+            members["manifest.json"] = json.dumps(manifest).encode()
+        return packed(members, DEFLATED, None)
+
+    return build
+
+
 def many(archive: zipfile.ZipFile) -> None:
     for k in range(21_000):
         archive.writestr(f"arrays/x{k}.npy", b"")
@@ -174,6 +205,10 @@ ARCHIVES: dict[str, Callable[[Members], bytes]] = {
     "LZMA": lambda members: packed(members, LZMA, None),
     "bzip2": lambda members: packed(members, BZIP2, None),
     "a bomb of 100 MB": lambda members: packed(members, DEFLATED, bomb),
+    "a stream longer than declared": overlong,
+    "empty lists in the model": many_values("model.json", b"[],"),
+    "short mappings in the model": many_values("model.json", b'{"":1},'),
+    "short texts in the manifest": many_values("manifest.json", b'"ab",'),
     "21,000 members": lambda members: packed(members, DEFLATED, many),
     "a name twice": lambda members: packed(
         members, DEFLATED, lambda archive: archive.writestr("model.json", b"{}")

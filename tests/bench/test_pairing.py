@@ -132,7 +132,7 @@ def exchangeable(n, seed, moved=0.0):
     ],
 )
 def test_exchangeable_methods_are_rarely_told_apart(n, moved, worlds):
-    """Quantiles of plain bootstrap draws over rows say so in 7 to 9 and in 20 % of data sets."""
+    """Quantiles of plain bootstrap draws over rows say so in 7 to 9 and in 20% of data sets."""
     rejected = sum(
         geometric_ratio_by_rows({("x", "1"): exchangeable(n, seed, moved)}).excludes(1.0)
         for seed in range(worlds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -15,7 +16,8 @@ from adacos.cli.app import app
 from adacos.cli.bench import load_plugins
 from adacos.exceptions import InvalidInputError
 from adacos.registry import METHODS, Method
-from tests.bench.toy import Thresholder
+from adacos.tables.columns import ColumnTable
+from tests.bench.toy import Thresholder, toy_dataset
 
 PLUGIN = """
 from types import SimpleNamespace
@@ -31,9 +33,10 @@ class Constant:
     def acquire(self, X):
         {acquire}
         n = len(X)
+        acquired = np.tile(np.arange(X.shape[1]) < {bought}, (n, 1))
         return SimpleNamespace(
-            label=np.full(n, ANSWER), probability=np.full(n, 0.5), cost=np.full(n, {paid}),
-            acquired=np.zeros(X.shape, dtype=bool))
+            label=np.full({labels}, ANSWER), probability=np.full(n, 0.5),
+            cost={paid}, acquired=acquired)
 
 register_method("mine", lambda costs: Constant(costs))
 """
@@ -44,16 +47,26 @@ def plugin(tmp_path, registry, monkeypatch):
     """Writes the plugin and the module beside it, and loads it as a new process would."""
     monkeypatch.setattr(sys, "path", list(sys.path))
 
-    def write(*, paid=1.0, answer=0, acquire="pass"):
+    def write(
+        *,
+        bought=1,
+        answer=0,
+        acquire="pass",
+        labels="n",
+        paid="acquired @ self.costs.covariates",
+        methods=("mine",),
+    ):
         METHODS.pop("mine", None)
         sys.modules.pop("answers_beside", None)
         (tmp_path / "answers_beside.py").write_text(f"ANSWER = {answer}\n")
-        text = PLUGIN.format(helper="answers_beside", acquire=acquire, paid=paid)
+        text = PLUGIN.format(
+            helper="answers_beside", acquire=acquire, bought=bought, labels=labels, paid=paid
+        )
         (tmp_path / "mine.py").write_text(text)
         sys.path_importer_cache.clear()
         load_plugins([tmp_path / "mine.py"])
         return BenchConfig(
-            ("made up",), ("mine",), (asymmetric(10.0),), tmp_path / "out", folds=(0, 1)
+            ("made up",), methods, (asymmetric(10.0),), tmp_path / "out", folds=(0, 1)
         )
 
     return write
@@ -69,7 +82,50 @@ def test_results_are_not_reused_after_the_plugin_changed(plugin):
     first, reused = mean_cost(plugin())
     assert reused == 0
     assert mean_cost(plugin()) == (first, 2)
-    assert mean_cost(plugin(paid=3.0)) == (pytest.approx(first + 2.0), 0)
+    # The second covariate costs 3.
+    assert mean_cost(plugin(bought=2)) == (pytest.approx(first + 3.0), 0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"paid": "np.zeros(n)"}, r"cost must be .* received 0 in place of 2 in row \d+"),
+        ({"bought": 1, "paid": "np.full(n, 5.0)"}, "received 5 in place of 2"),
+        ({"labels": "n - 1"}, r"label must have the shape \(12,\)"),
+        ({"answer": 7}, r"labels must be classes of the data set, \[0, 1\]"),
+    ],
+)
+def test_what_a_method_says_of_itself_is_not_believed(plugin, wrong, told):
+    """A plugin that returned cost 0 was reported at 0; one label too few ended the whole run."""
+    result = run(plugin(methods=("mine", "toy"), **wrong), progress=False)
+    assert len(result.failures) == 2
+    for failure in result.failures:
+        assert "method 'mine': " in failure.error
+        assert re.search(told, failure.error)
+    assert {outcome.method for outcome in result.outcomes} == {"toy"}
+    assert len(FoldTable(result.outcomes).cells()) == 1
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_panels_of_a_registered_data_set_count(tmp_path, registry, as_frame):
+    """They were ignored; those of the paper's data sets do not count in its experiments."""
+    table = toy_dataset(n=100)._replace(panels={"blood": (1.5, ["a", "b"])})
+    if as_frame:
+        columns = {"a": table.X[:, 0], "b": table.X[:, 1]}
+        table = table._replace(X=ColumnTable(columns))
+    registry.register_dataset("with panels", lambda: table)
+    costs = []
+    for name in ("with panels", "made up"):
+        config = BenchConfig((name,), ("full-model",), (asymmetric(10.0),), tmp_path, folds=(0,))
+        result = run(config, progress=False)
+        assert not result.failures
+        costs.append(result.outcomes[0].cost)
+    np.testing.assert_allclose(costs[0], 2.0 + 3.0 - 1.5)
+    np.testing.assert_allclose(costs[1], 5.0)
+    for name in ("pima", "heart"):
+        source = registry.DATASETS[name]
+        assert source.load().panels
+        assert not source.load(paper=True).panels
 
 
 def test_nor_after_a_module_beside_it_changed(plugin):

@@ -30,7 +30,7 @@ def test_every_class_is_shown_with_its_probability(open_page, tmp_path):
         while isinstance(step := consultation.next(), Acquire):
             now = page.locator("#now").inner_text().replace("\u00a0", " ")
             for name, chance in step.explanation.probabilities.items():
-                assert f"{name} {100 * chance:.1f} %" in now
+                assert f"{name} {100 * chance:.1f}%" in now
             for name in step.covariates:
                 place = page.locator(f'#answers [data-name="{name}"]').first
                 control = place.locator("input, select").first
@@ -39,13 +39,13 @@ def test_every_class_is_shown_with_its_probability(open_page, tmp_path):
                 else:
                     control.fill(f"{row[name]:g}")
             with page.expect_response("**/v1/step"):
-                page.get_by_role("button", name="Record", exact=True).click()
+                page.get_by_role("button", name="Enter", exact=True).click()
             expect(page.locator("button:disabled")).to_have_count(0)
             consultation.observe({name: row[name] for name in step.covariates})
         expect(page.locator("#decision-title")).to_have_text(step.label)
         facts = page.locator("#decision-facts").inner_text().replace("\u00a0", " ")
         for name, chance in step.explanation.probabilities.items():
-            assert f"Probability of {name}\n{100 * chance:.1f} %" in facts
+            assert f"Probability of {name}\n{100 * chance:.1f}%" in facts
         shown = page.locator("body").inner_text().lower()
         assert "positive" not in shown
         assert "undefined" not in shown

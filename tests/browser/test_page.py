@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 import adacos
-from adacos.consultation.steps import Acquire
+from adacos.consultation.steps import NO_SINGLE_VALUE, Acquire
 from adacos.tables.description import read_description
 from tests.browser.conftest import AXE, DESCRIPTIONS, playwright, served
 
@@ -93,7 +93,7 @@ def test_a_consultation_with_undo_and_skip(service, models, open_page, width):
     verdict = "Positive: diabetes" if step.label == 1 else "Negative: no diabetes"
     assert page.locator("#decision-title").inner_text() == verdict
     facts = page.locator("#decision-facts").inner_text()
-    assert f"{100 * step.probability:.1f}\u00a0%" in facts
+    assert f"{100 * step.probability:.1f}%" in facts
     assert f"{step.cost:.2f}" in facts
     assert f"{step.expected_cost:.2f}" in facts
     assert page.locator("#paid").inner_text() == SAID.money(step.cost)
@@ -107,7 +107,7 @@ def test_the_next_question_is_announced(service, open_page):
     start(page)
     assert page.locator("[aria-live=polite]").inner_text().startswith("Next question: Age, cost")
     finish(page)
-    assert page.locator("[aria-live=polite]").inner_text().startswith("Decision: ")
+    assert page.locator("[aria-live=polite]").inner_text().startswith("Result: ")
 
 
 def test_undo_goes_back_to_what_was_known(service, open_page):
@@ -122,7 +122,7 @@ def test_undo_goes_back_to_what_was_known(service, open_page):
 def test_wrong_and_odd_values(service, open_page):
     page = open_page(service[0])
     start(page)
-    page.get_by_role("button", name="Record", exact=True).click()
+    page.get_by_role("button", name="Enter", exact=True).click()
     field = page.locator("#answers input")
     assert "Enter a value" in page.locator("#answers .field-problem").inner_text()
     field.fill("old")
@@ -148,10 +148,10 @@ def test_an_implausible_value_needs_a_second_press(service, open_page):
         with page.expect_response("**/v1/step"):
             field.press("Enter")
         expect(problem).to_contain_text(f"{doubted} lies outside")
-        expect(problem).to_contain_text("press Record again")
+        expect(problem).to_contain_text("press Enter again")
         assert field.get_attribute("aria-invalid") == "true"
         assert page.locator("#nothing-yet").is_visible()
-        assert "press Record again" in page.locator("[aria-live=polite]").inner_text()
+        assert "press Enter again" in page.locator("[aria-live=polite]").inner_text()
     assert page.evaluate("document.activeElement.dataset.name") == "Age"
     field.press("Enter")
     page.locator("#warnings").wait_for()
@@ -172,11 +172,11 @@ def test_an_implausible_known_value_needs_a_second_press(service, open_page):
     page.get_by_role("button", name="New consultation").click()
     start(page)
     page.get_by_text("I have another value instead").click()
-    page.get_by_label("Covariate").select_option("BMI")
+    page.get_by_label("Other question").select_option("BMI")
     page.get_by_label("Value of Body mass index").fill("3180")
-    page.get_by_role("button", name="Record it").click()
-    expect(page.locator("#other-field")).to_contain_text("press Record it again")
-    page.get_by_role("button", name="Record it").click()
+    page.get_by_role("button", name="Enter it").click()
+    expect(page.locator("#other-field")).to_contain_text("press Enter it again")
+    page.get_by_role("button", name="Enter it").click()
     expect(page.locator("#events")).to_contain_text("3180")
 
 
@@ -193,24 +193,24 @@ def test_deciding_early_and_back(service, models, open_page, width):
 
     for key in ("Tab", "Tab", "Tab"):
         page.keyboard.press(key)
-    assert page.evaluate("document.activeElement.textContent") == "Decide now"
+    assert page.evaluate("document.activeElement.textContent") == "Stop now"
     with page.expect_response("**/v1/step"):
         page.keyboard.press("Enter")
-    expect(page.locator("#decision-kicker")).to_have_text("Decided early")
+    expect(page.locator("#decision-kicker")).to_have_text("Stopped early")
     assert page.evaluate("document.activeElement.id") == "decision-title"
     verdict = "Positive: diabetes" if step.label == 1 else "Negative: no diabetes"
     assert page.locator("#decision-title").inner_text() == verdict
-    assert f"{100 * step.probability:.1f}\u00a0%" in page.locator("#decision-facts").inner_text()
-    assert "Decision, taken early" in page.locator("[aria-live=polite]").inner_text()
+    assert f"{100 * step.probability:.1f}%" in page.locator("#decision-facts").inner_text()
+    assert "Result, stopped early" in page.locator("[aria-live=polite]").inner_text()
     why = page.locator("#decision-why").inner_text()
-    assert "before the questions ended" in why
+    assert "Stopped early. The next question would have been" in why
     assert f"save {asked.explanation.expected_saving:.2f}" in why
     assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
 
     page.get_by_role("button", name="Undo").click()
     assert page.locator("#question-title").inner_text() == question
-    page.get_by_role("button", name="Decide now").click()
-    page.get_by_role("button", name="Record case").click()
+    page.get_by_role("button", name="Stop now").click()
+    page.get_by_role("button", name="Save case").click()
     page.locator("#recorded").wait_for()
     case = page.locator("#recorded").inner_text().split()[-1].rstrip(".")
     with sqlite3.connect(log) as connection:
@@ -228,12 +228,8 @@ def test_a_saving_that_no_single_value_brings_is_explained(service, models, open
     explained = 0
     while isinstance(step := consultation.next(), Acquire):
         told = page.locator("#flips").inner_text()
-        plan = step.explanation.best_plan.covariates
-        assert ("No value of" in told) == (not step.explanation.flips)
-        if not step.explanation.flips and len(plan) > 1:
-            explained += 1
-            assert "the saving comes with the questions that may follow" in told
-            assert all(SAID.label(name) in told for name in plan[1:])
+        assert (NO_SINGLE_VALUE in told) == (not step.explanation.flips)
+        explained += not step.explanation.flips
         consultation.observe({name: ROW[name] for name in step.covariates})
         answer(page)
     assert explained > 0
@@ -255,7 +251,7 @@ def test_shared_costs_are_shown(models, open_page, tmp_path):
         )
         told = page.locator("#lowered").inner_text()
         assert told.startswith(f"Insulin: {SAID.money(2.1)} less than alone")
-        assert "panel blood, because Glucose is there already" in told
+        assert "because the shared cost of panel blood was paid with Glucose" in told
         answer(page)
         assert (
             f"{SAID.money(20.68)} (alone {SAID.money(22.78)})"
@@ -267,9 +263,9 @@ def test_another_value_instead(service, open_page):
     page = open_page(service[0])
     start(page)
     page.get_by_text("I have another value instead").click()
-    page.get_by_label("Covariate").select_option("Glucose")
+    page.get_by_label("Other question").select_option("Glucose")
     page.get_by_label("Value of Glucose (mg/dl)").fill("150")
-    page.get_by_role("button", name="Record it").click()
+    page.get_by_role("button", name="Enter it").click()
     page.locator("#events").wait_for()
     assert "17.61" in page.locator("#events").inner_text()
 
@@ -279,7 +275,7 @@ def test_a_case_is_recorded(service, open_page):
     page = open_page(url)
     start(page)
     finish(page)
-    page.get_by_role("button", name="Record case").click()
+    page.get_by_role("button", name="Save case").click()
     page.locator("#recorded").wait_for()
     case = page.locator("#recorded").inner_text().split()[-1].rstrip(".")
     with sqlite3.connect(log) as connection:
@@ -312,12 +308,12 @@ def test_the_certificate_is_shown(models, open_page):
             finish(page)
             page.locator("#decision").wait_for()
             # The caveat is drawn with the answer, which may still be on its way.
-            expect(page.locator("#certificate")).to_contain_text("This does not extend")
+            expect(page.locator("#certificate")).to_contain_text("This does not cover")
             found = page.locator("#certificate").inner_text()
             page.get_by_role("button", name="New consultation").click()
             caveat, _, promised = found.partition("\n")
             assert promised == text
-            return caveat.removeprefix("This does not extend to the present consultation: ")
+            return caveat.removeprefix("This does not cover the present consultation: ")
 
         page.get_by_role("button", name="New consultation").click()
         start(page, {"Age (years)": "52"})
@@ -329,15 +325,15 @@ def test_the_certificate_is_shown(models, open_page):
         assert told() == "a question was skipped."
         start(page)
         with page.expect_response("**/v1/step"):
-            page.get_by_role("button", name="Decide now").click()
+            page.get_by_role("button", name="Stop now").click()
         expect(page.locator("button:disabled")).to_have_count(0)
-        assert told() == "it was decided early."
+        assert told() == "it was stopped early."
         start(page, {"Pregnancies": "3"})
         page.get_by_text("I have another value instead").click()
-        page.get_by_label("Covariate").select_option("Glucose")
+        page.get_by_label("Other question").select_option("Glucose")
         page.get_by_label("Value of Glucose (mg/dl)").fill("150")
         with page.expect_response("**/v1/step"):
-            page.get_by_role("button", name="Record it").click()
+            page.get_by_role("button", name="Enter it").click()
         expect(page.locator("button:disabled")).to_have_count(0)
         assert told() == (
             "values were known from the start and a value was entered that was not asked for."

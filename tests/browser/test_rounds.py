@@ -53,7 +53,7 @@ def test_a_batch_is_asked_for_together(heart, open_page, width):
             )
             assert asked == list(step.covariates)
             batches += len(asked) > 1
-            wait = "50.00 of the cost is the wait"
+            wait = "50.00 of the cost is for the wait"
             assert (wait in page.locator("#lowered").inner_text()) == (asked[0] not in IMMEDIATE)
             for name in step.covariates:
                 place = page.locator(f'#answers [data-name="{name}"]').first
@@ -67,7 +67,7 @@ def test_a_batch_is_asked_for_together(heart, open_page, width):
             inside = "document.documentElement.scrollWidth <= window.innerWidth"
             assert page.evaluate(inside)
             with page.expect_response("**/v1/step"):
-                page.get_by_role("button", name="Record", exact=True).click()
+                page.get_by_role("button", name="Enter", exact=True).click()
             expect(page.locator("button:disabled")).to_have_count(0)
             consultation.observe({name: row[name] for name in step.covariates})
         assert batches >= 1

@@ -152,4 +152,4 @@ def test_what_needs_two_classes_says_so(files: dict[str, Path]) -> None:
     assert "misclassification" in str(done.exception)
     assert "setosa, versicolor" in str(done.exception)
     done = run(*data, "--prices", files["prices.toml"], "--policy", "dwsm", "--out", out)
-    assert "--policy adacos" in str(done.exception)
+    assert "a policy for three or more classes: adacos" in str(done.exception)

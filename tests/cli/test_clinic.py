@@ -87,7 +87,7 @@ def test_names_in_brackets_are_printed_as_they_stand(run, fit, model):
         assert text in out
     _, out, _ = run("ask", model, "--known", "Age=60,Chest pain=typical,Smoker=no", answers="why")
     assert "Systolic BP [mmHg]?" in out
-    assert "Best plan: acquire Systolic BP [mmHg]" in out
+    assert "Best plan: Systolic BP [mmHg]" in out
     _, out, _ = run("explain", model, "--row", ROW)
     assert "Acquire Systolic BP [mmHg] for 2.00." in out
     lines = out.splitlines()
@@ -100,7 +100,7 @@ def test_names_in_brackets_are_printed_as_they_stand(run, fit, model):
 
 def test_costs_of_errors_must_be_given(fit, clinic):
     for given, absent in (
-        ([], "--false-positive and --false-negative: what a wrong answer costs must be said"),
+        ([], "--false-positive and --false-negative: what a wrong answer costs must be given"),
         (["--false-positive", 100], "--false-negative: what a wrong answer costs"),
         (["--false-negative", 100], "--false-positive: what a wrong answer costs"),
         (["--target-recall", 0.9], "--false-positive: what a wrong answer costs"),
@@ -130,7 +130,7 @@ def test_a_target_recall_implies_the_false_negative_cost(fit):
     arguments = ("--target-recall", 0.9, "--false-positive", 500)
     code, out, err = fit(*arguments)
     assert code == 0
-    assert "implied by the target recall" in words(out)
+    assert "it follows from the target recall" in words(out)
     assert err == ""
     code, out, err = fit(*arguments, "--false-negative", 700)
     assert code == 2
@@ -225,7 +225,7 @@ def test_mistakes_are_told_with_what_was_meant(run, model, clinic, arguments, me
     code, out, err = run(*(a.format(model=model, table=clinic / "t.csv") for a in arguments))
     assert code == 2
     assert out == ""
-    assert message in err
+    assert message in words(err)
 
 
 def test_true_and_false_are_the_same_in_csv_and_parquet(run, fit, clinic, tmp_path):
@@ -314,13 +314,13 @@ def test_certificates_speak_the_command_line(run, fit, clinic):
     assert "on_uncertifiable" not in err
     code, out, _ = fit(*arguments, "--always-positive")
     assert code == 0
-    assert "healthy is never answered" in out
-    assert "training rows (200 more held back for calibration)" in words(out)
+    assert "false negative never." in out
+    assert "training rows (200 more for calibration)" in words(out)
     _, out, _ = fit(*arguments, "--always-positive", "--json")
     fitted = json.loads(out)
     assert fitted["calibration_rows"] == 400 - fitted["card"]["training_rows"] > 190
     _, out, _ = run("info", clinic / "new.adacos")
-    assert "(others held back for calibration)" in words(out)
+    assert "(others for calibration)" in words(out)
 
 
 def test_the_largest_recall_is_certified_where_the_one_asked_for_is_not(run, fit, clinic):

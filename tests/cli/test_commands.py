@@ -13,6 +13,7 @@ import pytest
 
 import adacos
 from adacos.tables.columns import ColumnTable
+from adacos.tables.description import read_description
 from tests.cli.conftest import read_rows
 
 
@@ -33,7 +34,7 @@ def test_from_export_to_decision(run, tmp_path):
     assert json.loads(out) == fitted["card"]
     code, out, _ = run("ask", tmp_path / "m.adacos", answers="4\n1\n60\nskip\nskip\nskip\nstop")
     assert code == 0
-    assert "Decision: 1" in out
+    assert "Result: 1" in out
     arguments = ("score", tmp_path / "m.adacos", tmp_path / "heart.csv", tmp_path / "o.csv")
     assert run(*arguments)[0] == 0
     expected = adacos.load(tmp_path / "m.adacos").acquire(_table(adacos.load_heart(as_frame=False)))
@@ -139,10 +140,10 @@ def test_ask_with_undo_why_and_another_covariate(run, folder):
     answers = "why\nnonsense\n33.5\nundo\n33.5\nhelp\nGlucose=170\nstop"
     code, out, _ = run("ask", folder / "model.adacos", "--known", "Age=50", answers=answers)
     assert code == 0
-    assert "Expected total cost if stopping now" in out
+    assert "Expected total cost: " in out
     assert "must be a number" in out
     assert "NAME=VALUE" in out
-    assert "Decision: 1" in out
+    assert "Result: 1" in out
     code, out, _ = run("ask", folder / "model.adacos", answers="quit")
     assert code == 1
 
@@ -152,7 +153,7 @@ def test_a_decision_can_be_taken_back(run, folder):
     code, out, _ = run("ask", folder / "model.adacos", "--known", "Age=50", answers=answers)
     assert code == 0
     assert " ".join(out.split()).count("the unit may be wrong") == 1
-    assert out.count("Decision:") == 2
+    assert out.count("Result:") == 2
 
 
 def test_ask_in_json(run, folder):
@@ -257,7 +258,7 @@ def test_malformed_rows_are_told_with_their_lines(run, folder, tmp_path):
         (["score", "{model}", "{prices}", "o.csv"], "must have every column"),
         (["score", "{model}", "{train}", "o.csv", "--known", "Height"], "must name covariates"),
         (["score", "{model}", "{train}", "nowhere/o.csv"], "its folder must exist"),
-        (["score", "{train}", "{train}", "o.csv"], "not a readable adacos model"),
+        (["score", "{train}", "{train}", "o.csv"], "is not an adacos model; create one"),
         (["report", "{model}", "--data", "{train}", "--target", "id"], "classes must be"),
         (["score", "{model}", "{train}", "o.xlsx"], "must end in .csv, .parquet or .pq"),
         (["score", "{model}", "{train}", "o.csv", "--keep", "Id"], "Did you mean id?"),
@@ -312,6 +313,24 @@ def test_the_list_of_data_sets(run):
     assert "physionet" not in found, "its file is the user's to bring"
     _, text, _ = run("datasets", "list")
     assert [line.split()[0] for line in text.splitlines()] == list(found)
+
+
+def test_the_exported_pima_has_no_zero_that_was_not_recorded(run, tmp_path):
+    """A page must not offer a body mass index of 0, nor a demo advise on one of 0.55."""
+    code, out, _ = run("datasets", "export", "pima", "--out", tmp_path, "--json")
+    assert code == 0
+    told = json.loads(out)
+    with open(told["table"], newline="") as file:
+        rows = list(csv.DictReader(file))
+    for name in ("Glucose", "BloodPressure", "SkinThickness", "Insulin", "BMI"):
+        assert min(float(row[name]) for row in rows if row[name]) > 0
+    description = read_description(told["description"])
+    assert set(description.covariates) == set(rows[0]) - {"y"}
+    for name, own in description.covariates.items():
+        low, high = own.range
+        values = [float(row[name]) for row in rows if row[name]]
+        assert low <= min(values)
+        assert max(values) <= high
 
 
 def test_an_exported_table_is_read_back_as_it_was(run, tmp_path):

@@ -46,7 +46,7 @@ def pima(tmp_path_factory):
 def test_no_value_outside_the_range_ends_a_consultation_unconfirmed(run, pima, age):
     code, out, _ = run("ask", pima / "m.adacos", answers=f"{age}\nquit")
     assert code == 1
-    assert "Decision" not in out
+    assert "Result" not in out
     assert out.count("Age?") == 2
     assert "paid so far 1.00" not in out
     doubt, _, rest = words(out).partition("Type it again if it is right.")
@@ -80,7 +80,7 @@ def test_findings_are_added_after_the_decision(run, pima):
     first = policy.consultation().observe(Age=21.0).observe(BMI=22.0)
     assert first.next().to_dict()["action"] == "classify"
     second = first.observe(Glucose=60.0).next()
-    assert out.count("Decision: 0") == 2
+    assert out.count("Result: 0") == 2
     assert f"probability {second.probability:.1%}" in out
     assert f"paid {second.cost:.2f}" in out
     # After an early stop more may be added too; nonsense and repetitions change nothing.
@@ -90,7 +90,7 @@ def test_findings_are_added_after_the_decision(run, pima):
     assert "BMI?" in out
     code, out, _ = run("ask", pima / "m.adacos", answers="stop\n")
     assert code == 0
-    assert out.count("Decision") == 1
+    assert out.count("Result") == 1
 
 
 def test_ask_speaks_the_words_of_the_description(run, pima):
@@ -103,10 +103,10 @@ def test_ask_speaks_the_words_of_the_description(run, pima):
     assert "Body mass index? costs 1.00 USD, paid so far 1.00 USD" in text
     assert "kg/m² weight over squared height" in text
     assert "Body mass index = 75 lies outside what is plausible" in text or "lies outside" in text
-    assert "positive from 9.1 %, because a missed case costs ten false alarms" in text
-    assert "BMI" not in text.partition("Decision")[2]
+    assert "at 9.1% or above: missing a case counts as much as ten false alarms." in text
+    assert "BMI" not in text.partition("Result")[2]
     assert "Body mass index 22 kg/m²" in text
-    assert "Decision: " in text
+    assert "Result: " in text
     assert "diabetes probability" in text
     code, out, _ = run(*arguments, "--json", answers="Body mass index=30\nstop")
     assert json.loads(out.splitlines()[-1])["state"]["events"][0] == {"observe": {"BMI": 30.0}}
@@ -139,7 +139,7 @@ def test_fit_keeps_the_description_and_compares(run, tmp_path):
         assert name in text
     assert "everyone negative" in text
     assert "EUR ±" in text
-    assert "positive from 25.0 %, because a missed case costs three false alarms" in text
+    assert "at 25.0% or above: missing a case counts as much as three false alarms." in text
     code, out, _ = run("info", tmp_path / "m.adacos", "--json")
     card = json.loads(out)
     assert card["title"] == "Chest pain"
@@ -169,9 +169,9 @@ def test_everyone_positive_is_the_first_line_of_the_card(run, tmp_path, pima):
     ).fit(data.X, data.y)
     adacos.save(policy, tmp_path / "m.adacos")
     _, out, _ = run("info", tmp_path / "m.adacos")
-    assert out.startswith("Everyone is answered positive, and nothing is acquired")
+    assert out.startswith("The model calls everyone positive and acquires nothing;")
     _, out, _ = run("ask", tmp_path / "m.adacos", answers="\n")
-    assert out.startswith("Everyone is answered positive")
+    assert out.startswith("The model calls everyone positive")
 
 
 @pytest.mark.parametrize("policy", ["optimal", "adacos"])
@@ -187,10 +187,10 @@ def test_any_policy_goes_from_fit_to_report(run, tmp_path, policy):
                  "--out", tmp_path / "m.adacos")  # fmt: skip
     code, out, err = run("fit", tmp_path / "t.csv", *arguments)
     assert code == 0, err
-    assert "this policy, fitted anew in each fold" in words(out)
+    assert "this policy, nested cross-validation" in words(out)
     assert "everyone positive" in out
     _, again, _ = run("info", tmp_path / "m.adacos")
-    assert "fitted anew in each fold" in words(again)
+    assert "nested cross-validation" in words(again)
     pytest.importorskip("matplotlib")
     report = ("report", tmp_path / "m.adacos", "--data", tmp_path / "t.csv", "--target", "state")
     assert run(*report, "--out", tmp_path / "r.html")[0] == 0

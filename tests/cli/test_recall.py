@@ -59,8 +59,8 @@ def test_the_answers_of_the_wrapped_policy_reach_the_recall(run, fit, clinic):
     code, out, err = fit("--policy", "planning", "--target-recall", "sick=0.9", *BOTH)
     assert (code, err) == (0, "")
     assert "PlanningClassifier learned from 300 rows and acquires by these costs" in words(out)
-    assert "decided on 300 rows held back" in words(out)
-    assert "healthy for sick 80" in words(out)
+    assert "decided on 300 calibration rows" in words(out)
+    assert "false negative 80." in words(out)
     assert "implied" not in out
     policy = load(clinic / "m.adacos")
     X, y = patients(600, 0)
@@ -87,7 +87,7 @@ def test_a_certified_recall_goes_through_every_command(run, fit, clinic, policy)
     code, out, err = fit("--policy", policy, *recall, *BOTH)
     assert code == 0, err
     model, held_out = clinic / "m.adacos", clinic / "held_out.csv"
-    assert "with 90 % confidence (asked for: 90 %)" in words(run("info", model)[1])
+    assert "at 90% confidence (requested: 90%)" in words(run("info", model)[1])
     code, out, _ = run("score", model, held_out, clinic / "answers.csv", "--json")
     assert code == 0
     assert json.loads(out)["rows"] == 300
@@ -101,7 +101,7 @@ def test_a_certified_recall_goes_through_every_command(run, fit, clinic, policy)
     table = ColumnTable({name: np.array([value]) for name, value in row.items()})
     asked = load(model).acquire(table).covariates(0)
     code, out, _ = run("ask", model, answers="\n".join(f"{row[name]:g}" for name in asked))
-    assert "Decision: sick" in out
+    assert "Result: sick" in out
 
 
 def test_what_is_not_certified_is_refused_or_as_the_options_say(fit, clinic):
@@ -116,7 +116,7 @@ def test_what_is_not_certified_is_refused_or_as_the_options_say(fit, clinic):
     assert 0.8 < json.loads(out)["card"]["certificate"]["bound"] < 0.999
     code, out, _ = fit(*asked, "--always-positive")
     assert code == 0
-    assert "This model tells nobody apart." in words(out)
+    assert "it does not discriminate." in words(out)
 
 
 def test_both_costs_are_asked_for_and_none_is_invented(fit):
@@ -132,7 +132,10 @@ def test_both_costs_are_asked_for_and_none_is_invented(fit):
             ("--false-negative: what", "leave --mean-budget or --recall-confidence out"),
         ),
         (("--false-positive", 50, "--false-negative", 80), ("cannot be combined",)),
-        (("--policy", "planning", "--mean-budget", 3, *BOTH), ("--mean-budget: planning must",)),
+        (
+            ("--policy", "planning", "--mean-budget", 3, *BOTH),
+            ("--mean-budget: is not supported by --policy planning",),
+        ),
     ):
         code, _, err = fit(*recall, *options)
         assert code == 2
@@ -147,7 +150,7 @@ def test_the_positive_class_is_told_once(fit, recwarn):
     recall = ("--policy", "planning", "--target-recall", 0.9, *BOTH)
     code, out, _ = fit(*recall, "--nested")
     assert code == 0
-    assert "this policy, fitted anew" in words(out)
+    assert "this policy, nested cross-validation" in words(out)
     assert out.count("Positive class: sick") == 1
     assert not recwarn.list
 

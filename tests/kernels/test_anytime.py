@@ -72,7 +72,7 @@ def looks(share: float, trials: int, logs: int, seed: int, bounds) -> float:
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
 def test_looking_after_every_case_keeps_the_confidence(share):
     """300 logs read after each of 400 positives; intervals for one look fail in many of them."""
-    # At most 5 %, and three standard errors of the simulation.
+    # At most 5%, and three standard errors of the simulation.
     allowed = 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
     assert looks(share, 400, 300, 1, confidence_sequence) <= allowed
     if share < 0.99:

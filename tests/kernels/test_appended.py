@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from adacos.kernels import appended
 from adacos.kernels.appended import NewColumns, append_columns, kept_fits
 from adacos.kernels.irls import curvature, fellner_schall, fold_grams, newton
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 FOLDS = 4
 

@@ -318,7 +318,7 @@ def test_pima_order_is_that_of_proximal_gradient(shared_dir: Path) -> None:
     X, y, groups = spline_columns(table[table["test_fold"] != 0], size=10)
     entries = entry_order(X, y, groups, PIMA_COSTS)
     assert entries.order == [7, 5, 6, 3, 0, 2, 1, 4]
-    # Covariates 3 and 0 enter within 3 % of λ: the independent solver between the two.
+    # Covariates 3 and 0 enter within 3% of λ: the independent solver between the two.
     lam = np.sqrt(entries.lam[3] * entries.lam[4])
     _, beta = proximal_gradient(X, y, groups, PIMA_COSTS, lam, np.ones(len(y)))
     assert set(groups[np.abs(beta) > 1e-9]) == {7, 5, 6, 3}

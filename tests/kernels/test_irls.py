@@ -22,8 +22,7 @@ from adacos.kernels.irls import (
     objective,
     weighted_gram,
 )
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 
 class Problem(NamedTuple):

@@ -20,10 +20,7 @@ from adacos.kernels.strengths import (
     row_loss,
     stack_weights,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-
+from adacos.typing import Floats, Ints
 
 # Folds
 
@@ -367,7 +364,7 @@ def test_all_candidates_named_are_all_candidates() -> None:
 def test_strengths_chosen_on_a_part_of_the_rows_do_as_well(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """The rule for many rows, brought down to few: held-out log-loss within 0.1 %."""
+    """The rule for many rows, brought down to few: held-out log-loss within 0.1%."""
     large = problem(seed=seed, n=2400)
     full = blend_strengths(*large)
     monkeypatch.setattr(strengths, "PART_ROWS", 600)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from adacos import Costs
-from adacos.engine import STOP, Seen
+from adacos.decision import STOP, ObservedState
 from adacos.rivals import AACOClassifier
 from adacos.rivals.aaco import Neighbors, candidate_sets
 from tests.rivals.problems import total_cost
@@ -80,7 +80,7 @@ def test_plans_are_those_of_the_definition(every_set: bool, k: int) -> None:
         codes = rng.integers(-3, 4, (60, P + 1)).astype(np.int8)
         available = rng.random((60, P)) < 0.8
         acquired = available & (rng.random((60, P)) < 0.4)
-        covariate, model = found.plan(Seen(codes, available, acquired), COSTS)
+        covariate, model = found.plan(ObservedState(codes, available, acquired), COSTS)
         for row in range(60):
             have = set(np.flatnonzero(acquired[row]).tolist())
             there = set(np.flatnonzero(available[row]).tolist())
@@ -125,7 +125,7 @@ def test_the_next_covariate_depends_on_the_values() -> None:
 
 def test_dear_covariates_are_not_acquired() -> None:
     X, y = draw(300, 0)
-    policy = AACOClassifier(Costs([1e6] * 3, false_positive=10), cv=2).fit(X, y)
+    policy = AACOClassifier(Costs([1e6] * 3, false_positive=10, false_negative=1), cv=2).fit(X, y)
     assert policy.acquire(X).cost.max() == 0
     np.testing.assert_allclose(policy.predict_proba(X)[:, 1], y.mean(), atol=0.02)
 

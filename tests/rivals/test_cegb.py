@@ -80,7 +80,7 @@ def test_probability_is_lightgbms_and_the_label_its_bayes_decision() -> None:
 
 def test_dear_covariates_are_not_acquired() -> None:
     X, y, *_ = load_pima(as_frame=False)
-    dear = CEGBClassifier(Costs([1e6] * 8, false_positive=10), **SMALL).fit(X, y)
+    dear = CEGBClassifier(Costs([1e6] * 8, false_positive=10, false_negative=1), **SMALL).fit(X, y)
     assert dear.acquire(X).cost.max() == 0
     np.testing.assert_allclose(dear.predict_proba(X)[:, 1], y.mean(), atol=1e-6)
     costs = Costs([1.0] * 4 + [1e6] * 4, false_positive=100, false_negative=100)

@@ -158,7 +158,7 @@ def test_reward_improves_and_dear_covariates_are_never_acquired() -> None:
     policy = DWSMClassifier(costs, n_init=1).fit(X, y)
     assert policy.rewards_[-1] > policy.rewards_[0] + 5
     assert policy.rewards_[-1] > policy.rewards_.max() - 5
-    dear = DWSMClassifier(Costs([1e6] * 8, false_positive=10), **SMALL).fit(X, y)
+    dear = DWSMClassifier(Costs([1e6] * 8, false_positive=10, false_negative=1), **SMALL).fit(X, y)
     assert dear.acquire(X).cost.max() == 0
     np.testing.assert_allclose(dear.predict_proba(X)[:, 1], y.mean(), atol=0.05)
 

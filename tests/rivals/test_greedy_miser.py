@@ -22,7 +22,9 @@ def test_free_covariates_are_all_used_and_dear_ones_never() -> None:
     free = GreedyMiserClassifier(Costs([0.0] * 8), **SMALL).fit(X, y)
     assert free.lambda_ == 0
     assert (free.predict(X) == y).mean() > 0.75
-    dear = GreedyMiserClassifier(Costs([1e6] * 8, false_positive=10), **SMALL).fit(X, y)
+    dear = GreedyMiserClassifier(
+        Costs([1e6] * 8, false_positive=10, false_negative=1), **SMALL
+    ).fit(X, y)
     assert dear.acquire(X).cost.max() == 0
     np.testing.assert_allclose(dear.predict_proba(X)[:, 1], y.mean(), atol=0.02)
 

@@ -114,7 +114,8 @@ def test_close_to_the_optimum_on_its_own_model() -> None:
         least = total_cost(optimum.acquire(new), truth, costs)
         pomdp = POMDPClassifier(costs, n_components=2, smoothing=3.0).fit(X, y)
         reached = [
-            total_cost(pomdp.set_params(lookahead=k).acquire(new), truth, costs) for k in (1, 2)
+            total_cost(pomdp.set_params(lookahead=k).finish_fit().acquire(new), truth, costs)
+            for k in (1, 2)
         ]
         ratios.append(np.array(reached) / least)
     one, two = np.mean(ratios, axis=0)
@@ -126,7 +127,9 @@ def test_two_looks_find_what_only_pays_together() -> None:
     costs = Costs(problem.prices, false_positive=40, false_negative=40)
     X, y = problem.sample(800, seed=0)
     pomdp = POMDPClassifier(costs, n_components=4).fit(X, y)
-    cost = {k: expected_cost(pomdp.set_params(lookahead=k), problem, costs) for k in (1, 2)}
+    cost = {
+        k: expected_cost(pomdp.set_params(lookahead=k).finish_fit(), problem, costs) for k in (1, 2)
+    }
     optimum = OptimalPolicyClassifier(costs, joint=problem).fit(X, y).expected_cost_
     assert cost[2] <= 1.05 * optimum
     assert cost[1] > 1.2 * optimum
@@ -163,7 +166,7 @@ def test_rows_with_missing_values_still_teach() -> None:
 
 def test_covariates_that_cost_too_much_are_never_acquired_and_labels_follow_the_costs() -> None:
     X, y, *_ = load_pima(as_frame=False)
-    dear = POMDPClassifier(Costs([1e6] * 8, false_positive=10), **SMALL).fit(X, y)
+    dear = POMDPClassifier(Costs([1e6] * 8, false_positive=10, false_negative=1), **SMALL).fit(X, y)
     assert dear.acquire(X).cost.max() == 0
     np.testing.assert_allclose(dear.predict_proba(X)[:, 1], y.mean())
     positives = []

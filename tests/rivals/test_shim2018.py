@@ -21,8 +21,7 @@ pytestmark = pytest.mark.torch
 
 from adacos.rivals import shim2018_learning as learning  # noqa: E402
 from adacos.rivals import shim2018_network as network  # noqa: E402
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -298,7 +297,7 @@ def test_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def value_dependent(n: int, seed: int) -> tuple[Floats, NDArray[np.int64]]:
-    """y is x1 where x0 is 0 and x2 where it is 1, turned round in 5 % of the rows."""
+    """y is x1 where x0 is 0 and x2 where it is 1, turned round in 5% of the rows."""
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 2, (n, 4)).astype(float)
     y = np.where(x[:, 0] == 0, x[:, 1], x[:, 2])
@@ -311,7 +310,7 @@ def test_beats_a_fixed_order_where_the_next_covariate_depends_on_the_first() -> 
     X_new, y_new = value_dependent(4000, seed=1)
     model = Shim2018Classifier(costs, device="cpu").fit(X, y)
     fixed = AdaCOSClassifier(costs).fit(X, y)
-    # x0, then the one that it points to, costs 1.5, and 5 % of the answers are wrong.
+    # x0, then the one that it points to, costs 1.5, and 5% of the answers are wrong.
     assert total_cost(model, X_new, y_new) < 1.1 * 2.0
     assert total_cost(model, X_new, y_new) < 0.8 * total_cost(fixed, X_new, y_new)
     result = model.acquire(X_new)

@@ -123,7 +123,9 @@ def test_labels_and_paths_are_the_trees_own() -> None:
 
 def test_dear_covariates_are_not_acquired() -> None:
     X, y, *_ = load_pima(as_frame=False)
-    dear = STreeDClassifier(Costs([1e6] * 8, false_positive=10), max_depth=2, cv=2).fit(X, y)
+    dear = STreeDClassifier(
+        Costs([1e6] * 8, false_positive=10, false_negative=1), max_depth=2, cv=2
+    ).fit(X, y)
     assert dear.acquire(X).cost.max() == 0
     np.testing.assert_allclose(dear.predict_proba(X)[:, 1], y.mean(), atol=1e-3)
 
@@ -137,7 +139,7 @@ def test_deeper_trees_are_not_tried_once_the_time_is_up(monkeypatch: pytest.Monk
     solved = streed.solve
     monkeypatch.setattr(streed, "solve", slow)
     X, y, *_ = load_pima(as_frame=False)
-    policy = STreeDClassifier(Costs([1.0] * 8, false_positive=9), cv=2).fit(X, y)
+    policy = STreeDClassifier(Costs([1.0] * 8, false_positive=9, false_negative=1), cv=2).fit(X, y)
     assert {depth for depth, _ in policy.cv_cost_} == {0, 1}
 
 

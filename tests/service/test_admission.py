@@ -13,6 +13,7 @@ from adacos.service.app import create_app
 from adacos.service.guard import Guard
 from adacos.service.keys import read_keys
 from adacos.service.logs import JsonLines
+from adacos.service.places import Places
 from adacos.service.rate import network_of
 from adacos.service.settings import Settings
 from tests.service.conftest import TestClient
@@ -200,12 +201,32 @@ def test_forwarded_addresses_are_believed_from_named_proxies_only(model, proxies
     assert (429 in statuses) == refused
 
 
-def test_too_many_at_a_time(pima):
-    client = TestClient(create_app(pima[1], Settings(max_requests=1)))
-    assert client.post("/v1/step", json={}).status_code == 200
+def places_of(client) -> Places:
     guard = client.app.middleware_stack
     while not isinstance(guard, Guard):
         guard = guard.app
-    guard._in_hand = 1
+    return guard._places
+
+
+def test_too_many_at_a_time(pima):
+    client = TestClient(create_app(pima[1], Settings(max_requests=1)))
+    assert client.post("/v1/step", json={}).status_code == 200
+    places = places_of(client)
+    assert places.take("another client")
     answer = client.post("/v1/step", json={})
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    # Probes and the page are answered all the same.
+    for path in ("/v1/health", "/v1/ready", "/"):
+        assert client.get(path).status_code == 200
+    places.give_back("another client")
+    for path in ("/v1/step", "/nosuch"):
+        assert client.post(path, json={}).status_code in (200, 404)
+
+
+def test_too_many_of_one_client_leave_room_for_others():
+    places = Places(most=3, each=2)
+    assert [places.take("a") for _ in range(3)] == [True, True, False]
+    assert [places.take("b") for _ in range(2)] == [True, False]
+    places.give_back("a")
+    assert places.take("b")
+    assert not places.take("a")

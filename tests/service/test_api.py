@@ -9,7 +9,9 @@ import logging
 import numpy as np
 import pytest
 
+import adacos
 from adacos import Costs, FullModelClassifier
+from adacos.consultation import fingerprint
 from adacos.service import answers
 from adacos.service.app import create_app
 from adacos.service.rate import Buckets
@@ -41,6 +43,8 @@ def test_step_is_that_of_a_consultation(pima, client, known):
         step = client.post("/v1/step", json=body).json()
         assert step.pop("lowered", []) == []
         assert not step.pop("stopped_early", False)
+        assert step.pop("order") == list(body["acquired"])
+        assert step.pop("model") == fingerprint(pima[1])
         assert step == _plain(consultation.next())
 
     agree()
@@ -58,6 +62,7 @@ def test_stop_gives_the_label_that_stands(pima, client):
     assert going["action"] == "acquire"
     step = client.post("/v1/step", json={**body, "stop": True}).json()
     assert step.pop("stopped_early")
+    del step["model"], step["order"]
     assert step == _plain(pima[1].consultation().observe(Age=24.0).stop().next())
     assert step["label"] == going["explanation"]["label"]
     assert client.post("/v1/step", json={**body, "stop": False}).json() == going
@@ -371,3 +376,77 @@ def test_openapi_lists_the_covariates(client):
 
 def _plain(step):
     return json.loads(json.dumps(step.to_dict()))
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/v1/step", {"known": {f"x{number}": 1 for number in range(9)}}, "known"),
+        ("/v1/step", {f"x{number}": 1 for number in range(9)}, "body"),
+        ("/v1/step", {"unavailable": ["x"] * 9}, "unavailable"),
+        ("/v1/score", {"rows": [{}] * 10_001}, "rows"),
+        ("/v1/score", {"rows": [{"x": 1}] * 10_000}, "rows.0.x"),
+    ],
+)
+def test_of_very_many_mistakes_one_is_looked_for(client, path, body, field):
+    """Each mistake takes time in the event loop to be put into words."""
+    answer = client.post(path, json=body)
+    assert answer.status_code == 422
+    assert [one["field"] for one in answer.json()["fields"]] == [field]
+
+
+def test_scores_do_not_depend_on_how_many_are_asked_for_at_once(client, pima):
+    rows = pima[0].X.to_dict("records") * 3
+    rows[1500] = {"Age": 900.0}
+    found = client.post("/v1/score", json={"rows": rows}).json()
+    assert [one["row"] for one in found["warnings"] if one["covariate"] == "Age"] == [1500]
+    result = pima[1].acquire(pima[0].X)
+    labels = [one["label"] for one in found["results"]]
+    assert labels[:1500] == (result.label.tolist() * 3)[:1500]
+    assert labels[1501:] == (result.label.tolist() * 3)[1501:]
+
+
+def test_answers_name_their_model_and_the_header_is_declared(client, pima):
+    """A generated client sends what the document declares, and what it was told before."""
+    document = client.get("/openapi.json").json()
+    for path in ("/v1/step", "/v1/score"):
+        declared = [one["name"] for one in document["paths"][path]["post"]["parameters"]]
+        assert declared == ["adacos-model"]
+    model = fingerprint(pima[1])
+    step = client.post("/v1/step", json={}, headers={"Adacos-Model": model}).json()
+    score = client.post("/v1/score", json={"rows": [{}]}).json()
+    assert step["model"] == score["model"] == model
+    final = client.post("/v1/step", json={"stop": True}).json()
+    assert (final["model"], final["order"]) == (model, [])
+
+
+def test_a_list_fixes_the_order_in_which_was_paid():
+    """Members of a panel have discounts of their own, so that the first of them decides."""
+    data = adacos.load_pima()
+    costs = Costs(
+        data.prices,
+        false_positive=100,
+        false_negative=1000,
+        panels={"blood": {"Glucose": 1.0, "Insulin": 20.0}},
+    )
+    policy = FullModelClassifier(costs, strengths="common", n_splines=5, cv=3)
+    client = TestClient(create_app(policy.fit(data.X, data.y), Settings(rate_limit=0)))
+    paid = {}
+    for names in (("Glucose", "Insulin"), ("Insulin", "Glucose")):
+        values = dict.fromkeys(names, 100.0)
+        for acquired in (values, [{name: 100.0} for name in names], [values]):
+            body = {"acquired": acquired, "stop": True}
+            answer = client.post("/v1/step", json=body).json()
+            assert answer["order"] == list(names)
+            paid.setdefault(names, set()).add(answer["cost"])
+    assert all(len(costs) == 1 for costs in paid.values())
+    assert len(set.union(*paid.values())) == 2
+
+
+@pytest.mark.parametrize(
+    "acquired", [[{"Age": 1.0}, {"Age": 2.0}], [["Age"]], [{"Age": 1.0}, 3], ["Age"], [{"x": 1}]]
+)
+def test_lists_that_are_none_of_acquisitions(client, acquired):
+    answer = client.post("/v1/step", json={"acquired": acquired})
+    assert answer.status_code == 422
+    assert answer.json()["fields"][0]["field"].startswith("acquired")

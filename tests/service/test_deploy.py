@@ -34,6 +34,13 @@ def certificate(folder: Path) -> None:
     subprocess.run([*command, "-subj", f"/CN={NAME}"], check=True, capture_output=True)
 
 
+def through(port: int, source: str = "127.0.0.1") -> ssl.SSLSocket:
+    """A connection through TLS, under the name of the example."""
+    context = ssl._create_unverified_context()
+    plain = socket.create_connection(("127.0.0.1", port), 10, source_address=(source, 0))
+    return context.wrap_socket(plain, server_hostname=NAME)
+
+
 class Server:
     """nginx with the example, on other ports and with a certificate of the test."""
 
@@ -62,11 +69,9 @@ class Server:
             return one.connect_ex(("127.0.0.1", self.port)) == 0
 
     def ask(self, path: str, headers: dict[str, str]) -> int:
-        """The status of an answer through TLS, under the name of the example."""
-        context = ssl._create_unverified_context()
-        sent = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        plain = socket.create_connection(("127.0.0.1", self.port), 10)
-        with context.wrap_socket(plain, server_hostname=NAME) as one:
+        """The status of an answer."""
+        with through(self.port) as one:
+            sent = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
             one.sendall(f"GET {path} HTTP/1.1\r\nHost: {NAME}\r\n{sent}\r\n".encode())
             return int(one.recv(4096).split()[1])
 
@@ -88,6 +93,68 @@ def test_nginx_in_front_of_the_service(model, tmp_path):
             nginx.stop()
 
 
+def step(port: int, body: bytes, source: str) -> ssl.SSLSocket:
+    """A request for a step of which so much of the body is sent."""
+    one = through(port, source)
+    head = f"POST /v1/step HTTP/1.1\r\nHost: {NAME}\r\nContent-Type: application/json\r\n"
+    one.sendall(head.encode() + b"Content-Length: 2\r\n\r\n" + body)
+    return one
+
+
+def others_are_answered(port: int, copies: int) -> None:
+    """Bodies of which the end does not come keep nobody else from an answer."""
+    held = [step(port, b"{", "127.0.0.1") for _ in range(copies)]
+    try:
+        with step(port, b"{}", "127.0.0.2") as one:
+            assert b" 200 " in one.recv(4096)[:20]
+        with through(port, "127.0.0.2") as one:
+            one.sendall(f"GET /v1/health HTTP/1.1\r\nHost: {NAME}\r\n\r\n".encode())
+            assert b" 200 " in one.recv(4096)[:20]
+    finally:
+        for one in held:
+            one.close()
+
+
+def test_slow_bodies_through_nginx(model, tmp_path):
+    with running(model, hosts=[NAME], proxies=["127.0.0.1"]) as service:
+        nginx = Server(tmp_path, service.port)
+        try:
+            others_are_answered(nginx.port, 15)
+            # More than the example allows one address are told so, in JSON.
+            held = [step(nginx.port, b"{", "127.0.0.1") for _ in range(21)]
+            assert b" 429 " in held[-1].recv(4096)[:20]
+            for one in held:
+                one.close()
+        finally:
+            nginx.stop()
+
+
+def test_slow_bodies_through_caddy(model, tmp_path):
+    caddy, port = program("caddy"), free_port()
+    certificate(tmp_path)
+    text = (DEPLOY / "Caddyfile").read_text(encoding="utf-8")
+    options = f"{{\n\tadmin off\n\tauto_https disable_redirects\n\thttps_port {port}\n"
+    text = text.replace("{\n", options, 1)
+    files = f"{tmp_path}/fullchain.pem {tmp_path}/privkey.pem"
+    text = text.replace(f"{NAME} {{\n", f"{NAME}:{port} {{\n\ttls {files}\n", 1)
+    with running(model, hosts=[NAME, f"{NAME}:{port}"], proxies=["127.0.0.1"]) as service:
+        text = text.replace("127.0.0.1:8000", f"127.0.0.1:{service.port}")
+        (tmp_path / "Caddyfile").write_text(text)
+        command = [caddy, "run", "--adapter", "caddyfile", "--config", tmp_path / "Caddyfile"]
+        started = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        try:
+
+            def listens() -> bool:
+                with socket.socket() as one:
+                    return one.connect_ex(("127.0.0.1", port)) == 0
+
+            assert until(listens, 20)
+            others_are_answered(port, 140)
+        finally:
+            started.terminate()
+            started.wait(10)
+
+
 def test_the_caddyfile_is_valid():
     command = [program("caddy"), "validate", "--adapter", "caddyfile", "--config"]
     subprocess.run([*command, str(DEPLOY / "Caddyfile")], check=True, capture_output=True)
@@ -96,7 +163,11 @@ def test_the_caddyfile_is_valid():
 def test_the_container_is_not_root_and_names_its_base():
     text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     bases = re.findall(r"^FROM (\S+)", text, re.M)
-    assert all(":" in base and not base.endswith(":latest") for base in bases)
+    assert len(set(bases)) == 1
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-bookworm@sha256:[0-9a-f]{64}", bases[0])
+    # Every package is checked by its hash, or comes from the source.
+    installs = re.findall(r"pip install (.*?)(?: \\|$)", text, re.M)
+    assert all("--require-hashes" in one or "--no-index" in one for one in installs)
     last = text[text.rindex("\nFROM ") :]
     assert re.search(r"^USER [1-9]\d*$", last, re.M)
     assert "HEALTHCHECK" in last

@@ -43,7 +43,7 @@ def negatives(cases: int, missed: int, expected_share: float) -> list[Tally]:
 
 @pytest.mark.parametrize("cases", [30, 100, 1000])
 def test_a_miss_rate_twice_the_promised_one_is_hardly_ever_called_kept(cases):
-    """1 % against 0.5 %: logs without a miss yet must not pass for proof."""
+    """1% against 0.5%: logs without a miss yet must not pass for proof."""
     missed = np.random.default_rng(cases).binomial(cases, 0.01, size=300)
     kept = [
         int(np.sum(missed == one))

@@ -49,6 +49,8 @@ def send(operation, mode, examples: int) -> Counter[int]:
         deadline=None,
     )
     def answers(case):
+        # Of a model that is not there nothing is known, not even whether the body is right.
+        case.headers.pop("adacos-model", None)
         response = case.call(headers=SENT)
         statuses[response.status_code] += 1
         case.validate_response(response, checks=CHECKS)

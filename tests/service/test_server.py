@@ -186,6 +186,41 @@ def test_a_reload_changes_the_model_but_not_under_a_consultation(model, pima, tm
         assert model_of(service.url) == fingerprint(new)
 
 
+def test_a_hangup_before_the_service_is_ready_reloads_it(model):
+    """As soon as the command runs: it reads its files, and again after the signal."""
+    code = (
+        "import os, signal, sys\n"
+        "from adacos.cli import app, serve\n"
+        "load = serve.load_policy\n"
+        "def hung_up(*given):\n"
+        "    os.kill(os.getpid(), signal.SIGHUP)\n"
+        "    serve.load_policy = load\n"
+        "    return load(*given)\n"
+        "serve.load_policy = hung_up\n"
+        "sys.argv[:] = ['adacos', 'serve', sys.argv[1], '--port', '0', '--json']\n"
+        "app.main()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(model)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+    told = json.loads(process.stdout.readline())
+    assert '"reloaded"' in process.stderr.readline()
+    assert until(lambda: answers(told["url"]))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}v1/health", timeout=10).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
 def model_of(url: str) -> str:
     return httpx.get(f"{url}/v1/health", timeout=10).json()["model"]
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from adacos import Costs
+from adacos.typing import Floats
 
-Floats = NDArray[np.float64]
 PRICES = (1.0, 2.0, 4.0, 8.0)
 
 

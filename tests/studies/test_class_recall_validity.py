@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from adacos import AdaCOSClassifier, Costs, FullModelClassifier
-from adacos.engine import DecisionRule
+from adacos.decision import DecisionRule
 from adacos.exceptions import NotCertifiableError
 from adacos.policies.class_certifying import certify_classes, surcharges_to_try
 from adacos.policies.class_recall import LeftOutRecalls, Targets, surcharged
@@ -49,7 +49,7 @@ def test_one_model_and_many_draws(kind: Any, n_classes: int, targets: Any, large
     X, y = rows(6_000, n_classes, rng)
     missed = []
     for tried in path:
-        policy._use_rule(DecisionRule(surcharged(given.matrix, asked, tried)))
+        policy.finish_fit(DecisionRule(surcharged(given.matrix, asked, tried)))
         missed.append(policy.predict(X) != y)
     pools = [np.array(missed)[:, y == k] for k in asked.classes]
     recalls = np.stack([1 - pool.mean(axis=1) for pool in pools], axis=1)

@@ -14,6 +14,7 @@ import pytest
 from scipy.stats import binom
 
 from adacos import AdaCOSClassifier, FullModelClassifier
+from adacos.engine import run
 from adacos.exceptions import NotCertifiableError
 from adacos.policies.recall import certify, threshold_sequence
 from tests.studies.recall_worlds import WORLDS, World
@@ -51,7 +52,7 @@ def test_certificates_hold_for_one_model_and_many_calibration_draws(name):
         if k > 0 and missed[k - 1].mean() > 4 * (1 - world.recall):
             missed[k:] = True  # hopeless from here on
             break
-        missed[k, danger] = ~policy._use_threshold(threshold)._says_positive(pool[danger])
+        missed[k, danger] = run(policy._use_threshold(threshold).decider_, pool[danger]).label != 1
     recall = 1 - missed[:, repetitions * n :].mean(axis=1)
     broken = 0
     for draw in np.split(missed[:, : repetitions * n], repetitions, axis=1):

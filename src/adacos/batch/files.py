@@ -292,6 +292,7 @@ def parquet_writer(temporary: Path) -> Iterator[Write]:
 
 def check_names(parameter: str, given: Sequence[str], names: Sequence[str], rule: str) -> None:
     """Refuse names that are not there."""
-    unknown = [name for name in given if name not in names]
+    there = set(names)
+    unknown = [name for name in given if name not in there]
     if unknown:
         raise InvalidInputError(parameter, rule, unknown, choices(unknown, names, "They are"))

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from adacos.bench.checks import check_result
 from adacos.bench.configuration import N_FOLDS, available_methods, resolved
 from adacos.bench.methods import build, signature
 from adacos.bench.settings import symmetric
@@ -41,11 +41,11 @@ from adacos.document.style import (
     styled,
 )
 from adacos.exceptions import InvalidInputError, MissingExtraError
+from adacos.policies.base import inner_fits
 from adacos.registry import DATASETS, METHODS, Method
 from adacos.tables.writing import write_whole
+from adacos.typing import Floats
 from adacos.validation import choice, integer, real
-
-Floats = NDArray[np.float64]
 
 TITLE = "Budgets: what is paid and what errors cost"
 METHODS_COMPARED = ("AdaCOS (group lasso)", "Branching", "COS (group lasso)")
@@ -233,8 +233,11 @@ def run_case(case: BudgetCase) -> None:
     inside = fold == case.fold
     X, y = np.asarray(case.data.X), np.asarray(case.data.y)
     policy = build(case.method, case.costs, symmetric(1.0), 0)
-    policy.set_params(**{case.parameter: case.budget}).fit(X[~inside], y[~inside])
+    with inner_fits():
+        policy.set_params(**{case.parameter: case.budget}).fit(X[~inside], y[~inside])
     result = policy.acquire(X[inside])
+    costs = case.costs.bind(case.data.names)
+    check_result(case.method.name, result, costs, np.unique(y), np.flatnonzero(inside))
     wrong = total_of(np.zeros(len(result)), y[inside], result.label, case.costs.matrix)
     stored = {"paid": result.cost.tolist(), "wrong": wrong.tolist()}
     write_whole(case.path, json.dumps(stored).encode())

@@ -1,7 +1,7 @@
 """The paper's claims, each checked on the run and stated true or false with its numbers.
 
 A claim about means is judged literally, cell by cell on the paper's folds. Where it fails, the
-numbers give the 95 % intervals of the largest difference and say how many of the failing cells lie
+numbers give the 95% intervals of the largest difference and say how many of the failing cells lie
 outside theirs, so that neither a win, nor a loss, nor equality is sold that the data do not
 support.
 """
@@ -201,7 +201,7 @@ def _forward_and_lasso(folds: FoldTable) -> Claim:
         text,
         similar and ratios["wisconsin"] < 1,
         f"Forward / group lasso, geometric mean over false-positive costs from 10: {listed}. "
-        "Similar: within 10 %.",
+        "Similar: within 10%.",
     )
 
 
@@ -295,7 +295,7 @@ def _is_rival(method: str) -> bool:
 
 
 def _span(interval: Interval) -> str:
-    """The 95 % interval: how large a difference may be that is not seen."""
+    """The 95% interval: how large a difference may be that is not seen."""
     return f"[{interval.low:.4g}, {interval.high:.4g}]"
 
 

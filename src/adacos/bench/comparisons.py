@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.bench.pairing import (
     Interval,
@@ -21,8 +20,7 @@ from adacos.bench.pairing import (
 )
 from adacos.bench.tables import Cell, cell_of
 from adacos.bench.units import Outcome
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 PAPER, RANDOM = "paper", "random"
 

@@ -151,7 +151,7 @@ def resolved(parameter: str, names: Any, known: Mapping[str, Any]) -> tuple[str,
         kept.append(full)
     if not kept:
         raise InvalidInputError(
-            parameter, "must name at least one", "none", f"Known are: {', '.join(known)}."
+            parameter, "must name at least one", "", f"Known are: {', '.join(known)}."
         )
     return tuple(kept)
 

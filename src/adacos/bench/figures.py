@@ -202,8 +202,8 @@ def comparison_figure(
     for axis, dataset in zip(axes[0], datasets, strict=True):
         cells = [c for c in comparisons if c.first.dataset == dataset]
         for offset, colour, name, intervals in (
-            (-0.13, look(COS)["color"], "95 % over folds", [c.folds for c in cells]),
-            (0.13, look(ADACOS)["color"], "95 % over rows", [c.rows for c in cells]),
+            (-0.13, look(COS)["color"], "95% over folds", [c.folds for c in cells]),
+            (0.13, look(ADACOS)["color"], "95% over rows", [c.rows for c in cells]),
         ):
             scale = np.array([100 / abs(c.means[1]) for c in cells])
             centre = np.array([i.estimate for i in intervals]) * scale

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.bench.comparisons import RANDOM, OutcomeIndex
 from adacos.bench.configuration import available_methods
@@ -44,9 +43,8 @@ from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html, t
 from adacos.exceptions import InvalidInputError
 from adacos.registry import METHODS
 from adacos.tables.writing import write_whole
+from adacos.typing import Floats
 from adacos.validation import choices, integer
-
-Floats = NDArray[np.float64]
 
 TITLE = "Lomax's cost-sensitive sets: total cost beside optimal trees"
 STREED = "STreeD"
@@ -334,7 +332,7 @@ def _blocks(
 ) -> Iterator[Block]:
     yield Text(
         f"{options.splits} random splits, a fifth of the rows tested in each; covariate costs with "
-        "the discounts of each group's members, and errors at three levels. Intervals are 95 %, "
+        "the discounts of each group's members, and errors at three levels. Intervals are 95%, "
         "paired: over splits, enlarged for the training rows that they share, and over tested "
         "rows. A difference counts where both exclude 1."
     )

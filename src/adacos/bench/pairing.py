@@ -15,14 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from adacos.bench.units import Outcome
 from adacos.exceptions import InvalidInputError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 # Test rows over training rows in five-fold cross-validation.
 FIVE_FOLD_OVERLAP = 1 / 4

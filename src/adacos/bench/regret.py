@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -47,9 +47,8 @@ from adacos.metrics import total_costs
 from adacos.registry import METHODS, Method
 from adacos.rivals import OptimalPolicyClassifier
 from adacos.tables.writing import write_whole
+from adacos.typing import Floats
 from adacos.validation import integer
-
-Floats = NDArray[np.float64]
 
 TITLE = "Regret: how far each method stays from the optimum"
 FALSE_POSITIVE, FALSE_NEGATIVE = 50.0, 75.0
@@ -59,6 +58,8 @@ _STRENGTH = 0.6
 _MOST_IRRELEVANT = 8
 # A regret below minus this share of the optimum is an error, not rounding.
 ROUNDING = 1e-9
+# What a quick study runs.
+QUICK = ("AdaCOS (group lasso)", "Branching", "Planning")
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ class RegretOptions:
     rows : training rows.
     jobs : number of processes.
     out : folder of the report; a stopped study resumes there.
+    quick : one problem for each world and 300 rows, of our own policies unless others are named.
     """
 
     methods: Sequence[str] | None = None
@@ -116,13 +118,14 @@ class RegretOptions:
     rows: int = 1000
     jobs: int = 1
     out: Path = Path("regret")
+    quick: bool = False
 
 
 @dataclass(frozen=True)
 class Trial:
     """One method on one problem: its expected total cost, that of the optimum, and the time."""
 
-    world: World
+    world: Any
     seed: int
     method: str
     cost: float
@@ -145,7 +148,7 @@ class Trial:
 class Case:
     """One method on one problem, and the folder that holds its result."""
 
-    world: World
+    world: Any
     seed: int
     method: Method
     n_rows: int
@@ -157,7 +160,7 @@ class Case:
         return f"{self.method.name}, {self.world}, problem {self.seed}"
 
     @cached_property
-    def problem(self) -> DiscreteProblem:
+    def problem(self) -> Any:
         """The known distribution."""
         return self.world.problem(self.seed)
 
@@ -170,9 +173,12 @@ class Case:
     @cached_property
     def path(self) -> Path:
         """File of the result, named by everything it depends on."""
-        depends = (self.costs, self.seed, signature(self.method), self.n_rows, library_digest())
-        content = self.problem.joint.tobytes() + repr(depends).encode()
-        return self.folder / f"{hashlib.sha256(content).hexdigest()[:24]}.json"
+        return self.file(signature(self.method), self.n_rows)
+
+    def file(self, *depends: Any) -> Path:
+        """File of what depends on the problem, the library and this besides."""
+        content = repr((self.world, self.costs, self.seed, library_digest(), *depends))
+        return self.folder / f"{hashlib.sha256(content.encode()).hexdigest()[:24]}.json"
 
     @property
     def finished(self) -> bool:
@@ -189,10 +195,11 @@ class Case:
 
 @dataclass(frozen=True)
 class RegretReport:
-    """All trials, and the page that shows them."""
+    """All trials, the page that shows them, and the regret below which something is wrong."""
 
     index: Path
     trials: tuple[Trial, ...]
+    tolerance: float = ROUNDING
 
     @property
     def failures(self) -> list[Failure]:
@@ -202,9 +209,9 @@ class RegretReport:
     @property
     def below_optimum(self) -> list[Trial]:
         """Trials whose cost is impossibly low."""
-        return [t for t in self.trials if not t.error and t.regret < -ROUNDING]
+        return [t for t in self.trials if not t.error and t.regret < -self.tolerance]
 
-    def regrets(self, world: World | None = None) -> dict[str, Floats]:
+    def regrets(self, world: Any = None) -> dict[str, Floats]:
         """Regrets of each method in per cent, in one world or in all; rounding is left out."""
         regrets: dict[str, list[float]] = {}
         for t in self.trials:
@@ -233,33 +240,65 @@ def expected_cost(policy: Any, problem: DiscreteProblem, costs: Costs) -> float:
     return sum(float(weight[y] @ total_costs(result, np.full(len(rows), y), costs)) for y in (0, 1))
 
 
+@dataclass(frozen=True)
+class Study:
+    """What sets a study apart: its problems, how one method is run on one, and what is written.
+
+    Attributes
+    ----------
+    title : heading of the report.
+    worlds : what problems are drawn from.
+    run : runs one case and stores its cost beside the optimum.
+    blocks : the report.
+    tolerance : share of the optimum by which a cost may be below it.
+    """
+
+    title: str
+    worlds: tuple[Any, ...]
+    run: Callable[[Case], None]
+    blocks: Callable[[RegretOptions, RegretReport, Sequence[str], dict[str, str]], Iterator[Block]]
+    tolerance: float = ROUNDING
+
+
 def run_regret(options: RegretOptions, *, progress: bool | None = None) -> RegretReport:
     """Run what is not finished, and write the report; for `progress` see `run_tasks`."""
+    worlds = [CENTRE, FIXED_ORDER]
+    worlds += [_world(name, value) for name, _, values in AXES for value in values]
+    study = Study(TITLE, tuple(dict.fromkeys(worlds)), run_case, _blocks)
+    return run_study(study, options, progress=progress)
+
+
+def run_study(study: Study, options: RegretOptions, *, progress: bool | None) -> RegretReport:
+    """Run every method on every problem where that is not finished, and write the report."""
     integer("problems", options.problems, at_least=1)
     integer("seed", options.seed, at_least=0)
     integer("rows", options.rows, at_least=100)
+    if options.quick:
+        options = replace(options, methods=options.methods or QUICK, problems=1, rows=300)
     methods, absent = available_methods(options.methods or METHODS)
     if options.methods is not None and absent:
         METHODS[next(iter(absent))].check_installed()
     folder = options.out / "trials"
     folder.mkdir(parents=True, exist_ok=True)
-    worlds = [CENTRE, FIXED_ORDER]
-    worlds += [_world(name, value) for name, _, values in AXES for value in values]
     cases = [
         Case(world, seed, METHODS[method], options.rows, folder)
-        for world in dict.fromkeys(worlds)
+        for world in study.worlds
         for seed in range(options.seed, options.seed + options.problems)
         for method in methods
     ]
-    tasks = [Task(c.title, c.method.effort, partial(run_case, c)) for c in cases if not c.finished]
+    run = study.run
+    tasks = [Task(c.title, c.method.effort, partial(run, c)) for c in cases if not c.finished]
     errors = {
         failure.unit: failure.error
         for failure in run_tasks(tasks, jobs=options.jobs, progress=progress)
     }
     trials = [case.read(errors.get(case.title, "")) for case in cases]
     trials.sort(key=lambda trial: methods.index(trial.method))
-    report = RegretReport(options.out / "index.html", tuple(trials))
-    _write(options, report, methods, absent)
+    report = RegretReport(options.out / "index.html", tuple(trials), study.tolerance)
+    _write_table(options.out / "regret.csv", report)
+    blocks = list(study.blocks(options, report, methods, absent))
+    write_whole(options.out / "summary.md", to_markdown(study.title, blocks).encode())
+    write_whole(report.index, to_html(study.title, blocks).encode())
     return report
 
 
@@ -275,19 +314,25 @@ def run_case(case: Case) -> None:
     X, y = problem.sample(case.n_rows, seed=case.seed)
     optimum = OptimalPolicyClassifier(costs, joint=problem).fit(X, y).expected_cost_
     start = time.perf_counter()
+    cost = expected_cost(fitted(case, X, y), problem, costs)
+    store(case, cost, optimum, time.perf_counter() - start)
+
+
+def fitted(case: Case, X: Floats, y: NDArray[np.int64]) -> Any:
+    """The method of a case, fitted to rows of its problem."""
     setting = asymmetric(FALSE_POSITIVE, ratio=FALSE_NEGATIVE / FALSE_POSITIVE)
-    policy = build(case.method, costs, setting, case.seed).fit(X, y)
-    cost = expected_cost(policy, problem, costs)
-    seconds = round(time.perf_counter() - start, 3)
-    stored = {"cost": cost, "optimum": optimum, "seconds": seconds}
+    return build(case.method, case.costs, setting, case.seed).fit(X, y)
+
+
+def store(case: Case, cost: float, optimum: float, seconds: float) -> None:
+    """Write what a case came to."""
+    stored = {"cost": cost, "optimum": optimum, "seconds": round(seconds, 3)}
     write_whole(case.path, json.dumps(stored).encode())
 
 
-def _write(
-    options: RegretOptions, report: RegretReport, methods: Sequence[str], absent: dict[str, str]
-) -> None:
+def _write_table(path: Path, report: RegretReport) -> None:
     write_csv(
-        options.out / "regret.csv",
+        path,
         [
             {
                 "method": t.method,
@@ -302,9 +347,6 @@ def _write(
             for t in report.trials
         ],
     )
-    blocks = list(_blocks(options, report, methods, absent))
-    write_whole(options.out / "summary.md", to_markdown(TITLE, blocks).encode())
-    write_whole(report.index, to_html(TITLE, blocks).encode())
 
 
 def _blocks(
@@ -317,12 +359,7 @@ def _blocks(
         f"{FALSE_POSITIVE:g}, a false negative {FALSE_NEGATIVE:g}; covariates are binary. Mean and "
         f"standard error over {options.problems} random problems."
     )
-    wrong = report.below_optimum
-    yield Text(
-        f"{len(wrong)} of {len(report.trials)} trials are below the optimum: an error."
-        if wrong
-        else f"No trial of {len(report.trials)} is below the optimum."
-    )
+    yield verdict(report)
     try:
         check_matplotlib()
         (options.out / "figures").mkdir(exist_ok=True)
@@ -332,23 +369,39 @@ def _blocks(
     for name, title, values in AXES:
         yield Heading(title)
         worlds = [_world(name, value) for value in values]
-        yield _grid([f"{value:g}" for value in values], worlds, report, methods)
+        yield grid([f"{value:g}" for value in values], worlds, report, methods)
     yield Heading("Where a fixed order must lose")
     yield Text(
         "The first covariate says which of two others holds the class: a method with one order for "
         "all rows pays for a covariate that says nothing on every other row."
     )
-    yield _grid(["Regret"], [FIXED_ORDER], report, methods)
-    left_out = [f"{name}: {why}" for name, why in absent.items()]
-    left_out += gathered(report.failures)
-    if left_out:
+    yield grid(["Regret"], [FIXED_ORDER], report, methods)
+    yield from left_out(report, absent)
+
+
+def verdict(report: RegretReport) -> Text:
+    """Whether a trial is below the optimum."""
+    wrong = report.below_optimum
+    return Text(
+        f"{len(wrong)} of {len(report.trials)} trials are below the optimum: an error."
+        if wrong
+        else f"No trial of {len(report.trials)} is below the optimum."
+    )
+
+
+def left_out(report: RegretReport, absent: dict[str, str]) -> Iterator[Block]:
+    """What was not run, and why."""
+    lines = [f"{name}: {why}" for name, why in absent.items()]
+    lines += gathered(report.failures)
+    if lines:
         yield Heading("Left out")
-        yield Items(tuple(left_out))
+        yield Items(tuple(lines))
 
 
-def _grid(
-    header: Sequence[str], worlds: Sequence[World], report: RegretReport, methods: Sequence[str]
+def grid(
+    header: Sequence[str], worlds: Sequence[Any], report: RegretReport, methods: Sequence[str]
 ) -> Grid:
+    """Mean regret of each method in each world, with its standard error over problems."""
     means = np.full((len(methods), len(worlds)), np.inf)
     rows = [[method] for method in methods]
     for j, world in enumerate(worlds):

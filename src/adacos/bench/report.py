@@ -148,7 +148,7 @@ def _claims(f: Findings) -> Iterator[Block]:
     )
     yield Grid(("Claim", "Here", "Numbers"), rows, marks=marks)
     yield Text(
-        "A claim is taken literally: one cell against it makes it false. Brackets are paired 95 % "
+        "A claim is taken literally: one cell against it makes it false. Brackets are paired 95% "
         "intervals. An interval that contains zero shows no difference, and no equality either: it "
         "says how large the difference may be."
     )
@@ -349,7 +349,7 @@ def _overall_grid(comparisons: Sequence[OverallComparison]) -> Grid:
             )
         )
     return Grid(
-        ("Methods", "Setting", "Splits", "Cells", "Ratio, 95 % over folds", "over rows", ""),
+        ("Methods", "Setting", "Splits", "Cells", "Ratio, 95% over folds", "over rows", ""),
         tuple(rows),
         "Ratio of costs, geometric mean over data sets and false-positive costs from 10 on.",
         tuple(marks),

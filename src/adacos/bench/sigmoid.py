@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import norm
 
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 PIECES, BOUND = 40, 10.0
 LINEAR = f"piecewise linear, ξ = {PIECES}"

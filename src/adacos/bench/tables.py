@@ -24,8 +24,7 @@ from adacos.bench.units import Outcome
 from adacos.metrics import false_discovery_rate, recall, weighted_accuracy
 from adacos.registry import Method
 from adacos.tables.writing import write_whole
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 MEASURES = (
     "total_cost",

@@ -19,17 +19,19 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from adacos.bench.checks import CHECKS, check_result, costs_of
 from adacos.bench.methods import build, can_share, signature, supports
 from adacos.bench.settings import Setting, Split
 from adacos.bench.sources import library_digest
 from adacos.datasets import Dataset, paper_folds
 from adacos.datasets._folds import N_FOLDS
 from adacos.metrics import operation_costs, total_costs
+from adacos.policies.base import inner_fits
 from adacos.registry import Method
 from adacos.tables.columns import ColumnTable
 from adacos.tables.writing import whole_or_absent
+from adacos.typing import Floats
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
@@ -128,6 +130,7 @@ def make_unit(
         library_digest(),
         [signature(method) for method in methods],
         [setting.as_json() for setting in settings],
+        CHECKS,
     ]
     effort = rows * covariates**2 * max(method.effort for method in methods)
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
@@ -142,9 +145,7 @@ def run_unit(unit: Unit, table: Dataset, folder: Path) -> None:
     rows = np.flatnonzero(tested == unit.fold)
     train = np.flatnonzero(tested != unit.fold)
     classes = np.unique(table.y)
-    prices: dict[str, float] | list[float] = table.prices
-    if isinstance(table.X, np.ndarray):
-        prices = list(table.prices.values())
+    prices, panels = costs_of(table)
     answers: dict[str, list[Any]] = {"label": [], "probability": [], "cost": [], "acquired": []}
     keys: list[tuple[str, int]] = []
     seconds: dict[str, list[float]] = {}
@@ -155,17 +156,20 @@ def run_unit(unit: Unit, table: Dataset, folder: Path) -> None:
         for number, setting in enumerate(unit.settings):
             if not supports(method, setting):
                 continue
-            policy = build(method, setting.costs(prices, table.panels), setting, unit.seed)
+            costs = setting.costs(prices, panels)
+            policy = build(method, costs, setting, unit.seed)
             start = time.perf_counter()
             if leader is not None and can_share(policy):
                 policy.from_model(leader)
             else:
-                policy.fit(X_train, table.y[train])
+                with inner_fits():
+                    policy.fit(X_train, table.y[train])
                 leader = policy
             fitted = time.perf_counter()
             result = policy.acquire(X_test)
             spent[0] += fitted - start
             spent[1] += time.perf_counter() - fitted
+            check_result(method.name, result, costs.bind(table.names, len(classes)), classes, rows)
             answers["label"].append(np.searchsorted(classes, result.label).astype(np.int8))
             answers["probability"].append(np.asarray(result.probability, dtype=np.float64))
             answers["cost"].append(np.asarray(result.cost, dtype=np.float64))

@@ -13,10 +13,24 @@ from typing import Annotated, Any
 import typer
 
 from adacos import __version__
-from adacos.cli import ask, bench, datasets, explain, fit, info, report, score, serve, tradeoff
+from adacos.cli import (
+    ask,
+    bench,
+    cases,
+    datasets,
+    explain,
+    fit,
+    info,
+    report,
+    score,
+    serve,
+    tradeoff,
+)
 from adacos.cli.common import say
-from adacos.exceptions import AdacosError, MissingExtraError
+from adacos.exceptions import AdacosError, InvalidInputError, MissingExtraError
 
+# Characters from which what to do stands on a line of its own.
+_LINE = 100
 # What the user or a parent process has chosen, such as nohup, stays.
 _DEFAULT_HANDLERS = (signal.SIG_DFL, signal.default_int_handler)
 
@@ -39,6 +53,7 @@ for command in (
     app.command()(command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(datasets.app, name="datasets")
+app.add_typer(cases.app, name="cases")
 
 
 @app.callback(invoke_without_command=True)
@@ -70,7 +85,10 @@ def main() -> None:
 
 
 def _fail(error: BaseException, code: int) -> None:
-    say(f"adacos: {error or type(error).__name__}", err=True)
+    told = f"adacos: {error or type(error).__name__}"
+    if isinstance(error, InvalidInputError) and error.remedy and len(told) > _LINE:
+        told = f"{told.removesuffix(error.remedy).rstrip()}\n  {error.remedy}"
+    say(told, err=True)
     sys.exit(code)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from adacos.card import headline, percent, threshold_of, threshold_reason
+from adacos.card import headline, rule_in_words
 from adacos.cli.common import (
     ExpectSha256,
     Json,
@@ -27,9 +27,11 @@ from adacos.cli.common import (
     typed_values,
 )
 from adacos.consultation import check_value
-from adacos.consultation.steps import Acquire, Classify, Explanation, Value, ValueWarning
+from adacos.consultation.cut_off import cut_off_of, percent
+from adacos.consultation.steps import Acquire, Classify, Explanation, ValueWarning
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
+from adacos.reasons import Value
 from adacos.tables.cells import check_decimal
 from adacos.tables.description import coded_values, describe, description_of
 from adacos.validation import did_you_mean
@@ -38,15 +40,15 @@ _HELP = """\
 Type the value (yes and no do for 1 and 0), or
   skip           it is not available
   undo           take the last answer back
-  why            the reasons, in numbers
-  NAME=VALUE     I measured something else
-  stop           classify now, with what there is
+  why            show the reasons, in numbers
+  NAME=VALUE     enter another value instead
+  stop           get the result now
   help, quit"""
 _HELP_AFTERWARDS = """\
 Press enter to finish, or type
-  NAME=VALUE     I know something else as well
+  NAME=VALUE     enter a further value
   undo           take the last answer back
-  why            the reasons, in numbers"""
+  why            show the reasons, in numbers"""
 
 
 def ask(
@@ -59,19 +61,26 @@ def ask(
         Path | None,
         typer.Option("--describe", help="Description in place of the model's own (TOML)."),
     ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            help="What the case is known by; of two policies that keep a mean budget together, "
+            "it decides which one the case has."
+        ),
+    ] = None,
     decimal: TypedDecimal = ".",
     expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
-    """Ask about one case, step by step, until there is a decision.
+    """Ask about one case, question by question.
 
-    A value that training never saw, such as a number outside its range or an
-    unknown category, is asked for again; the same answer given twice is taken.
-    After the decision further findings may be added.
+    A value unlike those in training, such as a number outside their range or an
+    unknown category, is asked again; the same answer given twice is accepted.
+    After the result further values may be entered.
 
-    With --json every step is one line, answers are read line by line, an
-    answer that was not taken is told by a line with the action "repeat", and
-    the decision ends it.
+    With --json every step is one line and answers are read line by line. An
+    answer that was not accepted is reported by a line with the action "repeat".
+    The result ends the consultation.
 
     Example:
 
@@ -82,7 +91,7 @@ def ask(
         describe(policy, description)
     check_decimal(decimal)
     values = typed_values(policy, known or [], "--known", decimal)
-    dialogue = _Dialogue(policy, values, as_json, decimal)
+    dialogue = _Dialogue(policy, values, as_json, decimal, key)
     while True:
         step = dialogue.consultation.next()
         if isinstance(step, Classify):
@@ -103,7 +112,12 @@ class _Dialogue:
     """A consultation, with what was told already and the answer that is to be repeated."""
 
     def __init__(
-        self, policy: BasePolicy, known: dict[str, Value], as_json: bool, decimal: str
+        self,
+        policy: BasePolicy,
+        known: dict[str, Value],
+        as_json: bool,
+        decimal: str,
+        key: str | None,
     ) -> None:
         self.console = plain_console(quiet=as_json)
         self._policy, self._as_json, self._decimal = policy, as_json, decimal
@@ -111,10 +125,12 @@ class _Dialogue:
         self._told: set[str] = set()
         self._doubtful = ""
         self._introduce()
-        self.consultation = policy.consultation(self._confirmed(known))
+        self.consultation = policy.consultation(
+            self._confirmed(known), key=0 if key is None else key
+        )
 
     def question(self, step: Acquire) -> None:
-        """Show what is asked for, what may be answered and what it costs."""
+        """Show the question, the possible answers and what it costs."""
         if self._as_json:
             typer.echo(json.dumps(step.to_dict(), allow_nan=False))
             return
@@ -127,9 +143,9 @@ class _Dialogue:
         self._headline(asked, f"{price}, paid so far {money(told.paid)}")
         for name in step.covariates:
             self._tell_values(name, several=len(step.covariates) > 1)
-        expected = f"{self._now(told)}; expected total cost {money(told.stop_now)} if stopping"
+        expected = f"{self._now(told)}; expected total cost {money(told.stop_now)} if you stop"
         if told.best_plan is not None:
-            expected += f", {money(told.best_plan.expected_total_cost)} going on"
+            expected += f", {money(told.best_plan.expected_total_cost)} if you continue"
         self.console.print(expected, style="dim")
         for name, cost in step.sharing:
             self.console.print(
@@ -144,8 +160,8 @@ class _Dialogue:
             return "quit"
 
     def leave(self) -> None:
-        """End without a decision."""
-        self.console.print("stopped without a decision")
+        """End without a result."""
+        self.console.print("stopped without a result")
         raise typer.Exit(1)
 
     def prompt(self, names: tuple[str, ...]) -> str:
@@ -170,10 +186,10 @@ class _Dialogue:
             else:
                 self._observe(answer, self._values(answer, step))
         except InvalidInputError as error:
-            self._complain(f"{error.rule}; received {error.value}. {error.remedy}")
+            self._complain(error.text)
 
     def take_afterwards(self, answer: str, step: Classify) -> None:
-        """Act on what is typed after the decision: it may be taken back, or more be added."""
+        """Act on what is typed after the result: undo, or a further value."""
         try:
             if answer in ("help", "?"):
                 self.console.print(_HELP_AFTERWARDS)
@@ -184,10 +200,10 @@ class _Dialogue:
             else:
                 self._observe(answer, self._named_values(answer))
         except InvalidInputError as error:
-            self._complain(f"{error.rule}; received {error.value}. {error.remedy}")
+            self._complain(error.text)
 
     def finish(self, step: Classify) -> None:
-        """Show the decision."""
+        """Show the result."""
         if self._as_json:
             content: dict[str, Any] = {**step.to_dict(), "state": self.consultation.state()}
             typer.echo(json.dumps(content, allow_nan=False))
@@ -195,8 +211,8 @@ class _Dialogue:
         self._warn(step.warnings)
         money = self._said.money
         self._headline(
-            f"Decision: {self._said.class_name(step.label)}",
-            f"probability {step.probability:.1%} ({self._threshold()})",
+            f"Result: {self._said.class_name(step.label)}",
+            f"probability {step.probability:.1%}{self._cut_off()}",
         )
         self.console.print(
             f"paid {money(step.cost)}, expected total cost {money(step.expected_cost)}"
@@ -215,8 +231,8 @@ class _Dialogue:
         outcome = said.outcome or said.class_name(positive)
         outcome = "the label" if len(self._policy.classes_) > 2 else outcome
         self.console.print(
-            f"For research use. Probabilities are those of {outcome}; {self._threshold()}. "
-            "Type help for help.",
+            f"For research use. Probabilities are those of {outcome}. "
+            f"{rule_in_words(self._policy)} Type help for help.",
             style="dim",
         )
 
@@ -232,7 +248,7 @@ class _Dialogue:
                 try:
                     again = self._typed(name, answer)
                 except InvalidInputError as error:
-                    self._complain(f"{error.rule}; received {error.value}. {error.remedy}")
+                    self._complain(error.text)
                     continue
                 if again == known[name]:
                     break
@@ -243,19 +259,16 @@ class _Dialogue:
         return in_words(step, self._said).explanation.text(self._said.money)
 
     def _now(self, told: Explanation) -> str:
-        """The probability so far, and of two classes from which on the answer is positive."""
+        """The probability so far, with two classes with the cut-off."""
         if told.probabilities is None:
-            threshold = percent(threshold_of(self._policy))
-            return f"now {told.probability:.1%} (positive from {threshold})"
+            return f"now {told.probability:.1%}{self._cut_off()}"
         each = told.probabilities.items()
         return "now " + ", ".join(f"{self._said.class_name(name)} {p:.1%}" for name, p in each)
 
-    def _threshold(self) -> str:
+    def _cut_off(self) -> str:
         if len(self._policy.classes_) > 2:
-            return "the label is the one of least expected cost"
-        threshold = threshold_of(self._policy)
-        reason = threshold_reason(self._policy)
-        return f"positive from {percent(threshold)}, {reason}" if threshold > 0 else reason
+            return ""
+        return f" (cut-off {percent(cut_off_of(self._policy.rule_))})"
 
     def _tell_values(self, name: str, several: bool) -> None:
         """The values that may be answered, the meaning of codes, and what the covariate is."""

@@ -28,7 +28,7 @@ app = typer.Typer(
 
 Out = Annotated[Path, typer.Option(help="Folder of the report; a stopped run resumes there.")]
 Jobs = Annotated[int | None, typer.Option(help="Processes; by default one per processor.")]
-Splits = Annotated[int, typer.Option(help="Random five-fold splits beside the paper's folds.")]
+Splits = Annotated[int, typer.Option(help="Random five-fold splits besides the paper's folds.")]
 Seed = Annotated[int, typer.Option(help="Seed of the random splits.")]
 Reference = Annotated[
     Path | None,
@@ -66,7 +66,7 @@ def paper(
         bool, typer.Option("--json", help="Print the claims as JSON and nothing else.")
     ] = False,
 ) -> None:
-    """Reproduce the paper: every table and figure, with a report in HTML."""
+    """Reproduce the paper's tables and figures."""
     from joblib import cpu_count
 
     from adacos.bench.paper import PaperOptions, run_paper
@@ -94,7 +94,7 @@ def paper(
 
 @app.command("list")
 def list_names(plugin: Plugin = None) -> None:
-    """List the methods and data sets that can be named."""
+    """List the methods and data sets."""
     from adacos.registry import DATASETS, METHODS
 
     load_plugins(plugin or [])
@@ -112,6 +112,12 @@ def regret(
     problems: Annotated[int, typer.Option(help="Random problems for each world.")] = 4,
     seed: Annotated[int, typer.Option(help="Seed of the first problem of a world.")] = 0,
     rows: Annotated[int, typer.Option(help="Training rows.")] = 1000,
+    continuous: Annotated[
+        bool, typer.Option("--continuous", help="Problems with numeric covariates.")
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One problem for each world, 300 rows, few methods.")
+    ] = False,
     jobs: Jobs = None,
     out: Out = Path("regret"),
     plugin: Plugin = None,
@@ -119,13 +125,14 @@ def regret(
         bool, typer.Option("--json", help="Print a summary as JSON and nothing else.")
     ] = False,
 ) -> None:
-    """Measure how far each method stays from the exact optimum on discrete problems."""
+    """Compare methods with a known optimum."""
     from joblib import cpu_count
 
+    from adacos.bench.continuous import run_continuous
     from adacos.bench.regret import RegretOptions, run_regret
 
     load_plugins(plugin or [])
-    report = run_regret(
+    report = (run_continuous if continuous else run_regret)(
         RegretOptions(
             methods=_names(methods),
             problems=problems,
@@ -133,6 +140,7 @@ def regret(
             rows=rows,
             jobs=cpu_count() if jobs is None else jobs,
             out=out,
+            quick=quick,
         ),
         progress=False if as_json else None,
     )
@@ -168,7 +176,7 @@ def lomax(
         bool, typer.Option("--json", help="Print the ratios as JSON and nothing else.")
     ] = False,
 ) -> None:
-    """Compare methods on Lomax's cost-sensitive sets, with discounts within groups of tests."""
+    """Compare methods on Lomax's data sets."""
     from joblib import cpu_count
 
     from adacos.bench.lomax import LomaxOptions, run_lomax
@@ -210,7 +218,7 @@ def budgets(
         float | None,
         typer.Option(help="Cost of each error. Default: twenty times that of all covariates."),
     ] = None,
-    folds: Annotated[int, typer.Option(help="The first so many folds of the paper.")] = 5,
+    folds: Annotated[int, typer.Option(help="How many folds of the paper, the first ones.")] = 5,
     jobs: Jobs = None,
     out: Out = Path("budgets"),
     plugin: Plugin = None,
@@ -218,7 +226,7 @@ def budgets(
         bool, typer.Option("--json", help="Print the table as JSON and nothing else.")
     ] = False,
 ) -> None:
-    """Compare methods where covariates may cost only so much, on average or for each row."""
+    """Compare methods with a budget."""
     from joblib import cpu_count
 
     from adacos.bench.budgets import BudgetOptions, run_budgets
@@ -341,7 +349,7 @@ def _print_lomax(report: LomaxReport) -> None:
     console = Console()
     console.print(table)
     for line in report.left_out:
-        console.print(f"left out: {escape(line)}", highlight=False)
+        console.print(f"skipped: {escape(line)}", highlight=False)
     _print_failures(report.failures, console)
     console.print(f"{report.index} written in {report.seconds:.0f} s")
 
@@ -356,7 +364,7 @@ def _print_budgets(report: BudgetReport) -> None:
         kept = {True: "yes", False: "no", None: ""}[spending.kept(report.kind)]
         named = "none" if spending.budget is None else f"{spending.budget:.2f}"
         table.add_row(spending.method, named, *told, kept)
-    table.title = "Means per row left out ± standard error"
+    table.title = "Means per held-out row ± standard error"
     console = Console()
     console.print(table)
     _print_failures(report.failures, console)

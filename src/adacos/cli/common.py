@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from adacos.consultation.steps import Acquire, Classify, Value
+from adacos.consultation.steps import Acquire, Classify
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
+from adacos.reasons import Value
 from adacos.tables.cells import DECIMALS, MISSING, number
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import TableEncoder
@@ -141,7 +143,7 @@ def typed_value(
     encoder = policy.encoder_
     if name not in encoder.names:
         raise InvalidInputError(
-            name, "must be a covariate", name, choices([name], encoder.names, "They are")
+            name, "must be a covariate", "", choices([name], encoder.names, "They are")
         )
     k = encoder.names.index(name)
     levels = encoder.categories[k]
@@ -246,9 +248,9 @@ def print_json(content: Any) -> None:
 
 
 def tell_malformed(malformed: Sequence[Malformed]) -> None:
-    """List rows that were left out, on standard error."""
+    """List rows that were skipped, on standard error."""
     if malformed:
-        say(f"left out {len(malformed)} malformed rows:", err=True)
+        say(f"skipped {len(malformed)} malformed rows:", err=True)
         for bad in malformed[:20]:
             say(f"  {bad}", err=True)
         if len(malformed) > 20:
@@ -284,6 +286,18 @@ def progress(what: str, quiet: bool, unit: str = "rows") -> Iterator[Callable[[i
             shown.update(task, description=text, completed=share, total=1.0)
 
         yield update
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """Tell warnings of the library as lines on standard error, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield
+        finally:
+            for text in dict.fromkeys(str(warning.message) for warning in caught):
+                say(f"warning: {text}", err=True)
 
 
 def _plain(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,14 +15,14 @@ from adacos.datasets import Dataset
 from adacos.exceptions import InvalidInputError
 from adacos.registry import DATASETS, Source
 from adacos.tables.writing import whole_or_absent
-from adacos.validation import choices
+from adacos.validation import choices, listed
 
 app = typer.Typer(invoke_without_command=True, pretty_exceptions_enable=False)
 
 
 @app.callback()
 def datasets(context: typer.Context, as_json: Json = False) -> None:
-    """List the bundled tables (also without `list`), or write one out.
+    """List the bundled tables, or export one.
 
     Example:
 
@@ -64,7 +65,10 @@ def export(
     out: Annotated[Path, typer.Option(help="Folder to write into.")] = Path(),
     as_json: Json = False,
 ) -> None:
-    """Write a bundled table as NAME.csv (class in column y) and its costs as NAME.toml.
+    """Write a bundled table and its costs.
+
+    NAME.csv has the class in column y, NAME.toml the covariate costs. Where the
+    table has a description, NAME-words.toml holds it for `fit --describe`.
 
     Example:
 
@@ -74,7 +78,7 @@ def export(
         raise InvalidInputError(
             "name", "must be a bundled table", name, choices([name], _at_hand(), "They are")
         )
-    data: Dataset = DATASETS[name].load()
+    data: Dataset = DATASETS[name].load(files=True)
     out.mkdir(parents=True, exist_ok=True)
     table, prices = out / f"{name}.csv", out / f"{name}.toml"
     with (
@@ -87,10 +91,17 @@ def export(
             writer.writerow([*map(_text, row), label])
     with whole_or_absent(prices) as temporary:
         temporary.write_text(_toml(data), encoding="utf-8")
+    written = {"table": str(table), "prices": str(prices)}
+    description = resources.files("adacos.datasets") / "data" / f"{name}.words.toml"
+    if description.is_file():
+        words = out / f"{name}-words.toml"
+        with whole_or_absent(words) as temporary:
+            temporary.write_bytes(description.read_bytes())
+        written["description"] = str(words)
     if as_json:
-        print_json({"table": str(table), "prices": str(prices), "target": "y"})
+        print_json({**written, "target": "y"})
     else:
-        typer.echo(f"{table} and {prices} written; the class is in column y")
+        typer.echo(f"{listed(written.values())} written; the class is in column y")
 
 
 def _at_hand() -> dict[str, Source]:

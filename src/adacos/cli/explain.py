@@ -20,9 +20,10 @@ from adacos.cli.common import (
     print_json,
     typed_values,
 )
-from adacos.consultation.steps import Acquire, Classify, Value
+from adacos.consultation.steps import Acquire, Classify
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
+from adacos.reasons import Value
 from adacos.tables.description import description_of
 from adacos.tables.reading import Kinds, TableFile
 from adacos.validation import choices
@@ -44,7 +45,7 @@ def explain(
     expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
-    """Walk one row through the policy and give the reasons of every step.
+    """Explain the answer to one row, step by step.
 
     A covariate without a value counts as unavailable.
 
@@ -54,9 +55,7 @@ def explain(
     """
     policy = load_policy(model, expect_sha256)
     if (row is None) == (data is None):
-        raise InvalidInputError(
-            "--row", "give either --row or --data", "both" if row else "neither", "See --help."
-        )
+        raise InvalidInputError("--row", "give either --row or --data", "", "See --help.")
     values = (
         typed_values(policy, row or [], "--row", decimal)
         if data is None

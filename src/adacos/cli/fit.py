@@ -36,6 +36,7 @@ from adacos.cli.recall_options import (
 from adacos.cli.training import (
     TrainingRows,
     check_errors,
+    check_takes_groups,
     choose_covariates,
     expected_seconds,
     in_pieces,
@@ -43,26 +44,29 @@ from adacos.cli.training import (
     on_workers,
     read_in_pieces,
     read_training_rows,
+    tell_doubts,
 )
 from adacos.costs import Costs
-from adacos.exceptions import InvalidInputError, NotCertifiableError, PositiveClassWarning
+from adacos.exceptions import (
+    InvalidInputError,
+    NotCertifiableError,
+    PositiveClassWarning,
+    TableWarning,
+)
 from adacos.models.progress import listening
-from adacos.policies.base import BasePolicy
-from adacos.policies.recall import set_aside
+from adacos.policies.base import BasePolicy, fit_in_groups
+from adacos.policies.recall import Part, set_aside
 from adacos.policies.target_recall import TargetRecallClassifier
 from adacos.registry import POLICIES
 from adacos.tables.description import Description, check_description, describe, read_description
 from adacos.tables.reading import TableFile
-from adacos.tables.suspicions import suspicions
-from adacos.tables.writing import refuse_same_file
-from adacos.validation import listed
+from adacos.tables.writing import check_output, refuse_same_file
+from adacos.validation import did_you_mean, listed
 
-# Fits that take longer, in seconds, are announced.
-_LONG = 60
 # Parameters about recalls.
 _RECALLS = ("target_recall", "recall_confidence", "on_uncertifiable")
 # Fits of AdaCOS that take as long.
-_EFFORT = {"branching": 10, "planning": 5, "auto": 50}
+_EFFORT = {"branching": 10, "planning": 30, "auto": 50}
 
 
 def fit(
@@ -91,13 +95,13 @@ def fit(
         typer.Option(
             metavar="[CLASS=]RECALL",
             help="Least recall, with --policy adacos, branching, cos and full in place of a "
-            "false-negative cost; of more than two classes CLASS=RECALL, may be given repeatedly.",
+            "false-negative cost; with three or more classes CLASS=RECALL, repeatable.",
         ),
     ] = None,
     recall_confidence: Annotated[
         float | None,
         typer.Option(
-            help="Certify the recall with this confidence; half of the rows are held back for it."
+            help="Certify the recall with this confidence; half of the rows are calibration rows."
         ),
     ] = None,
     always_positive: Annotated[
@@ -140,17 +144,27 @@ def fit(
     categorical: Annotated[
         list[str] | None, typer.Option(help="Column of codes to treat as categories.")
     ] = None,
+    numeric: Annotated[
+        list[str] | None,
+        typer.Option(help="Column of digits with zeros in front to treat as numbers."),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of patients or sites, no covariate: rows of one stay on one side of "
+            "every split, and count once in a certificate.",
+        ),
+    ] = None,
     policy: Annotated[
         str,
         typer.Option(
-            help="adacos, branching, planning, auto, cos or full; or a rival such as dwsm."
+            help="adacos, branching, planning, auto, cos or full; or a baseline such as dwsm."
         ),
     ] = "adacos",
     nested: Annotated[
         bool,
-        typer.Option(
-            "--nested", help="Estimate the cost by fitting anew without each of five folds."
-        ),
+        typer.Option("--nested", help="Estimate the cost by nested 5-fold cross-validation."),
     ] = False,
     description: Annotated[
         Path | None,
@@ -160,8 +174,8 @@ def fit(
         int | None,
         typer.Option(
             min=0,
-            help="Learn from at most so many rows, drawn at random; 0 for all. By default from all "
-            "if they lack no value, are of two classes and the policy is adacos, cos or full, else "
+            help="Learn from at most this many rows, drawn at random; 0 for all. All by default if "
+            "they lack no value, are of two classes and the policy is adacos, cos or full, else "
             "from 200,000.",
         ),
     ] = None,
@@ -175,16 +189,20 @@ def fit(
     decimal: Decimal = ".",
     as_json: Json = False,
 ) -> None:
-    """Learn which covariates to acquire, and when to stop, from a table.
+    """Learn a policy from a table.
+
+    A policy says which covariate to acquire next, and when to stop.
 
     Both errors need a cost, by an option or in the table `errors` of a TOML
     price list. With --policy adacos, branching, cos and full --target-recall
     takes the place of the false-negative cost. Other policies acquire by both
-    costs; the recall decides their answers, on half of the rows, held back.
+    costs; the recall decides their answers, on half of the rows, which are
+    kept for calibration.
 
-    In a CSV file an empty cell is a missing value, and so are NA, N/A, NaN,
-    null and ? in upper or lower case. The word none is a category. A column
-    of true and false is read as 1 and 0.
+    An empty cell is a missing value, and so are NA, N/A, NaN, null and ? in
+    upper or lower case, in CSV and in Parquet. The word none is a category. A column
+    of true and false is read as 1 and 0. Digits with zeros in front, such as
+    00501, are codes: categories, unless --numeric names the column.
 
     Example:
 
@@ -201,7 +219,9 @@ def fit(
     on_uncertifiable = on_uncertifiable_recall(always_positive, largest, recall_confidence)
     said = None if description is None else read_description(description)
     file = TableFile(data, encoding=encoding, decimal=decimal)
-    covariates = choose_covariates(file, target, drop or [], categorical or [])
+    covariates = choose_covariates(
+        file, target, drop or [], categorical or [], numeric or [], groups
+    )
     costs = costs_given(
         read_prices(prices or [], panel or [], covariates, decimal),
         covariates,
@@ -214,11 +234,12 @@ def fit(
         wanted = (covariates, target, categorical or [], positive)
         many = POLICIES[policy].load().takes_many_classes
         asks_more = recall_confidence is not None or mean_budget is not None or nested
-        asks_more = asks_more or skip_malformed or max_rows is not None
-        if not asks_more and in_pieces(file, policy):
+        asks_more = asks_more or skip_malformed or max_rows is not None or bool(numeric)
+        if not asks_more and groups is None and in_pieces(file, policy):
             rows = read_in_pieces(data, *wanted, seed)
         else:
-            rows = read_training_rows(file, *wanted, skip_malformed, report, many)
+            columns = numeric or [], groups
+            rows = read_training_rows(file, *wanted, skip_malformed, report, many, *columns)
         rows = rows if dask is None else on_workers(rows, dask)
     check_errors(costs, rows, target)
     tell_malformed(rows.malformed)
@@ -228,8 +249,9 @@ def fit(
     if rows.class_names and not (said and said.classes):
         said = replace(said or Description(), classes=rows.class_names)
     rows = rows.drawn(rows.most(policy) if max_rows is None else max_rows, seed)
-    seconds = expected_seconds(rows.table, rows.n_codes(policy)) * _EFFORT.get(policy, 1)
-    warnings = _warn(rows, seconds)
+    n_classes = len(np.unique(rows.y))
+    seconds = expected_seconds(rows.table, rows.n_codes(policy), n_classes)
+    seconds *= _EFFORT.get(policy, 1)
     estimator = _estimator(
         policy,
         costs,
@@ -240,7 +262,12 @@ def fit(
         recall_confidence=recall_confidence,
         on_uncertifiable=on_uncertifiable,
     )
-    _learn(estimator, rows, seconds, nested, as_json)
+    check_takes_groups(estimator, policy, groups)
+    warnings = tell_doubts(estimator, rows, seconds)
+    doubt = _learn(estimator, rows, seconds, nested, as_json)
+    if doubt is not None:
+        say(f"warning: {doubt}", err=True)
+        warnings.append(doubt)
     keep_some(estimator)
     if said is not None:
         describe(estimator, said)
@@ -250,9 +277,9 @@ def fit(
 
 def _check_options(policy: str, out: Path, inputs: list[Path]) -> None:
     if policy not in POLICIES:
-        raise InvalidInputError("--policy", f"must be one of {', '.join(POLICIES)}", policy, "")
-    if not out.parent.is_dir():
-        raise InvalidInputError("--out", "its folder must exist", str(out), "Create it first.")
+        rule = f"must be one of {', '.join(POLICIES)}"
+        raise InvalidInputError("--policy", rule, policy, did_you_mean([policy], POLICIES).strip())
+    check_output(out, "--out")
     refuse_same_file(out, inputs)
 
 
@@ -278,25 +305,12 @@ def _check_described(
     check_description(said, covariates, np.unique(rows.y).tolist())
 
 
-def _warn(rows: TrainingRows, seconds: float) -> list[str]:
-    """Tell what looks like a mistake and what will take long, once, on standard error."""
-    doubts = [str(suspicion) for suspicion in suspicions(rows.table, rows.y)]
-    if seconds > _LONG:
-        doubts.append(
-            f"{rows.table.shape[1]} covariates: this will take about {seconds / 60:.0f} minutes. "
-            "Leave out those that hardly matter with --drop."
-        )
-    for message in doubts:
-        say(f"warning: {message}", err=True)
-    return doubts
-
-
 def _learn(
     estimator: BasePolicy, rows: TrainingRows, seconds: float, nested: bool, as_json: bool
-) -> None:
-    """Fit, and estimate what the policy costs on rows that it did not learn from."""
-    from adacos.card import estimate_leave_out
+) -> str | None:
+    """Fit, and estimate what the policy costs on rows it was not fitted on; a doubt about it."""
     from adacos.policies.auto import COMPARISON, AutoPolicyClassifier
+    from adacos.policies.estimates import cost_doubt, estimate_leave_out
 
     chooses = isinstance(getattr(estimator, "policy", estimator), AutoPolicyClassifier)
     about = f" (about {seconds:.0f} s)" if seconds > 2 else ""
@@ -306,6 +320,8 @@ def _learn(
     with warnings.catch_warnings(), progress(what, as_json, counted) as report:
         # Told with the results, together with the option that chooses.
         warnings.simplefilter("ignore", PositiveClassWarning)
+        # Told before the fit.
+        warnings.simplefilter("ignore", TableWarning)
 
         def heard(what: str, done: int, whole: int) -> None:
             if what == COMPARISON:
@@ -318,19 +334,16 @@ def _learn(
 
         try:
             with listening(heard):
-                estimator.fit(*(rows.whole or (rows.table, rows.y)))
+                X, y = rows.whole or (rows.table, rows.y)
+                fit_in_groups(estimator, X, y, rows.groups)
         except NotCertifiableError as error:
             raise refusal_on_command_line(error) from error
-        learned = rows.table, rows.y
+        learned = Part(rows.table, rows.y, rows.groups)
         if getattr(estimator, "recall_confidence", None) is not None:
-            learned = set_aside(
-                estimator,
-                rows.table,
-                rows.y,
-                estimator.calibration_fraction,
-                estimator.random_state,
-            )[:2]
-        estimate_leave_out(estimator, *learned, nested=nested)
+            fraction, seed = estimator.calibration_fraction, estimator.random_state
+            learned, _ = set_aside(estimator, *learned, fraction, seed)
+        estimate_leave_out(estimator, learned.X, learned.y, nested=nested, groups=learned.groups)
+    return cost_doubt(estimator)
 
 
 def _tell(
@@ -368,7 +381,7 @@ def _tell(
         console.print(
             f"{type(estimator.policy).__name__} learned from {rows.n_rows - held_back:,} rows and "
             "acquires by these costs; for the recall its answers are decided on "
-            f"{held_back:,} rows held back."
+            f"{held_back:,} calibration rows."
         )
     if rows.y.dtype.kind == "U" and len(np.unique(rows.y)) == 2:
         other, positive = np.unique(rows.y).tolist()
@@ -402,9 +415,10 @@ def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
     if wrapped:
         parameters = {name: value for name, value in parameters.items() if name not in _RECALLS}
     for name, option in (("budget", "--budget"), ("mean_budget", "--mean-budget")):
-        if (value := parameters[name]) is not None and name not in known:
+        if parameters[name] is not None and name not in known:
             remedy = "Choose --policy adacos, branching, auto or cos, which keep budgets."
-            raise InvalidInputError(option, f"{policy} must be able to take it", value, remedy)
+            rule = f"is not supported by --policy {policy}"
+            raise InvalidInputError(option, rule, "", remedy)
     chosen.set_params(**{name: value for name, value in parameters.items() if name in known})
     if wrapped:
         seed = parameters["random_state"]

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from adacos.card import model_card, percent, recalls_in_words
+from adacos.card import model_card, recalls_in_words, rule_in_words
 from adacos.cli.common import (
     ExpectSha256,
     Json,
@@ -24,7 +24,9 @@ from adacos.validation import listed
 
 
 def info(model: Model, expect_sha256: ExpectSha256 = None, as_json: Json = False) -> None:
-    """Show what a model knows: covariates, costs, order of acquisition, certificate.
+    """Show the card of a model.
+
+    Covariates, costs, order of acquisition, certificate.
 
     Example:
 
@@ -51,15 +53,14 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
         rows = f"{card['training_rows']:,} training rows"
         if card["certificate"] is not None:
             others = "others" if held_back is None else f"{held_back:,} more"
-            rows += f" ({others} held back for calibration)"
+            rows += f" ({others} for calibration)"
         console.print(f"{rows}, {_shares(card, said)}")
     console.print(_errors_in_words(card, said))
-    console.print(_threshold_in_words(card))
+    console.print(rule_in_words(policy))
     if card["round_cost"]:
-        at_once = f", but for {listed(card['immediate'])}" if card["immediate"] else ""
+        at_once = f", except for {listed(card['immediate'])}" if card["immediate"] else ""
         console.print(
-            f"Waiting for what is ordered together costs {_amount(card['round_cost'], said)} a "
-            f"round{at_once}."
+            f"Waiting for results costs {_amount(card['round_cost'], said)} a round{at_once}."
         )
     if card["budget_text"] is not None:
         console.print(card["budget_text"])
@@ -104,7 +105,7 @@ def _panel_in_words(panel: dict[str, Any], said: Description) -> str:
 
 
 def _shares(card: dict[str, Any], said: Description) -> str:
-    """Share of the positive class among the training rows; of more than two classes of each."""
+    """Share of the positive class among the training rows; with three or more classes of each."""
     rows = card["training_rows"]
     if card["positive_class"] is not None:
         share = card["training_positives"] / rows
@@ -119,22 +120,21 @@ def _of_class(said: Description, label: Any) -> str:
 
 def _amount(amount: float, said: Description) -> str:
     """An amount as it was given, with its currency."""
-    return f"{amount:.6g}\N{NO-BREAK SPACE}{said.currency}" if said.currency else f"{amount:.6g}"
+    return f"{amount:,.6g}\N{NO-BREAK SPACE}{said.currency}" if said.currency else f"{amount:,.6g}"
 
 
 def _errors_in_words(card: dict[str, Any], said: Description) -> str:
     if len(card["classes"]) > 2:
         return _matrix_in_words(card, said)
     (c00, c01), (c10, c11) = card["misclassification_costs"]
-    negative, positive = (said.class_name(label) for label in card["classes"])
-    text = f"answering {positive} for {negative} costs {_amount(c01, said)}, "
+    text = f"False positive {_amount(c01, said)}, false negative "
     if card["threshold"] == 0:
-        return text + f"{negative} is never answered"
-    text += f"{negative} for {positive} {_amount(c10, said)}"
+        return text + "never."
+    text += _amount(c10, said)
     if card["false_negative_implied"]:
-        text += " (not given: implied by the target recall)"
-    right = f"; right answers {_amount(c00, said)} and {_amount(c11, said)}"
-    return text + (right if c00 or c11 else "")
+        text += " (not given: it follows from the target recall)"
+    right = f", true negative {_amount(c00, said)}, true positive {_amount(c11, said)}"
+    return text + (right if c00 or c11 else "") + "."
 
 
 def _matrix_in_words(card: dict[str, Any], said: Description) -> str:
@@ -146,15 +146,7 @@ def _matrix_in_words(card: dict[str, Any], said: Description) -> str:
             f"{_amount(c, said)} if called {names[j]}" for j, c in enumerate(row) if j != k or c
         ]
         told.append(f"{name} costs {', '.join(pairs)}")
-    return "what is answered wrongly: " + "; ".join(told)
-
-
-def _threshold_in_words(card: dict[str, Any]) -> str:
-    if card["threshold"] is None:
-        return "the label is the one of least expected cost"
-    if card["threshold"] == 0:
-        return "positive always"
-    return f"positive from {percent(card['threshold'])}, {card['threshold_reason']}"
+    return "Error costs: " + "; ".join(told) + "."
 
 
 def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table:
@@ -169,7 +161,7 @@ def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table
         table.add_column(title, overflow="fold")
     table.add_column("cost", justify="right")
     if stops:
-        table.add_column("leave-out cost if all stop here", justify="right", max_width=14)
+        table.add_column("cross-validated cost if all stop here", justify="right", max_width=14)
     if 0 in stops:
         table.add_row("0", "nothing acquired", "", "", "", stops[0])
     for rank, name in enumerate(order, start=1):
@@ -184,8 +176,8 @@ def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table
 
 
 def _compared(choice: dict[str, Any], said: Description) -> Table:
-    """The policies that were compared, each on rows left out of its fit."""
-    table = Table("compared on rows left out, five folds")
+    """The policies that were compared by cross-validation."""
+    table = Table("nested 5-fold cross-validation")
     first = choice["compared"][0]["title"]
     for title in ("total cost ± standard error", f"more than {first}"):
         table.add_column(title, justify="right")
@@ -198,9 +190,9 @@ def _compared(choice: dict[str, Any], said: Description) -> Table:
 
 
 def _leave_out(card: dict[str, Any], said: Description) -> Table:
-    """What the policy costs beside its alternatives, on rows left out of the models."""
+    """What the policy costs next to its alternatives, cross-validated."""
     what = "covariates and false alarms" if card["false_negative_implied"] else "total cost"
-    table = Table("on training rows, each left out of the models that answer it")
+    table = Table("cross-validated on the training rows")
     table.add_column(f"{what}, mean ± standard error", justify="right")
     for item in card["leave_out"]:
         table.add_row(item["name"], f"{said.money(item['cost'])} ± {item['error']:.2f}")

@@ -17,6 +17,9 @@ from adacos.tables.cells import csv_rows, delimiter_of, number
 from adacos.validation import choices, listed
 
 _EXAMPLE = "For example [prices] with lines Glucose = 17.61, or --prices Glucose=17.61."
+# 17.61 is a number wherever it stands, 1.234 may be more than a thousand.
+_WITH_POINT = re.compile(r"\d+\.\d+")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _PANEL = "For example --panel blood=2.10:Glucose,Insulin."
 
 
@@ -84,8 +87,8 @@ def costs_given(
     elif unpriced:
         raise InvalidInputError(
             "--prices",
-            "every column needs a covariate cost",
-            f"none for {listed(unpriced)}",
+            f"every column needs a covariate cost: there is none for {listed(unpriced)}",
+            "",
             "Add the costs, set one for all with --default-price (0 if they are free), or leave "
             "columns out with --drop.",
         )
@@ -104,11 +107,11 @@ def costs_given(
         remedy = f"Give {options}, or {' and '.join(absent)} under [errors] in a TOML price list."
         if "false_negative" in absent:
             remedy += (
-                f" {without} For more than two classes write the matrix misclassification under "
+                f" {without} For three or more classes write the matrix misclassification under "
                 "[errors]."
             )
-        rule = "what a wrong answer costs must be said, in the unit of the prices"
-        raise InvalidInputError(options, rule, "nothing", remedy)
+        rule = "what a wrong answer costs must be given, in the unit of the covariate costs"
+        raise InvalidInputError(options, rule, "", remedy)
     round_cost, immediate = rounds
     _check_names("--immediate", "must name covariates", immediate, covariates)
     return Costs(
@@ -132,7 +135,8 @@ def _members(text: str, columns: Sequence[str]) -> list[str]:
 
 
 def _check_names(parameter: str, rule: str, given: Iterable[str], columns: Sequence[str]) -> None:
-    unknown = [name for name in given if name not in columns]
+    there = set(columns)
+    unknown = [name for name in given if name not in there]
     if unknown:
         raise InvalidInputError(
             parameter, rule, listed(unknown), choices(unknown, columns, "They are")
@@ -201,7 +205,7 @@ def _read_csv(path: Path, decimal: str) -> dict[str, float]:
     lines = text.splitlines(keepends=True)
     delimiter = delimiter_of(lines[0] if lines else "", decimal)
     for cells, line, fault in csv_rows(lines, path.name, delimiter):
-        cost = number(cells[1], decimal) if len(cells) == 2 else None
+        cost = _amount(cells[1], decimal) if len(cells) == 2 else None
         if cost is None or isnan(cost) or cells[0].strip() in prices:
             if line == 1 and not fault:
                 continue
@@ -215,9 +219,17 @@ def _read_csv(path: Path, decimal: str) -> dict[str, float]:
     return prices
 
 
+def _amount(value: Any, decimal: str) -> float | None:
+    """A cost; with decimal commas in the table one with a point too, if it means no thousands."""
+    text = str(value).strip()
+    if _WITH_POINT.fullmatch(text) and not _THOUSANDS.fullmatch(text):
+        decimal = "."
+    return number(value, decimal)
+
+
 def _cost(value: Any, name: str, example: str = _EXAMPLE, decimal: str = ".") -> float:
     plain = isinstance(value, str | int | float) and not isinstance(value, bool)
-    cost = number(value, decimal) if plain else None
+    cost = _amount(value, decimal) if plain else None
     if cost is None or isnan(cost):
         raise InvalidInputError(f"cost of {name!r}", "must be a number", value, example)
     return cost

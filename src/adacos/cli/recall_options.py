@@ -29,11 +29,12 @@ def read_recall(given: Sequence[str]) -> Recall | None:
         except ValueError:
             recall = np.nan
         if not 0 < recall < 1 or (not sign and len(given) > 1) or (sign and not name):
+            meant = f"Did you mean {name}{sign}{recall / 100:g}?" if 1 < recall < 100 else ""
             raise InvalidInputError(
                 "--target-recall",
                 "must be a recall between 0 and 1, or CLASS=RECALL for each of some classes",
                 text,
-                "For example --target-recall 0.95, or --target-recall virginica=0.95.",
+                meant or "For example --target-recall 0.95, or --target-recall virginica=0.95.",
             )
         if not sign:
             return recall
@@ -135,22 +136,22 @@ def check_recall(
         raise InvalidInputError(
             "--nested",
             "cannot be given with --recall-confidence",
-            "both",
-            "Leave it out: a certificate is earned on rows held back already.",
+            "",
+            "Leave it out: a certificate has calibration rows of its own.",
         )
 
 
 def on_uncertifiable_recall(always_positive: bool, largest: bool, confidence: float | None) -> str:
-    """What the policy does with a recall that the rows held back do not prove."""
+    """What the policy does with a recall that the calibration rows do not prove."""
     if always_positive and largest:
         raise InvalidInputError(
-            "--largest", "cannot be given with --always-positive", "both", "Leave one of them out."
+            "--largest", "cannot be given with --always-positive", "", "Leave one of them out."
         )
     if (always_positive or largest) and confidence is None:
         raise InvalidInputError(
             "--largest" if largest else "--always-positive",
             "is for a recall that cannot be certified",
-            "no confidence",
+            "",
             "Add --recall-confidence, for example 0.9.",
         )
     if largest:
@@ -170,7 +171,7 @@ def refusal_on_command_line(error: NotCertifiableError) -> InvalidInputError:
         error.rule,
         error.value,
         f"A recall of {certifiable:g} is certified in this same attempt with --largest. For the "
-        f"one asked for at least {error.needed} {kind} rows must be held back, and half of the "
-        f"rows are. Add rows{otherwise}. Asking the same rows again for a lower recall is another "
+        f"requested one at least {error.needed} {kind} calibration rows are needed, half "
+        f"of all. Add rows{otherwise}. Asking the same rows again for a lower recall is another "
         "attempt, and the confidence counts attempts, refused ones included.",
     )

@@ -20,7 +20,7 @@ from adacos.cli.common import (
     say,
 )
 from adacos.tables.description import description_of
-from adacos.tables.writing import refuse_same_file, whole_or_absent
+from adacos.tables.writing import check_output, refuse_same_file, whole_or_absent
 
 
 def report(
@@ -38,8 +38,9 @@ def report(
     expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
-    """Write a self-contained page: what the policy does, its costs, calibration and recall.
+    """Write a page about a model on held-out rows.
 
+    One file: what the policy does, its costs, calibration and recall.
     The rows should not have been used for fitting.
 
     Example:
@@ -49,6 +50,7 @@ def report(
     from adacos.cli.training import read_held_out
     from adacos.report import write_report
 
+    check_output(out, "--out")
     refuse_same_file(out, [model, data])
     policy = load_policy(model, expect_sha256)
     table, y = read_held_out(
@@ -62,8 +64,17 @@ def report(
             temporary,
             title or description_of(policy).title or f"Report on {model.name}",
         )
+    if written["training_rows"]:
+        say(
+            f"warning: {written['training_rows']:,} of {len(y):,} rows are rows that the model was "
+            "trained on: the report is too good. Take other rows.",
+            err=True,
+        )
     if as_json:
         print_json({"report": str(out), **written})
     else:
-        total = description_of(policy).money(written["total_cost"])
-        say(f"{out} written: {len(y):,} rows, mean total cost {total}")
+        what, amount = "total cost", written.get("total_cost")
+        if amount is None:
+            what, amount = "cost of covariates and false alarms", written["operation_cost"]
+        money = description_of(policy).money(amount)
+        say(f"{out} written: {len(y):,} rows, mean {what} {money}")

@@ -77,7 +77,7 @@ def score(
     expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
-    """Answer every row of a file, of any size, into another file.
+    """Answer every row of a file of any size.
 
     An empty cell is a value that cannot be acquired. The output appears only when it is complete.
     Values behind an answer that are implausible, outside the training range or never seen in

@@ -88,16 +88,23 @@ def serve(
     expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
-    """Serve a model over HTTP, with a web page for consultations.
+    """Serve a model over HTTP and as a web page.
 
     Example: adacos serve model.adacos --case-log sqlite:///cases.db
     """
-    _need_service()
+    # Where a terminal is attached, SIGHUP says that it was closed, and ends the service.
+    reloads = hasattr(signal, "SIGHUP") and not (sys.stdin is not None and sys.stdin.isatty())
+    if reloads:
+        # One that comes before the service can heed it waits; the supervisor lets it through.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
+    need_service()
     from adacos.service.keys import read_keys
     from adacos.service.server import is_loopback, serve
     from adacos.service.settings import Settings
 
-    _check_secrets(context, case_log)
+    _check_key()
+    if case_log is not None:
+        check_case_log(context, "case_log", case_log)
     if not is_loopback(host) and api_key is None and keys is None and not without_key:
         raise InvalidInputError(
             "host",
@@ -129,8 +136,7 @@ def serve(
         else:
             typer.echo(f"adacos answers at {url} (Ctrl-C ends it)")
 
-    # Where a terminal is attached, SIGHUP says that it was closed, and ends the service.
-    reload = None if sys.stdin is not None and sys.stdin.isatty() else chosen
+    reload = chosen if reloads else None
     policy, settings = chosen()
     code = serve(
         policy, settings, host=host, port=port, workers=workers, ready=ready, reload=reload
@@ -141,7 +147,8 @@ def serve(
         raise typer.Exit(code)
 
 
-def _need_service() -> None:
+def need_service() -> None:
+    """Say which extra is needed where the parts of the service are not installed."""
     try:
         import fastapi  # noqa: F401
         import sqlalchemy  # noqa: F401
@@ -150,10 +157,7 @@ def _need_service() -> None:
         raise MissingExtraError(error.name or "fastapi", "service") from error
 
 
-def _check_secrets(context: typer.Context, case_log: str | None) -> None:
-    """Refuse an empty key, and a password where every user of the machine can read it."""
-    from adacos.service.database import has_secret
-
+def _check_key() -> None:
     if os.environ.get("ADACOS_API_KEY", "set").strip() == "":
         raise InvalidInputError(
             "ADACOS_API_KEY",
@@ -161,11 +165,16 @@ def _check_secrets(context: typer.Context, case_log: str | None) -> None:
             "an empty or blank one",
             'Set it with export ADACOS_API_KEY="$(openssl rand -hex 32)", or unset it.',
         )
-    source = context.get_parameter_source("case_log")
-    typed = source is not None and source.name == "COMMANDLINE"
-    if case_log is not None and typed and has_secret(case_log):
+
+
+def check_case_log(context: typer.Context, parameter: str, case_log: str) -> None:
+    """Refuse a password where every user of the machine can read it."""
+    from adacos.service.database import has_secret
+
+    source = context.get_parameter_source(parameter)
+    if source is not None and source.name == "COMMANDLINE" and has_secret(case_log):
         raise InvalidInputError(
-            "case_log",
+            parameter,
             "must not hold a password on the command line, where other users can read it",
             "a URL with a password",
             "Set ADACOS_CASE_LOG in the environment instead.",

@@ -20,10 +20,11 @@ from adacos.cli.common import (
     print_json,
     progress,
     say,
+    telling,
 )
 from adacos.exceptions import InvalidInputError
 from adacos.tables.description import description_of
-from adacos.tables.writing import refuse_same_file
+from adacos.tables.writing import check_output, refuse_same_file
 
 
 def tradeoff(
@@ -43,9 +44,9 @@ def tradeoff(
     expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
 ) -> None:
-    """Show covariate cost against the cost of errors, for all mean budgets.
+    """Show covariate cost against error cost.
 
-    The rows should not have been used for fitting. One model serves every
+    For all mean budgets. The rows should not have been used for fitting. One model serves every
     budget; fit with --mean-budget to make one that keeps the budget chosen.
 
     Example:
@@ -54,8 +55,10 @@ def tradeoff(
     """
     from adacos.cli.training import read_held_out
     from adacos.document.style import check_matplotlib
+    from adacos.policies.auto import settled
     from adacos.policies.trade_off import trade_off
     from adacos.report.figures import trade_off_file
+    from adacos.report.words import implied_cost
     from adacos.tables.writing import write_whole
 
     if plot is not None:
@@ -65,7 +68,7 @@ def tradeoff(
     table, y = read_held_out(
         policy, data, target, positive, skip_malformed, encoding, decimal, as_json
     )
-    with progress("walking the rows", as_json):
+    with progress("walking the rows", as_json), telling():
         curve = trade_off(policy, table, y, points=points)
     if plot is not None:
         currency = description_of(policy).currency
@@ -75,6 +78,8 @@ def tradeoff(
         print_json({"rows": curve.rows, **curve.to_dict()})
         return
     plain_console().print(_table(curve, description_of(policy)))
+    if note := implied_cost(settled(policy)):
+        say(note)
     if plot is not None:
         say(f"{plot} written")
 
@@ -84,8 +89,7 @@ def _check_plot(plot: Path, inputs: list[Path]) -> None:
         raise InvalidInputError(
             "--plot", "must end in .png, .pdf or .svg", str(plot), "For example --plot curve.png."
         )
-    if not plot.parent.is_dir():
-        raise InvalidInputError("--plot", "its folder must exist", str(plot), "Create it first.")
+    check_output(plot, "--plot")
     refuse_same_file(plot, inputs)
 
 

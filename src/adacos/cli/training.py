@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import has_fit_parameter
 
 from adacos.cli.common import progress, say, tell_malformed
 from adacos.cli.workers import connect
@@ -16,7 +17,11 @@ from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows
 from adacos.models.large_fits import LARGE_ROWS
 from adacos.models.streamed_fits import KEPT_ROWS
+from adacos.policies.base import BasePolicy
+from adacos.registry import POLICIES
+from adacos.tables.cells import are_codes
 from adacos.tables.columns import ColumnTable
+from adacos.tables.description import description_of
 from adacos.tables.encoder import MAX_CATEGORIES
 from adacos.tables.parquet import n_rows
 from adacos.tables.parquet_table import ParquetTable
@@ -26,6 +31,8 @@ from adacos.validation import choices, listed
 # Policies that hold very many rows as codes, and how many rows others learn from.
 _HOLD_CODES = ("adacos", "cos", "full")
 MOST_ROWS = 200_000
+# Fits that take longer, in seconds, are announced.
+_LONG = 60
 
 
 class TrainingRows(NamedTuple):
@@ -39,6 +46,8 @@ class TrainingRows(NamedTuple):
     n_read : rows in the file, with those that were left out.
     malformed : rows left out because they could not be read.
     missing : share of missing values of the covariates that have any.
+    codes : covariates kept as categories for the zeros in front of their digits.
+    groups : the group of each row, where a column of them was named.
     whole : the rows and their classes, where they are read a piece at a time; `table` and `y` are
         then those rows whose leave-out log-odds the model keeps.
     """
@@ -49,6 +58,8 @@ class TrainingRows(NamedTuple):
     malformed: list[Malformed]
     missing: dict[str, float]
     class_names: dict[str, str]
+    codes: tuple[str, ...] = ()
+    groups: NDArray[Any] | None = None
     whole: tuple[Any, NDArray[Any]] | None = None
 
     @property
@@ -78,14 +89,27 @@ class TrainingRows(NamedTuple):
             f"learning from {most:,} of {len(self.y):,} rows, drawn at random (--max-rows)",
             err=True,
         )
-        return self._replace(table=self.table[rows], y=self.y[rows])
+        groups = None if self.groups is None else self.groups[rows]
+        return self._replace(table=self.table[rows], y=self.y[rows], groups=groups)
 
 
 def choose_covariates(
-    file: TableFile, target: str, drop: list[str], categorical: list[str]
+    file: TableFile,
+    target: str,
+    drop: list[str],
+    categorical: list[str],
+    numeric: list[str],
+    groups: str | None,
 ) -> list[str]:
-    """All columns but the target and those left out."""
-    named = (("--target", [target]), ("--drop", drop), ("--categorical", categorical))
+    """All columns but the target, that of the groups and those left out."""
+    grouping = [] if groups is None else [groups]
+    named = (
+        ("--target", [target]),
+        ("--drop", drop),
+        ("--categorical", categorical),
+        ("--numeric", numeric),
+        ("--groups", grouping),
+    )
     for parameter, given in named:
         unknown = [name for name in given if name not in file.columns]
         if unknown:
@@ -98,7 +122,14 @@ def choose_covariates(
             )
     if target in drop:
         raise InvalidInputError("--drop", "must leave the target", target, "Remove it.")
-    covariates = [name for name in file.columns if name not in (*drop, target)]
+    both = [name for name in numeric if name in (target, *categorical)]
+    if both:
+        rule = "must name covariates that --categorical does not name"
+        raise InvalidInputError("--numeric", rule, listed(both), "Leave one of them out.")
+    if target in grouping:
+        rule = "must be another column than the target"
+        raise InvalidInputError("--groups", rule, target, "Name the patients or sites.")
+    covariates = [name for name in file.columns if name not in (*drop, *grouping, target)]
     if not covariates:
         raise InvalidInputError("data", "needs a covariate beside the target", target, "Add one.")
     return covariates
@@ -119,12 +150,16 @@ def read_training_rows(
     skip_malformed: bool,
     progress: Callable[[int, float], None],
     many: bool = False,
+    numeric: Collection[str] = (),
+    groups: str | None = None,
 ) -> TrainingRows:
     """The rows with a class, which must be one of two, or of more where `many` are taken."""
-    kinds = file.kinds()
-    as_text = {target, *categorical}
-    kinds = Kinds(kinds.text | as_text, kinds.truth - as_text)
-    columns = [*covariates, target]
+    judged = file.kinds()
+    grouping = [] if groups is None else [groups]
+    as_text = {target, *categorical, *grouping}
+    kinds = Kinds((judged.text | as_text) - set(numeric), judged.truth - as_text)
+    codes = judged.codes - as_text - set(numeric)
+    columns = [*covariates, target, *grouping]
     piece = file.read(columns, kinds, skip_malformed=skip_malformed, progress=progress)
     y = piece.table.column(target)
     labelled = y != ""
@@ -138,13 +173,33 @@ def read_training_rows(
         raise InvalidInputError(
             f"column {target!r}",
             "must hold two classes",
-            f"{len(present)}: {listed(present[:5])}",
-            "Name one with --positive to set it against the others, or choose --policy adacos, "
-            "branching, auto, cos or full, which take more than two classes.",
+            f"{len(present)}: {listed(present)}",
+            "Name one with --positive to set it against the others, or choose a policy for three "
+            f"or more classes: {listed(sorted(_for_many_classes()))}.",
         )
     table = piece.table.select(covariates)[labelled]
     n_read = len(piece.lines) + len(piece.malformed)
-    return TrainingRows(table, labels, n_read, piece.malformed, missing_shares(table), names)
+    missing, told = missing_shares(table), tuple(name for name in covariates if name in codes)
+    number = None if groups is None else _groups(piece.table.column(groups)[labelled], groups)
+    return TrainingRows(table, labels, n_read, piece.malformed, missing, names, told, number)
+
+
+def _groups(column: NDArray[Any], name: str) -> NDArray[Any]:
+    """The group of each row, of which none may be missing."""
+    missing = np.flatnonzero(column == "")
+    if len(missing):
+        raise InvalidInputError(
+            f"column {name!r}",
+            "must hold a group in every row (--groups)",
+            f"nothing in {len(missing):,} rows",
+            "Give a row that belongs to no other a group of its own.",
+        )
+    return column
+
+
+def _for_many_classes() -> list[str]:
+    """Names of the policies that take three or more classes."""
+    return [name for name, own in POLICIES.items() if own.load().takes_many_classes]
 
 
 def read_in_pieces(
@@ -203,6 +258,36 @@ def keep_some(policy: Any) -> None:
         policy.model_ = model.with_some_rows(KEPT_ROWS, policy.random_state)
 
 
+def tell_doubts(estimator: BasePolicy, rows: TrainingRows, seconds: float) -> list[str]:
+    """Tell what looks like a mistake and what will take long, once, on standard error."""
+    found = estimator.check(rows.table, rows.y, groups=rows.groups)
+    doubts = [str(suspicion) for suspicion in found]
+    if rows.codes:
+        doubts.append(
+            f"{listed(rows.codes)}: digits with zeros in front are codes, kept as categories. "
+            "Where they are numbers, name them with --numeric."
+        )
+    if seconds > _LONG:
+        doubts.append(
+            f"{rows.table.shape[1]} covariates: this will take about {seconds / 60:.0f} minutes. "
+            "Leave out those that hardly matter with --drop."
+        )
+    for message in doubts:
+        say(f"warning: {message}", err=True)
+    return doubts
+
+
+def check_takes_groups(estimator: Any, policy: str, groups: str | None) -> None:
+    """Refuse groups for a policy that has no use for them."""
+    if groups is not None and not has_fit_parameter(estimator, "groups"):
+        raise InvalidInputError(
+            "--groups",
+            "goes with --target-recall or --policy adacos, branching, planning, auto, cos and full",
+            f"--policy {policy}",
+            "Choose one of them, or leave the option out.",
+        )
+
+
 def check_errors(costs: Costs, rows: TrainingRows, target: str) -> None:
     """Refuse costs of errors that are those of another number of classes."""
     present = np.unique(rows.y)
@@ -210,13 +295,13 @@ def check_errors(costs: Costs, rows: TrainingRows, target: str) -> None:
         return
     matrix = (
         "write misclassification = [[0, ...], ...] under [errors] in a TOML price list: a row for "
-        f"each true class, in the order {listed(present[:5])}, a column for each label."
+        f"each true class, in the order {listed(present)}, a column for each label."
     )
     if len(costs.matrix) == 2:
         raise InvalidInputError(
             f"column {target!r}",
             "must hold two classes where a false positive and a false negative have a cost",
-            f"{len(present)}: {listed(present[:5])}",
+            f"{len(present)}: {listed(present)}",
             f"Name one with --positive to set it against the others, or {matrix}",
         )
     raise InvalidInputError(
@@ -268,12 +353,33 @@ def read_held_out(
     tell_malformed(piece.malformed)
     given = piece.table.column(target)
     labelled = given != ""
-    y = classes(given[labelled]) if positive is None else against(given[labelled], positive)
+    y = as_in_fit(policy, given[labelled], positive)
     return piece.table.select(list(encoder.names))[labelled], y
 
 
+def as_in_fit(policy: Any, given: NDArray[Any], positive: str | None) -> NDArray[Any]:
+    """The classes of rows as a fitted policy knows them, with --positive or as `fit` was told.
+
+    A model that was fitted with --positive keeps what its classes 1 and 0 stand for.
+    """
+    if positive is not None:
+        return against(given, positive)
+    known, names = policy.classes_, description_of(policy).classes
+    if known.dtype.kind == "U":
+        return given
+    y = classes(given)
+    if np.isin(y, known).all() or len(known) != 2 or set(names) != {"0", "1"}:
+        return y
+    others, own = names["0"], names["1"]
+    present = set(np.unique(given).tolist())
+    alone = others != f"not {own}"
+    return against(given, own, empty=True) if present <= {others, own} or not alone else y
+
+
 def classes(y: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers where all classes are, else as they stand."""
+    """Whole numbers where all classes are, else as they stand, as codes such as 007 do."""
+    if are_codes(y.tolist()):
+        return y
     try:
         numbers = y.astype(np.float64)
     except ValueError:
@@ -282,15 +388,15 @@ def classes(y: NDArray[Any]) -> NDArray[Any]:
     return numbers.astype(np.int64) if whole else numbers
 
 
-def against(y: NDArray[Any], positive: str) -> NDArray[Any]:
-    """1 for the positive class, 0 for any other."""
+def against(y: NDArray[Any], positive: str, empty: bool = False) -> NDArray[Any]:
+    """1 for the positive class, which there must be unless it may be `empty`; 0 for any other."""
     values = np.unique(y).tolist()
-    if positive not in values:
+    if positive not in values and not empty:
         raise InvalidInputError(
             "--positive",
             "must be a value of the target",
             positive,
-            choices([positive], values[:20], "It has"),
+            choices([positive], values, "It has"),
         )
     return np.asarray(y == positive, dtype=np.int64)
 
@@ -306,16 +412,18 @@ def in_pieces(file: TableFile, policy: str) -> bool:
     return policy in _HOLD_CODES and file.is_parquet and n_rows(file.path) >= LARGE_ROWS
 
 
-def expected_seconds(table: ColumnTable, n_codes: int = 0) -> float:
+def expected_seconds(table: ColumnTable, n_codes: int = 0, n_classes: int = 2) -> float:
     """About how long a fit takes, by what was measured on one core; so many rows held as codes.
 
-    A factor of two either way is usual. A set costs the rows times its columns, and more where its
-    strengths are chosen, which up to 40 covariates is everywhere. A column with more categories
-    than a model takes is refused soon, so it is not counted as one that takes long.
+    A factor of two either way is usual. K classes took (K - 1)^1.7 times as long as two. A set
+    costs the rows times its columns, and more where its strengths are chosen, which up to 40
+    covariates is everywhere. A column with more categories than a model takes is refused soon, so
+    it is not counted as one that takes long.
     """
     columns = (table.column(name) for name in table.columns)
     levels = (min(len(np.unique(c)), MAX_CATEGORIES) if c.dtype.kind == "U" else 9 for c in columns)
     p = sum(levels) / 9
     if n_codes:
         return 0.3 * p + 1.5e-7 * n_codes * p * min(p, 40)
-    return 0.08 * p + 1.4e-6 * len(table) * p * min(p, 40)
+    of_two = 0.08 * p + 1.4e-6 * len(table) * p * min(p, 40)
+    return float(of_two * (n_classes - 1) ** 1.7)

@@ -1,7 +1,7 @@
-"""Why a policy over a set sequence decides as it does about one row of more than two classes.
+"""Why a policy over a set sequence decides as it does about one row with three or more classes.
 
 The plans are those of `adacos.consultation.reasons`. Contributions are those to the log-odds of the
-label now against its rival, the most probable other class; the values of the next covariate that
+label against the most probable other class; the values of the next covariate that
 would change the label are listed for each label that they would change it to.
 """
 
@@ -12,17 +12,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.consultation.steps import Contribution, Flip, Plan, Reasons, Value
+from adacos.consultation.reasons import Worth
 from adacos.costs import CostTable
-from adacos.engine import DecisionRule
-from adacos.kernels.class_risk import expected_class_risk, roots
+from adacos.decision import DecisionRule
 from adacos.models.class_outlook import ClassOutlook
+from adacos.models.opening import after_opening
 from adacos.models.outlook import WalkState, log_odds_with, stage_with
+from adacos.reasons import Contribution, Flip, Plan, Reasons, Value
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL, CONSTANT, NUMERIC
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 # Values of the next covariate that are tried for a change of label, and for its exact place.
 _COARSE, _FINE = 129, 33
@@ -36,17 +35,19 @@ def class_reasons(
     classes: Sequence[object],
     asked: Sequence[int],
     costs: CostTable,
+    worth: Worth,
 ) -> Reasons:
     """Reasons about one row that stands at a set; `asked` is what it acquires next, if anything.
 
-    Covariates of the set itself are asked for together; of later ones the first comes next.
+    Covariates of the set itself are asked for together, and `worth` says what rows with these
+    log-odds cost from there on; of later ones the first comes next.
     """
     opening = bool(np.isin(asked, state.model.sequence.set(state.stage)).any())
     asked = asked if opening else asked[:1]
     label = int(rule.label(outlook.log_odds)[0])
     intercept, contributions = _contributions(state, outlook.log_odds[0], label, encoder.names)
     plans = (
-        (_opening_plan(state, rule, encoder.names, asked, costs),)
+        (_opening_plan(state, encoder.names, asked, costs, worth),)
         if opening
         else _plans(state, outlook, rule, encoder.names)
     )
@@ -79,25 +80,22 @@ def _plans(
 
 def _opening_plan(
     state: WalkState,
-    rule: DecisionRule,
     names: tuple[str, ...],
     asked: Sequence[int],
     costs: CostTable,
+    worth: Worth,
 ) -> Plan:
     """The plan to acquire the covariates of the set itself, all together."""
-    model, lacking = state.model, state.lacking
-    assert lacking is not None
-    part = state.part.reshape(-1, *model.intercepts.shape)[:, state.stage]
-    after = model.intercepts[state.stage] + part + lacking.mean
-    risk = expected_class_risk(after, roots(lacking.variance), rule.matrix)
+    log_odds, mass = after_opening(state)
     cost = float(costs.of_order(np.array(asked, dtype=np.intp)))
-    return Plan(tuple(names[k] for k in asked), cost, cost + float(risk[0]))
+    left = float(mass @ worth(state, log_odds))
+    return Plan(tuple(names[k] for k in asked), cost, cost + left)
 
 
 def _contributions(
     state: WalkState, log_odds: Floats, label: int, names: tuple[str, ...]
 ) -> tuple[float, tuple[Contribution, ...]]:
-    """Intercept and what each covariate adds to the log-odds of the label against its rival."""
+    """Intercept and what each covariate adds to the log-odds of the label against another."""
     every = np.append(0.0, log_odds)
     rival = int(np.argmax(np.where(np.arange(len(every)) == label, -np.inf, every)))
     pair = np.eye(len(every))[label, 1:] - np.eye(len(every))[rival, 1:]

@@ -8,7 +8,7 @@ process.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
@@ -16,39 +16,34 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from adacos.consultation.fingerprint import fingerprint
-from adacos.consultation.steps import (
-    Acquire,
-    Classify,
-    Explanation,
-    Reasons,
-    Value,
-    ValueWarning,
-    explain,
-)
+from adacos.consultation.cut_off import cut_off_of
+from adacos.consultation.steps import Acquire, Classify, Explanation, ValueWarning, explain
 from adacos.consultation.values import check_value
-from adacos.engine import Decision, Policy, probability_at, step
+from adacos.decision import Decider, probability_at
+from adacos.engine import step
 from adacos.exceptions import InvalidInputError
+from adacos.reasons import Reasons, Value
 from adacos.tables.encoder import TableEncoder
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats
+from adacos.validation import choices
 
 FORMAT = 1
 
 
-class Advisor(Policy, Protocol):
-    """A policy that gives reasons."""
+class Advisor(Protocol):
+    """A fitted policy, which may add to the reasons of its decider."""
 
-    def _reasons(self, state: Any, decision: Decision) -> Reasons:
-        """Why the policy decides so about one row."""
+    decider_: Decider[Any]
+
+    def add_words(self, reasons: Reasons, state: Any) -> Reasons:
+        """The reasons with what only the policy can say."""
 
 
 @dataclass(frozen=True)
 class _Standing:
     """What is there of the row: encoded values (NaN = none), masks, values and warnings by name.
 
-    `stopped` if the user wants a label now, whatever the policy would ask.
+    `stopped` if the user wants the label, whatever the policy would ask.
     """
 
     encoded: Floats
@@ -68,6 +63,8 @@ class Consultation:
         A fitted policy.
     known : mapping of str to value, default=None
         Values by covariate name that are known from the start, at no cost.
+    key : str or int, default=0
+        What the row is known by, see `AdaCOSClassifier.consultation`.
 
     See Also
     --------
@@ -85,10 +82,15 @@ class Consultation:
     Acquire BMI for 1.00.
     """
 
-    def __init__(self, policy: Advisor, known: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, policy: Advisor, known: Mapping[str, Any] | None = None, key: Hashable = 0
+    ) -> None:
         check_is_fitted(policy)
-        self.policy = policy
-        self._encoder: TableEncoder = policy.encoder_
+        self.policy, self.key = policy, key
+        self._fitted = policy.decider_
+        # What was begun with one decider ends with it, whatever becomes of the policy.
+        self._decider = self._fitted.of_key(key)
+        self._encoder: TableEncoder = self._decider.encoder
         self._position = {name: k for k, name in enumerate(self._encoder.names)}
         n = len(self._encoder.names)
         empty = _Standing(
@@ -114,21 +116,21 @@ class Consultation:
         """
         if self._step is not None:
             return self._step
-        standing, policy = self._standings[-1], self.policy
+        standing, decider = self._standings[-1], self._decider
         advised = step(
-            policy,
+            decider,
             standing.encoded,
             standing.have,
             self._known,
             standing.unavailable,
             self.paid,
         )
-        log_odds, rule = advised.decision.log_odds, policy.rule_
+        log_odds, rule = advised.decision.log_odds, decider.rule
         number = int(rule.label(log_odds)[0])
-        label = policy.classes_[number]
+        label = decider.classes[number]
         probability = probability_at(log_odds)[0]
         explanation = explain(
-            policy._reasons(advised.state, advised.decision),
+            self.policy.add_words(decider.explain(advised.state, advised.decision), advised.state),
             label.item() if isinstance(label, np.generic) else label,
             float(probability if probability.ndim == 0 else probability[number]),
             float(rule.risk(log_odds)[0]),
@@ -136,8 +138,10 @@ class Consultation:
             self.paid,
         )
         if probability.ndim:
-            each = zip(map(str, policy.classes_.tolist()), probability.tolist(), strict=True)
+            each = zip(map(str, decider.classes.tolist()), probability.tolist(), strict=True)
             explanation = replace(explanation, probabilities=dict(each))
+        else:
+            explanation = replace(explanation, cut_off=cut_off_of(decider.rule))
         if standing.stopped or not advised.covariates:
             self._step = Classify(
                 label=explanation.label,
@@ -175,7 +179,7 @@ class Consultation:
         added = {**(values or {}), **named}
         if not added:
             raise InvalidInputError(
-                "observe", "needs at least one value", "nothing", "For example observe(age=50)."
+                "observe", "needs at least one value", "", "For example observe(age=50)."
             )
         standing = self._with_values(self._going_on("observe"), added, "observe")
         plain = {name: standing.values[name] for name in added}
@@ -202,7 +206,7 @@ class Consultation:
         """
         if not covariates:
             raise InvalidInputError(
-                "unavailable", "needs a covariate", "none", "For example unavailable('age')."
+                "unavailable", "needs a covariate", "", "For example unavailable('age')."
             )
         standing = self._going_on("unavailable")
         mask = standing.unavailable.copy()
@@ -224,7 +228,7 @@ class Consultation:
         Returns
         -------
         self
-            The consultation, stopped; `undo` lets it go on.
+            The consultation, stopped; `undo` lets it continue.
 
         Raises
         ------
@@ -282,13 +286,13 @@ class Consultation:
         """Covariate cost so far, with what waiting for results cost."""
         places = [self._position[name] for name in self._standings[-1].values]
         order = np.array([k for k in places if not self._known[k]], dtype=np.intp)
-        costs = self.policy.cost_table_
+        costs = self._decider.costs
         return float(costs.of_order(order, given=self._known)) + costs.round_cost * self.rounds
 
     @property
     def rounds(self) -> int:
         """How often results were waited for: values that came together count once."""
-        immediate = self.policy.cost_table_.immediate
+        immediate = self._decider.costs.immediate
         if immediate is None:
             return 0
         batches = (event.get("observe", {}) for event in self._events)
@@ -309,8 +313,9 @@ class Consultation:
         """
         return {
             "format": FORMAT,
-            "model": fingerprint(self.policy),
+            "model": self._fitted.digest,
             "known": self.known,
+            **({"key": self.key} if self.key != 0 else {}),
             "events": [dict(event) for event in self._events],
         }
 
@@ -336,14 +341,14 @@ class Consultation:
             If the state is malformed or belongs to another model.
         """
         _check_state(state)
-        if state["model"] != fingerprint(policy):
+        if state["model"] != policy.decider_.digest:
             raise InvalidInputError(
                 "state",
                 "must come from a consultation with the same model",
                 f"model {state['model']}",
-                f"This is model {fingerprint(policy)}: load the other one, or begin anew.",
+                f"This is model {policy.decider_.digest}: load the other one, or begin again.",
             )
-        consultation = cls(policy, state["known"])
+        consultation = cls(policy, state["known"], state.get("key", 0))
         for event in state["events"]:
             if "observe" in event:
                 consultation.observe(event["observe"])
@@ -358,8 +363,8 @@ class Consultation:
         if self.stopped:
             raise InvalidInputError(
                 call,
-                "needs a consultation that goes on",
-                "one that was stopped",
+                "needs a consultation that was not stopped",
+                "",
                 "undo() takes the stop back.",
             )
         return self._standings[-1]
@@ -376,7 +381,7 @@ class Consultation:
         asked = np.array(covariates, dtype=np.intp)
         after = standing.have.copy()
         after[asked] = True
-        costs, new = self.policy.cost_table_, after & ~standing.have
+        costs, new = self._decider.costs, after & ~standing.have
         return Acquire(
             covariates=tuple(self._encoder.names[k] for k in covariates),
             cost=float(costs.of_order(asked, given=standing.have) + costs.waiting(new)),
@@ -389,7 +394,7 @@ class Consultation:
         self, covariates: NDArray[np.intp], settled: Bools, after: Bools
     ) -> tuple[tuple[str, float], ...]:
         """Members of the same panels that are still to be had, and their cost `after`."""
-        costs = self.policy.cost_table_
+        costs = self._decider.costs
         if not len(costs.shared):
             return ()
         panels = np.setdiff1d(costs.panel[covariates], [-1])
@@ -427,7 +432,7 @@ class Consultation:
                 parameter,
                 "must name covariates of the model",
                 name,
-                f"They are {', '.join(self._encoder.names)}.",
+                choices([name], self._encoder.names, "They are"),
             )
         return self._position[name]
 
@@ -440,6 +445,7 @@ def _check_state(state: Any) -> None:
         isinstance(state.get("model"), str)
         and isinstance(state.get("known"), Mapping)
         and isinstance(state.get("events"), list)
+        and isinstance(state.get("key", 0), str | int)
         and all(
             isinstance(event, Mapping)
             and len(event) == 1

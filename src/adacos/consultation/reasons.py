@@ -7,23 +7,23 @@ the label, and what each covariate adds to the log-odds.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from adacos.consultation.steps import Contribution, Flip, Plan, Reasons, Value
 from adacos.costs import CostTable
-from adacos.engine import DecisionRule
-from adacos.kernels.bayes_risk import decision_threshold, expected_bayes_risk
+from adacos.decision import DecisionRule
+from adacos.kernels.bayes_risk import decision_threshold
+from adacos.models.opening import after_opening
 from adacos.models.outlook import Outlook, WalkState, log_odds_with, stage_with
+from adacos.reasons import Contribution, Flip, Plan, Reasons, Value
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL, CONSTANT, NUMERIC
+from adacos.typing import Bools, Floats
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+# What rows at a set are expected to cost from there on, by their log-odds.
+Worth = Callable[[WalkState, Floats], Floats]
 
 # Values of the next covariate that are tried for a change of label, and for its exact place.
 _COARSE, _FINE = 129, 33
@@ -64,23 +64,22 @@ def opening_reasons(
     classes: Sequence[object],
     asked: Sequence[int],
     costs: CostTable,
+    worth: Worth,
 ) -> Reasons:
     """Reasons to ask first for covariates of the set itself, which the row does not have yet.
 
-    They are weighed by themselves, all of them together. What is expected of them is part of the
-    starting value of the log-odds.
+    They are weighed by themselves, all of them together; `worth` says what rows with these log-odds
+    cost from there on. What is expected of them is part of the starting value of the log-odds.
     """
     label = int(rule.label(outlook.log_odds)[0])
-    i, lacking = state.stage, state.lacking
-    assert lacking is not None
-    after = state.model.intercepts[i] + state.part[:, i] + lacking.mean[:, i]
-    risk = expected_bayes_risk(after, np.sqrt(lacking.variance[:, i]), rule.matrix)
+    log_odds, mass = after_opening(state)
+    left = float(mass @ worth(state, log_odds))
     cost = float(costs.of_order(np.array(asked, dtype=np.intp)))
     names = tuple(encoder.names[k] for k in asked)
     summed = _contributions(state, float(outlook.log_odds[0]), encoder.names)
     expected = [part for part in summed["contributions"] if part.covariate in names]
     return Reasons(
-        plans=(Plan(names, cost, cost + float(risk[0])),),
+        plans=(Plan(names, cost, cost + left),),
         flips=tuple(
             flip
             for k in asked

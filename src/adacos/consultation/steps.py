@@ -6,12 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-Value = float | str | bool
-
+from adacos.consultation.cut_off import percent
+from adacos.reasons import Contribution, Flip, Plan, Reasons, Value
 
 # How an amount is written.
 Money = Callable[[float], str]
 plain_money: Money = "{:.2f}".format
+# Where a saving comes from if no value of the next covariate would change the label.
+NO_SINGLE_VALUE = (
+    "No single value would change the result, but the answer may make a later question worth "
+    "asking, or unnecessary."
+)
 
 
 @dataclass(frozen=True)
@@ -40,99 +45,6 @@ class ValueWarning:
 
 
 @dataclass(frozen=True)
-class Contribution:
-    """What one covariate adds to the log-odds.
-
-    Parameters
-    ----------
-    covariate : str
-        Its name.
-    value : float, str, bool or None
-        Its value; None if it was not available.
-    log_odds : float
-        What it adds.
-    """
-
-    covariate: str
-    value: Value | None
-    log_odds: float
-
-
-@dataclass(frozen=True)
-class Flip:
-    """Values of the next covariate that would change the label.
-
-    Parameters
-    ----------
-    covariate : str
-        The next covariate.
-    label : object
-        The label that they would change it to.
-    ranges : tuple of (float or None, float or None)
-        Ranges of a number. An end is None where the range runs on to the end of the training
-        values.
-    values : tuple of value
-        Single values of a covariate that has few.
-    """
-
-    covariate: str
-    label: Any
-    ranges: tuple[tuple[float | None, float | None], ...]
-    values: tuple[Value, ...]
-
-    def __str__(self) -> str:
-        words = [_range_in_words(low, high) for low, high in self.ranges]
-        words += [f"= {value}" for value in self.values]
-        return f"{self.covariate} {' or '.join(words)} would turn the label to {self.label}"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Acquire some covariates and then decide.
-
-    Parameters
-    ----------
-    covariates : tuple of str
-        What is acquired, in order.
-    cost : float
-        What that costs.
-    expected_total_cost : float
-        Covariate cost, with what was paid before, plus the expected misclassification cost after.
-    """
-
-    covariates: tuple[str, ...]
-    cost: float
-    expected_total_cost: float
-
-
-@dataclass(frozen=True)
-class Reasons:
-    """Why a policy decides as it does about one row; empty where it does not weigh.
-
-    Parameters
-    ----------
-    plans : tuple of Plan
-        One for each way to go on that the policy weighs, the next covariates first. What was paid
-        so far does not count in their expected total cost.
-    flips : tuple of Flip
-        Values of the next covariate that would change the label.
-    intercept : float or None
-        Where the log-odds start, if the policy has an additive model.
-    contributions : tuple of Contribution
-        What each covariate adds to them; the values are filled in by the consultation.
-    because : str
-        A reason in words: where the policy does not weigh this row's plans, or a budget or what
-        became of training rows has a say.
-    """
-
-    plans: tuple[Plan, ...] = ()
-    flips: tuple[Flip, ...] = ()
-    intercept: float | None = None
-    contributions: tuple[Contribution, ...] = ()
-    because: str = ""
-
-
-@dataclass(frozen=True)
 class Explanation:
     """Why a step is what it is.
 
@@ -141,7 +53,7 @@ class Explanation:
     label : object
         Label if stopping now.
     probability : float
-        Probability of the second class; of more than two classes that of the label.
+        Probability of the second class; with three or more classes that of the label.
     bayes_risk : float
         Expected misclassification cost of the label.
     paid : float
@@ -161,12 +73,14 @@ class Explanation:
         Where the log-odds start, if the policy has an additive model.
     contributions : tuple of Contribution
         What each covariate adds to them: intercept and contributions sum to the log-odds now. Of
-        more than two classes those of the label against the most probable other class.
+        three or more classes those of the label against the most probable other class.
     because : str
         A reason in words: where the policy does not weigh this row's plans, or a budget or what
         became of training rows has a say; else empty.
     probabilities : dict of str to float or None
-        Of more than two classes the probability of each; None of two.
+        With three or more classes the probability of each; else None.
+    cut_off : float or None
+        With two classes the probability at or above which the second one is the label; else None.
     """
 
     label: Any
@@ -182,6 +96,7 @@ class Explanation:
     contributions: tuple[Contribution, ...]
     because: str = ""
     probabilities: dict[str, float] | None = None
+    cut_off: float | None = None
 
     def __str__(self) -> str:
         return self.text()
@@ -189,31 +104,29 @@ class Explanation:
     def text(self, money: Money = plain_money) -> str:
         """The explanation in words, its amounts as `money` writes them."""
         each = self.probabilities or {}
-        told = ", ".join(f"{name} {p:.1%}" for name, p in each.items())
+        chances = ", ".join(f"{name} {p:.1%}" for name, p in each.items())
+        cut_off = "" if self.cut_off is None else f" (cut-off {percent(self.cut_off)})"
         lines = [
-            f"Probability {told or f'{self.probability:.1%}'}; label {self.label} now, "
-            f"with a Bayes risk of {money(self.bayes_risk)}.",
-            f"Paid so far {money(self.paid)}. "
-            f"Expected total cost if stopping now {money(self.stop_now)}"
+            f"Probability {chances or f'{self.probability:.1%}{cut_off}'}: label {self.label} if "
+            f"you stop now. Expected cost of being wrong: {money(self.bayes_risk)}.",
+            f"Paid so far: {money(self.paid)}. "
+            f"Expected total cost: {money(self.stop_now)} if you stop"
             + (
-                f", after the next covariate {money(self.acquire_next)}"
-                if self.acquire_next is not None
-                else ""
-            )
-            + ".",
+                f", {money(self.best_plan.expected_total_cost)} if you continue."
+                if self.best_plan is not None
+                else "."
+            ),
         ]
         if self.because:
             lines.append(self.because)
         if self.best_plan is not None:
-            names = ", ".join(self.best_plan.covariates)
-            cost = money(self.best_plan.cost)
-            total = money(self.best_plan.expected_total_cost)
+            names, cost = ", ".join(self.best_plan.covariates), money(self.best_plan.cost)
             lines.append(
-                f"Best plan: acquire {names} for {cost}; expected total cost {total}, "
-                f"a saving of {money(self.expected_saving)}."
+                f"Best plan: {names}. It costs {cost} and is expected to save "
+                f"{money(self.expected_saving)} net by making a wrong result less likely."
                 if self.expected_saving > 0
-                else f"Going on does not pay: with {names} for {cost} the expected total cost "
-                f"would be {total}."
+                else f"Continuing does not pay for itself: the best plan would be {names} for "
+                f"{cost}."
             )
         lines += [f"{flip}." for flip in self.flips] or self._without_flips()
         if self.contributions:
@@ -229,18 +142,10 @@ class Explanation:
         return "\n".join(lines)
 
     def _without_flips(self) -> list[str]:
-        """Where a saving comes from if no value of the next covariate would change the label."""
+        """What the next covariate is for if none of its values would change the label."""
         if self.best_plan is None or self.expected_saving <= 0:
             return []
-        first, *later = self.best_plan.covariates
-        told = f"No value of {first} alone would change the label"
-        if later:
-            return [f"{told}; the saving comes with what may follow: {', '.join(later)}."]
-        # The value of going on counts what may follow, and is that of the model with the covariate.
-        return [
-            f"{told}; the saving is expected of the model that includes it and of what may be "
-            "asked after it."
-        ]
+        return [NO_SINGLE_VALUE]
 
 
 @dataclass(frozen=True)
@@ -319,7 +224,7 @@ class Classify:
     label : object
         The label.
     probability : float
-        Probability of the second class; of more than two classes that of the label.
+        Probability of the second class; with three or more classes that of the label.
     cost : float
         Covariate cost paid.
     expected_cost : float
@@ -376,7 +281,9 @@ class Classify:
         str
             One sentence.
         """
-        chance = f"(probability {self.probability:.1%})"
+        cut_off = self.explanation.cut_off
+        note = "" if cut_off is None else f", cut-off {percent(cut_off)}"
+        chance = f"(probability {self.probability:.1%}{note})"
         return f"Classify as {self.label} {chance}, paid {money(self.cost)}."
 
 
@@ -410,16 +317,6 @@ def explain(
         ),
         because=reasons.because,
     )
-
-
-def _range_in_words(low: float | None, high: float | None) -> str:
-    if low is None and high is None:
-        return "at any value"
-    if low is None:
-        return f"below {high:.4g}"
-    if high is None:
-        return f"above {low:.4g}"
-    return f"between {low:.4g} and {high:.4g}"
 
 
 def _shown(value: Value | None) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from adacos.consultation.steps import Value, ValueWarning
+from adacos.consultation.steps import ValueWarning
 from adacos.exceptions import InvalidInputError
+from adacos.reasons import Value
 from adacos.tables.encoder import PLAUSIBLE_WIDTHS, TableEncoder
 from adacos.tables.kinds import BINARY, CONSTANT
+from adacos.validation import is_finite
 
 # Powers of ten by which units commonly differ, the nearest first.
 _FACTORS = (0.1, 10.0, 0.01, 100.0, 0.001, 1000.0)
@@ -45,7 +46,7 @@ def check_value(encoder: TableEncoder, k: int, given: Any) -> tuple[Value, Value
             "it is treated as an average row."
         )
         return text, ValueWarning(name, text, "unknown_category", message)
-    if not isinstance(given, Real) or not math.isfinite(given):
+    if not isinstance(given, Real) or not is_finite(given):
         raise _no_value(name, given)
     value = float(given)
     return value, _odd_number(encoder, k, value)

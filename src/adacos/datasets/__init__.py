@@ -2,10 +2,12 @@
 
 Three tables are bundled (`load_pima`, `load_wisconsin`, `load_heart`); the fourth is read from the
 user's own copy (`load_physionet2012`). `paper_folds` gives the paper's cross-validation.
-`make_discrete_problem` and `make_value_dependent_problem` draw from a known distribution.
+`make_discrete_problem`, `make_value_dependent_problem` and `make_continuous_problem` draw from a
+known distribution.
 """
 
 from adacos.datasets._bundled import load_heart, load_pima, load_wisconsin
+from adacos.datasets._continuous import ContinuousProblem, make_continuous_problem
 from adacos.datasets._dataset import Dataset
 from adacos.datasets._discrete import (
     DiscreteProblem,
@@ -16,12 +18,14 @@ from adacos.datasets._folds import paper_folds
 from adacos.datasets._physionet import load_physionet2012
 
 __all__ = [
+    "ContinuousProblem",
     "Dataset",
     "DiscreteProblem",
     "load_heart",
     "load_physionet2012",
     "load_pima",
     "load_wisconsin",
+    "make_continuous_problem",
     "make_discrete_problem",
     "make_value_dependent_problem",
     "paper_folds",

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from importlib import resources
 
+import numpy as np
+
 from adacos.datasets._csv import binary_class, read_columns
 from adacos.datasets._dataset import Dataset, Panels, make_dataset
+from adacos.validation import choice
+
+# Columns of the Pima table in which 0 stands for a value that was not recorded.
+_NOT_RECORDED = ("Glucose", "BloodPressure", "SkinThickness", "Insulin", "BMI")
 
 
-def load_pima(*, as_frame: bool | None = None) -> Dataset:
-    """Diabetes (1) or not (0) among 768 Pima women, 8 covariates, no missing value.
+def load_pima(*, zeros: str = "kept", as_frame: bool | None = None) -> Dataset:
+    """Diabetes (1) or not (0) among 768 Pima women, 8 covariates.
 
     Zeros of Glucose, BloodPressure, SkinThickness, Insulin and BMI stand for values that were not
-    recorded; they are kept as they are, as in the paper. The paper uses no panels; passing those of
-    the data set to `Costs` is the user's choice.
+    recorded. The paper uses no panels; passing those of the data set to `Costs` is the user's
+    choice.
 
     Parameters
     ----------
+    zeros : {"kept", "missing"}, default="kept"
+        What becomes of these zeros: "kept" leaves them as they are, as in the paper, so that no
+        value is missing; "missing" makes them NaN.
     as_frame : bool or None, default=None
         None, X is a data frame of the first of pandas, polars and pyarrow that is installed, and an
         array if none is; True, a data frame or an error; False, an array.
@@ -32,10 +41,14 @@ def load_pima(*, as_frame: bool | None = None) -> Dataset:
     >>> X, y, prices, *_ = load_pima()
     >>> X.shape, int(y.sum()), prices["Glucose"]
     ((768, 8), 268, 17.61)
+    >>> float(X["BMI"].min()), float(load_pima(zeros="missing").X["BMI"].min())
+    (0.0, 18.2)
     """
+    choice("zeros", zeros, ("kept", "missing"))
     costs = (1, 17.61, 1, 1, 22.78, 1, 1, 1)
     panels: Panels = {"blood": (2.10, ["Glucose", "Insulin"])}
-    return _load("pima", costs, panels, as_frame)
+    unrecorded = _NOT_RECORDED if zeros == "missing" else ()
+    return _load("pima", costs, panels, as_frame, unrecorded=unrecorded)
 
 
 def load_wisconsin(*, sample_code: bool = False, as_frame: bool | None = None) -> Dataset:
@@ -105,7 +118,9 @@ def _load(
     panels: Panels,
     as_frame: bool | None,
     dropped: tuple[str, ...] = (),
+    unrecorded: tuple[str, ...] = (),
 ) -> Dataset:
+    """A bundled table; zeros of the columns `unrecorded` become missing."""
     folder = resources.files("adacos.datasets") / "data"
     table = (folder / f"{name}.csv").read_text(encoding="utf-8")
     provenance = (folder / f"{name}.txt").read_text(encoding="utf-8")
@@ -114,4 +129,6 @@ def _load(
     prices = {column: float(cost) for column, cost in zip(columns, costs, strict=True)}
     for column in dropped:
         del columns[column], prices[column]
+    for column in unrecorded:
+        columns[column] = np.where(columns[column] == 0, np.nan, columns[column])
     return make_dataset(columns, y, prices, panels, provenance, as_frame)

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.exceptions import InvalidInputError
+from adacos.typing import Floats
 from adacos.validation import integer, real
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

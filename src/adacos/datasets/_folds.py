@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from adacos.exceptions import InvalidInputError
 from adacos.registry import DATASETS
+from adacos.validation import did_you_mean
 
 N_FOLDS = 5
 
@@ -55,7 +56,7 @@ def paper_folds(X: Any, y: ArrayLike | None = None, *, seed: int = 564343) -> ND
                 "X",
                 f"a name must be one of {sorted(bundled)}",
                 X,
-                "Pass the table itself: paper_folds(X, y).",
+                f"{did_you_mean([X], bundled)}Pass the table itself: paper_folds(X, y).",
             )
         X, y, *_ = DATASETS[X].load()
     values, classes = _values(X), np.asarray(y)

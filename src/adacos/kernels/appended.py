@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotri, dtrtrs
 
 from adacos.kernels.irls import (
@@ -27,10 +26,7 @@ from adacos.kernels.irls import (
     left_out_factors,
     residuals,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats, Ints
 
 # Iterations from which on the curvature is taken anew at the next design.
 STALE_ITERATIONS = 8

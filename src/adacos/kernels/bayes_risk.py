@@ -19,6 +19,7 @@ from scipy.special import erfcx, ndtr
 
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.namespace import expit, floats, namespace, whole
+from adacos.kernels.ties import reaches
 
 # g(u) ≈ Σ weight · Φ(scale · u), off by at most 7e-7. Scales and weights minimise the largest error
 # over all u under Σ weight = 1; the scales are then rounded and the weights fitted once more.
@@ -62,7 +63,7 @@ def bayes_risk(log_odds: npt.ArrayLike, matrix: npt.ArrayLike) -> npt.NDArray[np
 
 def label_of(log_odds: npt.ArrayLike, matrix: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Label of least expected misclassification cost at each log-odds; a tie gives 1."""
-    label: npt.NDArray[np.int64] = whole(floats(log_odds) >= decision_threshold(matrix))
+    label: npt.NDArray[np.int64] = whole(reaches(floats(log_odds), decision_threshold(matrix)))
     return label
 
 

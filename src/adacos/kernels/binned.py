@@ -30,9 +30,8 @@ from adacos.kernels.namespace import (
     softplus,
     taken,
 )
+from adacos.typing import Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 Codes = NDArray[np.unsignedinteger[Any]]
 
 # Rows whose log-odds and expanded columns are held at once.

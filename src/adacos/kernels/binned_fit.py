@@ -18,15 +18,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrs
 
 from adacos.kernels.appended import strengths_of_quadratic
 from adacos.kernels.binned import Sums
 from adacos.kernels.irls import PENALTY_FLOOR, cholesky
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 # A pass at some coefficients, with the Gram matrix or without it.
 Evaluate = Callable[[Floats, bool], Sums]

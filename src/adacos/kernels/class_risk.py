@@ -10,11 +10,6 @@ is a mean over a fixed set of points: the normal quantiles of the first points o
 of mean zero and unit covariance; `N_POINTS` says how many. All rows use the same points, so that a
 decision is a function of the row alone. `tests/kernels/test_class_risk.py` holds the error against
 integrals of many more points: at most 1e-3 of the dearest error.
-
-A forecast that keeps the probabilities has the mean m with E[softmax(0, u)] = p now. It is the
-minimiser of the convex function E[log Σ_k exp(u_k)] - p'm, found by damped Newton steps over the
-same points: under the rule the probabilities are a martingale, and by Jensen's inequality the
-expected risk is at most the risk now, as under the integral.
 """
 
 from __future__ import annotations
@@ -30,30 +25,21 @@ from scipy.stats import qmc
 
 from adacos.kernels.bayes_risk import bayes_risk, label_of
 from adacos.kernels.strengths import row_loss
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.kernels.ties import last_of_least
+from adacos.typing import Floats, Ints
 
 # Points of the rule for two log-odds, three, four; the last one serves all larger numbers.
 N_POINTS = (512, 2048, 4096, 8192)
-# A rough rule, with one in so many points, says where to start from.
-_ROUGHER = 8
 # Exponents beyond this hide behind the others in any sum. Squares of odds within the second fit
 # single precision.
 _LARGEST, _WIDEST_SINGLE = 300.0, 40.0
 # Entries of a temporary array: it stays in the processor's cache.
 _BLOCK = 131072
-# The probability is kept to this, in sum over the classes: where only the risk matters, which errs
-# by as much of the costs, and where the mean itself is asked for.
-_KEPT, _KEPT_EXACTLY = 2e-5, 1e-9
-_ITERATIONS = 60
-# Systems of so many equations are solved for all rows at once.
-_FEW_CLASSES = 4
 
 
 def probabilities(log_odds: Floats) -> Floats:
     """Probabilities (..., K) at log-odds (..., K - 1) of the later classes against the first."""
-    scores = _with_first(log_odds)
+    scores = with_first(log_odds)
     odds = np.exp(scores - _over_classes(np.maximum, scores)[..., None])
     return np.asarray(odds / _over_classes(np.add, odds)[..., None])
 
@@ -81,7 +67,7 @@ def log_loss(log_odds: Floats, y: Floats) -> Floats:
     """Negative log-likelihood of each row, for two classes or more."""
     if log_odds.ndim == 1:
         return row_loss(log_odds, y)
-    scores = _with_first(log_odds)
+    scores = with_first(log_odds)
     chosen = scores[np.arange(len(y)), y.astype(np.intp)]
     return np.asarray(np.logaddexp.reduce(scores, axis=1) - chosen)
 
@@ -98,8 +84,7 @@ def class_label(log_odds: Floats, matrix: Floats) -> Ints:
 
 def label_at(probability: Floats, matrix: Floats) -> Ints:
     """`class_label` at the probabilities (..., K) of the classes."""
-    risks = probability @ matrix
-    return np.asarray(len(matrix) - 1 - np.argmin(risks[..., ::-1], axis=-1), dtype=np.intp)
+    return last_of_least(probability @ matrix, probability @ np.abs(matrix))
 
 
 def class_bayes_risk(log_odds: Floats, matrix: Floats) -> Floats:
@@ -108,9 +93,9 @@ def class_bayes_risk(log_odds: Floats, matrix: Floats) -> Floats:
 
 
 @lru_cache(maxsize=32)
-def normal_points(dimension: int, rough: bool = False) -> Floats:
+def normal_points(dimension: int) -> Floats:
     """The points (points, dimension) of the rule, of mean 0 and covariance 1; not to be changed."""
-    number = N_POINTS[min(dimension - 2, len(N_POINTS) - 1)] // (_ROUGHER if rough else 1)
+    number = N_POINTS[min(dimension - 2, len(N_POINTS) - 1)]
     uniform = qmc.Sobol(dimension, scramble=False).random(number)
     # The first point of the sequence is zero; half a step brings all inside.
     points = ndtri(uniform + 0.5 / number)
@@ -147,42 +132,17 @@ def expected_class_risk(mean: Floats, root: Floats, matrix: Floats) -> Floats:
     matrix : C[y, label].
     """
 
-    def risk(mean: Floats, weight: Floats, few: Floats) -> Floats:
-        return _risk(_Odds.scaled(_exponentials(_with_first(mean)), weight), matrix)
+    def risk(mean: Floats, weight: Floats) -> Floats:
+        return _risk(_Odds.scaled(_exponentials(with_first(mean)), weight), matrix)
 
     return _by_blocks(mean, root, risk, single=True)
-
-
-def kept_class_risk(log_odds: Floats, root: Floats, matrix: Floats) -> Floats:
-    """E[r(u)] for a normal u whose mean keeps the probabilities at `log_odds`, at most r now."""
-
-    def kept(now: Floats, weights: Floats, few: Floats) -> Floats:
-        start = _keeping(now, few, _KEPT).factor
-        risk = np.empty(len(now))
-        size = _rows_at_once(weights)
-        for first in range(0, len(now), size):
-            rows = slice(first, first + size)
-            part = weights if weights.ndim == 2 else weights[rows]
-            risk[rows] = _risk(_keeping(now[rows], part, _KEPT, start[rows]), matrix)
-        return np.asarray(np.minimum(risk, class_bayes_risk(now, matrix)))
-
-    return _by_blocks(log_odds, root, kept, single=True, rough_first=True)
-
-
-def coherent_class_mean(log_odds: Floats, root: Floats) -> Floats:
-    """The mean m with E[softmax(0, u)] = softmax(0, log_odds) for u ~ N(m, covariance)."""
-
-    def mean(now: Floats, weight: Floats, few: Floats) -> Floats:
-        return log_odds_of(_keeping(now, weight, _KEPT_EXACTLY).factor)
-
-    return _by_blocks(log_odds, root, mean)
 
 
 def integrated_class_log_odds(mean: Floats, root: Floats) -> Floats:
     """Log-odds of the mean probabilities E[softmax(0, u)], u ~ N(mean, covariance) of each row."""
 
-    def integrated(mean: Floats, weight: Floats, few: Floats) -> Floats:
-        return log_odds_of(_Odds.scaled(_exponentials(_with_first(mean)), weight).mean())
+    def integrated(mean: Floats, weight: Floats) -> Floats:
+        return log_odds_of(_Odds.scaled(_exponentials(with_first(mean)), weight).mean())
 
     return _by_blocks(mean, root, integrated)
 
@@ -224,11 +184,6 @@ class _Odds(NamedTuple):
         factor = factor.astype(weight.dtype)
         return cls(factor, weight, 1 / _along(weight, factor))
 
-    def of(self, rows: NDArray[np.generic]) -> _Odds:
-        """The odds of some of the rows."""
-        weight = self.weight if self.weight.ndim == 2 else self.weight[rows]
-        return _Odds(self.factor[rows], weight, self.inverse[rows])
-
     def mean(self) -> Floats:
         """Mean probability of each class, (rows, K)."""
         n_points = self.inverse.shape[1]
@@ -237,18 +192,6 @@ class _Odds(NamedTuple):
         else:
             summed = np.matmul(self.inverse[:, None, :], self.weight)[:, 0]
         return np.asarray(self.factor * summed / n_points, dtype=np.float64)
-
-    def products(self) -> Floats:
-        """Mean product of the probabilities of two classes, (rows, K, K)."""
-        n_points, size = self.inverse.shape[1], self.factor.shape[1]
-        if self.weight.ndim == 2:
-            pairs = (self.weight[:, :, None] * self.weight[:, None, :]).reshape(n_points, -1)
-            summed = ((self.inverse**2) @ pairs).reshape(-1, size, size)
-        else:
-            shares = self.weight * self.inverse[:, :, None]
-            summed = np.matmul(shares.transpose(0, 2, 1), shares)
-        both = self.factor[:, :, None] * self.factor[:, None, :]
-        return np.asarray(both * summed / n_points, dtype=np.float64)
 
 
 def _risk(odds: _Odds, matrix: Floats) -> Floats:
@@ -261,83 +204,6 @@ def _risk(odds: _Odds, matrix: Floats) -> Floats:
     return np.asarray(least.mean(axis=1), dtype=np.float64)
 
 
-def _keeping(
-    log_odds: Floats, weight: Floats, tolerance: float, start: Floats | None = None
-) -> _Odds:
-    """The odds whose mean probabilities are those at `log_odds`.
-
-    Newton's step v on the convex function is shortened to log(1 + d) / d of it, d the range of v:
-    the third derivative is at most the second times the range, and the steps then converge from
-    anywhere. `start` holds factors to begin with.
-    """
-    target = probabilities(log_odds)
-    size = target.shape[1]
-    point = (
-        _first_guess(log_odds, weight)
-        if start is None
-        else np.log(np.maximum(start, 1e-37), dtype=np.float64)
-    )
-    odds = _Odds.scaled(_exponentials(point), weight)
-    active = np.arange(len(point))
-    for _ in range(_ITERATIONS):
-        part = odds if len(active) == len(point) else odds.of(active)
-        mean = part.mean()
-        gap = mean - target[active]
-        unkept = _over_classes(np.add, np.abs(gap)) > tolerance
-        if not unkept.any():
-            break
-        if not unkept.all():
-            active, gap, mean, part = active[unkept], gap[unkept], mean[unkept], part.of(unkept)
-        hessian = -part.products()
-        diagonal = np.arange(size)
-        # The direction in which nothing changes is filled in; a floor keeps certain rows solvable.
-        hessian[:, diagonal, diagonal] += mean + 1e-14
-        hessian += mean[:, :, None] * mean[:, None, :]
-        step = _solved(hessian, gap)
-        reach = _over_classes(np.maximum, step) - _over_classes(np.minimum, step)
-        reach = np.maximum(reach, 1e-12)
-        point[active] -= step * (np.log1p(reach) / reach)[:, None]
-        moved = _Odds.scaled(_exponentials(point[active]), part.weight)
-        if len(active) == len(point):
-            odds = moved
-        else:
-            odds.factor[active], odds.inverse[active] = moved.factor, moved.inverse
-        # What a short step leaves is of its square.
-        active = active[reach > 0.5 * np.sqrt(tolerance)]
-        if len(active) == 0:
-            break
-    return odds
-
-
-def _solved(matrix: Floats, right: Floats) -> Floats:
-    """Solutions (rows, K) of positive definite systems (rows, K, K), by elimination.
-
-    All rows at once: numpy's own solver goes from row to row, which takes longer for few classes.
-    """
-    if len(matrix[0]) > _FEW_CLASSES:
-        return np.asarray(np.linalg.solve(matrix, right[:, :, None])[:, :, 0])
-    size = len(matrix[0])
-    system = np.empty((size, size + 1, len(matrix)))
-    system[:, :-1], system[:, -1] = matrix.transpose(1, 2, 0), right.T
-    for k in range(size):
-        system[k, k + 1 :] /= system[k, k]
-        for other in range(size):
-            if other != k:
-                system[other, k + 1 :] -= system[other, k] * system[k, k + 1 :]
-    return np.ascontiguousarray(system[:, -1].T)
-
-
-def _first_guess(log_odds: Floats, weight: Floats) -> Floats:
-    """Log-odds of all classes that are exact for two of them and a small variance."""
-    centred = _with_first(log_odds)
-    size = centred.shape[1]
-    centred -= centred.mean(axis=1, keepdims=True)
-    spread = np.log(np.maximum(weight, np.exp(-_LARGEST)))
-    spread -= spread.mean(axis=-1, keepdims=True)
-    variance = 2.0 * np.mean(spread**2, axis=(-2, -1)) * size / (size - 1)
-    return np.asarray(centred * np.sqrt(1.0 + np.pi / 8.0 * variance)[..., None])
-
-
 def _along(weight: Floats, factor: Floats) -> Floats:
     """Sum over the classes at each point, (rows, points)."""
     if weight.ndim == 2:
@@ -348,37 +214,25 @@ def _along(weight: Floats, factor: Floats) -> Floats:
 def _by_blocks(
     values: Floats,
     root: Floats,
-    function: Callable[[Floats, Floats, Floats], Floats],
+    function: Callable[[Floats, Floats], Floats],
     *,
     single: bool = False,
-    rough_first: bool = False,
 ) -> Floats:
-    """A function of rows and of the weights of the rule and of the rough one, over blocks.
+    """A function of rows and of the weights of the rule, over blocks.
 
-    Single precision is twice as fast, and enough for a mean over some thousand points. A function
-    that begins with the rough rule takes larger blocks, where the points are the same for all rows,
-    and divides them itself.
+    Single precision is twice as fast, and enough for a mean over some thousand points.
     """
-    rules = [normal_points(root.shape[-1], rough) for rough in (False, True)]
-    common = root.ndim == 2
-    weights = [_exponentials(points @ root.T, single) if common else points for points in rules]
-    size = _rows_at_once(weights[1 if rough_first and common else 0])
-    if not common:
-        size = max(size // (values.shape[1] + 1), 1)
+    points, common = normal_points(root.shape[-1]), root.ndim == 2
+    weight = _exponentials(points @ root.T, single) if common else points
+    # An entry for each row and each point stays in the cache.
+    size = max(_BLOCK // len(points) // (1 if common else values.shape[1] + 1), 1)
     parts = []
     for first in range(0, max(len(values), 1), size):
         rows = slice(first, first + size)
-        of_block = weights
         if not common:
-            turned = root[rows].transpose(0, 2, 1)
-            of_block = [_exponentials(points @ turned, single) for points in rules]
-        parts.append(function(values[rows], *of_block))
+            weight = _exponentials(points @ root[rows].transpose(0, 2, 1), single)
+        parts.append(function(values[rows], weight))
     return np.concatenate(parts)
-
-
-def _rows_at_once(points: Floats) -> int:
-    """So many rows that an entry for each of them and each point stays in the cache."""
-    return max(_BLOCK // int(points.shape[-2]), 1)
 
 
 def _exponentials(values: Floats, single: bool = False) -> Floats:
@@ -397,6 +251,6 @@ def _over_classes(function: np.ufunc, values: Floats) -> Floats:
     return np.asarray(result)
 
 
-def _with_first(log_odds: Floats) -> Floats:
+def with_first(log_odds: Floats) -> Floats:
     """The log-odds of all classes, those of the first being zero."""
     return np.concatenate([np.zeros((*log_odds.shape[:-1], 1)), log_odds], axis=-1)

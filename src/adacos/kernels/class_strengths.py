@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky as upper_factor
 
 from adacos.kernels.line_search import halve
@@ -40,10 +39,7 @@ from adacos.kernels.strengths import (
     penalty_of,
     some_rows,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats, Ints
 
 # As with two classes, and one looser step: of several classes some are often nearly separated.
 RIDGE_GRID = (0.03, 0.3, 3.0, 30.0)

@@ -7,25 +7,42 @@ folds are another matter: they are scikit-learn's, see `adacos.datasets.paper_fo
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 # Rows that are copied at once.
 ROWS_AT_ONCE = 65_536
 
 
-def stratified_folds(X: Floats, y: Floats, n_folds: int, seed: int) -> Ints:
+def stratified_folds(
+    X: Floats, y: Floats, n_folds: int, seed: int, groups: Ints | None = None
+) -> Ints:
     """Fold number of each row: within each class a shuffled deal, continued from class to class.
 
-    The folds do not depend on the order of the rows. Copies of a row are different cases and are
-    dealt like others: where covariates have few values, holding all copies out together would
-    take whole cells (x, y) from the training part and turn the held-out answers around. The
-    smaller of two classes limits the number of folds, which is at least two. Of more classes a rare
-    one does not: its rows go to different folds, so that two of them are enough to learn of it.
+    The folds do not depend on the order of the rows. Rows of a group are dealt together, as one row
+    of the rarest class among them. Equal rows without a group are dealt like others: where
+    covariates have few values, different cases agree, and holding them out together would take
+    whole cells (x, y) from the training part and turn the held-out answers around. The smaller of
+    two classes limits the number of folds, which is at least two. Of more classes a rare one does
+    not: its rows go to different folds, so that two of them are enough to learn of it.
     """
-    return folds_of_keys(row_keys(X, seed), y, n_folds, seed, X.shape[1])
+    keys = row_keys(X, seed)
+    if groups is None:
+        return folds_of_keys(keys, y, n_folds, seed, X.shape[1])
+    number, label = classes_of_groups(groups, y)
+    least = np.full(len(label), np.inf)
+    np.minimum.at(least, number, keys)
+    return folds_of_keys(least, label, n_folds, seed, X.shape[1])[number]
+
+
+def classes_of_groups(groups: Ints, y: Floats) -> tuple[Ints, Floats]:
+    """Number of each row's group, 0, 1, …, and the rarest class among the rows of each group."""
+    _, number = np.unique(groups, return_inverse=True)
+    classes, label, count = np.unique(y, return_inverse=True, return_counts=True)
+    by_rarity = np.argsort(-count, kind="stable")
+    rank = np.zeros(int(number.max()) + 1, dtype=np.intp)
+    np.maximum.at(rank, number, np.argsort(by_rarity)[label])
+    return number, classes[by_rarity[rank]]
 
 
 def row_keys(X: Floats, seed: int) -> Floats:
@@ -58,8 +75,11 @@ def folds_of_keys(key: Floats, y: Floats, n_folds: int, seed: int, n_columns: in
     return _deal(np.concatenate(order), max(min(n_folds, positive, len(y) - positive), 2))
 
 
-def shuffled_folds(y: Floats, n_folds: int, seed: int) -> Ints:
+def shuffled_folds(y: Floats, n_folds: int, seed: int, groups: Ints | None = None) -> Ints:
     """The same where the order of the rows may matter: as many folds as asked for, by y alone."""
+    if groups is not None:
+        number, label = classes_of_groups(groups, y)
+        return shuffled_folds(label, n_folds, seed)[number]
     return _deal(np.lexsort((np.random.default_rng(seed).random(len(y)), y)), n_folds)
 
 

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from adacos.exceptions import InvalidInputError
-
-Floats = npt.NDArray[np.float64]
+from adacos.typing import Floats
 
 # Eigenvalues are those of a correlation matrix, whose mean eigenvalue is one. An estimate is given
 # at least the first; a block with one below the second is inverted on its range.

@@ -26,17 +26,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrs
 from scipy.special import expit
 
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.irls import cholesky
 from adacos.kernels.line_search import halve
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
-BoolArray = NDArray[np.bool_]
+from adacos.typing import Bools, Floats, Ints
 
 RIDGE = 1e-8
 # Newton weights p(1 - p) underflow on separated data; the floor keeps the model non-degenerate.
@@ -58,7 +55,7 @@ class Solution:
     """
 
     intercept: float
-    coef: FloatArray
+    coef: Floats
     kkt: float
     iterations: int
 
@@ -72,7 +69,7 @@ class EntryOrder:
     """
 
     order: list[int]
-    lam: FloatArray
+    lam: Floats
 
 
 def solve(
@@ -242,12 +239,12 @@ def entry_order(
 
 @dataclass(frozen=True)
 class _Problem:
-    X: FloatArray
-    y: FloatArray
-    sample_weight: FloatArray
-    weights: FloatArray
-    starts: IntArray
-    sizes: IntArray
+    X: Floats
+    y: Floats
+    sample_weight: Floats
+    weights: Floats
+    starts: Ints
+    sizes: Ints
     ridge: float
 
 
@@ -256,25 +253,25 @@ class _WorkingSet:
     """Groups the solver may move, in order of admission, and the quadratic model over them."""
 
     # One row per admitted column, filled from the top: products with it are contiguous.
-    buffer: FloatArray
+    buffer: Floats
     groups: list[int] = field(default_factory=list)
     blocks: list[slice] = field(default_factory=list)
-    columns: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    columns: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     # Newton weights v of the model, Σv, Zv, Z diag(v) Z' - (Zv)(Zv)'/Σv + ρ I, and the
     # eigendecompositions of its diagonal blocks.
-    newton_weights: FloatArray | None = None
+    newton_weights: Floats | None = None
     mass: float = 0.0
-    cross: FloatArray = field(default_factory=lambda: np.empty(0))
-    gram: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    spectra: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
+    cross: Floats = field(default_factory=lambda: np.empty(0))
+    gram: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    spectra: list[tuple[Floats, Floats]] = field(default_factory=list)
 
     @property
-    def Z(self) -> FloatArray:
+    def Z(self) -> Floats:
         """Admitted columns, one per row."""
         return self.buffer[: len(self.columns)]
 
     @property
-    def starts(self) -> IntArray:
+    def starts(self) -> Ints:
         """First row of each group."""
         return np.array([block.start for block in self.blocks], dtype=np.intp)
 
@@ -282,7 +279,7 @@ class _WorkingSet:
 @dataclass(frozen=True)
 class _Point:
     intercept: float
-    beta: FloatArray
+    beta: Floats
 
 
 @dataclass(frozen=True)
@@ -290,9 +287,9 @@ class _Fit:
     """Minimiser over the working set, with s (p - y), X'(s (p - y)) and s p (1 - p) there."""
 
     point: _Point
-    residual: FloatArray
-    gradient: FloatArray
-    newton_weights: FloatArray
+    residual: Floats
+    gradient: Floats
+    newton_weights: Floats
     kkt: float
     iterations: int
 
@@ -343,23 +340,23 @@ def _null_intercept(problem: _Problem) -> float:
     return float(np.log(ones / float(problem.sample_weight @ (1 - problem.y))))
 
 
-def _group_norms(v: FloatArray, starts: IntArray) -> FloatArray:
+def _group_norms(v: Floats, starts: Ints) -> Floats:
     return np.sqrt(np.add.reduceat(v * v, starts)) if len(starts) else np.empty(0)
 
 
-def _ratios(problem: _Problem, fit: _Fit) -> FloatArray:
+def _ratios(problem: _Problem, fit: _Fit) -> Floats:
     """‖X_g'r‖ / w_g, the λ at which a group outside the support is at its bound."""
     norms = _group_norms(fit.gradient, problem.starts)
     return np.divide(norms, problem.weights, out=np.zeros_like(norms), where=problem.weights > 0)
 
 
-def _chance_norms(problem: _Problem, fit: _Fit) -> FloatArray:
+def _chance_norms(problem: _Problem, fit: _Fit) -> Floats:
     """Root mean square of ‖X_g'r‖ when the signs of the residuals r are random."""
     squares = np.einsum("k,kj,kj->j", fit.residual**2, problem.X, problem.X)
     return np.sqrt(np.add.reduceat(squares, problem.starts))
 
 
-def _working_set(problem: _Problem, groups: IntArray) -> _WorkingSet:
+def _working_set(problem: _Problem, groups: Ints) -> _WorkingSet:
     work = _WorkingSet(np.empty(problem.X.shape[::-1]))
     point = _Point(0.0, np.empty(0))
     for group in groups:
@@ -386,7 +383,7 @@ def _admit(problem: _Problem, work: _WorkingSet, group: int, point: _Point) -> _
     return _Point(point.intercept, np.append(point.beta, np.zeros(new)))
 
 
-def _refresh(problem: _Problem, work: _WorkingSet, newton_weights: FloatArray) -> None:
+def _refresh(problem: _Problem, work: _WorkingSet, newton_weights: Floats) -> None:
     """Take the quadratic model at new Newton weights."""
     weighted = work.Z * np.sqrt(newton_weights)
     work.newton_weights = newton_weights
@@ -397,7 +394,7 @@ def _refresh(problem: _Problem, work: _WorkingSet, newton_weights: FloatArray) -
     work.spectra = [_spectrum(work.gram[b, b], problem.ridge) for b in work.blocks]
 
 
-def _spectrum(block: FloatArray, ridge: float) -> tuple[FloatArray, FloatArray]:
+def _spectrum(block: Floats, ridge: float) -> tuple[Floats, Floats]:
     values, vectors = np.linalg.eigh(block)
     # Rounding may take the smallest below the ridge that was added.
     return np.maximum(values, ridge), vectors
@@ -419,7 +416,7 @@ def _fit(
     reference = float(positive.min()) if lam > 0 and len(positive) else float(np.sqrt(s.sum()))
     scale = np.where(thresholds > 0, thresholds, reference)
 
-    def objective(eta: FloatArray, beta: FloatArray) -> float:
+    def objective(eta: Floats, beta: Floats) -> float:
         loss = s @ np.logaddexp(0.0, -sign * eta)
         penalty = thresholds @ _group_norms(beta, starts)
         return float(loss + 0.5 * problem.ridge * (beta @ beta) + penalty)
@@ -461,17 +458,15 @@ def _fit(
 
 
 def _subgradient(
-    pull: FloatArray, beta: FloatArray, starts: IntArray, thresholds: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+    pull: Floats, beta: Floats, starts: Ints, thresholds: Floats
+) -> tuple[Floats, Floats]:
     """Pull - t_g β_g / ‖β_g‖ (the pull itself where β_g = 0), and the norms ‖β_g‖."""
     norms = _group_norms(beta, starts)
     pressure = np.divide(thresholds, norms, out=np.zeros_like(norms), where=norms > 0)
     return pull - np.repeat(pressure, np.diff(starts, append=len(beta))) * beta, norms
 
 
-def _kkt(
-    pull: FloatArray, beta: FloatArray, starts: IntArray, thresholds: FloatArray, scale: FloatArray
-) -> float:
+def _kkt(pull: Floats, beta: Floats, starts: Ints, thresholds: Floats, scale: Floats) -> float:
     """Largest scaled norm of the smallest subgradient; ``pull`` is minus the smooth gradient."""
     force, norms = _subgradient(pull, beta, starts, thresholds)
     excess = _group_norms(force, starts) - np.where(norms > 0, 0.0, thresholds)
@@ -480,12 +475,12 @@ def _kkt(
 
 def _minimise_quadratic(
     work: _WorkingSet,
-    linear: FloatArray,
-    beta: FloatArray,
-    thresholds: FloatArray,
-    scale: FloatArray,
+    linear: Floats,
+    beta: Floats,
+    thresholds: Floats,
+    scale: Floats,
     tol: float,
-) -> FloatArray:
+) -> Floats:
     """Minimise ½ β'Gβ - c'β + Σ t_g ‖β_g‖, with G the Gram matrix, c ``linear``, t ``thresholds``.
 
     Block updates settle which groups are zero; Newton steps on the others converge fast where
@@ -520,11 +515,11 @@ def _minimise_quadratic(
 
 def _solve_on_support(
     work: _WorkingSet,
-    beta: FloatArray,
-    norms: FloatArray,
-    thresholds: FloatArray,
-    force: FloatArray,
-) -> FloatArray:
+    beta: Floats,
+    norms: Floats,
+    thresholds: Floats,
+    force: Floats,
+) -> Floats:
     """Solve (G + penalty's Hessian) x = force over the non-zero groups; x is 0 on the others."""
     hessian, force = work.gram.copy(), force.copy()
     for block, norm, threshold in zip(work.blocks, norms, thresholds, strict=True):
@@ -540,8 +535,8 @@ def _solve_on_support(
 
 
 def _block_update(
-    values: FloatArray, vectors: FloatArray, pull: FloatArray, threshold: float, old: FloatArray
-) -> FloatArray:
+    values: Floats, vectors: Floats, pull: Floats, threshold: float, old: Floats
+) -> Floats:
     """Minimise ½ z'Az - pull'z + threshold ‖z‖ with A = vectors diag(values) vectors'.
 
     A non-zero minimum is z = (A + threshold / r)⁻¹ pull with r = ‖z‖, hence
@@ -569,7 +564,7 @@ def _predict(
     work: _WorkingSet,
     fit: _Fit,
     lam: float,
-    waiting: BoolArray,
+    waiting: Bools,
     smallest_step: float,
 ) -> tuple[float, _Point]:
     """Next λ to solve at, between the next two predicted entries, and the point to start from.

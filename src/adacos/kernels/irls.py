@@ -21,9 +21,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.special import expit
 
 from adacos.kernels.line_search import halve
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 # The least penalty on any coefficient, the intercept included, per unit of row weight: it bounds
 # the log-odds on separated data (where the unpenalised optimum is at infinity) and is far below

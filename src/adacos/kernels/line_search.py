@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 # Share of the predicted fall that a step must reach (Armijo).
 SUFFICIENT = 1e-4

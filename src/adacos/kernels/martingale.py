@@ -13,8 +13,7 @@ import numpy.typing as npt
 from scipy.special import erfcx, log_expit, logit, ndtri_exp
 
 from adacos.kernels.bayes_risk import sigmoid_below
-
-Floats = npt.NDArray[np.float64]
+from adacos.typing import Floats
 
 # Rows per block: the temporaries of a block stay in the processor's cache.
 _BLOCK = 8192

@@ -34,10 +34,7 @@ from adacos.kernels.irls import (
     weighted_gram,
 )
 from adacos.kernels.line_search import halve
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from adacos.typing import Floats, Ints
 
 # Rows × fits of a block: its temporaries stay in the cache.
 _BLOCK = 32768

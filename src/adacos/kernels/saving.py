@@ -25,10 +25,7 @@ from scipy.special import expit
 
 from adacos.kernels.bayes_risk import bayes_risk, decision_threshold, expected_bayes_risk
 from adacos.kernels.martingale import coherent_mean
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
-Bools = npt.NDArray[np.bool_]
+from adacos.typing import Bools, Floats, Ints
 
 # The grid: log-odds at equal steps from the threshold, standard deviations at equal ratios.
 _STEP, _STEPS = 1 / 24, 240

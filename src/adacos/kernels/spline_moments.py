@@ -9,11 +9,9 @@ at once, and any number of splines costs one matrix product each.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.kernels.splines import DEGREE, wiggly_directions
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 # Cubic B-splines that are not zero on an interval, as polynomials of t in [0, 1], times 6:
 # rows are powers of t, columns the four splines from the left.

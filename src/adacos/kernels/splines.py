@@ -12,11 +12,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.kernels.namespace import like, namespace, put_along, whole
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 DEGREE = 3
 

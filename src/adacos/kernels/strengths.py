@@ -36,10 +36,8 @@ from adacos.kernels.irls import (
     newton,
 )
 from adacos.kernels.line_search import halve
+from adacos.typing import Bools, Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 # See `_by_restricted_likelihood`.
 Search = Callable[
     [Floats, Floats, Floats, Ints, Ints, Floats, Floats, Floats], tuple[Floats, Floats]

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.kernels.class_strengths import (
     blend_class_strengths,
@@ -22,10 +21,7 @@ from adacos.kernels.class_strengths import (
 from adacos.kernels.irls import newton
 from adacos.kernels.strengths import Mixture, blend_strengths, fixed_strengths
 from adacos.models.basis import AdditiveBasis
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats, Ints
 
 FAMILIES = {
     "auto": ("common", "per_covariate"),

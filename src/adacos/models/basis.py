@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from adacos.kernels.namespace import like
 from adacos.kernels.splines import bspline_basis, numeric_columns
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 # The paper's number of B-splines per covariate in the group lasso. The order of entry depends on it
 # (with 10 columns two covariates of Pima change places), the additive models hardly do.

@@ -13,7 +13,6 @@ all that it has among the rows: before anything is acquired the answer is that o
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.kernels.segments import least_variance_segments
 from adacos.models.pairs import PairedFit, class_probabilities
@@ -21,9 +20,7 @@ from adacos.models.set_fits import SetFits
 from adacos.tables.codes import Codes
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 # Share of the class as it turned out in what a row counts for.
 TURNED_OUT = 0.1

@@ -1,122 +1,185 @@
-"""What may be ordered after a batch is worth, where classes are more than two.
+"""What continuing is worth with more than two classes: dynamic programming over plans.
 
-As in `adacos.models.dynamic`, from the last set back:
+As in `adacos.models.dynamic`, from the last set back, with p the class probabilities at S_i:
 
-    V_i(u) = min( Bayes risk of u,  min over j > i of  c_ij + E[V_j(u_j) | u] ),
+    V_i(p) = min( Bayes risk of p,  min over j > i of  c_ij + E[V_j(p_j) | p] ).
 
-with c_ij the cost of ordering S_j \\ S_i at once, the wait included. Log-odds are vectors here, for
-which a grid would be too large: what the freedom adds, V_j less the Bayes risk, is kept at the
-leave-out log-odds of some training rows, and where a class is all but sure, and interpolated by the
-inverse fourth power of the distance of the probabilities. Its expectation is a mean over a few
-points of the rule of `adacos.kernels.class_risk`; the expected Bayes risk is that of AdaCOS.
+p_j is p after the evidence of `adacos.models.evidence`. V_i is concave and piecewise linear in p: a
+least value over plans, each with an expected cost for each true class. Plans are found at the
+beliefs of some training rows. Each is charged what it costs these rows by their true class, so that
+their value is one that can be had and not a promise of the log-odds. Where waiting costs nothing,
+S_i+1 comes before S_j and leaves every choice open; else all S_j are weighed.
+
+`realised` corrects the gain of continuing, as in `adacos.models.realised`, among rows of similar
+gain. What is left of the difference between what rows that continue saved and what was expected
+scales the gains that are stated, the less the noisier it is; it changes no decision.
 """
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.costs import CostTable
-from adacos.kernels.class_risk import (
-    class_bayes_risk,
-    coherent_class_mean,
-    kept_class_risk,
-    log_odds_of,
-    normal_points,
-    probabilities,
-    roots,
-)
-from adacos.kernels.folds import drawn_rows
+from adacos.kernels.belief_plans import cost_by_class, least_cost
+from adacos.kernels.class_risk import label_at, probabilities
+from adacos.models.accuracy import Accuracy
+from adacos.models.evidence import Evidence, followed_rows
+from adacos.models.realised import beyond_noise
 from adacos.models.sequence_model import SequenceModel
+from adacos.typing import Floats, Ints
 
-Floats = NDArray[np.float64]
-
-# Training rows whose log-odds are the nodes, and points of the expectation.
-_NODES, _POINTS = 150, 64
-# Probability of a class that is all but sure.
-_SURE = 1 - 1e-6
-# Squared distance of probabilities within which nodes count alike.
-_NEAR = 1e-4
+# Gains below this share of the dearest error are rounding.
+_ROUNDING = 1e-10
+# By how much of what is to be saved the expectation is taken to err: its standard deviation.
+_EXPECTED_TO_ERR = 0.2
+# Places of the correction: quantiles of the gains of the rows.
+_PLACES = 64
 
 
 class ClassValues(NamedTuple):
-    """What the freedom after each later set is expected to add, for given costs.
+    """What each set of a sequence is worth, for given costs.
 
     Attributes
     ----------
-    nodes : for each set, (nodes, K) probabilities.
-    after : for each set, (nodes, later sets) expectation of V_j less the Bayes risk, at most zero.
+    matrix : C[y, label].
+    evidence : what acquiring tells.
+    plans : for each set, (plans, K) cost by true class of continuing.
+    move : for each set, the set that each of these plans goes to first.
+    best : for each set, (plans, K) of the labels and those plans that are best somewhere.
+    shown : what rows left out showed beyond that; None if it does not count.
     """
 
-    nodes: tuple[Floats, ...]
-    after: tuple[Floats, ...]
+    matrix: Floats
+    evidence: Evidence
+    plans: tuple[Floats, ...]
+    move: tuple[Ints, ...]
+    best: tuple[Floats, ...]
+    shown: ShownGain | None = None
 
-    def after_batch(self, stage: int, log_odds: Floats) -> Floats:
-        """What the freedom adds after each later set, (rows, later sets)."""
-        near = _weights(probabilities(log_odds), self.nodes[stage])
-        return np.asarray(near @ self.after[stage])
+    def gain_at(self, stage: int, belief: Floats) -> Floats:
+        """What continuing saves at beliefs (rows, K); negative where it does not pay."""
+        gain = self.expected_gain(stage, belief)
+        return gain if self.shown is None else gain + self.shown.more_at(stage, belief)
+
+    def expected_gain(self, stage: int, belief: Floats) -> Floats:
+        """The same without what rows left out showed."""
+        gain = least_cost(belief, self.matrix.T) - least_cost(belief, self.plans[stage])
+        return np.asarray(gain - self.rounding)
+
+    def stated_gain(self, stage: int, belief: Floats) -> Floats:
+        """The gain, scaled where it is positive to what continuing saved rows left out."""
+        gain = self.gain_at(stage, belief)
+        counted = 1.0 if self.shown is None else self.shown.counted[stage]
+        return np.where(gain > 0, counted * gain, gain)
+
+    def by_move(self, stage: int, belief: Floats, last: int) -> Floats:
+        """Expected cost of going to each later set first, (rows, later sets); the price included.
+
+        Infinite where no plan goes there first.
+        """
+        result = np.full((len(belief), last - stage), np.inf)
+        for j in np.unique(self.move[stage]).tolist():
+            own = self.plans[stage][self.move[stage] == j]
+            result[:, j - stage - 1] = least_cost(belief, own)
+        return result
+
+    @property
+    def rounding(self) -> float:
+        """Gains up to this are rounding."""
+        return _ROUNDING * float(np.ptp(self.matrix))
 
 
-# Values by model, for the latest costs only.
-_FOUND: WeakKeyDictionary[SequenceModel, tuple[bytes, ClassValues]] = WeakKeyDictionary()
-_LOCK = Lock()
+class ShownGain(NamedTuple):
+    """What rows left out showed of the gain of continuing.
+
+    Attributes
+    ----------
+    values : by which the gain was expected.
+    place, more : for each set, gains and by how much they are to be raised there.
+    counted : for each set, share of the gain that rows which continue did save.
+    """
+
+    values: ClassValues
+    place: tuple[Floats, ...]
+    more: tuple[Floats, ...]
+    counted: Floats
+
+    def more_at(self, stage: int, belief: Floats) -> Floats:
+        """By how much the gain at beliefs (rows, K) is to be raised."""
+        gain = self.values.expected_gain(stage, belief)
+        return np.asarray(np.interp(gain, self.place[stage], self.more[stage]))
 
 
-def class_values(model: SequenceModel, costs: CostTable, matrix: Floats) -> ClassValues:
-    """What each set of a sequence leaves open; found once for a model and costs."""
-    key = model.sequence.costs(costs).tobytes() + matrix.tobytes() + repr(costs.round_cost).encode()
-    with _LOCK:
-        found = _FOUND.get(model)
-    if found is None or found[0] != key:
-        found = (key, _solve(model, costs, matrix))
-        with _LOCK:
-            _FOUND[model] = found
-    return found[1]
-
-
-def _solve(model: SequenceModel, costs: CostTable, matrix: Floats) -> ClassValues:
-    """From the last set back."""
+def class_values(
+    model: SequenceModel, costs: CostTable, matrix: Floats, last: int, accuracy: Accuracy
+) -> ClassValues:
+    """What each set of a sequence up to the last that can be paid is worth, from that back."""
     masks, rank = model.sequence.masks(), model.sequence.rank
-    last = len(masks) - 1
-    log_odds = model.leave_out_log_odds[drawn_rows(model.y, _NODES, 0)]
-    size = log_odds.shape[2] + 1
-    sure = log_odds_of(_SURE * np.eye(size) + (1 - _SURE) / size)
-    log_odds = np.concatenate([log_odds, np.repeat(sure[:, None], last + 1, axis=1)])
-    nodes = tuple(probabilities(log_odds[:, i]) for i in range(last + 1))
-    points = normal_points(size - 1, rough=True)[:_POINTS]
-    freedom = [np.zeros(len(log_odds))] * (last + 1)
-    after: list[Floats] = [np.zeros((len(log_odds), 0))] * (last + 1)
+    evidence = Evidence.of(model, accuracy.n_rows)
+    nodes = Evidence.of(model, accuracy.n_nodes).scores
+    labels, size = matrix.T, len(matrix)
+    plans, move, best = [np.empty((0, size))], [np.empty(0, dtype=np.intp)], [labels]
     for i in range(last - 1, -1, -1):
-        own, spread = log_odds[:, i], roots(model.densities[i].variance)
-        cost = costs.of_batch(masks[i + 1 :], given=masks[i], rank=rank)
-        freed = np.zeros((len(own), last - i))
-        future = np.empty_like(freed)
-        for step, root in enumerate(spread):
-            j = i + 1 + step
-            if freedom[j].any():
-                mean = coherent_class_mean(own, root)
-                later = _moved(mean, points @ root.T)
-                weights = _weights(later.reshape(-1, later.shape[2]), nodes[j])
-                freed[:, step] = (weights @ freedom[j]).reshape(later.shape[:2]).mean(axis=1)
-            future[:, step] = cost[step] + kept_class_risk(own, root, matrix) + freed[:, step]
-        after[i] = freed
-        gain = class_bayes_risk(own, matrix) - future.min(axis=1)
-        freedom[i] = np.minimum(-gain, 0.0)
-    return ClassValues(nodes, tuple(after))
+        belief = np.unique(probabilities(nodes[:, i, 1:]), axis=0)
+        price = costs.of_batch(masks[i + 1 : last + 1], given=masks[i], rank=rank)
+        # Nothing can save more than knowing the class would.
+        most = least_cost(belief, labels) - belief @ np.diag(matrix)
+        every, goes_to = [], []
+        for j in range(i + 1, last + 1 if costs.immediate is not None else i + 2):
+            own = price[j - i - 1]
+            found = cost_by_class(belief[most > own], *evidence.between(i, j), best[j - i - 1])
+            # One may also pay and keep to a label, whatever is seen.
+            every.append(own + np.concatenate([labels, found]))
+            goes_to.append(np.full(len(every[-1]), j))
+        plans.insert(0, np.concatenate(every))
+        move.insert(0, np.concatenate(goes_to))
+        together = np.concatenate([labels, plans[0]])
+        used = np.union1d(np.arange(size), (belief @ together.T).argmin(axis=1))
+        best.insert(0, together[used])
+        if costs.immediate is None:
+            # Only which plan is best matters, not where each goes.
+            gone = plans[0]
+            kept = np.union1d(np.arange(size), (belief @ gone.T).argmin(axis=1))
+            plans[0], move[0] = gone[kept], move[0][kept]
+    return ClassValues(matrix, evidence, tuple(plans), tuple(move), tuple(best))
 
 
-def _moved(mean: Floats, moves: Floats) -> Floats:
-    """Probabilities (rows, points, K) at the mean log-odds plus moves (points, K) of the scores."""
-    relative = moves[:, 1:] - moves[:, :1]
-    return probabilities(mean[:, None, :] + relative)
+def _counted(gain: Floats, saved: Floats, weight: Floats, price: float) -> float:
+    """Share of the gains that counts, from what rows saved: the mean of both, as each errs."""
+    stated = float(np.average(gain, weights=weight))
+    missed = np.average(saved - gain, weights=weight)
+    spread = np.average((saved - gain - missed) ** 2, weights=weight)
+    noise = spread * float(weight @ weight) / float(weight.sum()) ** 2
+    error = (_EXPECTED_TO_ERR * (stated + price)) ** 2
+    return max(1.0 + float(missed) * error / (error + noise) / stated, 0.0)
 
 
-def _weights(at: Floats, nodes: Floats) -> Floats:
-    """Share of each node in the value at some probabilities, (rows, nodes)."""
-    apart = (at**2).sum(axis=1)[:, None] + (nodes**2).sum(axis=1) - 2.0 * at @ nodes.T
-    near = 1.0 / (np.maximum(apart, 0.0) + _NEAR) ** 2
-    return np.asarray(near / near.sum(axis=1, keepdims=True))
+def shown_gain(
+    model: SequenceModel, costs: CostTable, matrix: Floats, last: int, accuracy: Accuracy
+) -> ShownGain:
+    """Gains of complete rows against those expected of them, from the last set back."""
+    values, rows = class_values(model, costs, matrix, last, accuracy), followed_rows(model)
+    whole = np.ones(len(rows.y), dtype=np.bool_) if rows.there is None else rows.there.all(axis=1)
+    belief = probabilities(rows.log_odds[whole, : last + 1])
+    y, weight = rows.y[whole].astype(np.intp), rows.weight[whole]
+    place = [np.zeros(1)] * (last + 1)
+    more, counted = list(place), np.ones(last + 1)
+    if len(y) == 0:
+        return ShownGain(values, tuple(place), tuple(more), counted)
+    wrong = matrix[y[:, None], label_at(belief, matrix)]
+    dearest = float(np.ptp(matrix, axis=1).max())
+    masks, rank = model.sequence.masks(), model.sequence.rank
+    after = wrong[:, last]
+    for i in range(last - 1, rows.first - 1, -1):
+        price = float(costs.of_batch(masks[i + 1 : i + 2], given=masks[i], rank=rank)[0])
+        expected, saved = values.expected_gain(i, belief[:, i]), wrong[:, i] - price - after
+        place[i] = np.unique(np.quantile(expected, np.linspace(0, 1, _PLACES)))
+        more[i] = beyond_noise(expected, saved - expected, weight, place[i], dearest)
+        gain = expected + np.interp(expected, place[i], more[i])
+        going = gain > 0
+        if going.any():
+            counted[i] = _counted(gain[going], saved[going], weight[going], price)
+        after = np.where(going, price + after, wrong[:, i])
+    return ShownGain(values, tuple(place), tuple(more), counted)

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from adacos.kernels.binned import Block
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.row_blocks import Sum
+from adacos.typing import Floats
 
 if TYPE_CHECKING:
     from adacos.models.streamed_fits import Coded, CodedSums
-
-Floats = NDArray[np.float64]
 
 
 def is_dask(X: Any) -> bool:

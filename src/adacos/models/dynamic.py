@@ -18,50 +18,22 @@ corrected by what it saved rows left out, see `adacos.models.realised`.
 from __future__ import annotations
 
 from threading import Lock
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import bayes_risk, decision_threshold
 from adacos.kernels.namespace import expit, interpolate
 from adacos.kernels.saving import kept_moments
+from adacos.models.accuracy import CLOSE, END, FINE, Accuracy
+from adacos.models.class_values import ClassValues, ShownGain, class_values, shown_gain
 from adacos.models.realised import realised_correction
 from adacos.models.sequence_model import SequenceModel
+from adacos.typing import Floats
 
-Floats = NDArray[np.float64]
-
-# The grid lies around the threshold of decision, where values bend, closer together the nearer to
-# it; beyond its ends their values hold.
-_CLOSE, _FARTHEST = 0.3, 10.0
-_END = float(np.arcsinh(_FARTHEST / _CLOSE))
-
-
-class Accuracy(NamedTuple):
-    """How finely values are computed.
-
-    Attributes
-    ----------
-    around : grid of log-odds, from the threshold; an odd number, so that it is among them.
-    points, masses : Gauss-Hermite rule for a standard normal.
-    """
-
-    around: Floats
-    points: Floats
-    masses: Floats
-
-
-def _accuracy(n_grid: int, n_rule: int) -> Accuracy:
-    points, masses = np.polynomial.hermite_e.hermegauss(n_rule)
-    around = _CLOSE * np.sinh(np.linspace(-_END, _END, n_grid))
-    return Accuracy(around, points, masses / masses.sum())
-
-
-FINE = _accuracy(97, 31)
-# For models that are only compared with each other.
-ROUGH = _accuracy(33, 11)
+Table = TypeVar("Table")
 
 
 class Values(NamedTuple):
@@ -102,58 +74,99 @@ class Values(NamedTuple):
         return np.asarray(np.interp(expit(log_odds), expit(self.grid), self.correction[stage]))
 
 
-# Values by model and last set, for the latest costs only.
-_FOUND: WeakKeyDictionary[SequenceModel, dict[int, tuple[bytes, Values]]] = WeakKeyDictionary()
-_SHOWN: WeakKeyDictionary[SequenceModel, dict[int, tuple[bytes, Floats]]] = WeakKeyDictionary()
-_LOCK = Lock()
+class ValueTables:
+    """What the sets of sequences are worth at fixed costs, each table computed once.
 
-
-def stage_values(
-    model: SequenceModel,
-    costs: CostTable,
-    matrix: Floats,
-    last: int | None = None,
-    accuracy: Accuracy = FINE,
-    *,
-    realised: CostTable | None = None,
-) -> Values:
-    """What each set of a sequence up to the last that can be paid is worth.
-
-    `realised` corrects it by what rows left out showed at these costs: where `costs` count
-    covariates more than once, the correction stays the same, so that the more they count the less
-    it pays to go on. Found once for a model, costs and accuracy.
+    Parameters
+    ----------
+    costs : by which acquisitions are weighed.
+    matrix : C[y, label].
+    accuracy : how finely values are computed.
+    realised : the costs at which tables are corrected by what rows left out showed; None for no
+        correction. Where `costs` count covariates more than once, the correction stays the same, so
+        that the more they count the less it pays to continue.
     """
-    last = len(model.sequence) - 1 if last is None else last
-    key = model.sequence.costs(costs).tobytes() + matrix.tobytes() + repr(costs.round_cost).encode()
-    key += accuracy.around.tobytes()
-    if realised is not None:
-        key += model.sequence.costs(realised).tobytes()
-    with _LOCK:
-        found = _FOUND.get(model, {}).get(last)
-    if found is None or found[0] != key:
-        values = _solve(model, costs, matrix, last, accuracy)
-        if realised is not None and last > 0:
-            more = _correction(model, realised, matrix, last, accuracy)
-            values = values._replace(gain=values.gain + more, correction=more)
-        found = (key, values)
-        with _LOCK:
-            _FOUND.setdefault(model, {})[last] = found
-    return found[1]
+
+    def __init__(
+        self,
+        costs: CostTable,
+        matrix: Floats,
+        accuracy: Accuracy = FINE,
+        realised: CostTable | None = None,
+    ) -> None:
+        self.costs, self.matrix = costs, matrix
+        self.accuracy, self.realised = accuracy, realised
+        self._values: Tables[Values] = Tables()
+        self._corrections: Tables[Floats] = Tables()
+        self._classes: Tables[ClassValues] = Tables()
+        self._gains: Tables[ShownGain] = Tables()
+
+    def reweighed(self, costs: CostTable) -> ValueTables:
+        """The tables where acquisitions are weighed by other costs; corrections are shared."""
+        tables = ValueTables(costs, self.matrix, self.accuracy, self.realised)
+        tables._corrections, tables._gains = self._corrections, self._gains
+        return tables
+
+    def of_sets(self, model: SequenceModel, last: int | None = None) -> Values:
+        """What each set of a sequence up to the last that can be paid is worth."""
+        end = len(model.sequence) - 1 if last is None else last
+        values = self._values.find(model, end)
+        if values is None:
+            values = _solve(model, self.costs, self.matrix, end, self.accuracy)
+            if self.realised is not None and end > 0:
+                more = self._correction(model, end)
+                values = values._replace(gain=values.gain + more, correction=more)
+            self._values.keep(model, end, values)
+        return values
+
+    def of_classes(self, model: SequenceModel, last: int | None = None) -> ClassValues:
+        """The same with three or more classes."""
+        end = len(model.sequence) - 1 if last is None else last
+        values = self._classes.find(model, end)
+        if values is None:
+            values = class_values(model, self.costs, self.matrix, end, self.accuracy)
+            if self.realised is not None and self.costs.immediate is None and end > 0:
+                values = values._replace(shown=self._shown(model, end))
+            self._classes.keep(model, end, values)
+        return values
+
+    def _shown(self, model: SequenceModel, last: int) -> ShownGain:
+        """What rows showed beyond the gain expected at the costs as they are."""
+        assert self.realised is not None
+        found = self._gains.find(model, last)
+        if found is None:
+            found = shown_gain(model, self.realised, self.matrix, last, self.accuracy)
+            self._gains.keep(model, last, found)
+        return found
+
+    def _correction(self, model: SequenceModel, last: int) -> Floats:
+        """What rows left out showed beyond the gain expected at the costs as they are."""
+        assert self.realised is not None
+        found = self._corrections.find(model, last)
+        if found is None:
+            costs, matrix = self.realised, self.matrix
+            expected = _solve(model, costs, matrix, last, self.accuracy)
+            found = realised_correction(model, costs, matrix, expected.grid, expected.gain)
+            self._corrections.keep(model, last, found)
+        return found
 
 
-def _correction(
-    model: SequenceModel, costs: CostTable, matrix: Floats, last: int, accuracy: Accuracy
-) -> Floats:
-    """What rows left out showed beyond the gain expected at these costs, found once for them."""
-    key = model.sequence.costs(costs).tobytes() + matrix.tobytes() + accuracy.around.tobytes()
-    with _LOCK:
-        found = _SHOWN.get(model, {}).get(last)
-    if found is None or found[0] != key:
-        expected = _solve(model, costs, matrix, last, accuracy)
-        found = (key, realised_correction(model, costs, matrix, expected.grid, expected.gain))
-        with _LOCK:
-            _SHOWN.setdefault(model, {})[last] = found
-    return found[1]
+class Tables(Generic[Table]):
+    """Tables by model and number of a set, kept as long as the model is; threads may share them."""
+
+    def __init__(self) -> None:
+        self._tables: WeakKeyDictionary[SequenceModel, dict[int, Table]] = WeakKeyDictionary()
+        self._lock = Lock()
+
+    def find(self, model: SequenceModel, number: int) -> Table | None:
+        """The table of a set; None where there is none yet."""
+        with self._lock:
+            return self._tables.get(model, {}).get(number)
+
+    def keep(self, model: SequenceModel, number: int, table: Table) -> None:
+        """Keep the table of a set."""
+        with self._lock:
+            self._tables.setdefault(model, {})[number] = table
 
 
 def _solve(
@@ -186,7 +199,7 @@ def _freed(mean: Floats, sd: Floats, freedom: Floats, grid: Floats, accuracy: Ac
     """Expectation of what the freedom adds after each set, (rows, sets)."""
     middle = len(grid) // 2
     away = mean[..., None] + sd[..., None] * accuracy.points - grid[middle]
-    place = (np.arcsinh(away / _CLOSE) / _END + 1.0) * middle
+    place = (np.arcsinh(away / CLOSE) / END + 1.0) * middle
     place = np.clip(place, 0.0, len(grid) - 1.000001)
     left = place.astype(np.intp)
     share = place - left

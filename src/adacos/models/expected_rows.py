@@ -9,7 +9,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.kernels.gaussian import HolePattern
 from adacos.models.basis import AdditiveBasis
@@ -20,9 +19,7 @@ from adacos.models.missing import (
     moments_of,
     rows_without,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 # Rows whose loadings are held in memory at once.
 _ROWS_AT_ONCE = 1024

@@ -31,11 +31,8 @@ from adacos.models.large_fits import holds_codes, prepare_large
 from adacos.tables.encoder import TableEncoder, covariate_names, validate_table
 from adacos.tables.labels import check_labels
 from adacos.tables.weights import check_folds, check_weights
+from adacos.typing import Bools, Floats, Ints
 from adacos.validation import choice, integer, real
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 
 
 class LogisticGAM(ClassifierMixin, BaseEstimator):

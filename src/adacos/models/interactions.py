@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.class_risk import log_loss
@@ -22,10 +21,7 @@ from adacos.models.additive import AdditiveFit, fit_additive
 from adacos.models.basis import AdditiveBasis
 from adacos.models.large_fits import LARGE_ROWS
 from adacos.models.pairs import Products, varying_products
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats, Ints
 
 # A product's strength over that of a linear part, where one ridge is common to all of them: there
 # are many products, and few of them act.

@@ -14,15 +14,11 @@ Everything is linear in the basis columns, so the result is a `SequenceModel` li
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
-from threading import Lock
 from typing import Any, overload
-from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.kernels.class_risk import pair_variance, pairwise_shrink
 from adacos.models.basis import AdditiveBasis
@@ -30,15 +26,7 @@ from adacos.models.density import ConditionalDensity, density_at, regress
 from adacos.models.sequence_model import SequenceModel
 from adacos.models.sequences import SetSequence
 from adacos.tables.kinds import CATEGORICAL
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
-
-# Derived models by model and pattern, the least recently used ones dropped.
-_PREPARED: WeakKeyDictionary[SequenceModel, OrderedDict[bytes, SequenceModel]] = WeakKeyDictionary()
-_MOST_PREPARED = 64
-_LOCK = Lock()
+from adacos.typing import Bools, Floats, Ints
 
 
 def given_known(model: SequenceModel, known: Bools) -> SequenceModel:
@@ -48,17 +36,8 @@ def given_known(model: SequenceModel, known: Bools) -> SequenceModel:
     if not first[n_free:].any():
         return model
     pattern = first.tobytes()
-    with _LOCK:
-        prepared = _PREPARED.setdefault(model, OrderedDict())
-        if pattern in prepared:
-            prepared.move_to_end(pattern)
-            return prepared[pattern]
-    derived = _derive(model, first)
-    with _LOCK:
-        prepared[pattern] = derived
-        while len(prepared) > _MOST_PREPARED:
-            prepared.popitem(last=False)
-    return derived
+    derived = model.derived.find(pattern)
+    return model.derived.keep(pattern, _derive(model, first)) if derived is None else derived
 
 
 def _derive(model: SequenceModel, first: Bools) -> SequenceModel:
@@ -81,8 +60,10 @@ def _derive(model: SequenceModel, first: Bools) -> SequenceModel:
     followed = model.followed
     if followed is not None:
         # Models without a row were made of the sequence's own sets only.
-        own = int(np.sum(stages < holds_known))
-        followed = replace(followed, log_odds=followed.log_odds[:, stages], first=own)
+        own, log_odds = int(np.sum(stages < holds_known)), followed.log_odds[:, stages]
+        if model.many_classes:
+            log_odds = _in_another_order(followed.log_odds, model.sequence, sequence)
+        followed = replace(followed, log_odds=log_odds, first=own)
     return replace(
         model,
         sequence=sequence,
@@ -92,6 +73,14 @@ def _derive(model: SequenceModel, first: Bools) -> SequenceModel:
         leave_out_log_odds=model.leave_out_log_odds[:, stages],
         followed=followed,
     )
+
+
+def _in_another_order(log_odds: Floats, original: SetSequence, sequence: SetSequence) -> Floats:
+    """Log-odds of rows at the sets of `sequence`, each covariate telling what it told before."""
+    told = np.zeros((len(log_odds), len(original.order), *log_odds.shape[2:]))
+    told[:, original.order[original.n_free :]] = np.diff(log_odds, axis=1)
+    moved = told[:, sequence.order].cumsum(axis=1)[:, sequence.n_free - 1 :]
+    return np.asarray(log_odds[:, :1] + moved)
 
 
 def original_stages(original: SetSequence, sequence: SetSequence) -> Ints:

@@ -19,7 +19,6 @@ from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.kernels.binned import BLOCK_ROWS, Block, Design, block_of, log_odds, plain_gram, sums
 from adacos.kernels.binned_fit import BinnedFit, fit_in_passes, without_folds
@@ -35,9 +34,7 @@ from adacos.models.row_blocks import HeldBlocks, RowBlocks
 from adacos.models.set_fits import SetFits, prepare
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 # Rows from which on they are held as codes.
 LARGE_ROWS = 100_000
@@ -83,7 +80,7 @@ class LargeFits:
     weight: Floats
     fold: Ints
     families: tuple[str, ...]
-    table: tuple[Any, Any] | None = None
+    table: tuple[Any, Any, Ints | None] | None = None
     n_classes: int = 2
     kept: Ints | None = None
     _fitted: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)

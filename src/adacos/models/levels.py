@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from adacos.kernels.namespace import counted, host, is_tensor, like, namespace
 from adacos.tables.kinds import CATEGORICAL
+from adacos.typing import Floats
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.unsignedinteger[Any]]
 
 MOST_LEVELS = 1024

@@ -14,17 +14,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.kernels.appended import KeptFits, NewColumns, append_columns, kept_fits
 from adacos.kernels.irls import held_out_log_odds
 from adacos.kernels.strengths import Mixture, blend_shares, central_strengths, row_loss
 from adacos.models.additive import AdditiveFit
 from adacos.models.basis import AdditiveBasis
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats, Ints
 
 
 class KeptSet(NamedTuple):

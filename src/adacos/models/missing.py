@@ -21,17 +21,13 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri, softmax
 
 from adacos.kernels.gaussian import HolePattern, conditional_normal, covariance_with_missing
 from adacos.kernels.spline_moments import interval_polynomials, spline_moments
 from adacos.models.basis import AdditiveBasis
 from adacos.tables.kinds import BINARY, CATEGORICAL, NUMERIC
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats, Ints
 
 # Points at which a numeric covariate is evaluated: normal quantiles with mean square 1.
 N_POINTS = 16
@@ -425,7 +421,7 @@ def polarised(coefs: Floats) -> Floats:
     size = coefs.shape[-2]
     first, second = np.triu_indices(size, 1)
     every = np.concatenate([coefs, coefs[..., first, :] + coefs[..., second, :]], axis=-2)
-    return np.asarray(every.reshape(-1, coefs.shape[-1]))
+    return every.reshape(int(np.prod(every.shape[:-1])), coefs.shape[-1])
 
 
 def unpolarised(variance: Floats, size: int) -> Floats:

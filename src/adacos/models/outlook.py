@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.costs import CostTable
 from adacos.kernels.class_risk import integrated_class_log_odds, roots
@@ -24,10 +23,7 @@ from adacos.models.missing import Contribution
 from adacos.models.sequence_model import SequenceModel
 from adacos.models.sequences import SetSequence
 from adacos.models.unavailable import learnable
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats, Ints
 
 
 class WalkState(NamedTuple):
@@ -237,6 +233,17 @@ def look_ahead(
     return Outlook(log_odds, shrink * (mean + fixed), sd, cost, forecast)
 
 
+def left_out(state: WalkState, rows: Ints) -> WalkState:
+    """A state of training rows whose log-odds are those of models that did not see them.
+
+    Without any covariate all rows are alike, but a share of the classes that leaves the row out
+    would tell which class it is of: there they have the log-odds of new rows.
+    """
+    if len(state.model.sequence.set(state.stage)) == 0:
+        return state
+    return moved_to(state, state.model.leave_out_log_odds[rows, state.stage])
+
+
 def moved_to(state: WalkState, log_odds: Floats) -> WalkState:
     """The state in which rows have these log-odds now, and those of later sets are moved as far.
 
@@ -262,6 +269,14 @@ def payable(cost: Floats, left: Floats | None) -> Floats:
     # Rows that lack nothing have paid the same: one row stands for all.
     some = left[:1] if np.all(left == left[0]) else left
     return np.where(cost > some[:, None], np.inf, cost)
+
+
+def payable_sets(state: WalkState, costs: CostTable) -> int:
+    """How many sets after a state's its first row can pay."""
+    i, sequence = state.stage, state.model.sequence
+    masks = sequence.masks()
+    cost = costs.of_batch(masks[i + 1 :], given=masks[i], rank=sequence.rank)
+    return int(np.isfinite(payable(cost[None, :], state.left)).sum())
 
 
 def contribution(

@@ -24,9 +24,7 @@ from adacos.kernels.strengths import CENTER, blend_strengths, central_strengths
 from adacos.models.additive import FAMILIES
 from adacos.models.basis import AdditiveBasis
 from adacos.models.set_fits import SCREENING_TOLERANCE, SetFits
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 # Strengths of the products to choose from; the middle one is where all begin.
 PAIR_GRID = (3.0, 10.0, 30.0, 100.0, 300.0, 1e9)

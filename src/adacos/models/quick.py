@@ -9,19 +9,16 @@ a cost-weighted group lasso would let enter once the set before is fitted.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from adacos.kernels.irls import newton
 from adacos.kernels.multinomial import contrasts, newton_classes, residuals, to_reference
 from adacos.kernels.strengths import central_strengths
 from adacos.models.density import fit_densities, moment_matrix
-from adacos.models.sequence_model import SequenceModel
+from adacos.models.sequence_model import FollowedRows, SequenceModel
 from adacos.models.sequences import SetSequence
 from adacos.models.set_fits import SCREENING_TOLERANCE, SetFits
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats
 
 # Standard deviation below which a column does not vary.
 _NO_SPREAD = 1e-9
@@ -34,7 +31,8 @@ def quick_model(
 
     `fits` are prepared rows without unlabelled ones, `weight` counts them, `prices` are the costs
     of the covariates that are not in `first`, and `lacking` is what the holes add to the moment
-    matrix for one unit of weight.
+    matrix for one unit of weight. With more than two classes these rows say what comes
+    of continuing.
     """
     basis, kept = fits.basis, weight > 0
     columns, y, count = fits.columns[kept], fits.y[kept], weight[kept]
@@ -74,6 +72,10 @@ def quick_model(
     densities = fit_densities(
         moments, basis.source, basis.group, coef, sequence.order, sequence.sizes
     )
+    followed = None
+    if later:
+        log_odds = np.stack(intercepts) + np.tensordot(columns, coef, axes=(1, 2))
+        followed = FollowedRows(log_odds, y, count)
     return SequenceModel(
         basis=basis,
         joint=fits.joint,
@@ -85,6 +87,7 @@ def quick_model(
         y=y,
         weight=count,
         leave_out_log_odds=np.full((len(y), len(sequence), *later), np.nan),
+        followed=followed,
     )
 
 

@@ -20,14 +20,12 @@ corrected already.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from adacos.costs import CostTable
 from adacos.kernels.class_risk import best_label
 from adacos.models.sequence_model import SequenceModel
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 # Rows of similar log-odds: standard deviations of their distance, in shares of all rows.
 WIDTHS = (np.inf, 0.5, 0.2, 0.1)
@@ -65,7 +63,7 @@ def realised_correction(
         price = float(costs.of_batch(masks[i + 1 : i + 2], given=masks[i], rank=rank)[0])
         now = expit(log_odds[:, i])
         left = wrong[:, i] - price - after - np.interp(now, p, gain[i])
-        found = _beyond_noise(log_odds[:, i], left, rows.weight, grid, float(max(dearer)))
+        found = beyond_noise(log_odds[:, i], left, rows.weight, grid, float(max(dearer)))
         correction[i] = np.where(
             found > 0, np.minimum(found, np.maximum(most - price - gain[i], 0)), found
         )
@@ -74,7 +72,7 @@ def realised_correction(
     return correction
 
 
-def _beyond_noise(
+def beyond_noise(
     place: Floats, values: Floats, weight: Floats, at: Floats, dearest: float
 ) -> Floats:
     """Smooth mean of `values` as a function of `place`, as far as it is more than noise.

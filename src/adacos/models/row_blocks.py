@@ -13,11 +13,9 @@ from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 
 from adacos.kernels.binned import Block
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 
 class Summable(Protocol):

@@ -8,7 +8,7 @@ serves any of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from adacos.models.missing import (
     unpolarised,
 )
 from adacos.models.progress import tell
+from adacos.models.recent import Recent
 from adacos.models.sequences import (
     SetSequence,
     forward_sequence,
@@ -38,32 +39,33 @@ from adacos.models.sequences import (
     payable_first,
 )
 from adacos.models.set_fits import SetFits
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.intp]
+from adacos.typing import Bools, Floats
 
 # Rows whose labels at every set are held at once.
 ROWS_AT_ONCE = 131_072
 # Training rows that are followed along the sequence at most, see `adacos.models.realised`.
 FOLLOWED_ROWS = 20_000
+# Derived models that are kept at most.
+_MOST_DERIVED = 64
 
 
 @dataclass(frozen=True, eq=False)
 class FollowedRows:
-    """Training rows that lack nothing, on their way along a sequence.
+    """Training rows, complete ones as far as possible, on their way along a sequence.
 
     Attributes
     ----------
-    log_odds : (rows, sets) by models that did not see the row.
+    log_odds : (rows, sets) by models that did not see the row; (rows, sets, K - 1) for K > 2.
     y, weight : their classes, and how often each counts.
     first : number of the first set whose own model the log-odds are of.
+    there : (rows, covariates) which values a row has; None where all rows are complete.
     """
 
     log_odds: Floats
     y: Floats
     weight: Floats
     first: int = 0
+    there: Bools | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +85,8 @@ class SequenceModel:
     y, weight : training labels, and how often each row counts.
     leave_out_log_odds : (rows, q) log-odds of the training rows by models that did not see them;
         (rows, q, K - 1) for K > 2.
-    followed : some of these rows, by which the outlook is corrected; None of K > 2.
+    followed : some of these rows, by which what comes of continuing is foreseen or corrected.
+    derived : models of rows that know some covariates from the start, see `adacos.models.known`.
     """
 
     basis: AdditiveBasis
@@ -97,6 +100,9 @@ class SequenceModel:
     weight: Floats
     leave_out_log_odds: Floats
     followed: FollowedRows | None = None
+    derived: Recent[bytes, SequenceModel] = field(
+        default_factory=lambda: Recent(_MOST_DERIVED), init=False, repr=False
+    )
 
     @property
     def many_classes(self) -> bool:
@@ -130,8 +136,11 @@ class SequenceModel:
         ]
         if self.followed is not None:
             n = len(self.followed.y)
-            shapes += [((n, q), (self.followed.log_odds,)), ((n,), (self.followed.weight,))]
-            if not (np.isin(self.followed.y, (0, 1)).all() and 0 <= self.followed.first <= q):
+            shapes += [((n, q, *later), (self.followed.log_odds,)), ((n,), (self.followed.weight,))]
+            if self.followed.there is not None:
+                shapes.append(((n, len(basis.kinds)), (self.followed.there,)))
+            classes = np.arange(2 if not later else later[0] + 1)
+            if not (np.isin(self.followed.y, classes).all() and 0 <= self.followed.first <= q):
                 raise ValueError("the rows that are followed do not fit the sequence model")
         if (
             len(self.densities) != q - 1
@@ -258,18 +267,30 @@ def build_sequence_model(
     )
 
 
-def _followed(fits: PreparedRows, left_out: Floats) -> FollowedRows | None:
-    """Complete rows of two classes, drawn by class where there are many."""
-    if left_out.ndim == 3:
-        return None
-    there = (fits.weight > 0) & ~np.isnan(left_out).any(axis=1)
+def _followed(fits: PreparedRows, left_out: Floats) -> FollowedRows:
+    """Complete rows, drawn by class where there are many.
+
+    With more than two classes all rows where fewer than half of them are complete: these then tell
+    of the values that they have.
+    """
+    known = (fits.weight > 0) & ~np.isnan(left_out).any(axis=tuple(range(1, left_out.ndim)))
+    there = np.ones((len(known), len(fits.basis.kinds)), dtype=np.bool_)
     if isinstance(fits, SetFits) and fits.holes is not None:
         # Unlabelled rows come last.
         for pattern in fits.holes.patterns:
-            there[pattern.rows[pattern.rows < len(there)]] = False
-    rows = np.flatnonzero(there)
+            labelled = pattern.rows[pattern.rows < len(known)]
+            there[np.ix_(labelled, np.unique(fits.basis.source[pattern.missing]))] = False
+    complete = there.all(axis=1)
+    incomplete = left_out.ndim == 3 and 2 * (known & complete).sum() < known.sum()
+    kept = known if incomplete else known & complete
+    rows = np.flatnonzero(kept)
     rows = rows[drawn_rows(fits.y[rows], FOLLOWED_ROWS, 0)]
-    label = fits.y.astype(np.intp)
-    share = np.bincount(label[there], fits.weight[there], 2).astype(np.float64)
-    share /= np.maximum(np.bincount(label[rows], fits.weight[rows], 2), 1e-300)
-    return FollowedRows(left_out[rows], fits.y[rows], fits.weight[rows] * share[label[rows]])
+    label, size = fits.y.astype(np.intp), left_out.shape[2] + 1 if left_out.ndim == 3 else 2
+    share = np.bincount(label[kept], fits.weight[kept], size).astype(np.float64)
+    share /= np.maximum(np.bincount(label[rows], fits.weight[rows], size), 1e-300)
+    return FollowedRows(
+        left_out[rows],
+        fits.y[rows],
+        fits.weight[rows] * share[label[rows]],
+        there=there[rows] if incomplete else None,
+    )

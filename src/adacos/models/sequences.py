@@ -18,9 +18,7 @@ from adacos.kernels.group_lasso import entry_order
 from adacos.models.basis import AdditiveBasis, sequence_splines
 from adacos.models.progress import tell
 from adacos.tables.kinds import NUMERIC
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 
 @dataclass(frozen=True)

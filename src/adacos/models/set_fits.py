@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 
+from adacos.exceptions import InvalidInputError
 from adacos.kernels.class_risk import pairwise_shrink
 from adacos.kernels.martingale import integrated_log_odds
 from adacos.kernels.multinomial import symmetric
@@ -24,13 +24,12 @@ from adacos.models.expected_rows import HoleMoments, expected_rows
 from adacos.models.long_sequences import KeptSet, fit_kept
 from adacos.models.missing import JointModel, fill_holes, fit_joint
 from adacos.tables.encoder import TableEncoder
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats, Ints
 
 # A screening fit is compared with others of its step, not used: it may stop earlier.
 SCREENING_TOLERANCE = 1e-6
+# Coefficients of a model of three or more classes: more take minutes for each fit.
+MOST_COEFFICIENTS = 2_000
 # Small sets choose their strengths among all candidates. Once a set has more covariates than the
 # first, or its design more entries than the second, only those used by the set before are tried,
 # until sets have grown by the third since all were.
@@ -74,7 +73,7 @@ class SetFits:
     families: tuple[str, ...]
     n_jobs: int | None
     holes: HoleMoments | None = None
-    table: tuple[Any, Any] | None = None
+    table: tuple[Any, Any, Ints | None] | None = None
     n_classes: int = 2
     _fitted: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
     _screened: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
@@ -242,6 +241,19 @@ class SetFits:
         )
 
 
+def _refuse_large(n_classes: int, n_columns: int) -> None:
+    """Refuse more coefficients than can be fitted together: time grows with their third power."""
+    count = (n_classes - 1) * n_columns
+    if n_classes > 2 and count > MOST_COEFFICIENTS:
+        raise InvalidInputError(
+            "y",
+            f"classes less one, times basis columns, must be at most {MOST_COEFFICIENTS:,} where "
+            "classes are more than two",
+            f"{n_classes} classes and {n_columns} columns, {count:,} in all",
+            "Join rare classes, leave covariates out, or lower n_splines.",
+        )
+
+
 def prepare(
     encoded: Floats,
     y: Floats,
@@ -272,6 +284,7 @@ def prepare(
     n_splines = affordable_splines(len(y), encoder.kinds, n_splines)
     kinds = encoder.kinds
     basis, columns = fit_basis(complete[: len(y)], weight, encoder.source, kinds, n_splines, ends)
+    _refuse_large(n_classes, columns.shape[1])
     if unlabeled is not None:
         columns = basis.transform(complete)
     expected = expected_rows(joint, basis, holes, every_weight) if holes.patterns else None

@@ -25,9 +25,7 @@ from adacos.models.set_fits import prepare
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.row_digests import RowDigests, hashed, salt_of
 from adacos.tables.scanning import ColumnScan, encoder_of, refuse_missing, scan
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 # Rows whose leave-out log-odds are kept, drawn within each class.
 KEPT_ROWS = 200_000

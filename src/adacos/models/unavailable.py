@@ -13,15 +13,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.kernels.gaussian import HolePattern
 from adacos.models.missing import contribution_moments, fill_holes, polarised, rows_without
 from adacos.models.sequence_model import SequenceModel
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats, Ints
 
 # Added to correlations that are inverted: the indicators of a category are linearly dependent.
 _JITTER = 1e-6

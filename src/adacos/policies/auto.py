@@ -22,28 +22,26 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, total_of
-from adacos.engine import Decision, Rows
+from adacos.decision import Decider, Terms
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows, stratified_folds
+from adacos.kernels.groups import standard_error
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
 from adacos.models.progress import listening, print_progress, tell
 from adacos.policies.adacos import AdaCOSClassifier
-from adacos.policies.base import BasePolicy
+from adacos.policies.base import BasePolicy, fit_in_groups
 from adacos.policies.branching import BranchingClassifier
 from adacos.policies.budgets import BUDGET_CONSTRAINTS
 from adacos.policies.cos import COSClassifier
 from adacos.policies.many_classes import dearest_error
 from adacos.policies.planning import PlanningClassifier, loses_nothing
 from adacos.policies.rounds import refuse_rounds
+from adacos.reasons import Reasons
 from adacos.tables.encoder import table_rows, validate_table
+from adacos.typing import Floats, Ints
 from adacos.validation import Constraints, folds, jobs, one_of, whole
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 
 FOLDS = 5
 # Rows that are compared on, drawn where there are more.
@@ -110,7 +108,7 @@ class AutoPolicyClassifier(BasePolicy):
 
     One stands unless another is shown to be better on the training rows by nested leave-out cost:
     Planning where every covariate has few values, AdaCOS elsewhere. `compared_` says what was seen.
-    Use it where nothing is known about the table; `fit` takes some ten times as long as that of
+    Use it where nothing is known about the table; `fit` takes 10 to 70 times as long as that of
     AdaCOS, and more where branches pay. Planning is not among the candidates with a budget, nor
     where values are missing; Branching not where Planning stands.
 
@@ -138,18 +136,12 @@ class AutoPolicyClassifier(BasePolicy):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes in order; of two the second is the positive one.
     choice_ : str
         Name of the chosen candidate.
     compared_ : tuple of Compared
         Every candidate with its nested leave-out cost, the one that stands first.
     policy_ : policy
         The chosen policy, fitted on all rows.
-    cost_table_ : CostTable
-        The costs as given, bound to the columns.
-    rule_ : DecisionRule
-        How log-odds become a label, and the costs by which acquisitions are weighed.
 
     See Also
     --------
@@ -182,8 +174,6 @@ class AutoPolicyClassifier(BasePolicy):
         "verbose": whole(0),
     }
 
-    mean_budget: float | None = None
-
     def __init__(
         self,
         costs: Costs | None = None,
@@ -208,7 +198,7 @@ class AutoPolicyClassifier(BasePolicy):
         self.verbose = verbose
 
     @one_blas_thread
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Compare the candidates, then fit the chosen one on all rows.
 
         Parameters
@@ -217,6 +207,8 @@ class AutoPolicyClassifier(BasePolicy):
             Training rows; NaN marks what is unknown.
         y : array-like of shape (n_rows,)
             Their classes, two or more.
+        groups : array-like of shape (n_rows,), default=None
+            The patient, site or other group of each row, see `AdaCOSClassifier.fit`.
 
         Returns
         -------
@@ -224,17 +216,19 @@ class AutoPolicyClassifier(BasePolicy):
             The fitted policy.
         """
         refuse_rounds(self, why="the policies compared ask one covariate after the other")
-        training = self._begin_fit(X, y)
+        training = self.begin_fit(X, y, groups)
         table, classes = validate_table(self, X, reset=False), np.asarray(y).ravel()
         rows = drawn_rows(training.y, MOST_ROWS, self.random_state)
+        own = None if training.groups is None else training.groups[rows]
         candidates = self._candidates(training.encoded)
         with listening(self._print_progress) if self.verbose else nullcontext():
-            cost = self._nested(table, training.encoded, training.y, classes, rows, candidates)
-        self.compared_ = tuple(_compared(cost))
-        chosen = choose(candidates, cost, dearest_error(training.costs.matrix, training.y))
+            cost = self._nested(table, training.encoded, training.y, classes, rows, own, candidates)
+        self.compared_ = tuple(_compared(cost, own))
+        dearest = dearest_error(training.costs.matrix, training.y)
+        chosen = choose(candidates, cost, dearest, own)
         self.choice_ = chosen.title
-        self.policy_: BasePolicy = self._make(chosen).fit(X, y)
-        return self
+        self.policy_: BasePolicy = fit_in_groups(self._make(chosen), X, y, training.groups)
+        return self.finish_fit()
 
     def _candidates(self, encoded: Floats) -> tuple[Candidate, ...]:
         """The candidates for the training rows, the one that stands first."""
@@ -262,12 +256,12 @@ class AutoPolicyClassifier(BasePolicy):
         chosen = next(item for item in self.compared_ if item.title == self.choice_)
         if chosen is standing:
             return (
-                f"{standing.title} stands: no other policy is shown to be cheaper on rows left out."
+                f"{standing.title} was kept: nothing else was clearly cheaper in cross-validation."
             )
         apart = f"{money(abs(chosen.more))} ± {chosen.more_error:.2f}"
         return (
-            f"{chosen.title} costs {apart} less per row than {standing.title} on rows left out, "
-            "which is more than chance and one more error of the dearest kind would explain."
+            f"{chosen.title} costs {apart} less per row than {standing.title} in cross-validation, "
+            "which is more than chance and one more error of the most expensive kind would explain."
         )
 
     def _print_progress(self, what: str, done: int, whole: int) -> None:
@@ -291,25 +285,27 @@ class AutoPolicyClassifier(BasePolicy):
         y: Floats,
         classes: NDArray[Any],
         rows: Ints,
+        groups: Ints | None,
         candidates: tuple[Candidate, ...],
     ) -> dict[str, Floats]:
         """Total cost of each row under each candidate, by fits without its fold.
 
         A row that is alone in its class, of more than two, is in every fit and not among them.
         """
-        fold = stratified_folds(encoded[rows], y[rows], FOLDS, self.random_state)
+        fold = stratified_folds(encoded[rows], y[rows], FOLDS, self.random_state, groups)
         number = y[rows].astype(np.intp)
         if len(self.classes_) > 2:
             fold[np.bincount(number)[number] == 1] = -1
         if fold.max() < 0:
             raise InvalidInputError(
                 "y",
-                "needs a class with two rows: policies are compared on rows left out",
+                "needs a class with two rows: policies are compared by cross-validation",
                 f"{len(rows)} rows, each alone in its class",
                 "Add rows, or take AdaCOSClassifier.",
             )
         tried, whole = list(candidates), (table_rows(table, rows), classes[rows])
-        if BRANCHING in tried and self._make(BRANCHING, **_ROUGHER).fit(*whole).in_one_order:
+        branching = self._make(BRANCHING, **_ROUGHER)
+        if BRANCHING in tried and fit_in_groups(branching, *whole, groups).in_one_order:
             tried.remove(BRANCHING)
         cost = {candidate.title: np.empty(len(rows)) for candidate in candidates}
         matrix = self.cost_table_.matrix
@@ -318,7 +314,8 @@ class AutoPolicyClassifier(BasePolicy):
             inside, outside = np.flatnonzero(fold == part), np.flatnonzero(fold != part)
             held_out = table_rows(table, rows[inside])
             learned = table_rows(table, rows[outside]), classes[rows[outside]]
-            for candidate, policy in self._fitted(*learned, tried):
+            own = None if groups is None else groups[outside]
+            for candidate, policy in self._fitted(*learned, own, tried):
                 result = policy.acquire(held_out)
                 label = np.searchsorted(self.classes_, result.label)
                 total = total_of(result.cost, number[inside], label, matrix)
@@ -329,10 +326,10 @@ class AutoPolicyClassifier(BasePolicy):
         return {title: values[fold >= 0] for title, values in cost.items()}
 
     def _fitted(
-        self, X: Any, y: Any, candidates: list[Candidate]
+        self, X: Any, y: Any, groups: Ints | None, candidates: list[Candidate]
     ) -> Iterator[tuple[Candidate, BasePolicy]]:
         """Some candidates, fitted; COS shares the fit of AdaCOS."""
-        adacos = self._make(ADACOS, **_ROUGHER).fit(X, y)
+        adacos = fit_in_groups(self._make(ADACOS, **_ROUGHER), X, y, groups)
         for candidate in candidates:
             policy = self._make(candidate, **_ROUGHER)
             if candidate is ADACOS:
@@ -340,26 +337,27 @@ class AutoPolicyClassifier(BasePolicy):
             elif candidate.kind is COSClassifier:
                 policy.from_model(adacos)
             else:
-                policy.fit(X, y)
+                fit_in_groups(policy, X, y, groups)
             yield candidate, policy
 
-    def _within(self, state: Any, left: Floats) -> Any:
-        return self.policy_._within(state, left)
+    def make_decider(self, terms: Terms) -> Decider[Any]:
+        """Give the decider of the chosen policy.
 
-    def _opening(self) -> Ints:
-        return self.policy_._opening()
+        Parameters
+        ----------
+        terms : Terms
+            Not used: the chosen policy has its own.
 
-    def _begin(self, rows: Rows) -> Any:
-        return self.policy_._begin(rows)
+        Returns
+        -------
+        Decider
+            The decider.
+        """
+        return self.policy_.decider_
 
-    def _decide(self, state: Any) -> Decision:
-        return self.policy_._decide(state)
-
-    def _advance(self, state: Any, going: Bools, covariates: Ints) -> Any:
-        return self.policy_._advance(state, going, covariates)
-
-    def _reasons(self, state: Any, decision: Decision) -> Reasons:
-        return settled(self)._reasons(state, decision)
+    def add_words(self, reasons: Reasons, state: Any) -> Reasons:
+        """Add what the chosen policy can say of one row."""
+        return settled(self).add_words(reasons, state)
 
 
 def settled(policy: BasePolicy) -> BasePolicy:
@@ -372,7 +370,12 @@ def settled(policy: BasePolicy) -> BasePolicy:
     return chosen
 
 
-def choose(candidates: tuple[Candidate, ...], cost: dict[str, Floats], dearest: float) -> Candidate:
+def choose(
+    candidates: tuple[Candidate, ...],
+    cost: dict[str, Floats],
+    dearest: float,
+    groups: Ints | None = None,
+) -> Candidate:
     """The candidate to take, from the total cost of each row under each of them.
 
     The first stands. `dearest` is what the dearest error costs more than the cheapest answer.
@@ -381,20 +384,20 @@ def choose(candidates: tuple[Candidate, ...], cost: dict[str, Floats], dearest: 
     taken, least = standing, 0.0
     for candidate in others:
         more = cost[candidate.title] - cost[standing.title]
-        mean, error = float(more.mean()), float(more.std(ddof=1) / np.sqrt(len(more)))
+        mean, error = float(more.mean()), standard_error(more, groups)
         if mean + error + dearest / len(more) <= 0 and mean < least:
             taken, least = candidate, mean
     return taken
 
 
-def _compared(cost: dict[str, Floats]) -> Iterator[Compared]:
+def _compared(cost: dict[str, Floats], groups: Ints | None) -> Iterator[Compared]:
     standing = next(iter(cost.values()))
     for title, own in cost.items():
-        more, root = own - standing, np.sqrt(len(own))
+        more = own - standing
         yield Compared(
             title,
             float(own.mean()),
-            float(own.std(ddof=1) / root),
+            standard_error(own, groups),
             float(more.mean()),
-            float(more.std(ddof=1) / root),
+            standard_error(more, groups),
         )

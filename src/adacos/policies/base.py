@@ -1,18 +1,21 @@
-"""What every policy shares: validation, the default state, scikit-learn's face.
+"""What every policy shares: validation, consultations, scikit-learn's face.
 
-A policy maps what has been acquired of a row to "acquire this covariate" or "classify", see
-`adacos.engine`. A new policy stores its parameters (among them `costs`), calls `_begin_fit` first
-in `fit`, and implements `_decide`.
+A policy validates, learns, and makes a decider of what it learned (`adacos.decision.Decider`),
+which maps what was acquired of a row to "acquire this covariate" or "classify". A new policy stores
+its parameters (among them `costs`); its `fit` begins with `begin_fit` and ends with `finish_fit`,
+and `make_decider` gives the decider.
 """
 
 from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from functools import wraps
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,53 +23,121 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
 from adacos.consultation import Consultation
-from adacos.consultation.steps import Reasons
 from adacos.costs import Costs, CostTable
-from adacos.engine import AcquisitionResult, Decision, DecisionRule, Rows, Seen, run
-from adacos.exceptions import InvalidInputError, PositiveClassWarning
+from adacos.deciders.mixing import mixed
+from adacos.decision import Decider, DecisionRule, Mixture, Terms, probability_at
+from adacos.engine import AcquisitionResult, log_odds_given, run
+from adacos.exceptions import (
+    InvalidInputError,
+    PositiveClassWarning,
+    TableWarning,
+    UnstatedCostWarning,
+)
 from adacos.kernels.namespace import host, is_tensor, like, namespace
 from adacos.kernels.threads import one_blas_thread
+from adacos.policies.inherited_docs import inherit_entries
 from adacos.providers import ProvidedResult
 from adacos.providers.running import Cache, Desk, check_providers, provide
+from adacos.reasons import Reasons
 from adacos.tables.description import CovariateDescription, Description
 from adacos.tables.encoder import (
     TableEncoder,
     covariate_names,
-    in_fitted_order,
     validate_table,
     with_empty_columns,
 )
+from adacos.tables.known import known_mask
 from adacos.tables.labels import check_labels
+from adacos.tables.suspicions import Suspicion
 from adacos.tables.tensors import encode_tensor
-from adacos.validation import Constraints, check_parameters
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from adacos.tables.weights import groups_of
+from adacos.typing import Bools, Floats, Ints
+from adacos.validation import Constraints, check_parameters, listed
 
 
 @dataclass(frozen=True)
 class TrainingTable:
-    """Validated training rows: encoded values (NaN = unknown), labels 0, 1, …, bound costs."""
+    """Validated training rows.
+
+    Attributes
+    ----------
+    encoded : encoded values, NaN where there is none.
+    y : labels 0, 1, ….
+    costs : the costs, bound to the columns.
+    groups : number of the group of each row, given or of rows that look like copies; else None.
+    """
 
     encoded: Floats
     y: Floats
     costs: CostTable
+    groups: Ints | None = None
 
 
-def _without_weights(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Name those that take weights where `fit` does not; its signature stays."""
+# What `fit` may take of each row, and who takes it.
+_WEIGHED = "AdaCOSClassifier, BranchingClassifier, COSClassifier and FullModelClassifier do."
+_TAKEN_BY = {
+    "sample_weight": _WEIGHED,
+    "groups": "AutoPolicyClassifier, PlanningClassifier and TargetRecallClassifier, around any "
+    f"other policy, do, and {_WEIGHED}",
+}
+# Whether a fit is under way, inside which others are made: they are not checked each by itself.
+_FITTING: ContextVar[bool] = ContextVar("fitting", default=False)
+
+
+@contextmanager
+def inner_fits() -> Iterator[None]:
+    """Fits in here are parts of something larger, and their rows are not checked again."""
+    token = _FITTING.set(True)
+    try:
+        yield
+    finally:
+        _FITTING.reset(token)
+
+
+def _checked(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Warn once of what looks wrong about the rows that were learned from."""
+
+    @wraps(fit)
+    def fitting(self: Any, X: Any, y: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if _FITTING.get():
+            return fit(self, X, y, *args, **kwargs)
+        with inner_fits():
+            result = fit(self, X, y, *args, **kwargs)
+        # A table that is read in pieces has the name of its column in the place of the classes.
+        groups = kwargs.get("groups")
+        found = [] if self._streams_from(X) else self.check(X, y, groups=groups)
+        # Of copies the fit has warned itself, where it found groups for its splits.
+        told = {"copies"}
+        if kwargs.get("sample_weight") is not None:
+            # Weights answer the one, and the other compares with rows that are not weighed.
+            told |= {"class_shares", "misfit"}
+        text = "\n".join(f"- {suspicion}" for suspicion in found if suspicion.kind not in told)
+        if text:
+            warnings.warn(f"The training rows:\n{text}", TableWarning, stacklevel=2)
+        return result
+
+    return fitting
+
+
+def _refusing(fit: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Name those that take weights or groups where `fit` does not; its signature stays."""
 
     @wraps(fit)
     def refusing(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if "sample_weight" in kwargs:
+        if name in kwargs:
             raise TypeError(
-                f"{type(self).__name__}.fit() does not support sample_weight. AdaCOSClassifier, "
-                "BranchingClassifier, COSClassifier and FullModelClassifier do."
+                f"{type(self).__name__}.fit() does not support {name}. {_TAKEN_BY[name]}"
             )
         return fit(self, *args, **kwargs)
 
     return refusing
+
+
+def fit_in_groups(policy: Any, X: Any, y: Any, groups: Ints | None) -> Any:
+    """Fit a policy, with the groups of the rows if it takes them."""
+    if groups is not None and has_fit_parameter(policy, "groups"):
+        return policy.fit(X, y, groups=groups)
+    return policy.fit(X, y)
 
 
 class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -80,8 +151,34 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         What was learned about the columns.
     cost_table_ : CostTable
         The costs as given, bound to the columns.
+    decider_ : Decider
+        Everything that decisions depend on; `acquire` and consultations run it.
     rule_ : DecisionRule
-        How log-odds become a label, and the costs by which acquisitions are weighed.
+        How log-odds become a label, and the misclassification costs in force.
+
+    See Also
+    --------
+    ObservedDecider : What most policies make of what they learned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacos import STOP, BasePolicy, Costs, Decision, ObservedDecider, load_pima
+    >>> class NothingDecider(ObservedDecider):
+    ...     def decide(self, state):
+    ...         n_rows = len(state.values)
+    ...         return Decision(np.full(n_rows, STOP), np.zeros(n_rows))
+    >>> class AcquireNothing(BasePolicy):
+    ...     def __init__(self, costs=None):
+    ...         self.costs = costs
+    ...     def fit(self, X, y):
+    ...         self.begin_fit(X, y)
+    ...         return self.finish_fit()
+    ...     def make_decider(self, terms):
+    ...         return NothingDecider(terms)
+    >>> X, y, prices, *_ = load_pima()
+    >>> AcquireNothing(Costs(prices)).fit(X, y).acquire(X)
+    AcquisitionResult(768 rows, 0.00 of 8 covariates and 0.00 paid per row)
     """
 
     # Classes of the values that fitted objects hold, for model files; a subclass adds its own.
@@ -91,6 +188,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         CovariateDescription,
         DecisionRule,
         Description,
+        Mixture,
         TableEncoder,
     )
 
@@ -101,18 +199,41 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     constraints: ClassVar[Constraints] = {}
 
     costs: Costs | None
-    # What a row may pay at most; a policy that has the parameter stores it.
+    # What a row may pay at most, and on average; a policy that has the parameters stores them.
     budget: float | None = None
+    mean_budget: float | None = None
     n_features_in_: int
     feature_names_in_: NDArray[Any]
+    decider_: Decider[Any]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "fit" in vars(cls) and not has_fit_parameter(cls, "sample_weight"):
-            cls.fit = _without_weights(cls.fit)
+        inherit_entries(cls)
+        for name in _TAKEN_BY:
+            if "fit" in vars(cls) and not has_fit_parameter(cls, name):
+                cls.fit = _refusing(cls.fit, name)
+        if "fit" in vars(cls):
+            cls.fit = _checked(cls.fit)
 
-    def _begin_fit(self, X: Any, y: Any) -> TrainingTable:
-        """Validate parameters and data; sets `classes_`, `encoder_`, `cost_table_`, `rule_`."""
+    def begin_fit(self, X: Any, y: Any, groups: Any = None) -> TrainingTable:
+        """Validate parameters and data, and forget what an earlier fit learned.
+
+        Sets `classes_`, `encoder_` and `cost_table_`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Training rows.
+        y : array-like of shape (n_rows,)
+            Their classes.
+        groups : array-like of shape (n_rows,), default=None
+            The patient, site or the like of each row.
+
+        Returns
+        -------
+        TrainingTable
+            The rows as they are learned from.
+        """
         check_parameters(self)
         if self.costs is not None and not isinstance(self.costs, Costs):
             raise InvalidInputError(
@@ -121,15 +242,82 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 type(self.costs).__name__,
                 "For example costs=Costs({'age': 1.0}, false_positive=100, false_negative=1000).",
             )
+        self._forget()
         table = validate_table(self, X, reset=True)
         self.classes_, labels = check_labels(y, many=self.takes_many_classes)
         check_consistent_length(X, labels)
         names = covariate_names(self)
-        self.cost_table_ = (self.costs or Costs()).bind(names, len(self.classes_))
-        self.rule_ = DecisionRule(self.cost_table_.matrix)
+        self._bind_costs(names)
         self._tell_positive_class()
         self.encoder_ = TableEncoder.fit(table, names)
-        return TrainingTable(self.encoder_.transform(table), labels, self.cost_table_)
+        encoded = self.encoder_.transform(table)
+        found = groups_of(groups, encoded, labels)
+        return TrainingTable(encoded, labels, self.cost_table_, found)
+
+    def _streams_from(self, X: Any) -> bool:
+        """Whether X is read a piece at a time, and never all in memory."""
+        return False
+
+    def check(self, X: Any, y: Any = None, *, groups: Any = None) -> list[Suspicion]:
+        """List what looks like a mistake in rows, with what to do about it.
+
+        Before `fit` these are the suspicions that the table alone raises: covariates that identify
+        the row or tell the class, dates and numbers read as words, numbers far beyond all others,
+        few rows, copies of rows. A fitted policy adds values that it has not seen in training and,
+        with classes, where a sum over covariates does not fit. `fit` warns of the same once.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Training rows or new ones. Of more than 50,000 rows so many are drawn.
+        y : array-like of shape (n_rows,), default=None
+            Their classes, if they are known.
+        groups : array-like of shape (n_rows,), default=None
+            Group of each row, as for `fit`; copies are then not looked for.
+
+        Returns
+        -------
+        list of Suspicion
+            What was seen, by kind, with the covariates concerned and a message.
+
+        Examples
+        --------
+        >>> from adacos import AdaCOSClassifier, load_wisconsin
+        >>> X, y, *_ = load_wisconsin(sample_code=True)
+        >>> for suspicion in AdaCOSClassifier().check(X, y):
+        ...     print(suspicion)
+        sample_code: a different whole number in nearly every row. Leave identifiers out.
+        """
+        from adacos.policies.checking import alarms
+
+        return alarms(self, X, y, groups)
+
+    def _bind_costs(self, names: tuple[str, ...]) -> None:
+        """Set `cost_table_`; no error is given a cost that follows from the other's by a guess."""
+        costs = self.costs or Costs()
+        self.cost_table_ = costs.bind(names, len(self.classes_))
+        recall = getattr(self, "target_recall", None)
+        needed = [name for name in costs.unstated if recall is None or name == "false_positive"]
+        if len(costs.unstated) == 1 and needed:
+            raise InvalidInputError(
+                "costs",
+                "both errors must have a cost, in the unit of the covariate costs",
+                f"no {needed[0]}",
+                f"Pass Costs(..., {needed[0]}=...)"
+                + (
+                    ", or a target_recall to a policy that takes it in place of false_negative."
+                    if needed == ["false_negative"]
+                    else "."
+                ),
+            )
+        if needed and self.cost_table_.covariates.any():
+            warnings.warn(
+                f"No cost is stated for an error ({listed(needed)}), so that each counts as 1 "
+                "beside the covariate costs. Pass Costs(..., false_positive=..., "
+                "false_negative=...).",
+                UnstatedCostWarning,
+                stacklevel=6,
+            )
 
     def _tell_positive_class(self) -> None:
         """Say which of two words is the positive class, where the errors do not cost the same."""
@@ -146,56 +334,139 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 f"negative is a row of it that is answered {negative!r}. Pass y as 1 for the "
                 "positive class and 0 for the other to choose, or to say so.",
                 PositiveClassWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
-    @abstractmethod
-    def _decide(self, state: Any) -> Decision:
-        """What comes next for each row of a state, and the log-odds if it stopped now.
+    def _forget(self) -> None:
+        """Remove everything that a fit sets: none of it describes the next one."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
 
-        The state is a `Seen` unless the policy keeps another. Only what was acquired may be looked
-        at; what is not available cannot be acquired.
+    @abstractmethod
+    def make_decider(self, terms: Terms) -> Decider[Any]:
+        """Give the decider that decides by what was learned.
+
+        Parameters
+        ----------
+        terms : Terms
+            What every decider is made of.
+
+        Returns
+        -------
+        Decider
+            The decider.
         """
 
+    def finish_fit(
+        self,
+        rule: DecisionRule | None = None,
+        multiplier: float = 0.0,
+        mixture: Mixture | None = None,
+    ) -> Self:
+        """Decide by what was learned from now on.
+
+        Parameters
+        ----------
+        rule : DecisionRule, default=None
+            How log-odds become a label; None for the label of least expected cost.
+        multiplier : float, default=0.0
+            How many times more covariate costs count when acquisitions are weighed.
+        mixture : Mixture, default=None
+            Which rows walk with a lower multiplier, for a mean budget.
+
+        Returns
+        -------
+        self
+            The policy.
+        """
+        self.decider_ = self.make_decider(self._terms(rule, multiplier, mixture))
+        return self
+
+    def _terms(
+        self,
+        rule: DecisionRule | None = None,
+        multiplier: float = 0.0,
+        mixture: Mixture | None = None,
+    ) -> Terms:
+        """What every decider of this policy is made of."""
+        return Terms(
+            self.classes_,
+            self.encoder_,
+            self.cost_table_,
+            rule or DecisionRule(self.cost_table_.matrix),
+            multiplier,
+            self.budget,
+            self.mean_budget,
+            mixture,
+        )
+
     @property
-    def ceiling(self) -> float | None:
-        """What a row may pay at most; None for any amount."""
-        return self.budget
+    def mixture_(self) -> Mixture | None:
+        """Which rows walk with a lower multiplier, for a mean budget."""
+        return self.decider_.terms.mixture
 
-    def _within(self, state: Any, left: Floats) -> Any:
-        """A state of rows that can pay so much more: what costs more is not to be had."""
-        payable = self.cost_table_.of_next(state.acquired) <= left[:, None]
-        available = state.available & (state.acquired | payable)
-        return replace(state, available=available, at_any_price=state.available)
+    @property
+    def rule_(self) -> DecisionRule:
+        """How log-odds become a label, and the misclassification costs in force."""
+        return self.decider_.rule
 
-    def _opening(self) -> Ints:
-        """Covariates that every row acquires together, before the first decision."""
-        return np.empty(0, dtype=np.intp)
+    def saved_state(self) -> dict[str, Any]:
+        """Give what a model file holds of the policy; the decider is made of it again.
 
-    def _begin(self, rows: Rows) -> Any:
-        """State of rows that have some covariates."""
-        acquired = np.tile(rows.have, (len(rows.encoded), 1)) & rows.available
-        return Seen(self._read(rows.encoded), rows.available, acquired)
+        Returns
+        -------
+        dict
+            Parameters and what was learned, by name.
+        """
+        state = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        decider = state.pop("decider_", None)
+        if decider is not None:
+            state |= {"rule_": decider.rule, "multiplier_": decider.multiplier}
+            state |= {"mixture_": decider.terms.mixture}
+        return state
 
-    def _read(self, encoded: Floats) -> NDArray[Any]:
-        """What the policy reads of encoded rows, one row each."""
-        return encoded
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the policy of which a model file holds the state.
 
-    def _advance(self, state: Any, going: Bools, covariates: Ints) -> Any:
-        """State of the rows in `going` after acquiring what is available of `covariates`."""
-        return state.after(going, covariates)
+        Parameters
+        ----------
+        state : mapping
+            What `saved_state` gave.
+        """
+        own = {name: value for name, value in state.items() if not _computed(type(self), name)}
+        self.__dict__.update(own)
+        if "rule_" in state:
+            self.finish_fit(state["rule_"], state.get("multiplier_", 0.0), state.get("mixture_"))
 
-    def _reasons(self, state: Any, decision: Decision) -> Reasons:
-        """Why the policy decides so about one row; nothing where it does not weigh."""
-        return Reasons()
+    def add_words(self, reasons: Reasons, state: Any) -> Reasons:
+        """Add to the reasons of the decider what only the policy can say of one row.
 
-    def consultation(self, known: Mapping[str, Any] | None = None) -> Consultation:
+        Parameters
+        ----------
+        reasons : Reasons
+            Why the decider decides so.
+        state : object
+            The decider's state of the row.
+
+        Returns
+        -------
+        Reasons
+            The same with more words, if there are any.
+        """
+        return reasons
+
+    def consultation(
+        self, known: Mapping[str, Any] | None = None, *, key: Hashable = 0
+    ) -> Consultation:
         """Begin a consultation about one row, of which some values may be known.
 
         Parameters
         ----------
         known : mapping of str to value, default=None
             Values by covariate name; they cost nothing.
+        key : str or int, default=0
+            What the row is known by. Where a mean budget is kept by a mixture of two policies, it
+            decides which of them the row has, as `keys` of `acquire` do.
 
         Returns
         -------
@@ -211,7 +482,7 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         >>> print(consultation.next())
         Acquire BMI for 1.00.
         """
-        return Consultation(self, known)
+        return Consultation(self, known, key)
 
     @one_blas_thread
     def acquire(
@@ -231,11 +502,11 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The rows. NaN means that the value is not available for that row and cannot be
             acquired. The result of a tensor is tensors on its device, where AdaCOS, COS and Full
             Model also do the work.
-        known : array-like of bool, default=None
-            Mask of the values that are known from the start, of the shape of X, or one entry per
-            covariate for all rows that have a value of it. They cost nothing, are used, and do not
-            count as acquired. A recall certificate was earned without them and does not extend to
-            such rows.
+        known : sequence of str or array-like of bool, default=None
+            The values that are known from the start: covariates by name, for all rows that have a
+            value of them, or a mask of the shape of X or with one entry per covariate. They cost
+            nothing, are used, and do not count as acquired. A recall certificate was earned without
+            them and does not extend to such rows.
         providers : mapping of str to callable or Provider, default=None
             Functions that fetch or compute covariates, for the rows that need them only. A value
             that is in X is taken from there; a data frame may lack these columns.
@@ -244,7 +515,8 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             calls.
         keys : sequence, default=None
             A key for each row, by which the cache knows it again; rows with the same key are
-            fetched once.
+            fetched once. Where a mean budget is kept by a mixture of two policies, the key of a row
+            decides which of them it has; without keys that is its place in X.
 
         Returns
         -------
@@ -261,21 +533,20 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if providers is not None:
             return self._acquire_from(providers, X, known, cache, keys)
         if is_tensor(X):
-            return self._acquire_tensor(X, known)
+            return self._acquire_tensor(X, known, keys)
         encoded = self._encode(X)
-        result = run(self, encoded, self._known_mask(known, X, encoded))
+        decider = mixed(self.decider_, len(encoded), keys)
+        result = run(decider, encoded, self._known_mask(known, X, encoded))
         return replace(result, label=self.classes_[result.label])
 
-    @property
-    def _walks_tensors(self) -> bool:
-        """Whether rows that lack nothing walk on the device of a tensor; others do in numpy."""
-        return False
-
-    def _acquire_tensor(self, X: Any, known: ArrayLike | None) -> AcquisitionResult:
+    def _acquire_tensor(
+        self, X: Any, known: ArrayLike | None, keys: Sequence[Hashable] | None
+    ) -> AcquisitionResult:
         """`acquire` with a tensor: the result is tensors beside it, but for labels of words."""
         encoded = encode_tensor(self.encoder_, X)
-        encoded = encoded if self._walks_tensors else host(encoded)
-        result = run(self, encoded, self._known_mask(host(known), X, encoded))
+        encoded = encoded if self.decider_.takes_tensors and not self.mixture_ else host(encoded)
+        decider = mixed(self.decider_, len(encoded), keys)
+        result = run(decider, encoded, self._known_mask(host(known), X, encoded))
         numbers = self.classes_.dtype.kind in "biuf"
         classes = like(result.label, self.classes_) if numbers else self.classes_
         label = classes[result.label if numbers else host(result.label)]
@@ -303,7 +574,8 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         table = validate_table(self, X, reset=False)
         encoded = self.encoder_.transform(table)
         desk = Desk(self.encoder_, providers, table, cache, keys)
-        result = provide(self, encoded, self._known_mask(known, X, encoded), desk)
+        decider = mixed(self.decider_, len(encoded), keys)
+        result = provide(decider, encoded, self._known_mask(known, X, encoded), desk)
         desk.warn()
         return replace(result, label=self.classes_[result.label])
 
@@ -311,39 +583,9 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Encoded values of rows like those of the training table."""
         return self.encoder_.transform(validate_table(self, X, reset=False))
 
-    def _run(self, encoded: Floats) -> AcquisitionResult:
-        """Encoded rows, of which nothing is known, walked to their stop; labels are 0, 1, …"""
-        return run(self, encoded, np.zeros(len(self.encoder_.names), dtype=np.bool_))
-
     def _known_mask(self, known: ArrayLike | None, X: Any, encoded: Floats) -> Bools:
-        """`known` as a mask for all rows, or one per row; a value that is known is not missing."""
-        names = self.encoder_.names
-        if known is None:
-            return np.zeros(len(names), dtype=np.bool_)
-        mask = np.asarray(known)
-        shape = (len(encoded), len(names))
-        if mask.dtype != np.bool_ or mask.shape not in (shape, shape[1:]):
-            raise InvalidInputError(
-                "known",
-                f"must be a mask of shape {shape} or ({len(names)},)",
-                f"{mask.dtype} of shape {mask.shape}",
-                "Pass True where a value is known from the start.",
-            )
-        mask = np.asarray(in_fitted_order(self, X, mask))
-        missing = np.isnan(host(encoded)[:, self.encoder_.first])
-        if mask.ndim == 1:
-            return np.asarray(mask & ~missing) if missing[:, mask].any() else mask
-        contradiction = np.argwhere(mask & missing)
-        if len(contradiction):
-            row, covariate = contradiction[0]
-            raise InvalidInputError(
-                "known",
-                "a value that is known must be in X",
-                f"row {row}, column {names[covariate]!r} is missing"
-                + (f" (and {len(contradiction) - 1} more)" if len(contradiction) > 1 else ""),
-                "Fill in the value, or set the mask to False there.",
-            )
-        return mask
+        """`known` as a mask for all rows, or one per row."""
+        return known_mask(self, self.encoder_, known, X, host(encoded))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of each row after acquiring what the policy asks for.
@@ -360,20 +602,40 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         return self.acquire(X).label
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities at the stop.
+    def predict_proba(self, X: Any, *, known: ArrayLike | None = None) -> Floats:
+        """Class probabilities at the stop, or given exactly the known values.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_rows, n_covariates)
             The rows, see `acquire`.
+        known : sequence of str or array-like of bool, default=None
+            What is known of the rows: covariates by name, or a mask of the shape of X or with one
+            entry per covariate. The probabilities are then given these values and no others, and
+            nothing is acquired: as of a consultation that knows them and is stopped.
 
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
             Probability of each class.
+
+        Examples
+        --------
+        >>> from adacos import AdaCOSClassifier, Costs, load_pima
+        >>> X, y, prices, *_ = load_pima()
+        >>> policy = AdaCOSClassifier(Costs(prices, false_positive=5, false_negative=9)).fit(X, y)
+        >>> policy.predict_proba(X[:1], known=["Age", "BMI"]).round(2)
+        array([[0.36, 0.64]])
         """
-        p = self.acquire(X).probability
+        if known is None:
+            p = self.acquire(X).probability
+        else:
+            check_is_fitted(self)
+            encoded = self._encode(X)
+            mask = np.broadcast_to(
+                self._known_mask(known, X, encoded), (len(encoded), len(self.encoder_.names))
+            )
+            p = probability_at(log_odds_given(self.decider_, encoded, mask))
         if p.ndim == 2:
             return p
         both: Floats = namespace(p).stack([1.0 - p, p], axis=1)
@@ -384,3 +646,8 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         tags.classifier_tags.multi_class = self.takes_many_classes
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _computed(cls: type, name: str) -> bool:
+    """Whether what a model file holds by this name is computed from the rest."""
+    return name == "multiplier_" or isinstance(getattr(cls, name, None), property)

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self, TypeGuard
+from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
-from adacos.consultation.reasons import sequence_reasons
-from adacos.consultation.steps import Reasons
-from adacos.costs import ROUNDING, Costs, CostTable
-from adacos.engine import STOP, AcquisitionResult, Decision, Rows
+from adacos.costs import Costs, CostTable
+from adacos.deciders.mixing import run_mixed
+from adacos.deciders.out_of_fold import FoldedDecider
+from adacos.deciders.tree import BranchState, TreeDecider
+from adacos.decision import Terms
+from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.models.additive import FAMILIES
+from adacos.models.branches import Node, Split, route
 from adacos.models.large_fits import PreparedRows
-from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.set_fits import prepare
 from adacos.policies.adacos import AdaCOSClassifier
@@ -29,38 +30,13 @@ from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import leave_out_total
 from adacos.policies.growing import ground, grow, leaf_weights
 from adacos.policies.rounds import refuse_rounds
-from adacos.policies.tree import Node, Place, Split, Tree, route, told_tree, tree_of
+from adacos.policies.tree import Place, Tree, told_tree, tree_of
+from adacos.reasons import Reasons
+from adacos.typing import Floats
 from adacos.validation import Constraints, whole
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 
 # Strengths of the leaves' models to choose from: with few rows one for all covariates does as well.
 _LEAF_FAMILIES = FAMILIES["common"]
-# In place of a node: the row goes along a set sequence.
-_SETTLED = -1
-
-
-class BranchState(NamedTuple):
-    """Rows at different places of the tree.
-
-    Attributes
-    ----------
-    encoded : their encoded values, of which only those acquired have been read.
-    available : mask (rows, covariates) of what can be had or is there.
-    have : mask (rows, covariates) of what they have, as far as it is available.
-    known : mask (covariates) of what was known from the start.
-    node : node at whose question each row stands; -1 for rows along a set sequence.
-    walks : rows along a set sequence: their positions, and their state there.
-    """
-
-    encoded: Floats
-    available: Bools
-    have: Bools
-    known: Bools
-    node: Ints
-    walks: tuple[tuple[Ints, WalkState], ...]
 
 
 class BranchingClassifier(AdaCOSClassifier):
@@ -73,9 +49,6 @@ class BranchingClassifier(AdaCOSClassifier):
 
     Parameters
     ----------
-    costs : Costs, default=None
-        Covariate and misclassification costs. None makes every covariate free and both errors
-        cost 1.
     max_depth : int, default=4
         Most branches one after the other; 0 is AdaCOS.
     outlook : {"realised", "dynamic", "coherent", "paper"}, default="realised"
@@ -84,42 +57,16 @@ class BranchingClassifier(AdaCOSClassifier):
     sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
         How the sets of the leaves are found, see `AdaCOSClassifier`; "both" chooses for the policy
         without branches, and its choice holds for all leaves.
-    n_splines : int, default=10
-        Number of cubic B-splines per numeric covariate.
     strengths : {"auto", "common", "per_covariate"}, default="auto"
         Penalties of `model_` to choose from, see `LogisticGAM`; leaves have the common ones.
-    cv : int, splitter or iterable of (train, test), default=10
-        Folds behind the leave-out probabilities: their number, or splits that hold out every row
-        once.
-    random_state : int, default=0
-        Seed of the folds and of the calibration split.
-    budget : float, default=None
-        What a row may pay for covariates at most; None for any amount. Panels count, and sets
-        beyond it are not weighed. Covariates that can be paid together are asked first.
-    mean_budget : float, default=None
-        What rows may pay for covariates on average. Covariate costs then count 1 + `multiplier_`
-        times, so that training rows left out of the models keep it.
     target_recall : float or mapping of class to float, default=None
         Least share of positive rows to be answered positive, in place of a false-negative cost.
         It may name the positive class, {"sick": 0.95}, and means the same.
         With more than two classes a recall for each of those that are to be protected, by name:
         the costs stay, and errors about these classes are surcharged as far as it takes.
-    recall_confidence : float, default=None
-        Confidence with which the target recall is to hold for new rows, see `AdaCOSClassifier`.
-    calibration_fraction : float, default=0.5
-        Share of the rows set aside for that.
-    on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
-        What to do when the calibration rows do not prove the target recall, see
-        `AdaCOSClassifier`.
-    n_jobs : int, default=None
-        Fits of one step of forward selection that run at the same time.
-    verbose : int, default=0
-        Whether `fit` prints where it is.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes in order; of two the second is the positive one.
     tree_ : Tree
         The questions, with the share of rows, costs and answers at each; print it to see it.
     nodes_ : tuple of Node
@@ -129,38 +76,10 @@ class BranchingClassifier(AdaCOSClassifier):
     model_ : SequenceModel
         Sets, additive models and densities without branches, for rows that lack the covariate that
         a branch asks for.
-    sequence_ : str
-        How the sets were found, "group_lasso" or "forward".
     sets_ : list of tuple of str
         Sets of `model_`.
     expected_cost_ : ndarray of shape (n_sets,)
         Mean total cost of always stopping at each set of `model_`, see `AdaCOSClassifier`.
-    cost_table_ : CostTable
-        The costs as given, bound to the columns.
-    rule_ : DecisionRule
-        How log-odds become a label, and the costs by which acquisitions are weighed.
-    multiplier_ : float
-        By how much more than once covariate costs count, for a mean budget; 0 where it does not
-        bind.
-    mean_spent_ : float
-        With a mean budget, what training rows left out of the models pay on average.
-    threshold_ : float
-        With a target recall, the probability from which on a row is answered positive.
-    false_negative_cost_ : float
-        The cost of a false negative that the threshold stands for.
-    surcharges_ : dict of class to float
-        With target recalls of more than two classes, by how much more than was stated an error
-        about each costs.
-    recall_estimate_ : float or dict of class to float
-        Share of positive training rows whose leave-out probability reaches the threshold at every
-        set at which the policy may stop, and by class the share that is answered with it; after
-        `calibrate`, the recall on the calibration rows.
-    training_rows_ : RowDigests
-        Salted digests of the training rows, by which `calibrate` knows them again.
-    certificate_ : RecallCertificate or ClassRecallCertificate
-        What was proved, after `calibrate`.
-    always_positive_ : bool
-        Whether every row is answered positive for want of a certificate.
 
     See Also
     --------
@@ -274,8 +193,10 @@ class BranchingClassifier(AdaCOSClassifier):
         assert fits.table is not None
         encoded = self._encode(fits.table[0])
         self._keep_mean_budget(fits.table[0])
-        plain = leave_out_total(self, encoded) if self.multiplier_ > 0 else np.inf
-        costs = replace(self.weighed_costs, matrix=self.rule_.matrix)
+        plain = np.inf
+        if self.multiplier_ > 0:
+            plain = leave_out_total(self.decider_, self._kept_rows(fits.table[0]))
+        costs = replace(self.decider_.weighed_costs, matrix=self.rule_.matrix)
         if self.max_depth and not self.rule_.always_positive:
             land = ground(
                 encoded,
@@ -288,16 +209,18 @@ class BranchingClassifier(AdaCOSClassifier):
                 n_splines=self.n_splines,
                 seed=self.random_state,
                 budget=None if self.budget is None else (1 + self.multiplier_) * self.budget,
+                groups=fits.table[2],
             )
             nodes = grow(land, self.max_depth)
             if len(nodes) > 1:
                 self.nodes_ = self._with_models(nodes, fits, encoded, unlabeled, costs)
                 self.leaf_ = route(self.nodes_, encoded, self.encoder_)
+                self.finish_fit(self.rule_, self.multiplier_, self.mixture_)
         if self.target_recall is not None and not self.in_one_order:
             self._use_target_recall()
         if self.mean_budget is not None and not self.in_one_order:
             self._keep_branches_that_pay(fits.table[0], plain)
-        self.tree_ = self._tree_of_rows(encoded, self._run(encoded))
+        self.tree_ = self._tree_of_rows(encoded, run_mixed(self.decider_, encoded))
 
     def _keep_branches_that_pay(self, X: Any, plain: float) -> None:
         """Keep the mean budget with the branches, or without them if that costs no more.
@@ -306,7 +229,8 @@ class BranchingClassifier(AdaCOSClassifier):
         who comes to them, however dear the mean budget makes them.
         """
         self._keep_mean_budget(X)
-        if np.isinf(self.multiplier_) or leave_out_total(self, self._encode(X)) >= plain:
+        kept = self._kept_rows(X)
+        if np.isinf(self.multiplier_) or leave_out_total(self.decider_, kept) >= plain:
             self._finish_fit(self.model_)
             self._keep_mean_budget(X)
 
@@ -334,7 +258,7 @@ class BranchingClassifier(AdaCOSClassifier):
         super().calibrate(X, y, **options)
         if not self.always_positive_:
             encoded = self._encode(X)
-            self.tree_ = self._tree_of_rows(encoded, self._run(encoded))
+            self.tree_ = self._tree_of_rows(encoded, run_mixed(self.decider_, encoded))
         return self
 
     def _with_models(
@@ -442,135 +366,17 @@ class BranchingClassifier(AdaCOSClassifier):
                 )
         return log_odds
 
-    def _begin(self, rows: Rows) -> Any:
-        if self.in_one_order or self.rule_.always_positive:
-            return super()._begin(rows)
-        n_rows = len(rows.encoded)
-        state = BranchState(
-            rows.encoded,
-            rows.available,
-            rows.have & rows.available,
-            rows.known,
-            np.zeros(n_rows, dtype=np.intp),
-            (),
-        )
-        return self._placed(state)
+    def make_decider(self, terms: Terms) -> FoldedDecider[Any]:
+        """Give the decider that decides by what was learned."""
+        if self.in_one_order:
+            return super().make_decider(terms)
+        return TreeDecider(terms, self.model_, self.outlook, self.nodes_)
 
-    def _placed(self, state: BranchState) -> BranchState:
-        """Rows moved down the tree as far as what they have takes them."""
-        node, walks = state.node.copy(), list(state.walks)
-
-        def settle(rows: Ints, model: SequenceModel, known: Bools) -> None:
-            if len(rows):
-                have = np.asarray(state.have[rows].any(axis=0))
-                walk = begin(model, state.encoded[rows], state.available[rows], have, known)
-                walks.append((rows, walk))
-                node[rows] = _SETTLED
-
-        for number, place in enumerate(self.nodes_):
-            here = np.flatnonzero(node == number)
-            if len(here) == 0:
-                continue
-            if place.split is None:
-                assert place.model is not None
-                settle(here, place.model, state.known)
-                continue
-            k = place.split.covariate
-            # Off the branches what was acquired on them counts as known.
-            lacking = here[~state.available[here, k]]
-            settle(lacking, self.model_, state.known | self._on_path(number))
-            ready = here[state.have[here, k]]
-            side = place.split.side(state.encoded[ready], self.encoder_)
-            node[ready] = np.array(place.below)[side]
-        return state._replace(node=node, walks=tuple(walks))
-
-    def _within(self, state: Any, left: Floats) -> Any:
-        limit = super()._within
-        if not isinstance(state, BranchState):
-            return limit(state, left)
-        assert self.budget is not None
-        available, price = state.available.copy(), self.cost_table_.of_next(state.have)
-        for number, node in enumerate(self.nodes_):
-            here = np.flatnonzero(state.node == number)
-            if node.split is not None and len(here):
-                k = node.split.covariate
-                way = np.array([*node.path, k], dtype=np.intp)
-                whole = self.cost_table_.of_order(way, given=state.known)
-                # By what the way costs: what is acquired off it later does not lead back to it.
-                dear = (price[here, k] > left[here]) | (whole > self.budget * (1 + ROUNDING))
-                available[here[dear & ~state.have[here, k]], k] = False
-        state = self._placed(state._replace(available=available))
-        walks = tuple((rows, limit(walk, left[rows])) for rows, walk in state.walks)
-        return state._replace(walks=walks)
-
-    def _left_out(self, state: Any, rows: Ints) -> Any:
-        judge = super()._left_out
-        if not isinstance(state, BranchState):
-            return judge(state, rows)
-        walks = tuple((own, judge(walk, rows[own])) for own, walk in state.walks)
-        return state._replace(walks=walks)
-
-    def _decide(self, state: Any) -> Decision:
-        if not isinstance(state, BranchState):
-            return super()._decide(state)
-        covariates = np.full(len(state.node), STOP)
-        log_odds = np.full((len(state.node), *self.model_.intercepts.shape[1:]), np.nan)
-        weighed = None
-        for number, node in enumerate(self.nodes_):
-            if node.split is not None:
-                covariates[state.node == number] = node.split.covariate
-        for rows, walk in state.walks:
-            decision = super()._decide(walk)
-            covariates[rows], log_odds[rows] = decision.covariates, decision.log_odds
-            weighed = decision
-        if len(state.node) == 1 and state.node[0] != _SETTLED:
-            # A row that goes on needs no log-odds; of a single one they are shown.
-            log_odds = log_odds_now(self._unbranched(state))
-        return Decision(covariates, log_odds, weighed=weighed)
-
-    def _unbranched(self, state: BranchState) -> WalkState:
-        """One row as it would stand without branches."""
-        known = state.known | self._on_path(int(state.node[0]))
-        return begin(self.model_, state.encoded, state.available, state.have[0], known)
-
-    def _on_path(self, number: int) -> Bools:
-        """Mask of the covariates acquired on the way to a node."""
-        return np.isin(np.arange(len(self.encoder_.names)), self.nodes_[number].path)
-
-    def _advance(self, state: Any, going: Bools, covariates: Ints) -> Any:
-        if not isinstance(state, BranchState):
-            return super()._advance(state, going, covariates)
-        number = np.cumsum(going) - 1
-        walks = tuple(
-            (number[rows[going[rows]]], advance(walk, going[rows]))
-            for rows, walk in state.walks
-            if going[rows].any()
-        )
-        have, available = state.have[going], state.available[going]
-        each = np.arange(len(have))
-        have[each, covariates[:, 0]] = available[each, covariates[:, 0]]
-        return self._placed(
-            state._replace(
-                encoded=state.encoded[going],
-                available=available,
-                have=have,
-                node=state.node[going],
-                walks=walks,
-            )
-        )
-
-    def _reasons(self, state: Any, decision: Decision) -> Reasons:
-        if not isinstance(state, BranchState):
-            return super()._reasons(state, decision)
-        if state.walks:
-            return super()._reasons(state.walks[0][1], decision.weighed)
-        walk = self._unbranched(state)
-        if walk.model.many_classes:
-            reasons = super()._reasons(walk, Decision(np.array([STOP]), decision.log_odds))
-        else:
-            ahead, classes = look_ahead(walk, self.cost_table_), self.classes_.tolist()
-            reasons = sequence_reasons(walk, ahead, self.rule_, self.encoder_, classes, None)
-        return replace(reasons, plans=(), because=told_tree(self).because(int(state.node[0])))
+    def add_words(self, reasons: Reasons, state: Any) -> Reasons:
+        """Say why a branch is there."""
+        if not isinstance(state, BranchState) or state.walks:
+            return reasons
+        return replace(reasons, because=told_tree(self).because(int(state.node[0])))
 
 
 def branches(policy: BasePolicy) -> TypeGuard[BranchingClassifier]:

@@ -6,7 +6,9 @@ leaves the sets beyond it out of its outlook, and asks first what can be paid.
 The mean is kept by a Lagrange multiplier m: with every covariate cost counted 1 + m times, rows
 stop earlier. Along one sequence each row stops the earlier the larger m is, so that the mean
 covariate cost falls with m; wanted is the least m at which it is within the budget. It is found on
-the training rows, each walked by log-odds of models that did not see it.
+the training rows, each walked by log-odds of models that did not see it. Where rows are alike the
+mean falls in steps; a budget between two of them is spent by a mixture, see
+`adacos.deciders.mixing`.
 """
 
 from __future__ import annotations
@@ -15,82 +17,99 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.costs import total_of
-from adacos.engine import AcquisitionResult, Decision, Rows, run
+from adacos.deciders.out_of_fold import FoldedDecider
+from adacos.decision import Mixture, State
+from adacos.engine import run
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows
-from adacos.models.class_outlook import ClassOutlook
 from adacos.models.large_fits import PreparedRows
-from adacos.models.outlook import Outlook, WalkState
+from adacos.models.sequence_model import SequenceModel
 from adacos.policies.rounds import refuse_rounds
+from adacos.typing import Floats, Ints
 from adacos.validation import Constraints, amount
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 
 BUDGET_CONSTRAINTS: Constraints = {"budget": amount, "mean_budget": amount}
 # Rows on which the multiplier is found, drawn where there are more.
 _MOST_ROWS = 10_000
 # Accuracy of 1 + m, relative, and the largest m tried: it makes a cent dearer than any error.
 _ACCURACY, _LARGEST = 1e-6, 2.0**60
+# Share of a budget that need not be topped up.
+_NEARLY = 0.99
 
 
-class LeftOut(NamedTuple):
-    """A state with the numbers of its training rows."""
+class KeptRows(NamedTuple):
+    """Training rows on which budgets and costs are found.
 
-    state: Any
-    rows: Ints
-
-
-class LeaveOutPolicy:
-    """A fitted policy whose training rows walk by log-odds of models that did not see them."""
-
-    def __init__(self, policy: Any, rows: Ints) -> None:
-        self.policy, self.rows = policy, rows
-        self.classes_, self.encoder_ = policy.classes_, policy.encoder_
-        self.cost_table_, self.rule_ = policy.cost_table_, policy.rule_
-        self.ceiling: float | None = policy.ceiling
-        self._opening: Callable[[], Ints] = policy._opening
-
-    def _begin(self, rows: Rows) -> LeftOut:
-        assert rows.numbers is not None
-        return LeftOut(self.policy._begin(rows), self.rows[rows.numbers])
-
-    def _within(self, state: LeftOut, left: Floats) -> LeftOut:
-        return state._replace(state=self.policy._within(state.state, left))
-
-    def _decide(self, state: LeftOut) -> Decision:
-        decision: Decision = self.policy._decide(self.policy._left_out(*state))
-        return decision
-
-    def _advance(self, state: LeftOut, going: Bools, covariates: Ints) -> LeftOut:
-        return LeftOut(self.policy._advance(state.state, going, covariates), state.rows[going])
-
-
-def keep_mean_budget(policy: Any, encoded: Floats) -> tuple[float, float]:
-    """The least multiplier at which training rows keep the mean budget, and what they then pay.
-
-    Infinite if there is none. They keep it if, walked by models that did not see them, they pay no
-    more on average, and walked as new rows will be, no more than a standard error above it: where
-    many rows are alike, models without a row part them, while all of them walk as one. The policy
-    is left with the multiplier tried last.
+    Attributes
+    ----------
+    encoded : their encoded values.
+    numbers : their places among the training rows.
+    y, weight : their labels, and how often each counts.
     """
 
-    budget: float = policy.mean_budget
+    encoded: Floats
+    numbers: Ints
+    y: Floats
+    weight: Floats
+
+    @classmethod
+    def drawn(cls, encoded: Floats, model: SequenceModel, seed: int) -> KeptRows:
+        """All training rows, or some of each class where there are more than enough."""
+        rows = drawn_rows(model.y, _MOST_ROWS, seed)
+        return cls(encoded[rows], rows, model.y[rows], model.weight[rows])
+
+
+class Kept(NamedTuple):
+    """How a mean budget is kept.
+
+    Attributes
+    ----------
+    multiplier : by how much more than once covariate costs count; infinite if nothing keeps it.
+    spent : what rows then pay on average, with the mixture.
+    mixture : which rows walk with a lower multiplier, where that spends the budget.
+    """
+
+    multiplier: float
+    spent: float
+    mixture: Mixture | None
+
+
+def keep_mean_budget(
+    decider: FoldedDecider[State], rows: KeptRows, budget: float, seed: int
+) -> Kept:
+    """The least multiplier at which training rows keep a mean budget.
+
+    They keep it if, walked by models that did not see them, they pay no more on average, and walked
+    as new rows will be, no more than a standard error above it: where many rows are alike, models
+    without a row part them, while all of them walk as one. What is left of the budget is spent with
+    the largest multiplier that does not keep it, by as many rows as can.
+    """
+    too_much: dict[float, Spent] = {}
 
     def spent(multiplier: float) -> Spent:
-        policy.multiplier_ = multiplier
-        return _spent(policy, encoded)
+        return _spent(decider.with_multiplier(multiplier), rows)
 
     def keeps(multiplier: float) -> bool:
-        mean, error, as_new = spent(multiplier)
-        return mean <= budget and as_new <= budget + error
+        found = spent(multiplier)
+        kept = found.left_out <= budget and found.as_new <= budget + found.error
+        if not kept:
+            too_much[multiplier] = found
+        return kept
 
     multiplier = least_multiplier(keeps)
-    return multiplier, spent(multiplier).left_out if np.isfinite(multiplier) else np.inf
+    if np.isinf(multiplier):
+        return Kept(multiplier, np.inf, None)
+    less = spent(multiplier).by_new_rows
+    if not too_much or less >= _NEARLY * budget:
+        return Kept(multiplier, less, None)
+    other = max(too_much)
+    more = too_much[other].by_new_rows
+    if more <= budget:
+        return Kept(multiplier, less, None)
+    share = (budget - less) / (more - less)
+    return Kept(multiplier, budget, Mixture(other, share, seed))
 
 
 def least_multiplier(keeps: Callable[[float], bool]) -> float:
@@ -122,34 +141,26 @@ class Spent(NamedTuple):
     error: float
     as_new: float
 
+    @property
+    def by_new_rows(self) -> float:
+        """What new rows pay: as those left out, unless these differ where new ones are alike."""
+        parted = abs(self.left_out - self.as_new) > 2 * self.error
+        return self.as_new if parted else self.left_out
 
-def _spent(policy: Any, encoded: Floats) -> Spent:
-    result, rows = _drawn_left_out(policy, encoded)
-    weight = policy.model_.weight[rows]
-    mean = float(np.average(result.cost, weights=weight))
-    spread = float(np.average((result.cost - mean) ** 2, weights=weight))
-    as_new = float(np.average(policy._run(encoded[rows]).cost, weights=weight))
+
+def _spent(decider: FoldedDecider[State], rows: KeptRows) -> Spent:
+    cost, weight = run(decider.out_of_fold(rows.numbers), rows.encoded).cost, rows.weight
+    mean = float(np.average(cost, weights=weight))
+    spread = float(np.average((cost - mean) ** 2, weights=weight))
+    as_new = float(np.average(run(decider, rows.encoded).cost, weights=weight))
     return Spent(mean, float(np.sqrt(spread / max(float(weight.sum()) - 1, 1.0))), as_new)
 
 
-def leave_out_total(policy: Any, encoded: Floats) -> float:
-    """Mean total cost of the training rows, each walked by models that did not see it."""
-    result, rows = _drawn_left_out(policy, encoded)
-    model = policy.model_
-    total = total_of(result.cost, model.y[rows], result.label, policy.rule_.matrix)
-    return float(np.average(total, weights=model.weight[rows]))
-
-
-def _drawn_left_out(policy: Any, encoded: Floats) -> tuple[AcquisitionResult, Ints]:
-    """What becomes of training rows walked by models that did not see them, and their numbers."""
-    rows = drawn_rows(policy.model_.y, _MOST_ROWS, policy.random_state)
-    return run_left_out(policy, encoded[rows], rows), rows
-
-
-def run_left_out(policy: Any, encoded: Floats, rows: Ints) -> AcquisitionResult:
-    """What becomes of these training rows, walked by models that did not see them."""
-    nothing = np.zeros(len(policy.encoder_.names), dtype=np.bool_)
-    return run(LeaveOutPolicy(policy, rows), encoded, nothing)
+def leave_out_total(decider: FoldedDecider[State], rows: KeptRows) -> float:
+    """Mean total cost of training rows, each walked by models that did not see it."""
+    result = run(decider.out_of_fold(rows.numbers), rows.encoded)
+    total = total_of(result.cost, rows.y, result.label, decider.rule.matrix)
+    return float(np.average(total, weights=rows.weight))
 
 
 def check_budgets(policy: Any) -> None:
@@ -185,23 +196,6 @@ def shared_rows(fits: PreparedRows | None, what: str = "a mean budget") -> Any:
             "fitted",
             f"must be fitted in this process with {what} too",
             "a policy without its training rows",
-            f"Fit this policy: {what} is kept on rows that are left out.",
+            f"Fit this policy: {what} is kept in cross-validation.",
         )
     return fits.table[0]
-
-
-def told_of_budgets(policy: Any, state: WalkState, outlook: Outlook | ClassOutlook) -> str:
-    """What budgets have to do with a decision about one row, in words."""
-    told, times = [], 1 + policy.multiplier_
-    if state.left is not None and np.isinf(outlook.cost).any():
-        first = state.upcoming[int(np.argmax(np.isinf(outlook.cost[0])))]
-        told.append(
-            f"Of the budget of {policy.ceiling:.2f} there is {state.left[0] / times:.2f} left; "
-            f"what comes from {policy.encoder_.names[first]} on is beyond it."
-        )
-    if times > 1:
-        told.append(
-            f"To keep the mean budget of {policy.mean_budget:.2f}, covariate costs count "
-            f"{times:.2f} times when going on is weighed."
-        )
-    return " ".join(told)

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from adacos.engine import run
 from adacos.exceptions import NotCertifiableError
 from adacos.policies.many_classes import asked_recall, recall_of_two
 from adacos.policies.recall import (
+    ProvingRows,
     RecallCertificate,
     always_positive,
     certify,
     from_first_telling,
     given,
     positive_rows,
+    proving_rows,
     refuse_false_negative_cost,
     refuse_training_rows,
+    threshold_rule,
     threshold_sequence,
 )
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats, Ints
 
 # Calibration rows on which it is checked that a certified policy tells rows apart at all.
 _ROWS_LOOKED_AT = 2048
 
 
 def calibrate_threshold(
-    policy: Any, X: Any, y: Any, target_recall: Any, confidence: float | None, trained: bool
+    policy: Any,
+    X: Any,
+    y: Any,
+    target_recall: Any,
+    confidence: float | None,
+    trained: bool,
+    groups: Any,
 ) -> None:
     """Let a policy of two classes answer by a threshold that these rows certify."""
     asked = recall_of_two(target_recall, policy.classes_)
@@ -42,12 +48,13 @@ def calibrate_threshold(
     if not trained:
         refuse_training_rows(policy.training_rows_, encoded)
     positive = positive_rows(y, policy.classes_, len(encoded))
+    proving = proving_rows(encoded, positive, groups, policy.random_state)
     try:
-        certificate, threshold = certified_threshold(policy, encoded, positive, recall, confidence)
+        certificate, threshold = certified_threshold(policy, proving, recall, confidence)
     except NotCertifiableError:
         if policy.on_uncertifiable == "error":
             raise
-        certificate = always_positive(recall, confidence, int(positive.sum()))
+        certificate = always_positive(recall, confidence, len(proving.positive))
         threshold = -np.inf
     policy.certificate_ = certificate
     policy.recall_estimate_ = 1 - certificate.misses / certificate.n_positives
@@ -55,24 +62,26 @@ def calibrate_threshold(
 
 
 def certified_threshold(
-    policy: Any, encoded: Floats, positive: Bools, recall: float, confidence: float
+    policy: Any, proving: ProvingRows, recall: float, confidence: float
 ) -> tuple[RecallCertificate, float]:
     """Certificate and its threshold as log-odds."""
-    held_out, others = encoded[positive], encoded[~positive]
+    held_out, others = proving.positive, proving.others
     # A row that reaches the threshold at every set is not missed wherever the policy stops.
     least = policy._log_odds_anywhere(held_out).min(axis=1)
-    trial = copy.copy(policy)
+    decider, costs = policy.decider_, policy.cost_table_.matrix
 
     def in_danger(threshold: float) -> Bools:
         return np.asarray(least < threshold + 1e-6)
 
+    def label_at(threshold: float, rows: Floats) -> Ints:
+        return run(decider.with_rule(threshold_rule(costs, threshold)), rows).label
+
     def misses_at(threshold: float) -> int:
-        rows = held_out[in_danger(threshold)]
-        return int(np.sum(~trial._use_threshold(threshold)._says_positive(rows)))
+        return int(np.sum(label_at(threshold, held_out[in_danger(threshold)]) != 1))
 
     def tells_apart(threshold: float) -> bool:
         every = max(-(-len(others) // _ROWS_LOOKED_AT), 1)
-        return not trial._use_threshold(threshold)._says_positive(others[::every]).all()
+        return not (label_at(threshold, others[::every]) == 1).all()
 
     thresholds = threshold_sequence(policy._leave_out_of_positives())
     # Where the estimate answers positive for all, the costs ask for just that.
@@ -91,7 +100,8 @@ def certified_threshold(
         if policy.on_uncertifiable != "largest":
             raise
         certificate, threshold = refusal.certificate, float(thresholds[0])
-    if not tells_apart(threshold):
+    certificate = replace(certificate, method=certificate.method + proving.note)
+    if len(others) and not tells_apart(threshold):
         note = "; at these costs every calibration row is answered positive"
         certificate = replace(certificate, method=certificate.method + note)
     return certificate, threshold

@@ -16,9 +16,8 @@ wrong certificate and a wrong bound both need the bound of some class to exceed 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -26,9 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.engine import DecisionRule
+from adacos.decision import DecisionRule
+from adacos.engine import run
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.binomial import lower_bound, trials_needed
+from adacos.kernels.groups import one_of_each
 from adacos.policies.class_recall import (
     LeftOutRecalls,
     Recalls,
@@ -40,16 +41,17 @@ from adacos.policies.class_recall import (
     targets_of,
     use_surcharges,
 )
+from adacos.policies.many_classes import check_with_classes
 from adacos.policies.recall import (
+    GROUPED,
     allowed_misses,
     class_numbers,
     given,
     percent,
     refuse_training_rows,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.tables.weights import groups_of
+from adacos.typing import Floats, Ints
 
 # Shares of the allowed misses that the policies tried aim at, bold first.
 SHARES = (1.25, 1.0, 0.8, 0.6, 0.4, 0.2, 0.05)
@@ -91,11 +93,11 @@ class ClassRecallCertificate:
     >>> from adacos import ClassRecallCertificate
     >>> print(ClassRecallCertificate(("a", "b"), (0.9, 0.8), (0.91, 0.8), 0.9, (80, 60), (2, 6),
     ...                              "exact binomial tests"))
-    Recalls on new rows like these, with 90 % confidence for all of them together:
-    a: at least 91 % (asked for: 90 %); 2 of 80 held-out rows missed.
-    b: at least 80 % (asked for: 80 %); 6 of 60 held-out rows missed.
+    Sensitivities (recalls) for cases like these, at 90% confidence for all of them together:
+    a: at least 91% (requested: 90%); 2 of 80 calibration rows missed.
+    b: at least 80% (requested: 80%); 6 of 60 calibration rows missed.
     Method: exact binomial tests.
-    The confidence counts attempts: each request to certify is one, refused or not.
+    The 90% covers every certification attempt, including refused ones.
     """
 
     classes: tuple[Any, ...]
@@ -110,15 +112,16 @@ class ClassRecallCertificate:
         each = zip(self.classes, self.recalls, self.bounds, self.n_rows, self.misses, strict=True)
         return "\n".join(
             [
-                f"Recalls on new rows like these, with {percent(self.confidence)} confidence for "
-                "all of them together:",
+                f"Sensitivities (recalls) for cases like these, at {percent(self.confidence)} "
+                "confidence for all of them together:",
                 *(
-                    f"{name}: at least {percent(bound)} (asked for: {percent(recall)}); {misses} "
-                    f"of {n} held-out rows missed."
+                    f"{name}: at least {percent(bound)} (requested: {percent(recall)}); {misses} "
+                    f"of {n} calibration rows missed."
                     for name, recall, bound, n, misses in each
                 ),
                 f"Method: {self.method}.",
-                "The confidence counts attempts: each request to certify is one, refused or not.",
+                f"The {percent(self.confidence)} covers every certification attempt, including "
+                "refused ones.",
             ]
         )
 
@@ -227,13 +230,18 @@ def use_certified(
     misses_at: Callable[[Floats], Ints],
     n_rows: Ints,
     confidence: float,
+    note: str,
 ) -> None:
-    """Let a policy have the boldest of these surcharges whose recalls are certified."""
+    """Let a policy have the boldest of these surcharges whose recalls are certified.
+
+    `note` says of the rows that prove them what the certificate should.
+    """
     labels = policy.classes_[targets.classes].tolist()
     largest = policy.on_uncertifiable == "largest"
-    policy.certificate_, found = certify_classes(
+    certificate, found = certify_classes(
         misses_at, surcharges, n_rows, targets, confidence, labels, largest=largest
     )
+    policy.certificate_ = replace(certificate, method=certificate.method + note)
     policy.recall_estimate_ = of_classes(
         policy, targets, 1 - np.array(policy.certificate_.misses) / n_rows
     )
@@ -252,10 +260,24 @@ def check_members(policy: Any, targets: Targets, number: Ints) -> None:
             )
 
 
+def proving_classes(encoded: Floats, number: Ints, groups: Any, seed: int) -> tuple[Ints, str]:
+    """Rows that count, and a note on them: one of each class of each group, or of copies."""
+    found = groups_of(groups, encoded, number.astype(np.float64), split=False)
+    rows = [one_of_each(np.flatnonzero(number == k), found, seed) for k in np.unique(number)]
+    return np.sort(np.concatenate(rows)), "" if found is None else GROUPED
+
+
 def calibrate_classes(
-    policy: Any, X: Any, y: Any, target_recall: Any, confidence: float | None, trained: bool
+    policy: Any,
+    X: Any,
+    y: Any,
+    target_recall: Any,
+    confidence: float | None,
+    trained: bool,
+    groups: Any,
 ) -> None:
-    """Let a policy of more than two classes have recalls that these rows certify."""
+    """Let a policy with three or more classes have recalls that these rows certify."""
+    check_with_classes(policy)
     wanted = policy.target_recall if target_recall is None else target_recall
     targets = targets_of(wanted, policy.classes_)
     confidence = given("confidence", confidence, policy.recall_confidence)
@@ -264,19 +286,19 @@ def calibrate_classes(
         refuse_training_rows(policy.training_rows_, encoded)
     number = class_numbers(y, policy.classes_, len(encoded))
     check_members(policy, targets, number)
-    members = [encoded[number == k] for k in targets.classes]
+    kept, note = proving_classes(encoded, number, groups, policy.random_state)
+    members = [encoded[kept[number[kept] == k]] for k in targets.classes]
     n_rows = np.array([len(rows) for rows in members])
-    trial = copy.copy(policy)
-    trial._set_fits = policy._set_fits
+    decider = policy.decider_
 
     def misses_at(surcharges: Floats) -> Ints:
         matrix = surcharged(policy.cost_table_.matrix, targets, surcharges)
-        trial._use_rule(DecisionRule(matrix))
+        surcharging = decider.with_rule(DecisionRule(matrix))
         missed = [
-            np.sum(trial._run(rows).label != k)
+            np.sum(run(surcharging, rows).label != k)
             for k, rows in zip(targets.classes, members, strict=True)
         ]
         return np.array(missed, dtype=np.intp)
 
-    surcharges = surcharges_to_try(policy.classes_, targets, partial(LeftOutRecalls, trial))
-    use_certified(policy, targets, surcharges, misses_at, n_rows, confidence)
+    surcharges = surcharges_to_try(policy.classes_, targets, partial(LeftOutRecalls, policy))
+    use_certified(policy, targets, surcharges, misses_at, n_rows, confidence, note)

@@ -31,14 +31,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.engine import DecisionRule
+from adacos.deciders.out_of_fold import FoldedDecider
+from adacos.decision import DecisionRule
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.class_risk import label_at
 from adacos.policies.recall import percent, recall_target
+from adacos.typing import Floats, Ints
 from adacos.validation import choices
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 # Training rows of each class on which its recall is found, drawn where there are more.
 _MOST_ROWS = 1500
@@ -154,23 +153,25 @@ class LeftOutRecalls:
     """Recalls of a policy's classes on training rows that are left out of the models."""
 
     def __init__(self, policy: Any, targets: Targets) -> None:
-        self.policy, self.targets = policy, targets
+        self.decider, self.targets = policy.decider_, targets
         model, rng = policy.model_, np.random.default_rng(policy.random_state)
         members = [np.flatnonzero(model.y == k) for k in targets.classes]
         members = [np.sort(rng.permutation(rows)[:_MOST_ROWS]) for rows in members]
         self.weights = [model.weight[rows] for rows in members]
-        self.answers: list[Callable[[], Ints]] = [policy._answers_left_out(r) for r in members]
+        self.answers: list[Callable[[FoldedDecider[Any]], Ints]] = [
+            policy._answers_left_out(r) for r in members
+        ]
 
     @property
     def scale(self) -> float:
         """Cost of the dearest error."""
-        return float(np.ptp(self.policy.cost_table_.matrix))
+        return float(np.ptp(self.decider.costs.matrix))
 
     def at(self, surcharges: Floats, k: int) -> float:
-        """The recall of one class at these surcharges, which the policy is left with."""
-        matrix = surcharged(self.policy.cost_table_.matrix, self.targets, surcharges)
-        self.policy._use_rule(DecisionRule(matrix))
-        right = self.answers[k]() == self.targets.classes[k]
+        """The recall of one class at these surcharges."""
+        matrix = surcharged(self.decider.costs.matrix, self.targets, surcharges)
+        decider = self.decider.with_rule(DecisionRule(matrix))
+        right = self.answers[k](decider) == self.targets.classes[k]
         return float(np.average(right, weights=self.weights[k]))
 
 
@@ -266,7 +267,7 @@ def use_surcharges(policy: Any, targets: Targets, surcharges: Floats) -> None:
     """Let a policy decide by the stated costs with these surcharges."""
     policy.surcharges_ = of_classes(policy, targets, surcharges)
     matrix = surcharged(policy.cost_table_.matrix, targets, surcharges)
-    policy._use_rule(DecisionRule(matrix))
+    policy.decider_ = policy.decider_.with_rule(DecisionRule(matrix))
 
 
 def of_classes(policy: Any, targets: Targets, values: Sequence[float] | Floats) -> dict[Any, float]:
@@ -280,15 +281,3 @@ def listed_recalls(names: Sequence[Any], recalls: Floats) -> str:
     return ", ".join(
         f"{name} {percent(float(recall))}" for name, recall in zip(names, recalls, strict=True)
     )
-
-
-def told_of_recalls(policy: Any) -> str:
-    """What target recalls have to do with a decision, in words."""
-    names = [
-        f"those about {label} {surcharge:.2f} more"
-        for label, surcharge in getattr(policy, "surcharges_", {}).items()
-        if surcharge > 0
-    ]
-    if not names:
-        return ""
-    return f"For the target recalls errors count more than was stated: {', '.join(names)}."

@@ -17,15 +17,18 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.costs import CostTable, left_of
-from adacos.engine import STOP, Decision, Purse, walk
+from adacos.deciders.weighing import weigh
+from adacos.decision import STOP, Decision
+from adacos.engine import Purse, walk
 from adacos.kernels.class_risk import best_label
 from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.strengths import central_strengths
+from adacos.models.accuracy import ROUGH
+from adacos.models.branches import LEFT, RIGHT, Node, Split
 from adacos.models.density import moment_matrix
-from adacos.models.dynamic import ROUGH
+from adacos.models.dynamic import ValueTables
 from adacos.models.outlook import WalkState, advance, begin
 from adacos.models.pairs import leave_out_probabilities
 from adacos.models.progress import tell
@@ -33,15 +36,10 @@ from adacos.models.quick import central_fit, quick_model
 from adacos.models.sequence_model import SequenceModel
 from adacos.models.sequences import order_among
 from adacos.models.set_fits import SetFits, prepare
-from adacos.policies.adacos import weigh
 from adacos.policies.many_classes import dearest_error
-from adacos.policies.tree import LEFT, RIGHT, Node, Split
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, CATEGORICAL, NUMERIC
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats, Ints
 
 FOLDS = 5
 # Folds after which only the most promising splits go on to the others, and how many go on.
@@ -131,6 +129,7 @@ def ground(
     n_splines: int,
     seed: int,
     budget: float | None = None,
+    groups: Ints | None = None,
 ) -> Ground:
     """Rows ready for growing.
 
@@ -141,7 +140,7 @@ def ground(
     kept = (costs.covariates == 0) | np.isin(np.arange(len(order)), order[:MOST_COVARIATES])
     encoded, weight = encoded[np.ix_(rows, kept[encoder.source])], weight[rows]
     encoder, costs = encoder.only(kept), costs.only(kept)
-    fold = stratified_folds(encoded, y[rows], FOLDS, seed)
+    fold = stratified_folds(encoded, y[rows], FOLDS, seed, None if groups is None else groups[rows])
     fits = prepare(
         encoded,
         y[rows],
@@ -339,6 +338,8 @@ def _category_cuts(land: Ground, k: int, rows: Bools, weight: Floats) -> list[Sp
     start = np.zeros((*later, design.shape[1]))
     _, residual = central_fit(design, land.y, weight, penalty, start)
     others = columns[:, basis.group != k]
+    if others.shape[1] == 0:
+        return []  # nothing else acts differently in some of its categories
     mean = np.average(others, axis=0, weights=land.fits.weight)
     spread = np.sqrt(np.average((others - mean) ** 2, axis=0, weights=land.fits.weight))
     spread = np.maximum(spread, 1e-9)
@@ -402,14 +403,14 @@ def _outcome(
 
     What they pay beyond the path plus the cost of their answer, if they are of each class.
     """
-    costs = land.costs
+    costs, values = land.costs, ValueTables(land.costs, land.costs.matrix, ROUGH)
     found = np.empty((len(rows), len(costs.matrix)))
     available = ~np.isnan(land.encoded[np.ix_(rows, land.encoder.first)])
     have = np.zeros(len(reached), dtype=np.bool_)
     have[model.sequence.set(0)] = True
 
     def decide(state: WalkState) -> Decision:
-        go_on, ahead = weigh(state, costs, costs.matrix, land.outlook, ROUGH)
+        go_on, ahead = weigh(state, values, land.outlook)
         following = state.upcoming[0] if len(state.upcoming) else STOP
         return Decision(np.where(go_on, following, STOP), ahead.log_odds, state.stage)
 

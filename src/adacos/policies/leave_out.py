@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
@@ -20,8 +20,9 @@ from adacos.costs import Costs, total_of
 from adacos.engine import AcquisitionResult
 from adacos.kernels.binomial import interval
 from adacos.kernels.folds import stratified_folds
+from adacos.kernels.groups import standard_error
 from adacos.metrics import operation_costs, total_costs
-from adacos.policies.base import BasePolicy
+from adacos.policies.base import BasePolicy, fit_in_groups, inner_fits
 from adacos.tables.encoder import (
     TableEncoder,
     covariate_names,
@@ -29,10 +30,9 @@ from adacos.tables.encoder import (
     validate_table,
 )
 from adacos.tables.labels import check_labels
+from adacos.tables.weights import groups_of
+from adacos.typing import Floats, Ints
 from adacos.validation import integer, real
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class LeaveOutCost:
         Mean realised cost of a row: what was paid plus what the answer cost. Where a target recall
         takes the place of the cost of a miss, that is not known and left out.
     error : float
-        Standard error of the mean over the rows.
+        Standard error of the mean over the rows, or over their groups.
     realised : ndarray of shape (n_rows,)
         Realised cost of each row.
     expected : ndarray of shape (n_rows,)
@@ -75,7 +75,13 @@ class LeaveOutCost:
 
 
 def leave_out_cost(
-    policy: BasePolicy, X: Any, y: ArrayLike, *, folds: int = 5, random_state: int = 0
+    policy: BasePolicy,
+    X: Any,
+    y: ArrayLike,
+    *,
+    folds: int = 5,
+    random_state: int = 0,
+    groups: Any = None,
 ) -> LeaveOutCost:
     """Nested estimate of what a policy costs on new rows.
 
@@ -93,6 +99,9 @@ def leave_out_cost(
         Number of folds, dealt within each class.
     random_state : int, default=0
         Seed of the folds.
+    groups : array-like of shape (n_rows,), default=None
+        The patient, site or other group of each row: rows of a group are in one fold. Without it,
+        rows that look like copies of each other are.
 
     Returns
     -------
@@ -115,7 +124,8 @@ def leave_out_cost(
     _, labels = check_labels(y, many=policy.takes_many_classes)
     check_consistent_length(X, labels)
     encoded = TableEncoder.fit(table, covariate_names(reader)).transform(table)
-    fold = stratified_folds(encoded, labels, folds, random_state)
+    found = groups_of(groups, encoded, labels)
+    fold = stratified_folds(encoded, labels, folds, random_state, found)
     classes = np.asarray(y).ravel()
     costs = policy.costs or Costs()
     no_recall = getattr(policy, "target_recall", None) is None
@@ -123,7 +133,10 @@ def leave_out_cost(
     of_class, parts, members = [], [], []
     for number in range(int(fold.max()) + 1):
         inside, outside = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
-        fitted = clone(policy).fit(table_rows(table, outside), classes[outside])
+        learned = table_rows(table, outside), classes[outside]
+        with inner_fits():
+            of_part = None if found is None else found[outside]
+            fitted = fit_in_groups(clone(policy), *learned, of_part)
         result = fitted.acquire(table_rows(table, inside))
         if len(fitted.classes_) > 2:
             of_class.append(_as_each_class(fitted, result))
@@ -137,7 +150,7 @@ def leave_out_cost(
     either = np.concatenate(of_class, axis=1).T[back]
     total = either[np.arange(len(labels)), labels.astype(np.intp)]
     result = _joined(parts).rows(back)
-    error = float(total.std(ddof=1) / np.sqrt(len(total)))
+    error = standard_error(total, found)
     return LeaveOutCost(
         float(total.mean()), error, total, result.expected_cost, either, result, fold
     )
@@ -155,7 +168,7 @@ _ROUGHER: dict[str, Any] = {"strengths": "common", "cv": 3, "verbose": 0}
 SEQUENCES = ("group_lasso", "forward")
 
 
-def better_sequence(policy: Any, X: Any, y: Any) -> str:
+def better_sequence(policy: Any, X: Any, y: Any, groups: Ints | None) -> str:
     """The way to find the sets with which a policy has the lower nested leave-out cost.
 
     Forward selection is taken only if its cost is lower; the fits of the comparison are rougher
@@ -167,6 +180,7 @@ def better_sequence(policy: Any, X: Any, y: Any) -> str:
             X,
             y,
             random_state=policy.random_state,
+            groups=groups,
         ).mean
         for sequence in SEQUENCES
     }

@@ -12,8 +12,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.policies.budgets import refuse_mean_budget
 from adacos.policies.class_recall import targets_of
 from adacos.policies.recall import refuse_false_negative_cost
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 
 def check_with_classes(policy: Any) -> None:

@@ -12,7 +12,6 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.kernels.binomial import interval
 from adacos.policies.base import BasePolicy
@@ -20,9 +19,7 @@ from adacos.policies.sequence_policy import SequencePolicy
 from adacos.tables.description import Description
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, NUMERIC
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats
 
 # Cells of fewer rows are left out: nothing can be said of them.
 LEAST_ROWS = 20
@@ -93,14 +90,20 @@ def misfit_by_cell(
         for i, j in combinations(range(len(sides)), 2)
         if sides[i].covariate != sides[j].covariate and rows[i, j] >= LEAST_ROWS
     ]
-    each = 1 - (1 - confidence) / max(len(pairs), 1)
-    cells = []
-    for i, j in pairs:
-        n, hits = round(rows[i, j]), round(positives[i, j])
-        low, high = interval(hits, n, each)
-        share = float(expected[i, j] / n)
-        if not low <= share <= high:
-            cells.append(Cell(sides[i], sides[j], n, share, hits / n, float(low), float(high)))
+    if not pairs:
+        return []
+    of_pair = tuple(np.array(pairs).T)
+    n, hits, share = rows[of_pair], positives[of_pair], expected[of_pair] / rows[of_pair]
+    low, high = interval(hits, n, 1 - (1 - confidence) / len(pairs))
+    cells = [
+        Cell(
+            sides[pairs[k][0]],
+            sides[pairs[k][1]],
+            int(n[k]),
+            *(float(amount[k]) for amount in (share, hits / n, low, high)),
+        )
+        for k in np.flatnonzero((share < low) | (share > high))
+    ]
     return sorted(cells, key=lambda cell: -abs(cell.found - cell.expected) * np.sqrt(cell.rows))
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.engine import AcquisitionResult
 from adacos.kernels.class_risk import best_label
@@ -22,9 +21,7 @@ from adacos.tables.codes import UNKNOWN, Codes
 from adacos.tables.description import Description
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, CATEGORICAL
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 # Questions on a path that are drawn, fewer where that would be more combinations of values.
 MOST_QUESTIONS, MOST_COMBINATIONS = 3, 20_000

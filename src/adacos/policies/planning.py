@@ -8,14 +8,14 @@ of the paper's Theorem 1 (`adacos.kernels.planning`).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from adacos.consultation.steps import Reasons
-from adacos.costs import Costs, total_of
-from adacos.engine import AcquisitionResult, Decision
+from adacos.costs import Costs, CostTable, total_of
+from adacos.deciders.plan import PlanningDecider
+from adacos.decision import Terms
+from adacos.engine import AcquisitionResult, run
 from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
@@ -24,19 +24,15 @@ from adacos.models.pairs import paired_fit
 from adacos.models.plans import PlanTable, tabulate, tabulate_each
 from adacos.models.sequences import group_lasso_sequence, order_among
 from adacos.models.set_fits import SetFits, prepare
-from adacos.policies.plan_reasons import plan_reasons
+from adacos.policies.base import BasePolicy
 from adacos.policies.plan_tree import PlanNode, plan_nodes, plan_tree
-from adacos.policies.plan_walk import Planned, PlanWalk
 from adacos.policies.rounds import refuse_rounds
 from adacos.policies.tree import Place, Tree
-from adacos.tables.codes import UNKNOWN, Codes
+from adacos.tables.codes import Codes
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
+from adacos.typing import Bools, Floats, Ints
 from adacos.validation import Constraints, whole
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 
 # States that are planned at most, and covariates: there are 2^p sets of them to work off.
 MOST_STATES, MOST_COVARIATES = 1_000_000, 14
@@ -54,7 +50,22 @@ N_CODES = 4
 MOST_ROWS = 20_000
 
 
-class PlanningClassifier(PlanWalk):
+class Learned(NamedTuple):
+    """What is learned of a table.
+
+    Attributes
+    ----------
+    codes : how values become codes.
+    planned : covariates that are planned.
+    joint : probability of every class and combination of their codes.
+    """
+
+    codes: Codes
+    planned: Ints
+    joint: Floats
+
+
+class PlanningClassifier(BasePolicy):
     """All orders of questions weighed at once, on a model of the table in a few codes.
 
     Each covariate has a few codes: its categories, or a number cut where the log-odds change most.
@@ -80,8 +91,6 @@ class PlanningClassifier(PlanWalk):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The classes in order; of two the second is the positive one.
     planned_ : ndarray of int
         Covariates that the plan asks for; the others are never acquired. All that vary, unless the
         combinations of codes or the pairs of columns would be too many: then those that come first
@@ -99,10 +108,6 @@ class PlanningClassifier(PlanWalk):
     tree_ : Tree
         The first questions of the plan and what becomes of the training rows that lack nothing of
         it; `print(policy.tree_)` draws them.
-    cost_table_ : CostTable
-        The costs as given, bound to the columns.
-    rule_ : DecisionRule
-        How log-odds become a label, and the costs by which acquisitions are weighed.
 
     See Also
     --------
@@ -134,12 +139,12 @@ class PlanningClassifier(PlanWalk):
     (('x0', 'x1'), ('x0', 'x2'))
     >>> print(policy.tree_)
     500 rows: every row is asked x0
-    ├─ x0 = 0 (50 %): asked x1
-    │  ├─ x1 = 0 (22 %): nothing more; paid 6.00, answered 1: 0 %
-    │  └─ x1 = 1 (27 %): nothing more; paid 6.00, answered 1: 100 %
-    └─ x0 = 1 (50 %): asked x2
-       ├─ x2 = 0 (22 %): nothing more; paid 6.00, answered 1: 0 %
-       └─ x2 = 1 (28 %): nothing more; paid 6.00, answered 1: 100 %
+    ├─ x0 = 0 (50%): asked x1
+    │  ├─ x1 = 0 (22%): nothing more; paid 6.00, answered 1: 0%
+    │  └─ x1 = 1 (27%): nothing more; paid 6.00, answered 1: 100%
+    └─ x0 = 1 (50%): asked x2
+       ├─ x2 = 0 (22%): nothing more; paid 6.00, answered 1: 0%
+       └─ x2 = 1 (28%): nothing more; paid 6.00, answered 1: 100%
     """
 
     takes_many_classes = True
@@ -169,7 +174,7 @@ class PlanningClassifier(PlanWalk):
         self.random_state = random_state
 
     @one_blas_thread
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Estimate how likely classes and codes are, and plan.
 
         Parameters
@@ -178,6 +183,8 @@ class PlanningClassifier(PlanWalk):
             Training rows; NaN marks what is unknown.
         y : array-like of shape (n_rows,)
             Their classes, two or more.
+        groups : array-like of shape (n_rows,), default=None
+            The patient, site or other group of each row, see `AdaCOSClassifier.fit`.
 
         Returns
         -------
@@ -185,15 +192,24 @@ class PlanningClassifier(PlanWalk):
             The fitted policy.
         """
         refuse_rounds(self, why="a plan asks one covariate after the other")
-        training = self._begin_fit(X, y)
+        training = self.begin_fit(X, y, groups)
         rows = drawn_rows(training.y, MOST_ROWS, self.random_state)
         encoded, labels = training.encoded[rows], training.y[rows]
-        self.caution_ = self._least_costly(encoded, labels)
-        self._learn(encoded, labels, MOST_STATES)
-        self.table_ = tabulate(self.joint_, self._costs_of(self.planned_), self.caution_)
+        own = None if training.groups is None else training.groups[rows]
+        self.caution_ = self._least_costly(encoded, labels, own)
+        learned = self._learn(encoded, labels, own, MOST_STATES)
+        self.codes_, self.planned_, self.joint_ = learned
+        self.table_ = tabulate(learned.joint, self._costs_of(learned.planned), self.caution_)
         self.expected_cost_ = self.table_.expected_cost
-        self.tree_ = self._tree_of_rows(encoded, self._run(encoded))
+        self.finish_fit()
+        self.tree_ = self._tree_of_rows(encoded, run(self.decider_, encoded))
         return self
+
+    def make_decider(self, terms: Terms) -> PlanningDecider:
+        """Give the decider that decides by what was learned."""
+        return PlanningDecider(
+            terms, self.codes_, self.planned_, self.joint_, self.table_, self.caution_
+        )
 
     @property
     def nodes_(self) -> tuple[PlanNode, ...]:
@@ -206,23 +222,25 @@ class PlanningClassifier(PlanWalk):
             self.nodes_, self.encoder_, self.planned_, encoded, result, self.classes_.tolist()
         )
 
-    def _least_costly(self, encoded: Floats, labels: Floats) -> float:
+    def _least_costly(self, encoded: Floats, labels: Floats, groups: Ints | None) -> float:
         """The caution with which rows cost least under plans made without their fold.
 
         A row that is alone in its class, of more than two, is in every plan and not among them.
         """
-        fold = stratified_folds(encoded, labels, self.cv, self.random_state)
+        fold = stratified_folds(encoded, labels, self.cv, self.random_state, groups)
         number = labels.astype(np.intp)
         fold[np.bincount(number)[number] == 1] = -1
         cost = np.empty((len(labels), len(CAUTIONS)))
         for part in range(int(fold.max()) + 1):
             inside, outside = fold == part, fold != part
-            self._learn(encoded[outside], labels[outside], ROUGH_STATES)
-            plans = tabulate_each(self.joint_, self._costs_of(self.planned_), CAUTIONS)
-            for place, (self.caution_, self.table_) in enumerate(zip(CAUTIONS, plans, strict=True)):
-                result = self._run(encoded[inside])
+            own = None if groups is None else groups[outside]
+            learned = self._learn(encoded[outside], labels[outside], own, ROUGH_STATES)
+            plans = tabulate_each(learned.joint, self._costs_of(learned.planned), CAUTIONS)
+            for place, (caution, table) in enumerate(zip(CAUTIONS, plans, strict=True)):
+                decider = PlanningDecider(self._terms(), *learned, table, caution)
+                result = run(decider, encoded[inside])
                 cost[inside, place] = total_of(
-                    result.cost, number[inside], result.label, self.rule_.matrix
+                    result.cost, number[inside], result.label, decider.rule.matrix
                 )
         more = (cost - cost[:, :1])[fold >= 0]
         if len(more) < 2:
@@ -230,9 +248,15 @@ class PlanningClassifier(PlanWalk):
         error = more.std(axis=0, ddof=1) / np.sqrt(len(more))
         return CAUTIONS[int(np.argmin(more.mean(axis=0) + ERRORS * error))]
 
-    def _learn(self, encoded: Floats, labels: Floats, most_states: int) -> None:
+    def _costs_of(self, covariates: Ints) -> CostTable:
+        """Costs of some covariates only."""
+        return self.cost_table_.only(np.isin(np.arange(len(self.encoder_.names)), covariates))
+
+    def _learn(
+        self, encoded: Floats, labels: Floats, groups: Ints | None, most_states: int
+    ) -> Learned:
         """Codes, and how likely they are with each class."""
-        fold = stratified_folds(encoded, labels, self.cv, self.random_state)
+        fold = stratified_folds(encoded, labels, self.cv, self.random_state, groups)
         encoder, encoded = among_these(self.encoder_, encoded)
         fits = self._prepared(encoded, labels, encoder, fold)
         order = group_lasso_sequence(
@@ -250,13 +274,12 @@ class PlanningClassifier(PlanWalk):
             fits = self._prepared(encoded, labels, encoder, fold)
         model = paired_fit(fits, order_among(order, modelled))
         codes = effect_codes(fits, model, encoder, self.n_codes)
-        self.codes_ = codes.among(np.flatnonzero(modelled), self.encoder_.source)
-        self.planned_ = affordable(order[modelled[order]], self.codes_.sizes, most_states)
+        every = codes.among(np.flatnonzero(modelled), self.encoder_.source)
+        planned = affordable(order[modelled[order]], every.sizes, most_states)
         # Where the planned covariates are among those modelled.
-        places = np.flatnonzero(np.isin(np.flatnonzero(modelled), self.planned_))
-        self.joint_ = joint_of_cells(
-            fits, model, codes.transform(fits.complete), codes.sizes, places
-        )
+        places = np.flatnonzero(np.isin(np.flatnonzero(modelled), planned))
+        coded = codes.transform(fits.complete)
+        return Learned(every, planned, joint_of_cells(fits, model, coded, codes.sizes, places))
 
     def _prepared(
         self, encoded: Floats, labels: Floats, encoder: TableEncoder, fold: Ints
@@ -270,19 +293,6 @@ class PlanningClassifier(PlanWalk):
             fold=fold,
             n_classes=len(self.classes_),
         )
-
-    def _read(self, encoded: Floats) -> Ints:
-        """The codes, `UNKNOWN` where there is no value or a category never seen in training."""
-        codes = self.codes_.transform(encoded)
-        for k in self.planned_.tolist():
-            if self.encoder_.kinds[k] == CATEGORICAL:
-                # Such a category is encoded by the shares of the others.
-                codes[encoded[:, self.encoder_.source == k].max(axis=1) < 1, k] = UNKNOWN
-        return codes
-
-    def _reasons(self, state: Planned, decision: Decision) -> Reasons:
-        planned, table = state.plans[int(state.number[0])]
-        return plan_reasons(self, state, decision, planned, table)
 
 
 def among_these(encoder: TableEncoder, encoded: Floats) -> tuple[TableEncoder, Floats]:

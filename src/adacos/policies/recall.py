@@ -9,6 +9,10 @@ held-out positives from cautious to bold, each by an exact binomial test, up to 
 fails. A wrong threshold is certified only if the first wrong one passes its own test, so the
 number of thresholds costs no confidence, and nothing is assumed about the model.
 
+The test counts independent rows. Where rows come in groups, or look like copies of each other, one
+held-out positive row of each group is drawn and counted: what is certified is the recall of a row
+that is drawn so from a new group.
+
 Where not even the first threshold passes, the refusal holds the largest recall that these rows do
 certify: the exact lower bound at the first threshold of the same fixed sequence. Taking it is part
 of the same attempt. If the recall of the first threshold reaches the target, a refusal's bound lies
@@ -22,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,17 +34,22 @@ from scipy.special import expit
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from adacos.costs import Costs
+from adacos.decision import DecisionRule
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.binomial import lower_bound, trials_needed
-from adacos.tables.encoder import validate_table
+from adacos.kernels.folds import classes_of_groups
+from adacos.kernels.groups import one_of_each
+from adacos.tables.encoder import TableEncoder, covariate_names, table_rows, validate_table
 from adacos.tables.labels import check_labels
 from adacos.tables.row_digests import RowDigests
-from adacos.validation import Constraints, finite, maybe, one_of, real
-
-Floats = NDArray[np.float64]
+from adacos.tables.weights import groups_of
+from adacos.typing import Floats
+from adacos.validation import LARGEST_COST, Constraints, finite, maybe, one_of, real
 
 # What to do when a recall cannot be certified.
 ON_UNCERTIFIABLE = ("error", "largest", "always_positive")
+# What a certificate says of its method where rows come in groups.
+GROUPED = "; of each group of rows one was drawn and counted"
 # Log-odds below which a threshold is as good as zero; keeps the false-negative cost finite.
 _LOWEST = -300.0
 
@@ -75,11 +84,10 @@ class RecallCertificate:
     --------
     >>> from adacos import RecallCertificate
     >>> print(RecallCertificate(0.95, 0.953, 0.9, 134, 2, 0.15, "exact binomial tests"))
-    Recall of at least 95.3 % on new rows like these, with 90 % confidence (asked for: 95 %).
-    Evidence: 2 of 134 held-out positive rows missed.
-    Positive is answered from a probability of 0.15 on.
+    Sensitivity (recall) at least 95.3% for cases like these, at 90% confidence (requested: 95%).
+    Tested on 134 calibration positives; 2 missed. Cut-off 0.15.
     Method: exact binomial tests.
-    The confidence counts attempts: each request to certify is one, refused or not.
+    The 90% covers every certification attempt, including refused ones.
     """
 
     recall: float
@@ -99,16 +107,17 @@ class RecallCertificate:
         if self.always_positive:
             return (
                 f"A recall of {percent(self.recall)} with {percent(self.confidence)} confidence "
-                f"could not be certified on {self.n_positives} held-out positive rows.\n"
-                "Every row is answered positive: no positive is missed, no row is told apart."
+                f"could not be certified on {self.n_positives} calibration positives.\n"
+                "The model calls everyone positive; it does not discriminate."
             )
         return (
-            f"Recall of at least {percent(self.bound)} on new rows like these, "
-            f"with {percent(self.confidence)} confidence (asked for: {percent(self.recall)}).\n"
-            f"Evidence: {self.misses} of {self.n_positives} held-out positive rows missed.\n"
-            f"Positive is answered from a probability of {self.threshold:.4g} on.\n"
+            f"Sensitivity (recall) at least {percent(self.bound)} for cases like these, at "
+            f"{percent(self.confidence)} confidence (requested: {percent(self.recall)}).\n"
+            f"Tested on {self.n_positives} calibration positives; {self.misses} missed. "
+            f"Cut-off {self.threshold:.4g}.\n"
             f"Method: {self.method}.\n"
-            "The confidence counts attempts: each request to certify is one, refused or not."
+            f"The {percent(self.confidence)} covers every certification attempt, including refused "
+            "ones."
         )
 
 
@@ -144,8 +153,8 @@ def recall_threshold(log_odds: Floats, recall: float, weight: Floats | None = No
         enough = reaching >= (recall - 1e-9) * reaching[0]
         return float(log_odds[order[np.flatnonzero(enough)[-1]]])
     ordered = np.sort(log_odds)
-    # The tolerance keeps 0.95 * 20 from rounding up to 20 rows.
-    needed = int(np.ceil(recall * len(ordered) - 1e-9))
+    # The tolerance keeps 0.95 * 20 from rounding up to 20 rows; one row at least must reach it.
+    needed = max(int(np.ceil(recall * len(ordered) - 1e-9)), 1)
     return float(ordered[len(ordered) - needed])
 
 
@@ -170,7 +179,15 @@ def false_negative_cost(threshold: float, false_positive: float) -> float:
     >>> false_negative_cost(0.0, 100.0)
     100.0
     """
-    return float(np.exp(-max(threshold, _LOWEST)) * false_positive)
+    return min(float(np.exp(-max(threshold, _LOWEST)) * false_positive), LARGEST_COST)
+
+
+def threshold_rule(costs: Floats, log_odds: float) -> DecisionRule:
+    """The rule that answers positive from these log-odds on, with the cost they stand for."""
+    false_positive = float(costs[0, 1])
+    cost = false_negative_cost(log_odds, false_positive)
+    matrix = np.array([[0.0, false_positive], [cost, 0.0]])
+    return DecisionRule(matrix, 0.0 if np.isneginf(log_odds) else None)
 
 
 def threshold_sequence(log_odds: Floats, size: int = 150) -> Floats:
@@ -293,7 +310,7 @@ def certify(
         n_positives=n_positives,
         misses=counted(passed),
         threshold=float(expit(passed)),
-        method="exact binomial tests on held-out positives, from cautious to bold threshold",
+        method="exact binomial tests on calibration positives, from cautious to bold cut-off",
     )
     return certificate, passed
 
@@ -325,7 +342,7 @@ def always_positive(recall: float, confidence: float, n_positives: int) -> Recal
         n_positives=n_positives,
         misses=0,
         threshold=0.0,
-        method="every row is answered positive",
+        method="every row is called positive",
     )
 
 
@@ -344,7 +361,7 @@ def not_certifiable(
         n_positives=n_positives,
         misses=misses,
         threshold=float(expit(threshold)),
-        method="exact lower bound at the most cautious threshold that tells rows apart",
+        method="exact lower bound at the most cautious cut-off that discriminates",
     )
     needed = trials_needed(recall, confidence, misses)
     return NotCertifiableError(recall, confidence, n_positives, misses, bound, needed, largest)
@@ -357,7 +374,7 @@ def recall_target(name: str, value: Any) -> None:
         return
     if not value:
         raise InvalidInputError(
-            name, "must name a class", "none", f"For example {name}={{'virginica': 0.95}}."
+            name, "must name a class", "", f"For example {name}={{'virginica': 0.95}}."
         )
     for label, recall in value.items():
         real(f"{name}[{label!r}]", recall, above=0, below=1)
@@ -392,22 +409,40 @@ def given(name: str, value: Any, parameter: Any) -> float:
     return real(name, parameter if value is None else value, above=0, below=1)
 
 
-def set_aside(policy: Any, X: Any, y: Any, fraction: float, seed: int) -> tuple[Any, Any, Any, Any]:
-    """Training X and y, then calibration X and y: a random `fraction` of each class."""
+class Part(NamedTuple):
+    """Some rows of a table, with their classes and their groups, if there are any."""
+
+    X: Any
+    y: NDArray[Any]
+    groups: NDArray[np.intp] | None
+
+
+def set_aside(
+    policy: Any, X: Any, y: Any, groups: Any, fraction: float, seed: int
+) -> tuple[Part, Part]:
+    """Training and calibration rows: a random `fraction` of the rows of each class, or the groups.
+
+    Rows of a group, or that look like copies of each other, are on the same side.
+    """
     table = validate_table(policy, X, reset=True)
     _, labels = check_labels(y, many=policy.takes_many_classes)
     check_consistent_length(X, labels)
+    encoded = TableEncoder.fit(table, covariate_names(policy)).transform(table)
+    found = groups_of(groups, encoded, labels)
+    number, of_unit = np.arange(len(labels)), labels
+    if found is not None:
+        number, of_unit = classes_of_groups(found, labels)
     rng = np.random.default_rng(seed)
-    aside = np.zeros(len(labels), dtype=np.bool_)
-    for label in np.unique(labels):
-        rows = rng.permutation(np.flatnonzero(labels == label))
-        aside[rows[: int(fraction * len(rows))]] = True
+    aside = np.zeros(len(of_unit), dtype=np.bool_)
+    for label in np.unique(of_unit):
+        units = rng.permutation(np.flatnonzero(of_unit == label))
+        aside[units[: int(fraction * len(units))]] = True
     y = np.asarray(y).ravel()
-    parts: list[Any] = []
-    for rows in (np.flatnonzero(~aside), np.flatnonzero(aside)):
-        part = table[rows] if isinstance(table, np.ndarray) else table[rows].to_native()
-        parts += [part, y[rows]]
-    return parts[0], parts[1], parts[2], parts[3]
+    learned, held_out = [
+        Part(table_rows(table, rows), y[rows], None if found is None else found[rows])
+        for rows in (np.flatnonzero(~aside[number]), np.flatnonzero(aside[number]))
+    ]
+    return learned, held_out
 
 
 def refuse_training_rows(trained_on: RowDigests, encoded: Floats) -> None:
@@ -455,9 +490,35 @@ def positive_rows(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.bool
     return positive
 
 
+class ProvingRows(NamedTuple):
+    """Calibration rows as a certificate uses them.
+
+    Attributes
+    ----------
+    positive : independent rows of the positive class, which are counted.
+    others : rows of the other class that are independent of them.
+    note : which rows they are, where not all count.
+    """
+
+    positive: Floats
+    others: Floats
+    note: str
+
+
+def proving_rows(
+    encoded: Floats, positive: NDArray[np.bool_], groups: Any, seed: int
+) -> ProvingRows:
+    """Of each group, or of rows that look like copies of each other, one positive row, drawn."""
+    found = groups_of(groups, encoded, positive.astype(np.float64), split=False)
+    if found is None:
+        return ProvingRows(encoded[positive], encoded[~positive], "")
+    drawn = one_of_each(np.flatnonzero(positive), found, seed)
+    return ProvingRows(encoded[drawn], encoded[~np.isin(found, found[drawn])], GROUPED)
+
+
 def percent(share: float) -> str:
     """Rounded down, so that no promise grows by printing it."""
-    return f"{np.floor(share * 1000 + 1e-9) / 10:g} %"
+    return f"{np.floor(share * 1000 + 1e-9) / 10:g}%"
 
 
 def refuse_false_negative_cost(costs: Costs | None) -> None:
@@ -466,6 +527,6 @@ def refuse_false_negative_cost(costs: Costs | None) -> None:
         raise InvalidInputError(
             "target_recall",
             "cannot be combined with a false-negative cost: either follows from the other",
-            costs,
+            "",
             "Give Costs(..., false_positive=...) alone, or leave the target recall out.",
         )

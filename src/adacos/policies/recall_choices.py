@@ -36,7 +36,12 @@ class RecallChoice:
 
 
 def recall_choices(
-    policy: Any, X: Any, y: ArrayLike, recalls: Sequence[float], confidence: float = 0.9
+    policy: Any,
+    X: Any,
+    y: ArrayLike,
+    recalls: Sequence[float],
+    confidence: float = 0.9,
+    groups: Any = None,
 ) -> list[RecallChoice]:
     """Mean operation cost of a fitted policy at several certified recalls, to choose one of them.
 
@@ -56,6 +61,8 @@ def recall_choices(
         Target recalls to try.
     confidence : float, default=0.9
         Of each certificate.
+    groups : array-like of shape (n_samples,), default=None
+        The group of each row, see `AdaCOSClassifier.calibrate`.
 
     Returns
     -------
@@ -70,7 +77,7 @@ def recall_choices(
     for recall in recalls:
         trial = copy.copy(policy)
         trial.on_uncertifiable = "always_positive"
-        trial.calibrate(X, y, target_recall=recall, confidence=confidence)
+        trial.calibrate(X, y, target_recall=recall, confidence=confidence, groups=groups)
         costs = operation_costs(trial.acquire(X), y, policy.costs or Costs())
         error = float(costs.std(ddof=1) / np.sqrt(len(costs)))
         choices.append(RecallChoice(trial.certificate_, float(costs.mean()), error))

@@ -10,12 +10,12 @@ from numbers import Integral
 from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from adacos.costs import Costs, CostTable
-from adacos.engine import AcquisitionResult, DecisionRule, Rows
+from adacos.costs import Costs
+from adacos.deciders.out_of_fold import FoldedDecider
+from adacos.engine import AcquisitionResult, run
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.namespace import host
@@ -25,17 +25,16 @@ from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity
 from adacos.models.large_fits import PreparedRows, prepare_rows
 from adacos.models.missing import JointModel
-from adacos.models.outlook import WalkState, advance, begin, moved_to
 from adacos.models.progress import listening, print_progress
 from adacos.models.sequence_model import FollowedRows, SequenceModel, build_sequence_model
 from adacos.models.sequences import SetSequence
 from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import (
     BUDGET_CONSTRAINTS,
+    KeptRows,
     check_budgets,
     keep_mean_budget,
     refuse_mean_budget,
-    run_left_out,
     shared_rows,
 )
 from adacos.policies.certifying import calibrate_threshold
@@ -51,26 +50,95 @@ from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
     RecallCertificate,
     check_recall_parameters,
-    false_negative_cost,
     recall_threshold,
     set_aside,
+    threshold_rule,
 )
 from adacos.policies.sharing import check_shareable
 from adacos.policies.streaming import fit_pieces, is_streamed
-from adacos.policies.walk_reasons import walk_reasons
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
+from adacos.typing import Floats, Ints
 from adacos.validation import Constraints, check_parameters, folds, jobs, one_of, whole
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 
 
 class SequencePolicy(BasePolicy):
     """Base of the policies over S_1 ⊂ … ⊂ S_q with one logistic GAM per set.
 
-    A subclass implements `_decide`. For parameters and attributes see `AdaCOSClassifier`.
+    A subclass makes the decider.
+
+    Parameters
+    ----------
+    costs : Costs, default=None
+        Covariate and misclassification costs, of more than two classes as a matrix. None makes
+        every covariate free and every error cost 1.
+    sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
+        How the sets are found: by order of entry into a cost-weighted group lasso, greedily by
+        leave-out total cost (which needs both misclassification costs), or the one with which this
+        policy has the lower nested leave-out cost, see `adacos.policies.leave_out`.
+    n_splines : int, default=10
+        Number of cubic B-splines per numeric covariate; fewer, but four at least, where there
+        would be more than 256 columns and more columns than rows, or with more than 40 numeric
+        covariates fewer than four rows to a column.
+    strengths : {"auto", "common", "per_covariate"}, default="auto"
+        Penalties to choose from, see `LogisticGAM`.
+    cv : int, splitter or iterable of (train, test), default=10
+        Folds behind the leave-out probabilities: their number, or splits that hold out every row
+        once.
+    random_state : int, default=0
+        Seed of the folds and of the calibration split.
+    budget : float, default=None
+        What a row may pay for covariates at most; None for any amount. Panels count, and sets
+        beyond it are not weighed. Covariates that can be paid together are asked first.
+    target_recall : float or mapping of class to float, default=None
+        Least share of positive rows to be answered positive, in place of a false-negative cost.
+        That cost then follows from the leave-out probabilities: it is the least one for which the
+        target is met wherever the policy stops.
+        It may name the positive class, {"sick": 0.95}, and means the same.
+        With more than two classes a recall for each of those that are to be protected, by name:
+        the costs stay, and errors about these classes are surcharged as far as it takes.
+    recall_confidence : float, default=None
+        Confidence with which the target recall is to hold for new rows. `fit` then sets
+        `calibration_fraction` of each class aside, learns from the rest and calls `calibrate`.
+    calibration_fraction : float, default=0.5
+        Share of the rows set aside for that.
+    on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
+        What to do when the calibration rows do not prove the target recall: raise; certify the
+        largest recall that they do prove, in the same attempt; or answer positive for every row
+        and acquire nothing.
+    n_jobs : int, default=None
+        Fits of one step of forward selection that run at the same time.
+    verbose : int, default=0
+        Whether `fit` prints where it is: which step of forward selection, which set.
+
+    Attributes
+    ----------
+    model_ : SequenceModel
+        Sets, additive models and densities, shared by policies built with `from_model`.
+    sequence_ : str
+        How the sets were found, "group_lasso" or "forward".
+    sets_ : list of tuple of str
+        Covariate names of each set, in order of acquisition.
+    expected_cost_ : ndarray of shape (n_sets,)
+        Mean total cost of always stopping at each set, by leave-out probabilities. Its least value
+        flatters: the order was found with the same labels. See `leave_out_cost`.
+    threshold_ : float
+        With a target recall, the probability from which on a row is answered positive.
+    false_negative_cost_ : float
+        The cost of a false negative that the threshold stands for.
+    surcharges_ : dict of class to float
+        With target recalls of more than two classes, by how much more than was stated an error
+        about each costs.
+    recall_estimate_ : float or dict of class to float
+        Share of positive training rows whose leave-out probability reaches the threshold at every
+        set at which the policy may stop, and by class the share that is answered with it; after
+        `calibrate`, the recall on the calibration rows.
+    training_rows_ : RowDigests
+        Salted digests of the training rows, by which `calibrate` knows them again.
+    certificate_ : RecallCertificate or ClassRecallCertificate
+        What was proved, after `calibrate`.
+    always_positive_ : bool
+        Whether every row is answered positive for want of a certificate.
     """
 
     constraints: ClassVar[Constraints] = {
@@ -97,9 +165,7 @@ class SequencePolicy(BasePolicy):
     # Training rows, kept where the sequence or the multiplier depends on them; never saved.
     _set_fits: PreparedRows | None = None
     sequence_: str
-    mean_budget: float | None = None
-    # By how much more than once covariate costs count, for a mean budget.
-    multiplier_: float = 0.0
+    decider_: FoldedDecider[Any]
 
     def __init__(
         self,
@@ -135,7 +201,14 @@ class SequencePolicy(BasePolicy):
         self.verbose = verbose
 
     @one_blas_thread
-    def fit(self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        X_unlabeled: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> Self:
         """Learn the set sequence, the models and the conditional densities.
 
         Parameters
@@ -153,6 +226,10 @@ class SequencePolicy(BasePolicy):
             How often each row counts, in the models and in the leave-out costs: weight 2 is the row
             twice, 0 leaves it out. It cannot be combined with `recall_confidence`, whose exact
             tests count rows, nor with `sequence="both"`.
+        groups : array-like of shape (n_rows,), default=None
+            The patient, site or other group of each row. Rows of a group are on one side of every
+            split, and one positive row of each group counts in a certificate. Without it, rows that
+            look like copies of each other are groups, with a warning.
 
         Returns
         -------
@@ -161,25 +238,24 @@ class SequencePolicy(BasePolicy):
         """
         self._check_combinations()
         if is_streamed(X):
-            return fit_pieces(self, X, y, X_unlabeled, sample_weight)
-        held_out: list[Any] = []
+            return fit_pieces(self, X, y, X_unlabeled, sample_weight, groups)
+        held_out = fold = None
         beside, X, y, X_unlabeled = X, host(X), host(y), host(X_unlabeled)
         if self.recall_confidence is not None:
-            X, y, *held_out = set_aside(self, X, y, self.calibration_fraction, self.random_state)
-        fold = None
+            (X, y, groups), held_out = set_aside(
+                self, X, y, groups, self.calibration_fraction, self.random_state
+            )
         if sample_weight is not None or not isinstance(self.cv, Integral):
-            X, y, sample_weight, fold = self._weighed(X, y, sample_weight)
-        training = self._begin_fit(X, y)
+            X, y, sample_weight, fold, groups = self._weighed(X, y, sample_weight, groups)
+        training = self.begin_fit(X, y, groups)
         check_with_classes(self)
+        rows = training.encoded, training.y
         if fold is None:
-            fold = stratified_folds(training.encoded, training.y, self.cv, self.random_state)
+            fold = stratified_folds(*rows, self.cv, self.random_state, training.groups)
         self.training_rows_ = RowDigests.of(training.encoded, self.random_state)
-        unlabeled = None
-        if X_unlabeled is not None:
-            unlabeled = self._encode(X_unlabeled)
+        unlabeled = None if X_unlabeled is None else self._encode(X_unlabeled)
         fits = prepare_rows(
-            training.encoded,
-            training.y,
+            *rows,
             self.encoder_,
             n_splines=self.n_splines,
             families=FAMILIES[self.strengths],
@@ -191,12 +267,18 @@ class SequencePolicy(BasePolicy):
             n_classes=len(self.classes_),
             beside=beside,
         )
-        fits = replace(fits, table=(X, y))
+        fits = replace(fits, table=(X, y, training.groups))
         keep = self.sequence != "group_lasso" or self._walks_training_rows
         self._set_fits = fits if keep else None
         self._finish_fit(self._build(fits))
         self._complete_fit(fits, unlabeled)
-        return self.calibrate(*held_out, allow_training_rows=True) if held_out else self
+        if held_out is not None:
+            X, y, groups = held_out
+            self.calibrate(X, y, allow_training_rows=True, groups=groups)
+        return self
+
+    def _streams_from(self, X: Any) -> bool:
+        return is_streamed(X)
 
     def _complete_fit(self, fits: PreparedRows, unlabeled: Floats | None) -> None:
         """What a policy learns beyond the sequence model."""
@@ -208,8 +290,10 @@ class SequencePolicy(BasePolicy):
         """Whether every row is asked along the sets of `model_`."""
         return True
 
-    def _weighed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Floats, Ints]:
-        """Rows of positive weight with their classes, weights and folds."""
+    def _weighed(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Any, Any, Floats, Ints, Ints | None]:
+        """Rows of positive weight with their classes, weights, folds and groups."""
         if self.recall_confidence is not None or self.sequence == "both":
             name = "recall_confidence" if self.recall_confidence is not None else "sequence"
             raise InvalidInputError(
@@ -218,7 +302,7 @@ class SequencePolicy(BasePolicy):
                 getattr(self, name),
                 "Leave one of them out; calibrate(X, y, confidence=...) certifies afterwards.",
             )
-        return weighed_rows(self, X, y, sample_weight)
+        return weighed_rows(self, X, y, sample_weight, groups)
 
     def from_model(self, fitted: SequencePolicy) -> Self:
         """Become fitted with the sequence model of another fitted policy.
@@ -259,11 +343,12 @@ class SequencePolicy(BasePolicy):
 
     def _share(self, fitted: SequencePolicy) -> Self:
         """Take over what another policy has learned."""
+        self._forget()
         self.classes_, self.encoder_ = fitted.classes_, fitted.encoder_
         self.n_features_in_, self.training_rows_ = fitted.n_features_in_, fitted.training_rows_
         if hasattr(fitted, "feature_names_in_"):
             self.feature_names_in_ = fitted.feature_names_in_
-        self.cost_table_ = (self.costs or Costs()).bind(fitted.encoder_.names, len(self.classes_))
+        self._bind_costs(fitted.encoder_.names)
         check_with_classes(self)
         model = fitted.model_
         self._set_fits, self.sequence_ = None, fitted.sequence_
@@ -291,10 +376,16 @@ class SequencePolicy(BasePolicy):
 
     def _keep_mean_budget(self, X: Any) -> None:
         """Count covariate costs so often that training rows left out keep the mean budget."""
-        self.multiplier_ = 0.0
         if self.mean_budget is None or self.rule_.always_positive:
             return
-        self.multiplier_, self.mean_spent_ = keep_mean_budget(self, self._encode(X))
+        decider, rows = self.decider_.with_multiplier(0.0), self._kept_rows(X)
+        kept = keep_mean_budget(decider, rows, self.mean_budget, self.random_state)
+        self.mean_spent_ = kept.spent
+        self.finish_fit(self.rule_, kept.multiplier, kept.mixture)
+
+    def _kept_rows(self, X: Any) -> KeptRows:
+        """Training rows on which budgets and costs are found, drawn where there are many."""
+        return KeptRows.drawn(self._encode(X), self.model_, self.random_state)
 
     def _build(self, fits: PreparedRows) -> SequenceModel:
         """Sequence model for the costs in use; of two sequences the one that costs less."""
@@ -329,6 +420,7 @@ class SequencePolicy(BasePolicy):
         target_recall: float | Mapping[Any, float] | None = None,
         confidence: float | None = None,
         allow_training_rows: bool = False,
+        groups: Any = None,
     ) -> Self:
         """Choose the boldest threshold whose recall on new rows is certified.
 
@@ -356,6 +448,10 @@ class SequencePolicy(BasePolicy):
             Instead of the parameter `recall_confidence`.
         allow_training_rows : bool, default=False
             Whether to go on where the rows look like those that were trained on.
+        groups : array-like of shape (n_rows,), default=None
+            The patient, site or other group of each row; one positive row of each, drawn at random,
+            counts. No group may have rows that the policy was trained on. Without it, so do rows
+            that look like copies of each other, with a warning.
 
         Returns
         -------
@@ -373,17 +469,9 @@ class SequencePolicy(BasePolicy):
         check_parameters(self)
         check_recall_parameters(self)
         refuse_mean_budget(self)
-        if len(self.classes_) > 2:
-            check_with_classes(self)
-            calibrate_classes(self, X, y, target_recall, confidence, allow_training_rows)
-        else:
-            calibrate_threshold(self, X, y, target_recall, confidence, allow_training_rows)
+        calibrated = calibrate_classes if len(self.classes_) > 2 else calibrate_threshold
+        calibrated(self, X, y, target_recall, confidence, allow_training_rows, groups)
         return self
-
-    def _says_positive(self, encoded: Floats) -> Bools:
-        if len(encoded) == 0:
-            return np.empty(0, dtype=np.bool_)
-        return np.asarray(self._run(encoded).label == 1)
 
     def _finish_fit(self, model: SequenceModel) -> None:
         self.model_ = model
@@ -391,9 +479,8 @@ class SequencePolicy(BasePolicy):
         self.sets_ = [
             tuple(names[k] for k in model.sequence.set(i)) for i in range(len(model.sequence))
         ]
-        if self.target_recall is None:
-            self._use_rule(DecisionRule(self.cost_table_.matrix))
-        else:
+        self.finish_fit()
+        if self.target_recall is not None:
             self._use_target_recall()
 
     def _use_target_recall(self) -> None:
@@ -431,11 +518,11 @@ class SequencePolicy(BasePolicy):
         """Leave-out log-odds of the training rows where they stopped."""
         return np.asarray(self.model_.leave_out_log_odds[np.arange(len(result)), result.stage])
 
-    def _answers_left_out(self, rows: Ints) -> Callable[[], Ints]:
-        """Gives the answers to training rows, walked by models that did not see them."""
+    def _answers_left_out(self, rows: Ints) -> Callable[[FoldedDecider[Any]], Ints]:
+        """Gives the answers of a decider to training rows, by models that did not see them."""
         X = shared_rows(self._set_fits, "a target recall by class")
         encoded = self._encode(X)[rows]
-        return lambda: run_left_out(self, encoded, rows).label
+        return lambda decider: run(decider.out_of_fold(rows), encoded).label
 
     def _leave_out_with_all(self) -> Floats:
         """Leave-out log-odds of the training rows with every covariate."""
@@ -451,49 +538,28 @@ class SequencePolicy(BasePolicy):
 
     def _use_threshold(self, log_odds: float) -> Self:
         """Answer positive from these log-odds on, by the false-negative cost they stand for."""
-        false_positive = float(self.cost_table_.matrix[0, 1])
-        cost = false_negative_cost(log_odds, false_positive)
-        self.threshold_, self.false_negative_cost_ = float(expit(log_odds)), cost
-        matrix = np.array([[0.0, false_positive], [cost, 0.0]])
-        return self._use_rule(DecisionRule(matrix, 0.0 if np.isneginf(log_odds) else None))
-
-    def _use_rule(self, rule: DecisionRule) -> Self:
-        """Decide by this rule from now on."""
-        self.rule_ = rule
-        self.always_positive_ = rule.always_positive
-        self.expected_cost_ = self.model_.expected_costs(
-            replace(self.cost_table_, matrix=rule.matrix)
+        rule = threshold_rule(self.cost_table_.matrix, log_odds)
+        self.threshold_, self.false_negative_cost_ = (
+            float(expit(log_odds)),
+            float(rule.matrix[1, 0]),
         )
+        self.decider_ = self.decider_.with_rule(rule)
         return self
 
     @property
-    def weighed_costs(self) -> CostTable:
-        """The costs by which acquisitions are weighed: a mean budget counts them more than once."""
-        return self.cost_table_.times(1 + self.multiplier_)
-
-    def _within(self, state: WalkState, left: Floats) -> WalkState:
-        return state._replace(left=(1 + self.multiplier_) * left)
-
-    def _left_out(self, state: WalkState, rows: Ints) -> WalkState:
-        """A state of training rows whose log-odds are those of models that did not see them."""
-        return moved_to(state, state.model.leave_out_log_odds[rows, state.stage])
-
-    def _opening(self) -> Ints:
-        return np.asarray(self.model_.sequence.set(0))
+    def multiplier_(self) -> float:
+        """By how much more than once covariate costs count, for a mean budget."""
+        return self.decider_.multiplier
 
     @property
-    def _walks_tensors(self) -> bool:
-        costs = self.cost_table_
-        plain = self.ceiling is None and costs.immediate is None and costs.excess is None
-        return plain and self.in_one_order and not self.model_.many_classes
+    def always_positive_(self) -> bool:
+        """Whether every row is answered positive for want of a certificate."""
+        return self.rule_.always_positive
 
-    def _begin(self, rows: Rows) -> WalkState:
-        return begin(self.model_, rows.encoded, rows.available, rows.have, rows.known)
-
-    def _advance(self, state: WalkState, going: Bools, covariates: Ints) -> WalkState:
-        return advance(state, going, covariates.shape[1])
-
-    _reasons = walk_reasons
+    @property
+    def expected_cost_(self) -> Floats:
+        """Mean total cost of always stopping at each set, by leave-out probabilities."""
+        return self.model_.expected_costs(replace(self.cost_table_, matrix=self.rule_.matrix))
 
 
 def asked_in_order(policy: BasePolicy) -> TypeGuard[SequencePolicy]:

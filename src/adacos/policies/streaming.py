@@ -25,7 +25,9 @@ def is_streamed(X: Any) -> bool:
     return isinstance(X, ParquetTable) or is_dask(X)
 
 
-def fit_pieces(policy: Policy, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any) -> Policy:
+def fit_pieces(
+    policy: Policy, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any, groups: Any
+) -> Policy:
     """Fit a policy on Parquet files or a Dask collection: in pieces if its rows are very many.
 
     `y` names the column that holds the class, or holds the classes.
@@ -33,9 +35,9 @@ def fit_pieces(policy: Policy, X: Any, y: Any, X_unlabeled: Any, sample_weight: 
     X, y = _split(X, y)
     if policy.streams and len(y) >= large_fits.LARGE_ROWS:
         stream = DaskStream(X) if is_dask(X) else PieceStream(X, policy.n_jobs)
-        return _fit_streamed(policy, stream, y, X_unlabeled, sample_weight)
+        return _fit_streamed(policy, stream, y, X_unlabeled, sample_weight, groups)
     table = X.compute() if is_dask(X) else joined(list(X.pieces()))
-    fitted: Policy = policy.fit(table, y, X_unlabeled, sample_weight)
+    fitted: Policy = policy.fit(table, y, X_unlabeled, sample_weight, groups)
     return fitted
 
 
@@ -51,11 +53,16 @@ def _split(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
 
 
 def _fit_streamed(
-    policy: Policy, stream: Stream, y: NDArray[Any], X_unlabeled: Any, sample_weight: Any
+    policy: Policy,
+    stream: Stream,
+    y: NDArray[Any],
+    X_unlabeled: Any,
+    sample_weight: Any,
+    groups: Any,
 ) -> Policy:
     """Fit a policy on rows that come in pieces and are held as codes."""
     classes, labels = check_labels(y, many=True)
-    _refuse(policy, len(classes), X_unlabeled, sample_weight)
+    _refuse(policy, len(classes), X_unlabeled, sample_weight, groups)
     scanned = scan_stream(stream)
     if len(labels) != sum(scanned.sizes):
         raise InvalidInputError(
@@ -66,7 +73,7 @@ def _fit_streamed(
         )
     # Names and costs are checked with two rows; what is learned comes from all of them.
     one_of_each = [int(np.argmax(labels == label)) for label in (0.0, 1.0)]
-    policy._begin_fit(stream.head(), y[one_of_each])
+    policy.begin_fit(stream.head(), y[one_of_each])
     check_with_classes(policy)
     policy.encoder_ = scanned.encoder
     fits, policy.training_rows_ = prepare_streamed(
@@ -84,7 +91,7 @@ def _fit_streamed(
     return policy
 
 
-def _refuse(policy: Any, n_classes: int, X_unlabeled: Any, sample_weight: Any) -> None:
+def _refuse(policy: Any, n_classes: int, X_unlabeled: Any, sample_weight: Any, groups: Any) -> None:
     """What needs the rows themselves, or another fit."""
     wrong = [
         ("sequence", "must be 'group_lasso' or 'forward'", policy.sequence == "both"),
@@ -93,6 +100,7 @@ def _refuse(policy: Any, n_classes: int, X_unlabeled: Any, sample_weight: Any) -
         ("cv", "must be a number of folds", not isinstance(policy.cv, Integral)),
         ("X_unlabeled", "must be None", X_unlabeled is not None),
         ("sample_weight", "must be None", sample_weight is not None),
+        ("groups", "must be None", groups is not None),
         ("y", "must hold two classes", n_classes != 2),
     ]
     for name, rule, broken in wrong:

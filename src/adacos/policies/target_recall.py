@@ -9,24 +9,26 @@ prove them are looked at: by training rows, each answered by a fit without its f
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from adacos.consultation.steps import Reasons
 from adacos.costs import Costs
-from adacos.engine import STOP, Decision, DecisionRule, Rows
+from adacos.deciders.mixing import run_mixed
+from adacos.deciders.recall import RecallDecider
+from adacos.decision import DecisionRule, Terms
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.threads import one_blas_thread
-from adacos.policies.base import BasePolicy
+from adacos.policies.base import BasePolicy, fit_in_groups
 from adacos.policies.class_certifying import (
     ClassRecallCertificate,
     check_members,
+    proving_classes,
     surcharges_to_try,
     use_certified,
 )
@@ -36,12 +38,12 @@ from adacos.policies.class_recall import (
     Targets,
     reach_recalls,
     targets_of,
-    told_of_recalls,
 )
 from adacos.policies.leave_out import leave_out_cost
 from adacos.policies.many_classes import check_many_classes, recall_of_two
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
+    Part,
     RecallCertificate,
     always_positive,
     certify,
@@ -50,17 +52,15 @@ from adacos.policies.recall import (
     from_first_telling,
     given,
     positive_rows,
+    proving_rows,
     recall_target,
     recall_threshold,
     refuse_training_rows,
     set_aside,
 )
 from adacos.tables.row_digests import RowDigests
+from adacos.typing import Floats
 from adacos.validation import Constraints, check_parameters, whole
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 
 # Log-odds tried as thresholds, cautious first; fixed, so that no row has a say in them.
 _THRESHOLDS = np.linspace(-12.0, 12.0, 481)
@@ -186,7 +186,7 @@ class TargetRecallClassifier(BasePolicy):
         return getattr(self.policy, "takes_many_classes", False)
 
     @one_blas_thread
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Fit the policy on part of the rows and choose threshold or surcharges on the others.
 
         Parameters
@@ -195,6 +195,8 @@ class TargetRecallClassifier(BasePolicy):
             The rows; NaN marks what is unknown.
         y : array-like of shape (n_rows,)
             Their classes; more than two only if the wrapped policy takes them.
+        groups : array-like of shape (n_rows,), default=None
+            The patient, site or other group of each row, see `AdaCOSClassifier.fit`.
 
         Returns
         -------
@@ -215,19 +217,19 @@ class TargetRecallClassifier(BasePolicy):
                 type(self.policy).__name__,
                 "For example TargetRecallClassifier(GreedyMiserClassifier(costs)).",
             )
-        X, y, *held_out = set_aside(self, X, y, self.calibration_fraction, self.random_state)
-        training = self._begin_fit(X, y)
+        learned, aside = set_aside(self, X, y, groups, self.calibration_fraction, self.random_state)
+        training = self.begin_fit(*learned)
         self.training_rows_ = RowDigests.of(training.encoded, self.random_state)
         check_many_classes(self)
-        self.policy_ = clone(self.policy).fit(X, y)
-        self.always_positive_ = False
-        encoded = self._encode(held_out[0])
+        self.policy_ = fit_in_groups(clone(self.policy), *learned)
+        self.prior_ = float(np.mean(learned.y == self.classes_[1]))
+        self.finish_fit()
+        encoded = self._encode(aside.X)
         if len(self.classes_) > 2:
-            self._choose_surcharges(X, y, self._stopped(encoded, held_out[1]))
+            self._choose_surcharges(learned, encoded, aside)
             return self
-        self.prior_ = float(np.mean(np.asarray(y) == self.classes_[1]))
         recall = recall_of_two(self.target_recall, self.classes_)
-        self._choose_threshold(encoded, held_out[1], recall, self.recall_confidence)
+        self._choose_threshold(encoded, aside.y, recall, self.recall_confidence, aside.groups)
         return self
 
     @one_blas_thread
@@ -239,6 +241,7 @@ class TargetRecallClassifier(BasePolicy):
         target_recall: float | Mapping[Any, float] | None = None,
         confidence: float | None = None,
         allow_training_rows: bool = False,
+        groups: Any = None,
     ) -> Self:
         """Choose the boldest threshold, or surcharges, certified by these rows for new ones.
 
@@ -256,6 +259,9 @@ class TargetRecallClassifier(BasePolicy):
             Instead of the parameter `recall_confidence`.
         allow_training_rows : bool, default=False
             Whether to go on where the rows look like those that were trained on.
+        groups : array-like of shape (n_rows,), default=None
+            The group of each row; one row of each, drawn at random, counts. None of them may have
+            rows that the policy was trained on.
 
         Returns
         -------
@@ -277,25 +283,26 @@ class TargetRecallClassifier(BasePolicy):
         wanted = self.target_recall if target_recall is None else target_recall
         if len(self.classes_) > 2:
             check_many_classes(self, certifies=True)
-            self._certify(self._stopped(encoded, y), targets_of(wanted, self.classes_), confidence)
+            targets = targets_of(wanted, self.classes_)
+            self._certify(encoded, y, groups, targets, confidence)
             return self
         recall = given("target_recall", recall_of_two(wanted, self.classes_), None)
-        self._choose_threshold(encoded, y, recall, confidence)
+        self._choose_threshold(encoded, y, recall, confidence, groups)
         return self
 
     def _stopped(self, encoded: Floats, y: Any) -> StoppedRows:
         """Rows where the policy stops with them."""
         number = class_numbers(y, self.classes_, len(encoded))
-        return StoppedRows(self.policy_._run(encoded).probability, number)
+        return StoppedRows(run_mixed(self.policy_.decider_, encoded).probability, number)
 
-    def _choose_surcharges(self, X: Any, y: Any, aside: StoppedRows) -> None:
+    def _choose_surcharges(self, learned: Part, encoded: Floats, aside: Part) -> None:
         """Choose the surcharges on rows set aside, or prove with them what training rows fix."""
         targets = targets_of(self.target_recall, self.classes_)
         if self.recall_confidence is None:
-            self.stopped_ = aside
+            self.stopped_ = self._stopped(encoded, aside.y)
             reach_recalls(self, targets, self._recalls_of, _DEARER)
             return
-        number = class_numbers(y, self.classes_, len(y))
+        number = class_numbers(learned.y, self.classes_, len(learned.y))
         rarest = int(np.argmin(np.bincount(number)))
         if np.sum(number == rarest) < 2:
             raise InvalidInputError(
@@ -304,35 +311,46 @@ class TargetRecallClassifier(BasePolicy):
                 f"one of class {self.classes_.tolist()[rarest]!r}",
                 "Add some, or leave recall_confidence out.",
             )
-        left_out = leave_out_cost(self.policy, X, y, folds=_FOLDS, random_state=self.random_state)
+        left_out = leave_out_cost(
+            self.policy,
+            learned.X,
+            learned.y,
+            folds=_FOLDS,
+            random_state=self.random_state,
+            groups=learned.groups,
+        )
         self.stopped_ = StoppedRows(left_out.result.probability, number)
-        self._certify(aside, targets, self.recall_confidence)
+        self._certify(encoded, aside.y, aside.groups, targets, self.recall_confidence)
 
     def _recalls_of(self, targets: Targets) -> StoppedRecalls:
         """Recalls on the rows by which surcharges are found."""
         check_members(self, targets, self.stopped_.number)
         return StoppedRecalls(self.stopped_, self.cost_table_.matrix, targets)
 
-    def _certify(self, proving: StoppedRows, targets: Targets, confidence: float) -> None:
+    def _certify(
+        self, encoded: Floats, y: Any, groups: Any, targets: Targets, confidence: float
+    ) -> None:
         """Take the boldest surcharges that these rows certify."""
+        number = class_numbers(y, self.classes_, len(encoded))
+        rows, note = proving_classes(encoded, number, groups, self.random_state)
+        proving = self._stopped(encoded[rows], np.asarray(y)[rows])
         check_members(self, targets, proving.number)
         tried = surcharges_to_try(self.classes_, targets, self._recalls_of, _DEARER)
         misses_at = partial(proving.misses, self.cost_table_.matrix, targets)
-        use_certified(self, targets, tried, misses_at, proving.counts(targets), confidence)
-
-    def _use_rule(self, rule: DecisionRule) -> None:
-        """Answer by this rule from now on."""
-        self.rule_ = rule
+        use_certified(self, targets, tried, misses_at, proving.counts(targets), confidence, note)
 
     def _choose_threshold(
-        self, encoded: Floats, y: Any, recall: float, confidence: float | None
+        self, encoded: Floats, y: Any, recall: float, confidence: float | None, groups: Any
     ) -> None:
+        decider = self.policy_.decider_
         positive = positive_rows(y, self.classes_, len(encoded))
-        p = self.policy_._run(encoded[positive]).probability
         if confidence is None:
+            p = run_mixed(decider, encoded[positive]).probability
             threshold = recall_threshold(p, recall)
         else:
-            others = self.policy_._run(encoded[~positive]).probability
+            proving = proving_rows(encoded, positive, groups, self.random_state)
+            p = run_mixed(decider, proving.positive).probability
+            others = run_mixed(decider, proving.others).probability
             thresholds = from_first_telling(_THRESHOLDS, lambda t: bool(np.any(others < expit(t))))
             try:
                 self.certificate_, _ = certify(
@@ -346,39 +364,24 @@ class TargetRecallClassifier(BasePolicy):
                     if self.on_uncertifiable == "largest"
                     else always_positive(recall, confidence, len(p))
                 )
+            noted = self.certificate_.method + proving.note
+            self.certificate_ = replace(self.certificate_, method=noted)
             threshold = self.certificate_.threshold
         self.threshold_ = threshold
         self.recall_estimate_ = float(np.mean(p >= threshold))
-        self.always_positive_ = threshold == 0
-        self._use_rule(DecisionRule(self.cost_table_.matrix, threshold))
+        self.finish_fit(DecisionRule(self.cost_table_.matrix, threshold))
+
+    def make_decider(self, terms: Terms) -> RecallDecider[Any]:
+        """Give the decider that decides by what was learned."""
+        inner = self.policy_.decider_
+        terms = inner.terms._replace(rule=terms.rule)
+        prior = float(logit(self.prior_)) if len(self.classes_) == 2 else 0.0
+        return RecallDecider(terms, inner, prior)
 
     @property
-    def ceiling(self) -> float | None:
-        """What a row may pay at most; None for any amount."""
-        ceiling: float | None = self.policy_.ceiling
-        return ceiling
-
-    def _within(self, state: Any, left: Floats) -> Any:
-        return self.policy_._within(state, left)
-
-    def _opening(self) -> Ints:
-        return np.empty(0, dtype=np.intp) if self.always_positive_ else self.policy_._opening()
-
-    def _begin(self, rows: Rows) -> Any:
-        return self.policy_._begin(rows)
-
-    def _decide(self, state: Any) -> Decision:
-        decision: Decision = self.policy_._decide(state)
-        if not self.always_positive_:
-            return decision
-        n_rows = len(decision.log_odds)
-        return Decision(np.full(n_rows, STOP), np.full(n_rows, logit(self.prior_)))
-
-    def _advance(self, state: Any, going: Bools, covariates: Ints) -> Any:
-        return self.policy_._advance(state, going, covariates)
-
-    def _reasons(self, state: Any, decision: Decision) -> Reasons:
-        return Reasons(because=told_of_recalls(self))
+    def always_positive_(self) -> bool:
+        """Whether every row is answered positive for want of a certificate."""
+        return self.rule_.always_positive
 
 
 def inside(policy: BasePolicy) -> BasePolicy:

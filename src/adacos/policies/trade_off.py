@@ -7,20 +7,20 @@ which nothing more is paid.
 
 from __future__ import annotations
 
-from copy import copy
+import warnings
 from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from adacos.exceptions import InvalidInputError
+from adacos.engine import run
+from adacos.exceptions import InvalidInputError, TrainingRowsWarning
 from adacos.kernels.threads import one_blas_thread
 from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.auto import settled
+from adacos.tables.row_digests import trained_among
 from adacos.validation import integer, real
-
-Floats = NDArray[np.float64]
 
 # The largest multiplier: whatever costs something is dearer than any error.
 _LARGEST = 2.0**60
@@ -149,6 +149,11 @@ def trade_off(policy: Any, X: Any, y: ArrayLike, *, points: int = 30) -> TradeOf
     InvalidInputError
         If the policy does not weigh acquisitions by their costs.
 
+    Warns
+    -----
+    TrainingRowsWarning
+        If rows look like those that the policy was trained on.
+
     Notes
     -----
     The cost of an error is the one in force: with a target recall, the cost of a false negative
@@ -183,14 +188,21 @@ def trade_off(policy: Any, X: Any, y: ArrayLike, *, points: int = 30) -> TradeOf
             strange[:5] if strange else f"{len(true)} values for {len(encoded)} rows",
             "Pass the classes of these rows.",
         )
+    trained = max(trained_among(one, encoded) for one in (policy, chosen))
+    if trained:
+        warnings.warn(
+            f"{trained:,} of {len(encoded):,} rows are rows that the policy was trained on: on "
+            "these it errs less than on new rows, and the curve is too good. Take other rows.",
+            TrainingRowsWarning,
+            stacklevel=3,
+        )
     place = np.array([number[label] for label in true.tolist()], dtype=np.intp)
-    trial = copy(chosen)
+    decider = chosen.decider_.arms[0]
     found: dict[float, TradeOffPoint] = {}
 
     def point(multiplier: float) -> TradeOffPoint:
-        trial.multiplier_ = multiplier
-        result = trial._run(encoded)
-        wrong = trial.rule_.matrix[place, result.label]
+        result = run(decider.with_multiplier(multiplier), encoded)
+        wrong = decider.rule.matrix[place, result.label]
         parts = (result.cost, wrong, result.cost + wrong)
         error = np.sqrt(max(len(true) - 1, 1))
         means = [float(v) for part in parts for v in (part.mean(), part.std() / error)]

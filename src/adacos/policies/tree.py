@@ -1,143 +1,18 @@
-"""A tree of questions whose leaves go on along a set sequence each.
-
-Every row that reaches a node with a split acquires its covariate and goes on to one of two nodes,
-by the value. A node without a split is a leaf: its rows go on as AdaCOS with the leaf's own model,
-whose first set holds what was acquired on the way.
-"""
+"""The picture of a tree of questions: what rows are asked, and what becomes of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.engine import AcquisitionResult
-from adacos.models.sequence_model import SequenceModel
+from adacos.models.branches import Node, Questions, Way, route
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import TableEncoder
-from adacos.tables.kinds import CATEGORICAL, NUMERIC
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
-
-LEFT, RIGHT = 0, 1
-
-
-class Way(Protocol):
-    """Which way rows go once a covariate is known."""
-
-    @property
-    def covariate(self) -> int:
-        """The covariate, by position."""
-
-    def side(self, encoded: Floats, encoder: TableEncoder) -> Ints:
-        """Number of the way of each row, from 0; -1 where the covariate is not known."""
-
-    def words(self, encoder: TableEncoder, said: Description) -> tuple[str, ...]:
-        """What a value must be to go each way."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """Which way a row goes once a covariate is known.
-
-    Attributes
-    ----------
-    covariate : the covariate, by position.
-    weights : one for each of its encoded columns: 1 for a number, 0 or 1 for each category.
-    cut : a row goes right if its encoded values times the weights exceed it.
-    """
-
-    covariate: int
-    weights: Floats
-    cut: float
-
-    def side(self, encoded: Floats, encoder: TableEncoder) -> Ints:
-        """LEFT or RIGHT for each row; -1 where the covariate is not known."""
-        values = encoded[:, encoder.source == self.covariate] @ self.weights
-        return np.where(np.isnan(values), -1, np.where(values > self.cut, RIGHT, LEFT))
-
-    def words(self, encoder: TableEncoder, said: Description) -> tuple[str, str]:
-        """What a value must be to go left, and right."""
-        k = self.covariate
-        kind, name = encoder.kinds[k], encoder.names[k]
-        label = said.label(name)
-        if kind == NUMERIC:
-            cut = said.shown(name, self.cut)
-            return f"{label} ≤ {cut}", f"{label} > {cut}"
-        if kind == CATEGORICAL:
-            values = np.array(encoder.categories[k], dtype=object)
-            sides = [values[self.weights < 0.5], values[self.weights > 0.5]]
-        else:
-            sides = [np.array([float(encoder.low[k])]), np.array([float(encoder.high[k])])]
-        left, right = (" or ".join(said.shown(name, value) for value in side) for side in sides)
-        return f"{label} = {left}", f"{label} = {right}"
-
-
-@dataclass(frozen=True, eq=False)
-class Node:
-    """One place of the tree.
-
-    Attributes
-    ----------
-    path : covariates acquired on the way here, in order; the free ones are not among them.
-    split : what is acquired here, and which way rows go then; None at a leaf.
-    below : numbers of the two nodes that follow; empty at a leaf.
-    model : models and densities with which the rows of a leaf go on; None elsewhere.
-    gain, error : how much less a row that comes here costs with the split, on rows left out, and
-        the standard error of that; 0 at a leaf.
-    """
-
-    path: Ints
-    split: Split | None = None
-    below: tuple[int, ...] = ()
-    model: SequenceModel | None = None
-    gain: float = 0.0
-    error: float = 0.0
-
-
-class Questions(Protocol):
-    """What a node of any tree of questions has, see `Node`."""
-
-    @property
-    def path(self) -> Ints:
-        """Covariates acquired on the way."""
-
-    @property
-    def split(self) -> Way | None:
-        """What is acquired here, and which way rows go then."""
-
-    @property
-    def below(self) -> tuple[int, ...]:
-        """Numbers of the nodes that follow, one for each way."""
-
-    @property
-    def gain(self) -> float:
-        """How much less a row costs with the split."""
-
-    @property
-    def error(self) -> float:
-        """Standard error of that."""
-
-
-def route(nodes: Sequence[Questions], encoded: Floats, encoder: TableEncoder) -> Ints:
-    """Number of the node at which each row ends up when everything known of it is used.
-
-    A leaf, or a node whose covariate is not known.
-    """
-    place = np.zeros(len(encoded), dtype=np.intp)
-    for number, node in enumerate(nodes):
-        if node.split is None:
-            continue
-        here = np.flatnonzero(place == number)
-        side = node.split.side(encoded[here], encoder)
-        known = side >= 0
-        place[here[known]] = np.array(node.below)[side[known]]
-    return place
+from adacos.typing import Bools, Floats
 
 
 @dataclass(frozen=True)
@@ -166,7 +41,7 @@ class Place:
         How much less a row that comes here costs with the question, on rows left out, and the
         standard error of that; 0 at a leaf.
     answers : tuple of float
-        Of more than two classes the share of the rows here that are answered with each; of two
+        With three or more classes the share of the rows here that are answered with each; of two
         empty.
     """
 
@@ -193,7 +68,7 @@ class Tree:
     rows : int
         Number of training rows.
     positive_class : object
-        The class whose answers are counted; of more than two classes all of them, as a tuple.
+        The class whose answers are counted; with three or more classes all of them, as a tuple.
 
     Examples
     --------
@@ -204,8 +79,8 @@ class Tree:
     >>> costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
     >>> print(BranchingClassifier(costs).fit(X, y).tree_)
     500 rows: every row is asked x0
-    ├─ x0 = 0 (50 %): x1 100 %; paid 6.00, answered 1: 55 %
-    └─ x0 = 1 (50 %): x2 100 %; paid 6.00, answered 1: 56 %
+    ├─ x0 = 0 (50%): x1 100%; paid 6.00, answered 1: 55%
+    └─ x0 = 1 (50%): x2 100%; paid 6.00, answered 1: 56%
     """
 
     places: tuple[Place, ...]
@@ -301,7 +176,7 @@ class Tree:
         place = self.places[number]
         return (
             f"{place.question} is asked here of everyone: {percent(place.share)} of the training "
-            f"rows came this way, and on rows left out each cost {place.gain:.2f} less so "
+            f"rows came this way. In cross-validation each cost {place.gain:.2f} less "
             f"(standard error {place.error:.2f}) than without this branch."
         )
 
@@ -326,8 +201,8 @@ def _plain(place: Place) -> dict[str, Any]:
 def percent(share: float) -> str:
     """A share without decimals; what is there is never called nothing, nor all."""
     if 0 < share < 0.005 or 0.995 <= share < 1:
-        return "< 1 %" if share < 0.5 else "> 99 %"
-    return f"{100 * share:.0f} %"
+        return "< 1%" if share < 0.5 else "> 99%"
+    return f"{100 * share:.0f}%"
 
 
 def tree_of(

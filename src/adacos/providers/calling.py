@@ -17,13 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
-from numpy.typing import NDArray
+import narwhals as nw
 
 from adacos.exceptions import InvalidInputError
-from adacos.validation import integer, real
-
-Ints = NDArray[np.intp]
+from adacos.typing import Ints
+from adacos.validation import integer, names_along, real
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class ProviderRequest:
     covariate : str
         The covariate that is asked for.
     index : ndarray of int
-        Places of the rows in the table.
+        Places of the rows in the table, read-only.
     rows : table
         These rows of the table, of the kind that was given.
     fetched : dict of str to list
@@ -61,6 +59,8 @@ class ProviderRequest:
 class ProviderCall:
     """The record of one call, with all its attempts, or of rows answered from the cache.
 
+    Rows of a call whose values cannot be used have a record of their own, without attempts.
+
     Parameters
     ----------
     covariate : str
@@ -68,7 +68,7 @@ class ProviderCall:
     index : ndarray of int
         Places of the rows in the table.
     attempts : int
-        How often the provider was called; 0 for the cache.
+        How often the provider was called; 0 for the cache and for values that cannot be used.
     seconds : float
         How long that took.
     error : str or None, default=None
@@ -88,8 +88,9 @@ class Provider:
     Parameters
     ----------
     function : callable
-        Called with a `ProviderRequest`; returns one value for each of its rows, None or NaN where
-        there is none. It may be a coroutine function.
+        Called with a `ProviderRequest`; returns one value for each of its rows, in their order,
+        None or NaN where there is none. A pandas series goes by its index, in any order. It may be
+        a coroutine function.
     batch_size : int, default=None
         Most rows in one call; None for any number.
     retries : int, default=2
@@ -159,8 +160,10 @@ class Delivery:
 
 
 def order_of(provider: Provider, request: ProviderRequest) -> Order:
-    """A new order, with a key of its own."""
-    return Order(provider, replace(request, key=uuid4().hex))
+    """A new order, with a key of its own; what it is for cannot be changed by the provider."""
+    index = request.index.copy()
+    index.setflags(write=False)
+    return Order(provider, replace(request, index=index, key=uuid4().hex))
 
 
 def deliver(orders: Iterable[Order]) -> Iterator[Delivery]:
@@ -196,7 +199,7 @@ def _call(order: Order) -> Delivery:
             values = _within_time(provider, replace(order.request, attempt=attempt))
         except _TooSlow:
             return _failed(order, attempt, started, _too_slow(provider))
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             failure = error
             if attempt <= provider.retries:
                 time.sleep(provider.wait)
@@ -213,10 +216,12 @@ async def _call_async(order: Order) -> Delivery:
         try:
             async with limit:
                 values = await provider.function(replace(order.request, attempt=attempt))
-        except Exception as error:
-            # A service that raises TimeoutError itself is another thing.
+        except (Exception, asyncio.CancelledError) as error:
+            # A service that raises TimeoutError or CancelledError itself is another thing.
             if limit.expired():
                 return _failed(order, attempt, started, _too_slow(provider))
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise
             failure = error
             if attempt <= provider.retries:
                 await asyncio.sleep(provider.wait)
@@ -238,7 +243,7 @@ def _within_time(provider: Provider, request: ProviderRequest) -> Any:
     def work() -> None:
         try:
             outcome["values"] = provider.function(request)
-        except Exception as error:
+        except BaseException as error:
             outcome["error"] = error
 
     thread = threading.Thread(target=work, daemon=True)
@@ -269,7 +274,12 @@ def _checked(order: Order, values: Any, attempts: int, started: float) -> Delive
         values.close()
         why = "returned a coroutine that nobody awaits; pass the coroutine function itself"
         return _failed(order, attempts, started, why)
-    if hasattr(values, "to_list"):
+    if nw.dependencies.is_pandas_series(values):
+        try:
+            values = _by_index(values, order.request)
+        except ValueError as error:
+            return _failed(order, attempts, started, str(error))
+    elif hasattr(values, "to_list"):
         values = values.to_list()
     elif hasattr(values, "tolist"):
         values = values.tolist()
@@ -282,9 +292,27 @@ def _checked(order: Order, values: Any, attempts: int, started: float) -> Delive
     return Delivery(order, list(values), _record(order, attempts, started, None))
 
 
-def failed(delivery: Delivery, why: str) -> Delivery:
-    """A delivery that turned out to be useless."""
-    return replace(delivery, values=None, call=replace(delivery.call, error=why))
+def _by_index(series: Any, request: ProviderRequest) -> list[Any]:
+    """The values of a pandas series in the order of the rows, which are known by its index.
+
+    An index that only counts from 0 stands for none, unless rows are called so too.
+    """
+    values, given = series.to_list(), series.index.to_list()
+    rows = names_along(request.rows, "index") or request.index.tolist()
+    if given == rows or len(given) != len(rows):
+        return list(values)
+    alike = set(given) == set(rows) and len(set(given)) == len(given)
+    counts = given == list(range(len(rows)))
+    if counts and not alike:
+        return list(values)
+    as_made = counts and isinstance(series.index, nw.dependencies.get_pandas().RangeIndex)
+    if as_made or not alike:
+        raise ValueError(
+            f"returned a series whose index is not that of the {len(rows)} rows; "
+            "give it the index of request.rows, or return a list"
+        )
+    by_label = dict(zip(given, values, strict=True))
+    return [by_label[label] for label in rows]
 
 
 def _failed(order: Order, attempts: int, started: float, why: str) -> Delivery:
@@ -300,5 +328,5 @@ def _too_slow(provider: Provider) -> str:
     return f"did not return within {provider.timeout:g} s"
 
 
-def _in_words(error: Exception) -> str:
+def _in_words(error: BaseException) -> str:
     return f"raised {type(error).__name__}: {error}"

@@ -8,27 +8,25 @@ for good counts as not available for the row, and nothing is paid for it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.consultation.values import check_value, is_none
+from adacos.decision import STOP, Decider, Rows
 from adacos.engine import (
     ROWS_AT_ONCE,
-    STOP,
     AcquisitionResult,
-    Policy,
-    Rows,
     among,
     empty_trail,
     purse_of,
     result_of,
     walk,
 )
-from adacos.exceptions import InvalidInputError, ProviderWarning
+from adacos.exceptions import InvalidInputError, ProviderWarning, shortened
 from adacos.providers.calling import (
     Delivery,
     Order,
@@ -36,15 +34,11 @@ from adacos.providers.calling import (
     ProviderCall,
     ProviderRequest,
     deliver,
-    failed,
     order_of,
 )
 from adacos.tables.encoder import TableEncoder, table_rows
-from adacos.validation import choices
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats, Ints
+from adacos.validation import as_written, choices
 
 Cache = MutableMapping[tuple[str, Hashable], Any]
 
@@ -115,14 +109,16 @@ class Desk:
         name = self.encoder.names[k]
         if self.keys is None or row in self.fetched[name]:
             return self.fetched[name].get(row)
-        return self.cache.get((name, self.keys[row]))
+        with _told_of_cache("hand a value over"):
+            return self.cache.get((name, self.keys[row]))
 
     def _orders(self, k: int, rows: Ints) -> list[Order]:
         """Calls for the rows whose value is not in the cache, one row for each key."""
         name, provider = self.encoder.names[k], self.providers[k]
         values = self.fetched[name]
         if self.keys is not None:
-            there = [int(row) for row in rows if (name, self.keys[row]) in self.cache]
+            with _told_of_cache("say what it holds"):
+                there = [int(row) for row in rows if (name, self.keys[row]) in self.cache]
             values.update({row: self._cached(k, self.keys[row]) for row in there})
             if there:
                 self.calls.append(ProviderCall(name, np.array(there, dtype=np.intp), 0, 0.0))
@@ -138,7 +134,8 @@ class Desk:
     def _cached(self, k: int, key: Hashable) -> Any:
         """A value in the cache; None if it stands for none."""
         name = self.encoder.names[k]
-        value = self.cache[name, key]
+        with _told_of_cache("hand a value over"):
+            value = self.cache[name, key]
         if is_none(value):
             return None
         try:
@@ -161,23 +158,38 @@ class Desk:
         """Keep what was delivered, if it can be used, for these rows and all of the same key."""
         request = delivery.order.request
         k = self.encoder.names.index(request.covariate)
-        if delivery.values is not None:
-            try:
-                for value in delivery.values:
-                    if not is_none(value):
-                        check_value(self.encoder, k, value)
-            except InvalidInputError as error:
-                told = f"returned {error.value!r}: {error.parameter} {error.rule}"
-                delivery = failed(delivery, told)
-        self.calls.append(delivery.call)
         if delivery.values is None:
+            self.calls.append(delivery.call)
             return
         values = self.fetched[request.covariate]
+        useless: dict[int, str] = {}
         for row, value in zip(request.index.tolist(), delivery.values, strict=True):
             value = None if is_none(value) else value
+            if value is not None and (why := self._useless(k, value)):
+                useless[row] = why
+                continue
             values[row] = value
             if self.keys is not None:
-                self.cache[request.covariate, self.keys[row]] = value
+                with _told_of_cache("take a value"):
+                    self.cache[request.covariate, self.keys[row]] = value
+        reason = next(iter(useless.values()), None)
+        if len(useless) < len(request):
+            used = request.index[~np.isin(request.index, list(useless))]
+            self.calls.append(replace(delivery.call, index=used))
+            if useless:
+                rows = np.array(list(useless), dtype=np.intp)
+                self.calls.append(ProviderCall(request.covariate, rows, 0, 0.0, reason))
+        else:
+            self.calls.append(replace(delivery.call, error=reason))
+
+    def _useless(self, k: int, value: Any) -> str:
+        """Why a value that was delivered cannot be used; empty if it can."""
+        try:
+            check_value(self.encoder, k, value)
+        except InvalidInputError as error:
+            value = shortened(as_written(error.value))
+            return f"returned {value}: {error.parameter} {error.rule}"
+        return ""
 
     def encoded(self, k: int, value: Any) -> Floats:
         """One value as the models take it."""
@@ -198,16 +210,30 @@ class Desk:
                 )
 
 
-def provide(policy: Policy, encoded: Floats, known: Bools, desk: Desk) -> ProvidedResult:
+@contextmanager
+def _told_of_cache(what: str) -> Iterator[None]:
+    """An error of the cache in words; what was delivered before is in it."""
+    try:
+        yield
+    except Exception as error:
+        raise InvalidInputError(
+            "cache",
+            f"must {what}, by the pair of covariate and key",
+            f"{type(error).__name__}: {error}",
+            "Check the cache, and call acquire with it again: it goes on from there.",
+        ) from error
+
+
+def provide(decider: Decider[Any], encoded: Floats, known: Bools, desk: Desk) -> ProvidedResult:
     """Every row walked to its stop, what it needs fetched on the way; labels are 0 and 1."""
-    n_rows, n_covariates = len(encoded), len(policy.encoder_.names)
+    n_rows, n_covariates = len(encoded), len(decider.encoder.names)
     encoded, known = encoded.copy(), np.tile(known, (n_rows if known.ndim == 1 else 1, 1))
-    present = ~np.isnan(encoded[:, policy.encoder_.first])
+    present = ~np.isnan(encoded[:, decider.encoder.first])
     available = present.copy()
     available[:, list(desk.providers)] = True
-    opening = np.tile(policy._opening(), (n_rows, 1))
+    opening = np.tile(decider.opening, (n_rows, 1))
     opening = np.where(np.take_along_axis(known, opening, axis=1), STOP, opening)
-    trail, immediate = empty_trail(policy, encoded), policy.cost_table_.immediate
+    trail, immediate = empty_trail(decider, encoded), decider.costs.immediate
     order, rounds = trail.order, trail.rounds
     have = known.copy()
     live, wanted = np.arange(n_rows), opening
@@ -219,14 +245,14 @@ def provide(policy: Policy, encoded: Floats, known: Bools, desk: Desk) -> Provid
             rounds[live] += among(available[live] & ~immediate, wanted)
         waiting = np.full((n_rows, n_covariates), STOP)
         for part in _alike(live, known, have, available):
-            begin = Rows(encoded[part], available[part], have[part[0]], known[part[0]])
+            begin = Rows(encoded[part], available[part], have[part[0]], known[part[0]], part)
             walked = walk(
-                policy._begin(begin),
-                policy._decide,
-                policy._advance,
+                decider.begin(begin),
+                decider.decide,
+                decider.advance,
                 begin.available,
                 order[part],
-                purse_of(policy, known[part]),
+                purse_of(decider, known[part]),
                 present[part],
                 immediate,
             )
@@ -238,7 +264,7 @@ def provide(policy: Policy, encoded: Floats, known: Bools, desk: Desk) -> Provid
         _take(live, order[live], available, have)
         live = live[waiting[live, 0] != STOP]
         wanted = waiting[live]
-    result = result_of(policy, trail, known)
+    result = result_of(decider, trail, known)
     return ProvidedResult(**vars(result), calls=tuple(desk.calls))
 
 
@@ -315,7 +341,7 @@ def check_providers(names: Sequence[str], providers: Any, cache: Any, keys: Any)
             "providers", "must name covariates", unknown, choices(unknown, names, "They are")
         )
     if cache is not None and not isinstance(cache, MutableMapping):
-        remedy = "For example cache={}, or a shelf."
+        remedy = "For example cache={}."
         raise InvalidInputError("cache", "must be a mutable mapping", type(cache).__name__, remedy)
     if cache is not None and keys is None:
         raise InvalidInputError(

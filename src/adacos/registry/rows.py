@@ -153,7 +153,15 @@ register_policy(
     variants=(Variant("Optimal (3 codes)", {"n_codes": 3}, effort=10.0, look=("black", "*", ":")),),
 )
 
-register_dataset("pima", "adacos.datasets:load_pima", title="Pima diabetes", bundled=True)
+# The paper's experiments keep the zeros that stand for values that were not recorded.
+register_dataset(
+    "pima",
+    "adacos.datasets:load_pima",
+    title="Pima diabetes",
+    bundled=True,
+    paper={},
+    files={"zeros": "missing"},
+)
 # The paper's experiments contain the sample identifier.
 register_dataset(
     "wisconsin",
@@ -162,11 +170,14 @@ register_dataset(
     bundled=True,
     paper={"sample_code": True},
 )
-register_dataset("heart", "adacos.datasets:load_heart", title="Heart disease", bundled=True)
+register_dataset(
+    "heart", "adacos.datasets:load_heart", title="Heart disease", bundled=True, paper={}
+)
 register_dataset(
     "physionet",
     "adacos.datasets:load_physionet2012",
     title="PhysioNet 2012",
+    paper={},
     obtain=(
         "Download set-a, set-b, set-c and their Outcomes files from "
         "https://physionet.org/content/challenge-2012/1.0.0/, unpack them into one folder and pass "

@@ -104,7 +104,9 @@ class Source:
     title : in headings and legends.
     obtain : how to get the file where the user must bring it, None where nothing is needed.
     bundled : whether it ships with the library.
-    paper : arguments of the loader in the paper's experiments.
+    paper : arguments of the loader in the paper's experiments, which charge every covariate in
+        full; None for a data set that is not among them, and whose panels count.
+    files : arguments of the loader for the files that `adacos datasets export` writes.
     """
 
     name: str
@@ -112,15 +114,18 @@ class Source:
     title: str = ""
     obtain: str | None = None
     bundled: bool = False
-    paper: Mapping[str, Any] = field(default_factory=dict)
+    paper: Mapping[str, Any] | None = None
+    files: Mapping[str, Any] = field(default_factory=dict)
 
-    def load(self, path: Any = None, *, paper: bool = False) -> Any:
-        """The `Dataset`, that of our own loaders as an array; `paper` as in the paper."""
+    def load(self, path: Any = None, *, paper: bool = False, files: bool = False) -> Any:
+        """The `Dataset`, that of our own loaders as an array; see `paper` and `files`."""
         arguments = {"as_frame": False} if isinstance(self.loader, str) else {}
-        if paper:
-            arguments |= self.paper
+        as_in_paper = paper and self.paper is not None
+        for wanted, own in ((as_in_paper, self.paper or {}), (files, self.files)):
+            arguments |= own if wanted else {}
         read = resolve(self.loader)
-        return read(**arguments) if self.obtain is None else read(path, **arguments)
+        data = read(**arguments) if self.obtain is None else read(path, **arguments)
+        return data._replace(panels={}) if as_in_paper else data
 
     @property
     def about(self) -> str:
@@ -266,6 +271,7 @@ def register_dataset(
     obtain: str | None = None,
     bundled: bool = False,
     paper: Mapping[str, Any] | None = None,
+    files: Mapping[str, Any] | None = None,
 ) -> None:
     """Add a data set under a new name.
 
@@ -283,7 +289,10 @@ def register_dataset(
     bundled : bool, default=False
         Whether it ships with the library.
     paper : mapping of str to value, or None, default=None
-        Arguments of the loader in the paper's experiments.
+        Arguments of the loader in the paper's experiments, which charge every covariate in full;
+        None for a data set that is not among them, and whose panels count.
+    files : mapping of str to value, or None, default=None
+        Arguments of the loader for the files that `adacos datasets export` writes.
 
     Raises
     ------
@@ -301,7 +310,7 @@ def register_dataset(
     _check_new(name, DATASETS)
     if not isinstance(loader, str):
         _check_function("loader", loader, "that returns a Dataset")
-    DATASETS[name] = Source(name, loader, title or name, obtain, bundled, paper or {})
+    DATASETS[name] = Source(name, loader, title or name, obtain, bundled, paper, files or {})
 
 
 @contextmanager

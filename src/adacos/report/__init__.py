@@ -1,4 +1,4 @@
-"""A page about one fitted policy on evaluation rows."""
+"""A page about one fitted policy on held-out rows."""
 
 from adacos.report.importances import Importance, covariate_importances
 from adacos.report.page import write_report

@@ -19,7 +19,7 @@ def choice(held: Held) -> list[Block]:
     return [
         Heading("How the policy was chosen"),
         Text(
-            "Each candidate was fitted anew without each of five folds of the training rows, with "
+            "Each candidate was fitted again without each of five folds of the training rows, with "
             "everything that it chooses, and run on the fold. " + given.reason(said.money)
         ),
         Grid(

@@ -1,4 +1,4 @@
-"""A report on a policy with more than two classes in numbers: who is answered what, how right."""
+"""A report on a policy with three or more classes in numbers: who is answered what, how right."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from adacos.policies.sequence_policy import SequencePolicy
 from adacos.report.held import Held
 from adacos.report.numbers import FEW, Bin, shares_by_probability, stops_of
 from adacos.report.shapes import grid_of
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 
 class Share(NamedTuple):
-    """Rows counted among others, with the exact 95 % interval of their share."""
+    """Rows counted among others, with the exact 95% interval of their share."""
 
     found: int
     among: int
@@ -66,7 +64,7 @@ class ClassShape(NamedTuple):
     """What each value of a covariate adds to the log-odds of each class against all of them.
 
     `effects` has a column for each class; in each line they sum to zero. `rug` are values of
-    evaluation rows, empty for categories.
+    held-out rows, empty for categories.
     """
 
     covariate: str

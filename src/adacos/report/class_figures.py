@@ -1,4 +1,4 @@
-"""The figures of a report on a policy with more than two classes."""
+"""The figures of a report on a policy with three or more classes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def shapes_by_class(
         draw,
         "shape_functions",
         "What each value adds to the log-odds of each class against all of them together; every "
-        "covariate has its own scale. Ticks at the foot are values of the evaluation rows.",
+        "covariate has its own scale. Ticks at the foot are values of the held-out rows.",
     )
 
 
@@ -91,5 +91,5 @@ def calibration_by_class(bins: list[list[Bin]], classes: Sequence[str]) -> Pictu
         draw,
         "calibration",
         "For each class, rows grouped by the probability that it had where they stopped, and its "
-        "share among them with the exact 95 % interval; on the dashed line both are the same.",
+        "share among them with the exact 95% interval; on the dashed line both are the same.",
     )

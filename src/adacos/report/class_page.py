@@ -1,4 +1,4 @@
-"""The page of a report on a policy with more than two classes: no class is the positive one."""
+"""The page of a report on a policy with three or more classes: no class is the positive one."""
 
 from __future__ import annotations
 
@@ -52,8 +52,7 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
     best = min(compared[1:], key=lambda m: m.total.value)
     apart = words.with_error(held, Mean(abs(best.more.value), best.more.error))
     lines = [
-        f"{len(held.true):,} evaluation rows: {', '.join(shares)}. They should have had no part in "
-        "fitting.",
+        f"{len(held.true):,} held-out rows: {', '.join(shares)}. {words.part_in_fitting(held)}",
         "The answer is the class whose expected cost of being wrong is least.",
         *filter(None, [budgets_in_words(held.policy)]),
         *recalls_in_words(held.policy),
@@ -80,7 +79,7 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
                 )
                 for m in compared
             ),
-            caption="Means per row on the evaluation rows ± standard error.",
+            caption="Means per row on the held-out rows ± standard error.",
         ),
         Grid(
             ("", *(f"answered {name}" for name in held.class_names)),
@@ -120,11 +119,11 @@ def _confusion(held: Held) -> list[Block]:
         Grid(
             ("true class", *(f"answered {name}" for name in held.class_names), "cost"),
             tuple(rows),
-            "Evaluation rows, and in brackets what they add to the mean misclassification cost.",
+            "Held-out rows, and in brackets what they add to the mean misclassification cost.",
             marks,
         ),
         Grid(
-            ("class", "recall", "95 % interval", "right where answered", "95 % interval", "cost"),
+            ("class", "recall", "95% interval", "right where answered", "95% interval", "cost"),
             by_class,
             caption="Share of a class's rows that are answered with it, share of the answers with "
             "it that are right, and the mean misclassification cost of its rows.",
@@ -139,8 +138,8 @@ def _certificate(held: Held) -> list[Block]:
         return []
     return [
         Text(
-            "The certificate of the model was earned when it was made, on rows set aside then "
-            "(“held-out” below), not on the evaluation rows:"
+            "The certificate was obtained on calibration rows when the model was fitted, "
+            "not on the held-out rows:"
         ),
         Items(tuple(str(certificate).splitlines())),
     ]
@@ -208,7 +207,7 @@ def _misfit(held: Held) -> list[Block]:
         for m in misfits
     )
     marks = tuple((number, 4, "bad") for number, m in enumerate(misfits) if not m.agrees)
-    header = ("stop and answer", "rows", "wrong, expected", "found", "95 % interval")
+    header = ("stop and answer", "rows", "wrong, expected", "found", "95% interval")
     return [
         Heading("Does it fit?"),
         Text(

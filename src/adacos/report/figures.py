@@ -7,15 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.document.style import Picture, new_figure, styled
 from adacos.policies.trade_off import TradeOff
 from adacos.report.held import OWN, Method
 from adacos.report.numbers import Bin, Curve, Level
 from adacos.report.shapes import Shape
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 _BLUE, _VERMILLION, _GREEN, _GREY, _BLACK = "#0072B2", "#D55E00", "#009E73", "#767676", "#000000"
 _PURPLE, _PALE = "#CC79A7", "#DADADA"
@@ -51,7 +49,7 @@ def policy_flow(levels: list[Level], names: dict[str, str], answers: Sequence[st
             (f"stops: {answer}", [v.answered[k] for v in levels], class_color(k), "white")
             for k, answer in enumerate(answers)
         ]
-        parts.append(("goes on", [v.further for v in levels], _PALE, _BLACK))
+        parts.append(("continues", [v.further for v in levels], _PALE, _BLACK))
         at = np.arange(len(levels))
         left = np.zeros(len(levels))
         for label, shares, color, ink in parts:
@@ -80,9 +78,8 @@ def policy_flow(levels: list[Level], names: dict[str, str], answers: Sequence[st
     return picture(
         draw,
         "policy",
-        "The policy in one picture. Each bar holds the rows that got so far: those who stop there "
-        f"with {'either' if len(answers) == 2 else 'each'} answer, and those who are asked the "
-        "next question.",
+        "The policy in one picture. Each bar holds the rows that are still asked: those that stop "
+        f"there with {'either' if len(answers) == 2 else 'each'} answer, and those that continue.",
     )
 
 
@@ -159,8 +156,8 @@ def shape_functions(shapes: list[Shape], names: dict[str, str], units: dict[str,
     return picture(
         draw,
         "shape_functions",
-        "What each value adds to the log-odds, with a pointwise 95 % band; every covariate has its "
-        "own scale. Ticks at the foot are values of the evaluation rows.",
+        "What each value adds to the log-odds, with a pointwise 95% band; every covariate has its "
+        "own scale. Ticks at the foot are values of the held-out rows.",
     )
 
 
@@ -216,7 +213,7 @@ def _calibration_panel(axis: Any, bins: list[Bin], window: tuple[float, float], 
         fmt="o",
         color=_VERMILLION,
         capsize=2.5,
-        label="share of positives, exact 95 % interval",
+        label="share of positives, exact 95% interval",
     )
     axis.set_title(title)
     axis.set_xlabel("probability at the stop")
@@ -309,7 +306,7 @@ def trade_off_curve(curve: TradeOff, own: float | None, currency: str) -> Pictur
         lambda narrow: _trade_off(curve, own, currency, narrow),
         "trade_off",
         "What more spending buys: each point is the same model with covariate costs counted so "
-        "often that rows pay so much on average. Bars are standard errors of the cost of errors.",
+        "often that rows pay this on average. Bars are standard errors of the cost of errors.",
     )
 
 

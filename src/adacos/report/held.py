@@ -1,4 +1,4 @@
-"""Evaluation rows: a policy run on them, and what it costs beside its alternatives."""
+"""Held-out rows: a policy run on them, and what it costs next to its alternatives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from adacos.card import deciding_matrix
 from adacos.costs import Costs
-from adacos.engine import AcquisitionResult, DecisionRule
+from adacos.decision import DecisionRule
+from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
 from adacos.policies.auto import settled
@@ -19,9 +20,8 @@ from adacos.policies.base import BasePolicy
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import validate_table
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.tables.row_digests import trained_among
+from adacos.typing import Floats, Ints
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 # The one name that the policy of the report has in its tables and figures.
@@ -53,7 +53,7 @@ class Method(NamedTuple):
 
 @dataclass(frozen=True)
 class Held:
-    """Evaluation rows: the policy, the table, classes as 0, 1, …, and the policy's answers.
+    """Held-out rows: the policy, the table, classes as 0, 1, …, and the policy's answers.
 
     `policy` is the one that decides, `given` the one that the report is asked for: another where
     the policy was chosen automatically.
@@ -88,9 +88,19 @@ class Held:
         return np.asarray(policy.encoder_.transform(table))
 
     @property
+    def trained_on(self) -> int:
+        """How many of the rows the policy was trained on, as far as it can tell."""
+        return max(trained_among(policy, self.encoded) for policy in (self.given, self.policy))
+
+    @property
     def missed_is_priced(self) -> bool:
         """Whether somebody stated what a missed positive costs; a target recall replaces it."""
         return not hasattr(self.policy, "false_negative_cost_")
+
+    @property
+    def counted(self) -> str:
+        """What the costs of the report are, in words."""
+        return "total cost" if self.missed_is_priced else "covariates and false alarms"
 
     @property
     def charged(self) -> Floats:
@@ -100,7 +110,7 @@ class Held:
 
 
 def hold(policy: BasePolicy, table: Any, y: NDArray[Any]) -> Held:
-    """Run the policy on evaluation rows."""
+    """Run the policy on held-out rows."""
     strange = np.setdiff1d(y, policy.classes_)
     if len(strange):
         raise InvalidInputError(
@@ -134,7 +144,7 @@ def methods(held: Held) -> list[Method]:
 def sensitivity(held: Held) -> list[tuple[float, list[Method]]]:
     """The methods again with the false-negative cost multiplied by each factor.
 
-    Of more than two classes with what every error costs beyond a right answer.
+    With three or more classes with what every error costs beyond a right answer.
     """
     methods = []
     for factor in FACTORS:
@@ -164,7 +174,9 @@ def relatives(held: Held, matrix: Floats) -> dict[str, SequencePolicy]:
     costs = (policy.costs or Costs()).with_misclassification(matrix)
     kinds = {"AdaCOS": AdaCOSClassifier, "COS": COSClassifier, "full model": FullModelClassifier}
     # Budgets and branches stay as they are; what is asked follows the costs.
-    policies: dict[str, SequencePolicy] = {OWN: copy(policy)._use_rule(DecisionRule(matrix))}
+    policies: dict[str, SequencePolicy] = {
+        OWN: copy(policy).finish_fit(DecisionRule(matrix), policy.multiplier_, policy.mixture_)
+    }
     outlook = {"outlook": policy.outlook} if hasattr(policy, "outlook") else {}
     for name, kind in kinds.items():
         if not (policy.in_one_order and isinstance(policy, kind)):

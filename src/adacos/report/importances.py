@@ -6,20 +6,18 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.engine import AcquisitionResult
 from adacos.policies.base import BasePolicy
 from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import validate_table
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 
 class Importance(NamedTuple):
     """One covariate: share of rows that acquire it, what it costs and saves, means over all rows.
 
-    `drop` is how much lower the Bayes risk at the stop is than where the covariate cannot be had;
+    `drop` is how much lower the Bayes risk at the stop is than where the covariate is unavailable;
     the policy may then acquire others in its place.
     """
 

@@ -1,4 +1,4 @@
-"""What a report shows of a policy on evaluation rows: who is asked what, and how right it is."""
+"""What a report shows of a policy on held-out rows: who is asked what, and how right it is."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from adacos.card import deciding_matrix, panels_of, threshold_of
+from adacos.card import deciding_matrix, panels_of
+from adacos.consultation.cut_off import cut_off_of
 from adacos.kernels.bayes_risk import bayes_risk
 from adacos.kernels.binomial import interval
 from adacos.kernels.class_risk import best_label
+from adacos.models.branches import route
 from adacos.models.forecasts import FORECASTS
 from adacos.models.outlook import begin, look_ahead
 from adacos.policies.adacos import AdaCOSClassifier
@@ -21,18 +23,16 @@ from adacos.policies.branching import branches
 from adacos.policies.misfit import Cell, misfit_by_cell
 from adacos.policies.picture import pictured
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
-from adacos.policies.tree import Tree, in_words, route, told_tree
+from adacos.policies.tree import Tree, in_words, told_tree
 from adacos.report.held import OWN, Held, relatives
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 _BINS = 10
 # Fewer rows than this in a bin say nothing about its share.
 _ROWS_IN_A_BIN = 20
 # Fewer rows than this with one answer at one stop are not worth a line.
 FEW = 5
-# Evaluation rows on which the outlook is held against itself.
+# Held-out rows on which the outlook is held against itself.
 _ROWS_LOOKED_AT = 2000
 
 
@@ -74,10 +74,10 @@ class Panel(NamedTuple):
 
 
 class Level(NamedTuple):
-    """Rows after so many acquisitions, as shares of all rows.
+    """Rows after each number of acquisitions, as shares of all rows.
 
     `asked` are the covariates acquired last, the most frequent first; then those who stop with
-    each answer, and those who go on.
+    each answer, and those who continue.
     """
 
     asked: tuple[tuple[str, float], ...]
@@ -221,7 +221,7 @@ def scores(held: Held) -> Scores:
 
 def threshold_window(held: Held) -> tuple[float, float] | None:
     """Probabilities around the threshold in use, where being right matters."""
-    in_use = threshold_of(held.policy)
+    in_use = cut_off_of(held.policy.rule_)
     if not 0 < in_use < 1:
         return None
     half = max(0.05, 0.6 * min(in_use, 1 - in_use))
@@ -236,7 +236,7 @@ def decision_curves(held: Held) -> tuple[Floats, list[Curve]]:
     total cost is below that of answering everyone negative, over B. Acquisition is held while the
     threshold sweeps.
     """
-    in_use = threshold_of(held.policy)
+    in_use = cut_off_of(held.policy.rule_)
     grid = np.linspace(0.0, min(0.99, max(4 * in_use, 0.1)), 200)
     threshold = np.append(grid, in_use)
     (c00, c01), _ = held.policy.cost_table_.matrix.tolist()
@@ -258,7 +258,7 @@ def decision_curves(held: Held) -> tuple[Floats, list[Curve]]:
 
 
 def recall_of(held: Held) -> tuple[int, int, float, float]:
-    """Positives found, positives, and the exact 95 % interval of the recall."""
+    """Positives found, positives, and the exact 95% interval of the recall."""
     caught = int(held.label[held.true == 1].sum())
     positives = int(held.true.sum())
     if positives == 0:
@@ -330,7 +330,7 @@ def incoherent_share(held: Held) -> float | None:
 
 
 def tree(held: Held) -> Tree:
-    """What becomes of the evaluation rows in a policy that is drawn as a tree."""
+    """What becomes of the held-out rows in a policy that is drawn as a tree."""
     policy = held.policy
     assert pictured(policy)
     counted = policy._tree_of_rows(held.encoded, replace(held.result, label=held.label))

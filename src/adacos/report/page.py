@@ -11,11 +11,10 @@ from adacos import __version__
 from adacos.card import (
     budgets_in_words,
     headline,
-    percent,
-    threshold_of,
-    threshold_reason,
+    rule_in_words,
 )
 from adacos.consultation import fingerprint
+from adacos.consultation.cut_off import cut_off_of, percent
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html
 from adacos.policies.base import BasePolicy
 from adacos.policies.many_classes import asked_recall
@@ -33,9 +32,9 @@ from adacos.report.spending import spending
 def write_report(
     policy: BasePolicy, table: Any, y: NDArray[Any], path: Path, title: str
 ) -> dict[str, Any]:
-    """Write the page about a policy on evaluation rows; returns its headline numbers.
+    """Write the page about a policy on held-out rows; returns its headline numbers.
 
-    Sections that need one order of covariates are left out for a policy without one.
+    Sections that need one order of covariates are not drawn for a policy without one.
     """
     held = hold(policy, table, y)
     compared = methods(held)
@@ -44,7 +43,8 @@ def write_report(
     path.write_text(to_html(title, blocks), encoding="utf-8")
     told = {
         "rows": len(held.true),
-        "total_cost": compared[0].total.value,
+        "training_rows": held.trained_on,
+        "total_cost" if held.missed_is_priced else "operation_cost": compared[0].total.value,
         "covariate_cost": compared[0].covariate.value,
     }
     if many:
@@ -67,7 +67,7 @@ def _sections(held: Held, compared: list[Method]) -> list[Block]:
         *_recall(held),
         *_sensitivity(held),
         *_decision_curves(held),
-        Heading("Words"),
+        Heading("Glossary"),
         Items(words.explained([m.name for m in compared])),
     ]
 
@@ -76,16 +76,15 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
     policy, said = held.policy, held.said
     own, first = compared[0], headline(policy)
     lines = [
-        f"{len(held.true):,} evaluation rows, {held.true.mean():.1%} "
-        f"{words.class_in_words(held, 1)}. They should have had no part in fitting.",
+        f"{len(held.true):,} held-out rows, {held.true.mean():.1%} "
+        f"{words.class_in_words(held, 1)}. {words.part_in_fitting(held)}",
         words.errors(held),
-        words.rule(threshold_of(policy), threshold_reason(policy)),
+        rule_in_words(policy),
         *filter(None, [budgets_in_words(policy)]),
         _compared(held, compared),
         words.model(held, fingerprint(held.given), __version__),
         *words.described(held),
     ]
-    what = "total cost" if held.missed_is_priced else "covariates and false alarms"
     return [
         *([] if first is None else [Text(first)]),
         Text(words.PURPOSE),
@@ -93,7 +92,7 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
         Heading("What it costs"),
         Grid(
             # What is read most comes first: a narrow window shows the rest by scrolling.
-            ("", what, "recall", "specificity", "covariate cost", f"more than {OWN}"),
+            ("", held.counted, "recall", "specificity", "covariate cost", f"more than {OWN}"),
             tuple(
                 (
                     m.name,
@@ -105,13 +104,13 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
                 )
                 for m in compared
             ),
-            caption="Means per row on the evaluation rows ± standard error.",
+            caption="Means per row on the held-out rows ± standard error.",
         ),
     ]
 
 
 def _compared(held: Held, compared: list[Method]) -> str:
-    """The policy beside what one would do otherwise; beside everyone positive if it does that."""
+    """The policy compared with the best alternative; with everyone positive if it does that."""
     own = compared[0]
     silent = headline(held.policy) is not None
     best = min(compared[1:], key=lambda m: m.total.value)
@@ -120,8 +119,11 @@ def _compared(held: Held, compared: list[Method]) -> str:
     apart = words.with_error(held, Mean(abs(best.more.value), best.more.error))
     apart += " more" if best.more.value >= 0 else " less"
     lead = "What it has to be compared with" if silent else "The best alternative below"
+    policy = "The policy costs"
+    if not held.missed_is_priced:
+        policy = "Without missed positives, which nobody gave a cost, the policy costs"
     return (
-        f"The policy costs {words.with_error(held, own.total)} per row, of which "
+        f"{policy} {words.with_error(held, own.total)} per row, of which "
         f"{held.said.money(own.covariate.value)} for covariates. {lead}, {best.name}, costs "
         f"{apart}, compared row by row."
     )
@@ -149,7 +151,7 @@ def _shapes(held: Held) -> list[Block]:
 
 
 def _calibration(held: Held) -> list[Block]:
-    window, own = numbers.threshold_window(held), threshold_of(held.policy)
+    window, own = numbers.threshold_window(held), cut_off_of(held.policy.rule_)
     near = [] if window is None else numbers.calibration(held, *window)
     scores = numbers.scores(held)
     return [
@@ -158,9 +160,9 @@ def _calibration(held: Held) -> list[Block]:
         Grid(
             ("Brier score", "area under the curve", "slope", "intercept"),
             (tuple(f"{value:.3f}" if value == value else "–" for value in scores),),
-            caption="Of the probabilities at the stop. Ideal are slope 1 and intercept 0: a slope "
-            "below 1 means that probabilities are too extreme, an intercept above 0 that they are "
-            "too low.",
+            caption="Of the probabilities at the stop. Ideal are slope 1 and intercept 0. A slope "
+            "below 1 means that probabilities are too extreme, above 1 that they are too close to "
+            "the average; an intercept above 0 means that they are too low.",
         ),
     ]
 
@@ -182,7 +184,7 @@ def _misfit(held: Held) -> list[Block]:
         for m in misfits
     )
     marks = tuple((number, 4, "bad") for number, m in enumerate(misfits) if not m.agrees)
-    header = ("stop and answer", "rows", "wrong, expected", "found", "95 % interval")
+    header = ("stop and answer", "rows", "wrong, expected", "found", "95% interval")
     return [
         Heading("Does it fit?"),
         Text(
@@ -209,9 +211,9 @@ def _coherence(held: Held) -> str:
     if share is None:
         return ""
     if share == 0:
-        return " Nowhere does the outlook expect further findings to raise the risk."
+        return " Nowhere does the lookahead expect further values to raise the risk."
     return (
-        f" In {share:.0%} of cases (row, set, later set) the outlook expects further findings to "
+        f" In {share:.0%} of cases (row, set, later set) the lookahead expects further values to "
         "raise the risk, which information cannot do: it then stops too early."
     )
 
@@ -219,8 +221,8 @@ def _coherence(held: Held) -> str:
 def _recall(held: Held) -> list[Block]:
     caught, positives, low, high = numbers.recall_of(held)
     lines = [
-        f"{caught} of {positives} positive evaluation rows were answered positive: recall "
-        f"{_percent(caught / positives)}, exact 95 % interval {_percent(low)} to {_percent(high)}."
+        f"{caught} of {positives} held-out positives were called positive: recall "
+        f"{_percent(caught / positives)}, exact 95% interval {_percent(low)} to {_percent(high)}."
         if positives
         else "There is no positive among these rows."
     ]
@@ -230,8 +232,8 @@ def _recall(held: Held) -> list[Block]:
             Heading("Recall"),
             Items(tuple(lines)),
             Text(
-                "The certificate of the model was earned when it was made, on rows set aside then "
-                "(“held-out” below), not on the evaluation rows:"
+                "The certificate was obtained on calibration rows when the model was fitted, "
+                "not on the held-out rows:"
             ),
             Items(tuple(str(certificate).splitlines())),
         ]
@@ -239,7 +241,7 @@ def _recall(held: Held) -> list[Block]:
     if target is not None:
         lines.append(f"Target recall {_percent(target)}; no certificate was asked for.")
     else:
-        lines.append("No recall was promised: the policy follows the costs of errors.")
+        lines.append("No recall was certified: the policy follows the costs of errors.")
     return [Heading("Recall"), Items(tuple(lines))]
 
 
@@ -262,7 +264,7 @@ def _sensitivity(held: Held) -> list[Block]:
 
 def _decision_curves(held: Held) -> list[Block]:
     threshold, curves = numbers.decision_curves(held)
-    own = threshold_of(held.policy)
+    own = cut_off_of(held.policy.rule_)
     rows = tuple((curve.name, f"{curve.in_use:.4f}") for curve in curves)
     return [
         Heading("Decision curve"),

@@ -43,8 +43,8 @@ def policy(held: Held) -> list[Block]:
     if incomplete:
         blocks.append(
             Text(
-                "A row without a value cannot acquire it and goes on to the next covariate, which "
-                "is why fewer rows may acquire a covariate than one after it."
+                "A row without a value cannot acquire it and continues with the next covariate, "
+                "which is why fewer rows may acquire a covariate than one after it."
             )
         )
     return blocks + _panels(held)
@@ -59,7 +59,7 @@ def _panels(held: Held) -> list[Block]:
         Text(
             "Some covariates share a cost, which is part of the cost of each: the first of them "
             "that is acquired pays its full cost, every later one its cost less the shared cost, "
-            "or the cost beside its name."
+            "or the cost next to its name."
         ),
         Grid(
             ("panel", "shared cost", "members"),
@@ -94,7 +94,7 @@ def importances(held: Held) -> list[Block]:
         Grid(
             ("covariate", "rows that acquire it", "costs", "lowers the Bayes risk by"),
             rows,
-            caption="Means over all evaluation rows. The last column is how much higher the Bayes "
+            caption="Means over all held-out rows. The last column is how much higher the Bayes "
             "risk at the stop would be if the covariate could not be had; where it is not above "
             "0, nothing is lost without it.",
         ),
@@ -108,9 +108,8 @@ def cost_curve(held: Held, own: Method) -> list[Block]:
         return []
     foretold, observed, error = numbers.cost_by_set(held, policy)
     names = [held.said.label(names[-1]) if names else "nothing" for names in policy.sets_]
-    unit = "mean total cost" if held.missed_is_priced else "covariates and false alarms"
     picture = figures.cost_curve(
-        names, foretold, observed, error, own.total.value, unit + in_currency(held)
+        names, foretold, observed, error, own.total.value, f"mean {held.counted}{in_currency(held)}"
     )
     return [Heading("Expected cost along the sequence"), picture]
 

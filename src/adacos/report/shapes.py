@@ -11,8 +11,7 @@ from scipy.special import expit
 from adacos.models.missing import fill_holes
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.report.held import Held
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 _POINTS = 120
 _RUG = 300
@@ -22,9 +21,9 @@ _STRONGEST = 1e8
 
 
 class Shape(NamedTuple):
-    """What each value of a covariate adds to the log-odds, half the width of its 95 % band.
+    """What each value of a covariate adds to the log-odds, half the width of its 95% band.
 
-    `rug` are values of evaluation rows, empty for categories.
+    `rug` are values of held-out rows, empty for categories.
     """
 
     covariate: str
@@ -65,7 +64,7 @@ def shapes(held: Held, stage: int) -> list[Shape]:
 
 
 def grid_of(held: Held, k: int) -> tuple[NDArray[Any], Floats, Floats]:
-    """Values of a covariate as shown and as encoded, and those of the evaluation rows.
+    """Values of a covariate as shown and as encoded, and those of the held-out rows.
 
     The latter are thinned out, and none of a category.
     """
@@ -86,7 +85,7 @@ def coefficient_covariance(held: Held, stage: int) -> tuple[NDArray[np.intp], Fl
     """Basis columns of a set, and the covariance of [intercept, their coefficients].
 
     It is the inverse of the curvature of the penalised likelihood. The curvature of the likelihood
-    is that on the evaluation rows, scaled to the number of training rows. The strength of a term is
+    is that on the held-out rows, scaled to the number of training rows. The strength of a term is
     the one that its coefficients explain, lambda = effective degrees of freedom / |coef|^2 (Fellner
     and Schall): the fit blends several strengths and keeps none.
     """

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 from adacos.document.blocks import Block, Grid, Heading
+from adacos.exceptions import TrainingRowsWarning
 from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.trade_off import trade_off
-from adacos.report import figures
+from adacos.report import figures, words
 from adacos.report.held import Held
 
 # Points of the curve.
@@ -19,7 +22,10 @@ def spending(held: Held) -> list[Block]:
     if not isinstance(policy, AdaCOSClassifier) or policy.always_positive_:
         return []
     y = policy.classes_[held.true]
-    curve = trade_off(policy, held.table, y, points=_POINTS)
+    with warnings.catch_warnings():
+        # The page says so at its beginning.
+        warnings.simplefilter("ignore", TrainingRowsWarning)
+        curve = trade_off(policy, held.table, y, points=_POINTS)
     if len(curve.points) < 2:
         return []
     rows = tuple(
@@ -34,5 +40,9 @@ def spending(held: Held) -> list[Block]:
     return [
         Heading("What more spending buys"),
         figures.trade_off_curve(curve, float(held.result.cost.mean()), currency),
-        Grid(("covariate costs count", "covariates", "errors", "total"), rows),
+        Grid(
+            ("covariate costs count", "covariates", "errors", "total"),
+            rows,
+            caption=words.implied_cost(policy),
+        ),
     ]

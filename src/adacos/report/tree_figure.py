@@ -60,8 +60,8 @@ def policy_tree(tree: Tree, answers: Sequence[str], money: Callable[[float], str
 
     caption = (
         "The policy in one picture. Every row is asked the question at the top; its value leads to "
-        "one of the branches, and so on. Each bar is the share of all evaluation rows that end in "
-        "that branch, by their answers; beside a covariate stands which share of them acquires it."
+        "one of the branches, and so on. Each bar is the share of all held-out rows that end in "
+        "that branch, by their answers; the percentage after a covariate is who acquires it."
     )
     return picture(draw, "policy", caption)
 
@@ -85,13 +85,9 @@ def _texts(
     fits = int((room - _INDENT * line.depth) * _CHARACTERS)
     first = f"{place.condition} ({percent(place.share)})" if place.condition else "everyone"
     told = f"asked {place.question}" if place.question else tree.told(place, money)
-    # Bold is wider; between a number and its sign no line is broken.
+    # Bold is wider.
     parts = ((first, "bold", int(0.9 * fits)), (told, "normal", fits))
-    return [
-        (words, weight)
-        for text, weight, most in parts
-        for words in wrap(text.replace(" %", "\N{NO-BREAK SPACE}%"), most)
-    ]
+    return [(words, weight) for text, weight, most in parts for words in wrap(text, most)]
 
 
 def _sheet(width: float, height: float) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from adacos.card import percent
 from adacos.policies.auto import AutoPolicyClassifier
+from adacos.policies.base import BasePolicy
 from adacos.policies.picture import pictured
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.policies.target_recall import inside
 from adacos.report.held import OWN, Held, Mean
+from adacos.tables.description import description_of
 
 _EXPLAINED = {
     OWN: "the policy that this page is about.",
@@ -62,6 +63,16 @@ def described(held: Held) -> list[str]:
     return [f"{lead}: {text}" for lead, text in told.items() if text]
 
 
+def part_in_fitting(held: Held) -> str:
+    """Whether the rows had a part in fitting, which makes every figure of the page too good."""
+    if not held.trained_on:
+        return "They should have had no part in fitting."
+    return (
+        f"{held.trained_on:,} of them are rows that the model was trained on: on these it errs "
+        "less than on new rows, and every figure of this page is too good. Take other rows."
+    )
+
+
 def class_in_words(held: Held, number: int) -> str:
     """Of which class, in words."""
     label = held.policy.classes_.tolist()[number]
@@ -72,20 +83,23 @@ def errors(held: Held) -> str:
     """What wrong answers cost."""
     (c00, c01), (c10, c11) = held.policy.cost_table_.matrix.tolist()
     said = held.said
-    negative, positive = (said.class_name(label) for label in held.policy.classes_.tolist())
-    text = f"Answering {positive} for {negative} costs {said.money(c01)}"
+    text = f"False positive {said.money(c01)}"
     if not held.missed_is_priced:
-        return f"{text}; nobody stated what {negative} for {positive} costs."
-    text += f", {negative} for {positive} costs {said.money(c10)}"
-    right = f"; right answers cost {said.money(c00)} and {said.money(c11)}"
+        return f"{text}, false negative not given."
+    text += f", false negative {said.money(c10)}"
+    right = f", true negative {said.money(c00)}, true positive {said.money(c11)}"
     return text + (right if c00 or c11 else "") + "."
 
 
-def rule(threshold: float, reason: str) -> str:
-    """From which probability on the answer is positive, and why."""
-    if threshold == 0:
-        return f"{reason.capitalize()}."
-    return f"The answer is positive from a probability of {percent(threshold)} on, {reason}."
+def implied_cost(policy: BasePolicy) -> str:
+    """What a missed positive counts as under a target recall; empty where that was stated."""
+    cost = getattr(policy, "false_negative_cost_", None)
+    if cost is None:
+        return ""
+    return (
+        f"A missed positive counts as {description_of(policy).money(cost)}, which follows from the "
+        "target recall: nobody stated that cost."
+    )
 
 
 def model(held: Held, digest: str, version: str) -> str:

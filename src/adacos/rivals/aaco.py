@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import Costs, CostTable, total_of
-from adacos.engine import STOP, Decision, Seen, acquired_in, walk
+from adacos.decision import STOP, Decision, ObservedDecider, ObservedState, Terms
+from adacos.engine import acquired_in, walk
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.threads import one_blas_thread
@@ -29,11 +30,9 @@ from adacos.models.basis import AdditiveBasis
 from adacos.models.progress import tell
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
+from adacos.typing import Bools, Floats, Ints
 from adacos.validation import Constraints, amount, each, whole
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 Codes = NDArray[np.int8]
 
 # Values are compared in steps of so many to a standard deviation, up to eight of these.
@@ -103,7 +102,7 @@ class Neighbors:
             total += matrix[y, 1] * positive + matrix[y, 0] * (count - positive)
         return np.asarray(total / near.sum(axis=1, dtype=np.float64)[:, None])
 
-    def plan(self, seen: Seen, costs: CostTable) -> tuple[Ints, Ints]:
+    def plan(self, seen: ObservedState, costs: CostTable) -> tuple[Ints, Ints]:
         """Covariate to acquire next (or `STOP`), and the number of the model that would answer.
 
         The values of `seen` are codes.
@@ -249,9 +248,9 @@ class AACOClassifier(BasePolicy):
         AACOClassifier
             Itself, fitted.
         """
-        training = self._begin_fit(X, y)
+        training = self.begin_fit(X, y)
         encoded, labels, costs = training.encoded, training.y, training.costs
-        fold = stratified_folds(encoded, labels, self.cv, self.random_state)
+        fold = stratified_folds(encoded, labels, self.cv, self.random_state, training.groups)
         fits = prepare(
             encoded,
             labels,
@@ -283,18 +282,40 @@ class AACOClassifier(BasePolicy):
         )
         self.n_neighbors_ = numbers[int(self.leave_out_cost_.argmin())]
         self.neighbors_ = replace(neighbors, k=self.n_neighbors_)
-        return self
+        return self.finish_fit()
 
-    def _decide(self, state: Seen) -> Decision:
-        codes = code_values(state.values, self.basis_)
-        covariate, model = self.neighbors_.plan(replace(state, values=codes), self.cost_table_)
-        log_odds = self.intercepts_[model]
+    def make_decider(self, terms: Terms) -> NeighborsDecider:
+        """Give the decider that decides by what was learned."""
+        return NeighborsDecider(terms, self.basis_, self.neighbors_, self.intercepts_, self.coefs_)
+
+
+@dataclass(frozen=True, eq=False)
+class NeighborsDecider(ObservedDecider):
+    """A decider that acquires what pays for the nearest training rows.
+
+    Attributes
+    ----------
+    basis : basis of the additive models.
+    neighbors : training rows, with what each set would have cost them.
+    intercepts, coefs : model of each set.
+    """
+
+    basis: AdditiveBasis
+    neighbors: Neighbors
+    intercepts: Floats
+    coefs: Floats
+
+    def decide(self, state: ObservedState) -> Decision:
+        """What comes next for each row."""
+        codes = code_values(state.values, self.basis)
+        covariate, model = self.neighbors.plan(replace(state, values=codes), self.costs)
+        log_odds = self.intercepts[model]
         for number in np.unique(model):
             rows = np.flatnonzero(model == number)
-            for k in np.flatnonzero(self.neighbors_.sets[number]):
-                own = state.values[np.ix_(rows, np.flatnonzero(self.basis_.source == k))]
-                coef = self.coefs_[number, self.basis_.group == k]
-                log_odds[rows] += self.basis_.block(own, int(k)) @ coef
+            for k in np.flatnonzero(self.neighbors.sets[number]):
+                own = state.values[np.ix_(rows, np.flatnonzero(self.basis.source == k))]
+                coef = self.coefs[number, self.basis.group == k]
+                log_odds[rows] += self.basis.block(own, int(k)) @ coef
         return Decision(covariate, log_odds)
 
 
@@ -363,13 +384,15 @@ def _leave_out_cost(
         nothing = np.zeros(available[inside].shape, dtype=np.bool_)
         unused = np.zeros(len(codes))
 
-        def decide(seen: Seen, others: Neighbors = others, unused: Floats = unused) -> Decision:
+        def decide(
+            seen: ObservedState, others: Neighbors = others, unused: Floats = unused
+        ) -> Decision:
             return Decision(others.plan(seen, costs)[0], unused[: len(seen.values)])
 
         order = walk(
-            Seen(codes[inside], available[inside], nothing),
+            ObservedState(codes[inside], available[inside], nothing),
             decide,
-            Seen.after,
+            ObservedState.after,
             available[inside],
             np.full(nothing.shape, STOP),
         ).order

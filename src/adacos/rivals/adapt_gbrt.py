@@ -12,15 +12,16 @@ with boosting steps of g towards q and of f1 towards s, the latter weighted by 1
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
 from adacos.costs import Costs, CostTable, total_of
-from adacos.engine import STOP, Decision, Seen, front
+from adacos.decision import STOP, Decision, ObservedDecider, ObservedState, Terms
+from adacos.engine import front
 from adacos.kernels.bayes_risk import decision_threshold, label_of
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
@@ -31,11 +32,8 @@ from adacos.rivals.calibration import class_weights, fit_calibration
 from adacos.rivals.greedy_miser import RIDGE, first_score, gradient_of, lambda_grid
 from adacos.rivals.trees import Bins, Forest, Tree, cut, grow_tree, plant
 from adacos.tables.imputer import GaussianImputer
+from adacos.typing import Bools, Floats, Ints
 from adacos.validation import Constraints, amount, each, finite, whole
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 
 # Pairs of trees between two updates of q, which are also the numbers of trees tried.
 PAIRS_PER_ROUND = 5
@@ -206,7 +204,7 @@ class AdaptGbrtClassifier(BasePolicy):
         AdaptGbrtClassifier
             Itself, fitted.
         """
-        training = self._begin_fit(X, y)
+        training = self.begin_fit(X, y)
         matrix = training.costs.matrix
         self.imputer_ = GaussianImputer().fit(training.encoded)
         complete = self.imputer_.transform(training.encoded)
@@ -222,7 +220,7 @@ class AdaptGbrtClassifier(BasePolicy):
         ]
         rounds = np.arange(PAIRS_PER_ROUND, self.n_trees + PAIRS_PER_ROUND, PAIRS_PER_ROUND)
         checkpoints = np.minimum(rounds, self.n_trees)
-        fold = shuffled_folds(training.y, self.cv, self.random_state)
+        fold = shuffled_folds(training.y, self.cv, self.random_state, training.groups)
         held_out = _held_out(
             training, complete, bins, source, fold, candidates, checkpoints, self.depth
         )
@@ -252,17 +250,50 @@ class AdaptGbrtClassifier(BasePolicy):
             self.n_trees_,
             self.depth,
         )
-        return self
+        return self.finish_fit()
 
-    def _decide(self, state: Seen) -> Decision:
-        gate, for_gate = self.gate_.ask(state)
-        cheap, for_cheap = self.cheap_.ask(state)
-        to_full = self.gate_constant_ + gate.sum(axis=1) > 0
-        log_odds = self.slope_ * (self.cheap_constant_ + cheap.sum(axis=1))
-        log_odds += decision_threshold(self.rule_.matrix)
+    def make_decider(self, terms: Terms) -> GatedDecider:
+        """Give the decider that decides by what was learned."""
+        gate = Score(self.gate_constant_, self.gate_)
+        cheap = Score(self.cheap_constant_, self.cheap_)
+        return GatedDecider(terms, gate, cheap, self.slope_, self.full_, self.imputer_)
+
+
+class Score(NamedTuple):
+    """A constant and the trees that add to it."""
+
+    constant: float
+    forest: Forest
+
+
+@dataclass(frozen=True, eq=False)
+class GatedDecider(ObservedDecider):
+    """A decider that sends each row to a cheap model or to the full one, by a gate.
+
+    Attributes
+    ----------
+    gate, cheap : scores of the gate and the cheap model.
+    slope : by which the score of the cheap model is multiplied.
+    full : the full model.
+    imputer : fills in what the full model lacks.
+    """
+
+    gate: Score
+    cheap: Score
+    slope: float
+    full: LogisticGAM
+    imputer: GaussianImputer
+
+    def decide(self, state: ObservedState) -> Decision:
+        """What comes next for each row."""
+        gate, for_gate = self.gate.forest.ask(state)
+        cheap, for_cheap = self.cheap.forest.ask(state)
+        to_full = self.gate.constant + gate.sum(axis=1) > 0
+        log_odds = self.slope * (self.cheap.constant + cheap.sum(axis=1))
+        log_odds += decision_threshold(self.rule.matrix)
         if to_full.any():
-            seen = np.where(state.acquired[:, self.encoder_.source], state.values, np.nan)
-            log_odds[to_full] = self.full_.decision_function(self.imputer_.transform(seen[to_full]))
+            seen = np.where(state.acquired[:, self.encoder.source], state.values, np.nan)
+            log_odds[to_full] = self.full.decision_function(self.imputer.transform(seen[to_full]))
         # The gate's covariates come first, then the rest of the full model's or the cheap one's.
         rest = state.available & ~state.acquired
         wanted = np.full(rest.shape, STOP)

@@ -9,14 +9,11 @@ the log-odds by log(w_1 / w_0), which is minus the threshold of the misclassific
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from adacos.costs import total_of
 from adacos.kernels.bayes_risk import decision_threshold, label_of
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from adacos.typing import Floats, Ints
 
 _NEWTON_STEPS = 50
 # Longest step in standardised units, and the ridge that bounds a slope on separated classes.

@@ -11,10 +11,9 @@ from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.costs import Costs
-from adacos.engine import Decision, Seen
+from adacos.decision import Terms
 from adacos.exceptions import MissingExtraError
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
@@ -22,11 +21,9 @@ from adacos.models.progress import tell, told
 from adacos.policies.base import BasePolicy
 from adacos.rivals.calibration import mean_total_cost
 from adacos.rivals.greedy_miser import lambda_grid, numbers_of_trees
-from adacos.rivals.trees import Forest, cut
+from adacos.rivals.trees import Forest, ForestDecider, cut
+from adacos.typing import Floats, Ints
 from adacos.validation import Constraints, amount, finite, whole
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 PENALTIES = ("lazy", "coupled")
 # LightGBM's gain is twice the fall of the loss by which the grid of λ is laid out.
@@ -153,10 +150,10 @@ class CEGBClassifier(BasePolicy):
         CEGBClassifier
             Itself, fitted.
         """
-        training = self._begin_fit(X, y)
+        training = self.begin_fit(X, y)
         checkpoints = numbers_of_trees(self.n_trees)
         encoded, labels, costs = training.encoded, training.y, training.costs
-        fold = shuffled_folds(labels, self.cv, self.random_state)
+        fold = shuffled_folds(labels, self.cv, self.random_state, training.groups)
         tradeoffs = _GAIN_SCALE * lambda_grid(
             cut(encoded), labels, self.encoder_.source, costs, "logistic", self.n_tradeoffs
         )
@@ -182,7 +179,7 @@ class CEGBClassifier(BasePolicy):
         self.penalty_, self.tradeoff_ = candidates[at]
         self.n_trees_ = int(checkpoints[number])
         self.forest_ = self._boost(encoded, labels, self.penalty_, self.tradeoff_, self.n_trees_)
-        return self
+        return self.finish_fit()
 
     def _boost(
         self, encoded: Floats, y: Floats, penalty: str, tradeoff: float, n_trees: int
@@ -209,9 +206,9 @@ class CEGBClassifier(BasePolicy):
         }
         return forest_of(train_lightgbm(encoded, y, parameters, n_trees), source)
 
-    def _decide(self, state: Seen) -> Decision:
-        values, covariate = self.forest_.ask(state)
-        return Decision(covariate, values.sum(axis=1))
+    def make_decider(self, terms: Terms) -> ForestDecider:
+        """Give the decider that decides by what was learned."""
+        return ForestDecider(terms, self.forest_)
 
 
 def train_lightgbm(encoded: Floats, y: Floats, parameters: dict[str, Any], n_trees: int) -> Any:

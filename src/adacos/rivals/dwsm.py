@@ -22,21 +22,18 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from adacos.costs import Costs, CostTable, rank_in, total_of
-from adacos.engine import STOP, Decision, Seen, acquired_in, walk
+from adacos.decision import STOP, Decision, ObservedDecider, ObservedState, Terms
+from adacos.engine import acquired_in, walk
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.progress import tell, told
 from adacos.policies.base import BasePolicy
+from adacos.typing import Bools, Floats, Ints
 from adacos.validation import Constraints, amount, finite, maybe, one_of, whole
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 
 VARIANTS = ("cost_weighted", "unconstrained")
 # Rounds without a better training reward after which policy iteration ends.
@@ -71,7 +68,7 @@ class LinearScores:
         seen = np.where(acquired[:, self.source], standardised, 0.0)
         return np.hstack([np.ones((len(encoded), 1)), acquired, seen])
 
-    def next_covariate(self, seen: Seen) -> Ints:
+    def next_covariate(self, seen: ObservedState) -> Ints:
         """Covariate of the best score, or `STOP` where an answer scores best."""
         scores = self.features(seen.values, seen.acquired) @ self.coef
         scores[:, 2:][seen.acquired | ~seen.available] = -np.inf
@@ -203,7 +200,7 @@ class DWSMClassifier(BasePolicy):
         DWSMClassifier
             Itself, fitted.
         """
-        training = self._begin_fit(X, y)
+        training = self.begin_fit(X, y)
         rng = np.random.default_rng(self.random_state)
         charged = training.costs
         if self.variant == "unconstrained":
@@ -227,11 +224,30 @@ class DWSMClassifier(BasePolicy):
         )
         self.scores_, self.rewards_ = max(runs, key=lambda run: run[1][-1])
         self.logistic_ = _class_at_the_stop(game, self.scores_, rng)
-        return self
+        return self.finish_fit()
 
-    def _decide(self, state: Seen) -> Decision:
-        log_odds = self.scores_.features(state.values, state.acquired) @ self.logistic_
-        return Decision(self.scores_.next_covariate(state), log_odds)
+    def make_decider(self, terms: Terms) -> ScoresDecider:
+        """Give the decider that decides by what was learned."""
+        return ScoresDecider(terms, self.scores_, self.logistic_)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresDecider(ObservedDecider):
+    """A decider that acquires what scores best, and answers by logistic regression.
+
+    Attributes
+    ----------
+    scores : of what can come next.
+    logistic : coefficients of the log-odds at the stop.
+    """
+
+    scores: LinearScores
+    logistic: Floats
+
+    def decide(self, state: ObservedState) -> Decision:
+        """What comes next for each row."""
+        log_odds = self.scores.features(state.values, state.acquired) @ self.logistic
+        return Decision(self.scores.next_covariate(state), log_odds)
 
 
 class Game(NamedTuple):
@@ -255,11 +271,13 @@ def follow(
     """What each row has acquired when the policy stops, and in which order, from a given set."""
     unused = np.zeros(len(encoded))
 
-    def decide(seen: Seen) -> Decision:
+    def decide(seen: ObservedState) -> Decision:
         return Decision(scores.next_covariate(seen), unused[: len(seen.values)])
 
     nothing = np.full(start.shape, STOP)
-    order = walk(Seen(encoded, available, start), decide, Seen.after, available, nothing).order
+    order = walk(
+        ObservedState(encoded, available, start), decide, ObservedState.after, available, nothing
+    ).order
     return start | acquired_in(order), order
 
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from adacos.costs import Costs, CostTable
-from adacos.engine import Decision, Seen
+from adacos.decision import Terms
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.progress import tell, told
@@ -26,11 +25,9 @@ from adacos.rivals.calibration import (
     held_out_log_odds,
     mean_total_cost,
 )
-from adacos.rivals.trees import Bins, Forest, best_stumps, cut, grow_tree, plant
+from adacos.rivals.trees import Bins, Forest, ForestDecider, best_stumps, cut, grow_tree, plant
+from adacos.typing import Floats, Ints
 from adacos.validation import Constraints, amount, finite, one_of, whole
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 LOSSES = ("logistic", "squared")
 DECISIONS = ("weights", "calibration")
@@ -183,13 +180,13 @@ class GreedyMiserClassifier(BasePolicy):
         GreedyMiserClassifier
             Itself, fitted.
         """
-        training = self._begin_fit(X, y)
+        training = self.begin_fit(X, y)
         settings = Boosting(self.loss, self.depth, self.learning_rate)
         checkpoints = numbers_of_trees(self.n_trees)
         source, labels, matrix = self.encoder_.source, training.y, training.costs.matrix
         bins = cut(training.encoded, self.max_bins)
         lambdas = lambda_grid(bins, labels, source, training.costs, self.loss, self.n_lambdas)
-        fold = shuffled_folds(labels, self.cv, self.random_state)
+        fold = shuffled_folds(labels, self.cv, self.random_state, training.groups)
         weights = {"weights": class_weights(labels, matrix), "calibration": np.ones(len(labels))}
         scores: dict[str, Floats] = {}
         cost = []
@@ -221,12 +218,12 @@ class GreedyMiserClassifier(BasePolicy):
             self.n_trees_,
             settings,
         )
-        return self
+        return self.finish_fit()
 
-    def _decide(self, state: Seen) -> Decision:
-        values, covariate = self.forest_.ask(state)
+    def make_decider(self, terms: Terms) -> ForestDecider:
+        """Give the decider that decides by what was learned."""
         slope, intercept = self.calibration_
-        return Decision(covariate, slope * (self.constant_ + values.sum(axis=1)) + intercept)
+        return ForestDecider(terms, self.forest_, self.constant_, slope, intercept)
 
 
 def numbers_of_trees(most: int) -> Ints:

@@ -8,21 +8,19 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.costs import Costs
 from adacos.datasets import DiscreteProblem
+from adacos.deciders.plan import PlanDecider
+from adacos.decision import Terms
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.plans import PlanTable, tabulate
-from adacos.policies.plan_walk import PlanWalk
+from adacos.policies.base import BasePolicy
 from adacos.tables.codes import UNKNOWN, Codes, fit_codes, integer_codes
 from adacos.tables.kinds import CATEGORICAL
+from adacos.typing import Floats, Ints
 from adacos.validation import Constraints, choice, finite, maybe, whole
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 
 ESTIMATORS = ("counts", "naive_bayes")
 # More distinct values than this are taken for a measurement, not for a discrete covariate.
@@ -31,7 +29,7 @@ MAX_LEVELS = 12
 _BYTES_PER_STATE = 2 * 8 + 8 + 8 + 1 + 8
 
 
-class OptimalPolicyClassifier(PlanWalk):
+class OptimalPolicyClassifier(BasePolicy):
     """The policy of least expected total cost for discrete covariates.
 
     It is exact for its joint distribution: with the true one given as `joint` no policy has a
@@ -131,7 +129,7 @@ class OptimalPolicyClassifier(PlanWalk):
         OptimalPolicyClassifier
             Itself, fitted.
         """
-        training = self._begin_fit(X, y)
+        training = self.begin_fit(X, y)
         if isinstance(self.joint, str):
             choice("joint", self.joint, ESTIMATORS)
             if self.n_codes is None:
@@ -151,7 +149,11 @@ class OptimalPolicyClassifier(PlanWalk):
         self.planned_ = np.arange(len(self.encoder_.names))
         self.table_ = tabulate(self.joint_, training.costs)
         self.expected_cost_ = self.table_.expected_cost
-        return self
+        return self.finish_fit()
+
+    def make_decider(self, terms: Terms) -> PlanDecider:
+        """Give the decider that decides by what was learned."""
+        return PlanDecider(terms, self.codes_, self.planned_, self.joint_, self.table_)
 
     def _refuse_other_values(self, encoded: Floats) -> None:
         """The values of X must be places along the axes of the given distribution."""

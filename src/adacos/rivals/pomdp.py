@@ -19,22 +19,18 @@ from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 from adacos.costs import Costs, CostTable
-from adacos.engine import STOP, Decision, Seen
+from adacos.decision import STOP, Decision, ObservedDecider, ObservedState, Terms
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.progress import tell, told
 from adacos.policies.base import BasePolicy
 from adacos.tables.codes import UNKNOWN, Codes, fit_codes
+from adacos.typing import Bools, Floats, Ints
 from adacos.validation import Constraints, amount, finite, maybe, whole
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 
 # What the log-loss of held-out rows chooses from.
 N_COMPONENTS = (1, 2, 4, 8)
@@ -207,7 +203,7 @@ class POMDPClassifier(BasePolicy):
         POMDPClassifier
             Itself, fitted.
         """
-        training = self._begin_fit(X, y)
+        training = self.begin_fit(X, y)
         numbers = N_COMPONENTS if self.n_components is None else (self.n_components,)
         amounts = SMOOTHING if self.smoothing is None else (self.smoothing,)
         rng = np.random.default_rng(self.random_state)
@@ -221,23 +217,40 @@ class POMDPClassifier(BasePolicy):
         settings = _choose(codes, labels, self.codes_.sizes, candidates, fold, self.n_init, rng)
         self.n_components_, self.smoothing_ = settings
         self.model_ = fit_states(codes, labels, self.codes_.sizes, *settings, self.n_init, rng)
-        return self
+        return self.finish_fit()
 
-    def _read(self, encoded: Floats) -> Ints:
-        return self.codes_.transform(encoded)
+    def make_decider(self, terms: Terms) -> BeliefDecider:
+        """Give the decider that decides by what was learned."""
+        return BeliefDecider(terms, self.codes_, self.model_, self.lookahead)
 
-    def _decide(self, state: Seen) -> Decision:
-        belief = self.model_.beliefs(state.values, state.acquired)
+
+@dataclass(frozen=True, eq=False)
+class BeliefDecider(ObservedDecider):
+    """A decider that looks a few steps ahead from what is believed of the hidden state.
+
+    Attributes
+    ----------
+    codes : how values become codes.
+    model : the hidden states.
+    lookahead : how many steps.
+    """
+
+    codes: Codes
+    model: HiddenStates
+    lookahead: int
+
+    def read(self, encoded: Floats) -> Ints:
+        """The codes of encoded rows."""
+        return self.codes.transform(encoded)
+
+    def decide(self, state: ObservedState) -> Decision:
+        """What comes next for each row."""
+        belief = self.model.beliefs(state.values, state.acquired)
         covariate = next_covariate(
-            self.model_,
-            belief,
-            state.acquired,
-            state.available,
-            self.cost_table_,
-            self.lookahead,
+            self.model, belief, state.acquired, state.available, self.costs, self.lookahead
         )
-        positive = belief[:, self.model_.label == 1].sum(axis=1)
-        negative = belief[:, self.model_.label == 0].sum(axis=1)
+        positive = belief[:, self.model.label == 1].sum(axis=1)
+        negative = belief[:, self.model.label == 0].sum(axis=1)
         with np.errstate(divide="ignore"):
             return Decision(covariate, np.log(positive) - np.log(negative))
 

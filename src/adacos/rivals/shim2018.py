@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import Costs, CostTable, total_of
-from adacos.engine import Decision, Seen
+from adacos.decision import Decision, ObservedDecider, ObservedState, Terms
 from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.folds import stratified_folds
 from adacos.policies.base import BasePolicy
+from adacos.typing import Floats, Ints
 from adacos.validation import Constraints, amount, each, finite, maybe, one_of, whole
-
-Floats = NDArray[np.float64]
 
 REWARDS = ("auto", "money", "log_likelihood")
 DEVICES = ("auto", "cpu", "cuda")
@@ -182,17 +182,20 @@ class Shim2018Classifier(BasePolicy):
             Itself, fitted.
         """
         network, learning = _modules()
-        training = self._begin_fit(X, y)
+        training = self.begin_fit(X, y)
         device = _device(network.torch, self.device)
         self.centre_, self.scale_ = _moments(training.encoded)
+        readings = Readings(self.centre_, self.scale_, self.encoder_.source)
         self.candidates_ = _candidates(
             self.reward, LAMBDAS if self.lambdas is None else self.lambdas, training.costs
         )
         n_folds = max(round(1 / self.validation_fraction), 2)
-        fold = stratified_folds(training.encoded, training.y, n_folds, self.random_state)
+        fold = stratified_folds(
+            training.encoded, training.y, n_folds, self.random_state, training.groups
+        )
         learned, held_out = np.flatnonzero(fold > 0), np.flatnonzero(fold == 0)
         trainer = learning.Trainer(
-            self._rows(network, training.encoded[learned], "float32", device),
+            readings.rows(network, training.encoded[learned], "float32", device),
             training.y[learned],
             learning.Rewards(self.candidates_, training.costs, training.y.mean(), device),
             n_environments=self.n_environments,
@@ -201,7 +204,7 @@ class Shim2018Classifier(BasePolicy):
             n_updates=self.n_updates,
             seed=self.random_state,
         )
-        rows = self._rows(network, training.encoded[held_out], "float32", device)
+        rows = readings.rows(network, training.encoded[held_out], "float32", device)
         best = _Best()
         for number in self._progress():
             if number < 0:
@@ -219,7 +222,7 @@ class Shim2018Classifier(BasePolicy):
         self.validation_cost_ = np.array(best.history)
         self.n_updates_ = int(best.number[chosen])
         self.weights_ = {name: array[[chosen]] for name, array in best.weights.items()}
-        return self
+        return self.finish_fit()
 
     def _progress(self) -> Iterable[int]:
         """Numbers of the updates, negative in pretraining, with a progress bar if verbose."""
@@ -230,33 +233,68 @@ class Shim2018Classifier(BasePolicy):
 
         return track(updates, "Shim2018")
 
-    def _rows(self, network: Any, encoded: Floats, dtype: str, device: Any) -> Any:
-        """Encoded rows as the network reads them, standardised, 0 for what is unknown."""
+    def make_decider(self, terms: Terms) -> NetworkDecider:
+        """Give the decider that decides by what was learned."""
+        readings = Readings(self.centre_, self.scale_, self.encoder_.source)
+        return NetworkDecider(terms, readings, self.weights_, self.device)
+
+
+class Readings(NamedTuple):
+    """How a network reads encoded rows: standardised, 0 for what is unknown.
+
+    Attributes
+    ----------
+    centre, scale : of the encoded columns.
+    source : the covariate of each.
+    """
+
+    centre: Floats
+    scale: Floats
+    source: Ints
+
+    def rows(self, network: Any, encoded: Floats, dtype: str, device: Any) -> Any:
+        """Encoded rows as tensors."""
         torch = network.torch
-        source = self.encoder_.source
-        first = np.searchsorted(source, np.arange(len(self.encoder_.names)))
+        first = np.searchsorted(self.source, np.arange(self.source.max() + 1))
         known = ~np.isnan(encoded)
-        values = np.where(known, (encoded - self.centre_) / self.scale_, 0.0)
+        values = np.where(known, (encoded - self.centre) / self.scale, 0.0)
         return network.Rows(
             torch.tensor(values, dtype=getattr(torch, dtype), device=device),
             torch.tensor(known[:, first], device=device),
-            torch.tensor(source, device=device),
+            torch.tensor(self.source, device=device),
         )
 
-    def _decide(self, state: Seen) -> Decision:
+
+@dataclass(frozen=True, eq=False)
+class NetworkDecider(ObservedDecider):
+    """A decider by a network that values every acquisition and every answer.
+
+    Attributes
+    ----------
+    readings : how the network reads rows.
+    weights : of the network, by name.
+    device : where it runs.
+    """
+
+    readings: Readings
+    weights: dict[str, NDArray[Any]]
+    device: str
+
+    def decide(self, state: ObservedState) -> Decision:
+        """What comes next for each row."""
         network, _ = _modules()
         torch = network.torch
         device = _device(torch, self.device)
         # In double precision a row is answered alike in whatever company it comes.
         weights = {
             name: torch.tensor(array, dtype=torch.float64, device=device)
-            for name, array in self.weights_.items()
+            for name, array in self.weights.items()
         }
         log_odds = np.empty(len(state.values))
         covariate = np.empty(len(state.values), dtype=np.intp)
         for first in range(0, len(log_odds), _ROWS_AT_ONCE):
             part = slice(first, first + _ROWS_AT_ONCE)
-            rows = self._rows(network, state.values[part], "float64", device)
+            rows = self.readings.rows(network, state.values[part], "float64", device)
             rows = rows._replace(available=torch.tensor(state.available[part], device=device))
             acquired = torch.tensor(state.acquired[part], device=device)
             chosen = network.choose(weights, rows, acquired)

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.nn import functional
 
 from adacos.costs import CostTable
@@ -32,8 +31,7 @@ from adacos.rivals.shim2018_network import (
     embed,
     initial_weights,
 )
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 _WEIGHT_DECAY = 0.3
 # Share of the way that the averaged network moves to the trained one at each update.

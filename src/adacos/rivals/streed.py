@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import Costs, CostTable, total_of
-from adacos.engine import Decision, Seen
+from adacos.decision import Terms
 from adacos.exceptions import MissingExtraError
 from adacos.kernels.bayes_risk import decision_threshold, label_of
 from adacos.kernels.class_risk import best_label, class_label, log_odds_of
@@ -24,12 +24,9 @@ from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.progress import tell
 from adacos.policies.base import BasePolicy
-from adacos.rivals.trees import NEVER, Forest
+from adacos.rivals.trees import NEVER, Forest, ForestDecider
+from adacos.typing import Bools, Floats, Ints
 from adacos.validation import Constraints, amount, finite, whole
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
 
 # Least numbers of rows in a leaf that are tried; the largest first, so that it wins a tie.
 LEAF_SIZES = (20, 5, 1)
@@ -153,9 +150,9 @@ class STreeDClassifier(BasePolicy):
         STreeDClassifier
             Itself, fitted.
         """
-        training = self._begin_fit(X, y)
+        training = self.begin_fit(X, y)
         encoded, labels, costs = training.encoded, training.y, training.costs
-        fold = shuffled_folds(labels, self.cv, self.random_state)
+        fold = shuffled_folds(labels, self.cv, self.random_state, training.groups)
         n_folds = int(fold.max()) + 1
         folds = [self._questions(encoded[fold != k]) for k in range(n_folds)]
         sizes = [size for size in LEAF_SIZES if 4 * size <= len(labels)] or [1]
@@ -180,7 +177,7 @@ class STreeDClassifier(BasePolicy):
         self.depth_, self.min_rows_ = min(self.cv_cost_, key=lambda c: self.cv_cost_[c])
         chosen = self._tree(self._questions(encoded), encoded, labels, self.depth_, self.min_rows_)
         self.forest_, self.optimal_ = chosen
-        return self
+        return self.finish_fit()
 
     def _questions(self, encoded: Floats) -> Questions:
         return ask_about(encoded, self.encoder_.source, self.n_thresholds)
@@ -199,9 +196,9 @@ class STreeDClassifier(BasePolicy):
             self.time_limit,
         )
 
-    def _decide(self, state: Seen) -> Decision:
-        values, covariate = self.forest_.ask(state)
-        return Decision(covariate, values.sum(axis=1))
+    def make_decider(self, terms: Terms) -> ForestDecider:
+        """Give the decider that decides by what was learned."""
+        return ForestDecider(terms, self.forest_)
 
 
 class Questions(NamedTuple):

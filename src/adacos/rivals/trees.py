@@ -17,14 +17,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.costs import CostTable
-from adacos.engine import STOP, Seen
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from adacos.decision import STOP, Decision, ObservedDecider, ObservedState
+from adacos.typing import Bools, Floats, Ints
 
 MAX_BINS = 255
 
@@ -297,7 +293,7 @@ class Forest:
             values[part] = self._walk(np.ascontiguousarray(encoded[part]), first_use[part])
         return values, first_use
 
-    def ask(self, seen: Seen) -> tuple[Floats, Ints]:
+    def ask(self, seen: ObservedState) -> tuple[Floats, Ints]:
         """Value of each row in each tree with what was acquired, and the covariate needed next.
 
         The first split, tree after tree, that needs an available covariate not yet acquired asks
@@ -336,6 +332,29 @@ class Forest:
             left = np.where(missing, self.missing_left[node], x <= self.threshold[node])
             node = self.children[node, np.where(left, 0, 1)]
         return self.value[node]
+
+
+@dataclass(frozen=True, eq=False)
+class ForestDecider(ObservedDecider):
+    """A decider that acquires what the trees ask for; their values add up to the log-odds.
+
+    Attributes
+    ----------
+    forest : the trees.
+    constant : added to their values.
+    slope, intercept : calibration of the sum.
+    """
+
+    forest: Forest
+    constant: float = 0.0
+    slope: float = 1.0
+    intercept: float = 0.0
+
+    def decide(self, state: ObservedState) -> Decision:
+        """What comes next for each row."""
+        values, covariate = self.forest.ask(state)
+        log_odds = self.slope * (self.constant + values.sum(axis=1)) + self.intercept
+        return Decision(covariate, log_odds)
 
 
 def plant(trees: Sequence[Tree], depth: int, source: Ints) -> Forest:

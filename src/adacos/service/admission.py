@@ -24,6 +24,7 @@ ROLE_OF = {
     "openapi": "ask",
     "cases": "record",
     "outcome": "record",
+    "case": "record",
     "summary": "read",
     "metrics": "metrics",
 }

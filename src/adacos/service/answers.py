@@ -14,23 +14,25 @@ from typing import Any
 import numpy as np
 
 from adacos.card import panel_titles
-from adacos.consultation import Consultation, check_value
-from adacos.consultation.steps import Acquire, Value
+from adacos.consultation import Consultation, check_value, fingerprint
+from adacos.consultation.steps import Acquire
 from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
+from adacos.reasons import Value
 from adacos.service.encoding import as_json
 from adacos.service.schemas import Course, Items, Lowered, ScoreRequest, StepRequest
 from adacos.tables.columns import ColumnTable
 
 STEPS_KEPT = 2048
+_ROWS_AT_A_TIME = 1000
 
 
 class Answers:
     """What a fitted policy answers."""
 
     def __init__(self, policy: BasePolicy) -> None:
-        self.policy = policy
+        self.policy, self.model = policy, fingerprint(policy)
         # By `StepRequest.key`: the next step as JSON.
         self.step = lru_cache(maxsize=STEPS_KEPT)(self._compute_step)
 
@@ -56,12 +58,24 @@ class Answers:
         return "departed" if left else "followed"
 
     def score(self, request: ScoreRequest) -> dict[str, Any]:
-        """Every row acquired and classified."""
+        """Every row acquired and classified, some at a time to bound the memory."""
+        results, warnings = [], []
+        for first in range(0, len(request.rows), _ROWS_AT_A_TIME):
+            rows = request.rows[first : first + _ROWS_AT_A_TIME]
+            answers, odd = self._score_piece(rows, request.known)
+            results += answers
+            warnings += [{**warning, "row": first + warning["row"]} for warning in odd]
+        return {"model": self.model, "results": results, "warnings": warnings}
+
+    def _score_piece(
+        self, rows: list[dict[str, Any]], names_known: list[str]
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Answers for some rows, and warnings with the number of the row among them."""
         encoder = self.policy.encoder_
         columns = {}
         warnings = []
         for k, name in enumerate(encoder.names):
-            cells = [row.get(name) for row in request.rows]
+            cells = [row.get(name) for row in rows]
             for number, cell in enumerate(cells):
                 if cell is not None:
                     cells[number], warning = check_value(encoder, k, cell)
@@ -72,27 +86,25 @@ class Answers:
             else:
                 columns[name] = np.array([np.nan if c is None else c for c in cells])
         known = None
-        if request.known:
-            known = np.tile(np.isin(encoder.names, request.known), (len(request.rows), 1))
+        if names_known:
+            known = np.tile(np.isin(encoder.names, names_known), (len(rows), 1))
         table: Any = ColumnTable(columns)
         if not hasattr(self.policy, "feature_names_in_"):
             # The policy was fitted on an array, which has no names.
             table = np.column_stack(list(columns.values()))
         result = self.policy.acquire(table, known=known)
         labels, chances = result.label.tolist(), self._probabilities(result)
-        return {
-            "results": [
-                {
-                    "label": labels[row],
-                    **chances[row],
-                    "acquired": list(result.covariates(row)),
-                    "cost": float(result.cost[row]),
-                    "expected_cost": float(result.expected_cost[row]),
-                }
-                for row in range(len(result))
-            ],
-            "warnings": sorted(warnings, key=lambda warning: int(warning["row"])),
-        }
+        answers = [
+            {
+                "label": labels[row],
+                **chances[row],
+                "acquired": list(result.covariates(row)),
+                "cost": float(result.cost[row]),
+                "expected_cost": float(result.expected_cost[row]),
+            }
+            for row in range(len(result))
+        ]
+        return answers, sorted(warnings, key=lambda warning: int(warning["row"]))
 
     def _probabilities(self, result: AcquisitionResult) -> list[dict[str, Any]]:
         """How probable each row's answer is: the fields of `RowAnswer` that say so."""
@@ -122,6 +134,7 @@ class Answers:
             if isinstance(step, Acquire)
             else {"stopped_early": consultation.stopped}
         )
+        more |= {"model": self.model, "order": [name for name, _ in acquired]}
         return as_json({**step.to_dict(), **more})
 
     def _lowered(self, covariates: tuple[str, ...], had: Collection[str]) -> list[Lowered]:

@@ -23,7 +23,7 @@ from adacos.service.errors import REFUSALS, tell_errors
 from adacos.service.guard import Guard
 from adacos.service.metrics import Metrics
 from adacos.service.readiness import Readiness
-from adacos.service.routing import StrictRoute, json_answer, takes
+from adacos.service.routing import NAMES_MODEL, StrictRoute, json_answer, takes
 from adacos.service.schemas import (
     HealthAnswer,
     ReadyAnswer,
@@ -45,6 +45,8 @@ _PAGE = {
 }
 # Rows are scored in few threads: they share the processor, and each holds a body and its answer.
 _SCORERS, _SCORES_WAITING, _SCORING_SECONDS = 4, 32, 60.0
+# A step takes a millisecond, of a model with a hundred classes seconds.
+_STEPPERS, _STEPS_WAITING, _STEP_SECONDS = 4, 64, 15.0
 
 
 def create_app(
@@ -113,7 +115,8 @@ def _static(content: bytes, kind: str) -> Callable[[], Any]:
 
 def _add_policy_routes(app: FastAPI, policy: BasePolicy, settings: Settings) -> None:
     requests, answers = requests_for(policy, settings), Answers(policy)
-    threads = Threads(_SCORERS, _SCORING_SECONDS, _SCORES_WAITING)
+    scorers = Threads(_SCORERS, _SCORING_SECONDS, _SCORES_WAITING)
+    steppers = Threads(_STEPPERS, _STEP_SECONDS, _STEPS_WAITING)
     card = model_card(policy)
     card["case_log"] = settings.case_log is not None
 
@@ -123,16 +126,15 @@ def _add_policy_routes(app: FastAPI, policy: BasePolicy, settings: Settings) -> 
         Nothing is kept between calls: send everything that there is of the row each time. With
         `stop` the answer is the classification that stands.
         """
-        return json_answer(answers.step(*body.key))
+        return json_answer(await steppers.run(answers.step, *body.key))
 
     async def score(body: ScoreRequest) -> Response:
         """Run the policy on rows: what it acquires of each, and its label."""
-        return json_answer(await threads.run(lambda: as_json(answers.score(body))))
+        return json_answer(await scorers.run(lambda: as_json(answers.score(body))))
 
-    app.post("/v1/step", response_model=StepAnswer, responses=REFUSALS)(takes(requests.step)(step))
-    app.post("/v1/score", response_model=ScoreAnswer, responses=REFUSALS)(
-        takes(requests.score)(score)
-    )
+    shared: dict[str, Any] = {"responses": REFUSALS, "dependencies": [NAMES_MODEL]}
+    app.post("/v1/step", response_model=StepAnswer, **shared)(takes(requests.step)(step))
+    app.post("/v1/score", response_model=ScoreAnswer, **shared)(takes(requests.score)(score))
 
     @app.get("/v1/model", responses={status: REFUSALS[status] for status in (401, 403, 410, 421)})
     async def model() -> dict[str, Any]:

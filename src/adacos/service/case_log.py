@@ -2,24 +2,58 @@
 
 A case is acknowledged after its transaction is on disk, and its identifier is the primary key: one
 that was acknowledged is there after a crash, and none is there twice. Outcomes are only added, the
-last one stands. The log holds the values of patients; a SQLite file is therefore made readable to
-its owner only.
+last one stands, and the audit chains digests of all of them. The log holds the values of patients;
+a SQLite file is therefore made readable to its owner only.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 import sqlalchemy as sa
 
 from adacos.exceptions import InvalidInputError
-from adacos.service.case_tables import AUDIT, CASES, MODELS, OUTCOMES, bring_up_to_date
-from adacos.service.database import check_integrity, open_engine, without_secrets
+from adacos.service.case_chain import (
+    Author,
+    Verdict,
+    append,
+    case_digest,
+    delete_cases,
+    model_digest,
+    new_salt,
+    now,
+    outcome_digest,
+    verify,
+)
+from adacos.service.case_tables import CASES, HEAD, MODELS, OUTCOMES, PROBE
+from adacos.service.case_versions import bring_up_to_date, require_present_version
+from adacos.service.database import (
+    changing,
+    check_integrity,
+    empty_journal,
+    open_engine,
+    without_secrets,
+)
+from adacos.service.logs import LOG
 from adacos.service.schemas import Course
+
+# More than a case takes (characters).
+_PROBE = 1 << 15
+# Rows of the audit that take some seconds to check.
+_CHECKED_AT_START = 200_000
+_SERVICE = Author("the service", "")
+
+
+class UnseenError(Exception):
+    """There is an outcome that its author has not seen; `seen` is what was named instead."""
+
+    def __init__(self, case: Case, seen: frozenset[int] | None) -> None:
+        super().__init__()
+        self.case, self.seen = case, seen
 
 
 @dataclass(frozen=True)
@@ -36,6 +70,7 @@ class Case:
     expected_cost: float
     recorded: str = ""
     outcome: int | None = None
+    version: int = 0
 
 
 @dataclass(frozen=True)
@@ -50,21 +85,19 @@ class Tally:
     expected_cost: float
 
 
-@dataclass(frozen=True)
-class Author:
-    """Who acts: the name of the key, and the identifier of the request."""
-
-    who: str
-    request: str
-
-
 class CaseLog:
-    """The log behind a SQLAlchemy URL; made or brought up to date by `prepare`."""
+    """The log behind a SQLAlchemy URL; made or brought up to date by `prepare`.
 
-    def __init__(self, url: str) -> None:
+    With `create=False` it must be there, of the present version.
+    """
+
+    def __init__(self, url: str, *, create: bool = True) -> None:
         self._url = url
         try:
-            self._engine, self._file = open_engine(url)
+            self._engine, self._file = open_engine(url, create=create)
+            if not create:
+                with self._engine.connect() as connection:
+                    require_present_version(connection, without_secrets(url))
         except (sa.exc.SQLAlchemyError, ImportError, OSError) as error:
             raise self._refused(error) from error
 
@@ -75,13 +108,16 @@ class CaseLog:
         """
         try:
             check_integrity(self._engine)
-            with self._engine.begin() as connection:
+            with changing(self._engine) as connection:
                 bring_up_to_date(connection, without_secrets(self._url))
                 known = set(connection.execute(sa.select(MODELS.c.model)).scalars())
                 for model, classes in models.items():
                     if model not in known:
-                        row = {"model": model, "classes": json.dumps(classes), "recorded": _now()}
+                        row = {"model": model, "classes": json.dumps(classes), "recorded": now()}
                         connection.execute(sa.insert(MODELS), row)
+                        append(connection, _SERVICE, "model", model, model_digest(row))
+            if self._file is not None and self._rows() <= _CHECKED_AT_START:
+                self._refuse_changed(self.verify())
         except (sa.exc.SQLAlchemyError, OSError) as error:
             raise self._refused(error) from error
         finally:
@@ -92,16 +128,35 @@ class CaseLog:
         self._engine.dispose()
 
     def check(self) -> None:
-        """Raise if the log cannot be reached or is not the one that was opened."""
-        with self._engine.connect() as connection:
+        """Raise if no case could be recorded, or the log is not the one that was opened."""
+        with changing(self._engine) as connection:
             connection.execute(sa.select(CASES.c.id).limit(1)).all()
-            self._check_file()
+            # Random, so that no database stores it in less.
+            connection.execute(sa.insert(PROBE), {"filler": secrets.token_hex(_PROBE // 2)})
+            connection.execute(sa.delete(PROBE))
+        self._check_file()
+
+    def verify(self, kept_head: str | None = None) -> Verdict:
+        """Whether everything is as it was recorded; see `case_chain`."""
+        with self._engine.connect() as connection:
+            return verify(connection, kept_head)
+
+    def delete(self, before: str, author: Author) -> tuple[int, bool]:
+        """Delete the cases recorded before a moment: how many, and whether no copy of them is left.
+
+        A copy is left where others read the journal of a SQLite file meanwhile.
+        """
+        with changing(self._engine) as connection:
+            old = sa.select(CASES.c.id).where(CASES.c.recorded < before).order_by(CASES.c.id)
+            ids = list(connection.execute(old.with_for_update()).scalars())
+            delete_cases(connection, ids, author)
+        return len(ids), empty_journal(self._engine)
 
     def record(self, case: Case, author: Author) -> tuple[Case, bool]:
         """Record a case unless its id is there; the recorded one, and whether it is new."""
         row = {
             "id": case.id,
-            "recorded": _now(),
+            "recorded": now(),
             "model": case.model,
             "consultation": json.dumps(case.consultation),
             "course": case.course,
@@ -109,11 +164,12 @@ class CaseLog:
             "probability": case.probability,
             "cost": case.cost,
             "expected_cost": case.expected_cost,
+            "salt": new_salt(),
         }
         try:
-            with self._engine.begin() as connection:
+            with changing(self._engine) as connection:
                 connection.execute(sa.insert(CASES), row)
-                _note(connection, author, "case", case.id)
+                append(connection, author, "case", case.id, case_digest(row))
         except sa.exc.IntegrityError:
             earlier = self.find(case.id)
             if earlier is None:
@@ -121,13 +177,18 @@ class CaseLog:
             self._check_file()
             return earlier, False
         self._check_file()
-        return _case({**row, "outcome": None}), True
+        return _case({**row, "outcome": None, "version": 0}), True
 
     def find(self, case_id: str) -> Case | None:
         """The case with this id."""
         with self._engine.connect() as connection:
             row = connection.execute(sa.select(CASES).where(CASES.c.id == case_id)).one_or_none()
         return None if row is None else _case(row._mapping)
+
+    def note_look(self, case_id: str, author: Author) -> None:
+        """Note that somebody looked at a case."""
+        with changing(self._engine) as connection:
+            append(connection, author, "look", case_id)
 
     def classes_of(self, model: str) -> list[Any] | None:
         """The classes of a model that was served on this log."""
@@ -137,19 +198,31 @@ class CaseLog:
             ).scalar_one_or_none()
         return None if row is None else list(json.loads(row))
 
-    def set_outcome(self, case_id: str, outcome: int, author: Author) -> None:
-        """Record what the class turned out to be, or correct it; what was there stays on record."""
-        now = _now()
-        row = {"case_id": case_id, "outcome": outcome, "recorded": now, "who": author.who}
-        with self._engine.begin() as connection:
+    def set_outcome(
+        self, case_id: str, outcome: int, author: Author, seen: frozenset[int] | None
+    ) -> Case:
+        """Record what the class turned out to be, or correct it; what was there stays on record.
+
+        `seen` are the versions of the case that the author knows, None if none was named. Whoever
+        corrects an outcome must have seen it.
+        """
+        with changing(self._engine) as connection:
+            # Whoever else corrects it waits here: the order of the rows is that of the times.
+            query = sa.select(CASES).where(CASES.c.id == case_id).with_for_update()
+            found = connection.execute(query).mappings().one()
+            case = _case(found)
+            if case.outcome == outcome:
+                return case
+            if case.version not in (seen if seen is not None else {0}):
+                raise UnseenError(case, seen)
+            moment, version = now(), case.version + 1
+            row = {"case_id": case_id, "outcome": outcome, "recorded": moment, "who": author.who}
             connection.execute(sa.insert(OUTCOMES), row)
-            connection.execute(
-                sa.update(CASES)
-                .where(CASES.c.id == case_id)
-                .values(outcome=outcome, outcome_recorded=now)
-            )
-            _note(connection, author, "outcome", case_id)
+            standing = {"outcome": outcome, "outcome_recorded": moment, "version": version}
+            connection.execute(sa.update(CASES).where(CASES.c.id == case_id).values(**standing))
+            append(connection, author, "outcome", case_id, outcome_digest(found["salt"], row))
         self._check_file()
+        return replace(case, outcome=outcome, version=version)
 
     def tallies(self, model: str, author: Author | None = None) -> tuple[list[Tally], int]:
         """Cases of one model counted by label and outcome, and the number of other cases.
@@ -168,16 +241,33 @@ class CaseLog:
             .group_by(*kinds)
         )
         others = sa.select(sa.func.count()).select_from(CASES).where(CASES.c.model != model)
-        with self._engine.begin() as connection:
+        if author is not None:
+            with changing(self._engine) as connection:
+                append(connection, author, "summary")
+        with self._engine.connect() as connection:
             tallies = [_tally(row) for row in connection.execute(of_model)]
             of_others = int(connection.execute(others).scalar_one())
-            if author is not None:
-                _note(connection, author, "summary", None)
         return tallies, of_others
 
     def _check_file(self) -> None:
         if self._file is not None:
             self._file.check()
+
+    def _rows(self) -> int:
+        with self._engine.connect() as connection:
+            return int(connection.execute(sa.select(HEAD.c.number)).scalar_one())
+
+    def _refuse_changed(self, verdict: Verdict) -> None:
+        if verdict.missing:
+            LOG.warning("cases were deleted without a trace", extra={"cases": len(verdict.missing)})
+        if verdict.changed:
+            more = f" and {len(verdict.changed) - 3} more" if len(verdict.changed) > 3 else ""
+            raise InvalidInputError(
+                "case_log",
+                "must hold what was recorded",
+                f"{without_secrets(self._url)}: changed are {', '.join(verdict.changed[:3])}{more}",
+                "Restore it from a backup; adacos cases verify lists all that was changed.",
+            )
 
     def _refused(self, error: Exception) -> InvalidInputError:
         shown = without_secrets(self._url)
@@ -187,16 +277,6 @@ class CaseLog:
             given, remedy = shown, f"For a SQLite file write sqlite:///{shown}."
         rule = "must be the SQLAlchemy URL of a database that can be written"
         return InvalidInputError("case_log", rule, given, remedy)
-
-
-def _note(
-    connection: sa.Connection,
-    author: Author,
-    action: Literal["case", "outcome", "summary"],
-    case_id: str | None,
-) -> None:
-    row = {"recorded": _now(), "who": author.who, "request": author.request}
-    connection.execute(sa.insert(AUDIT), {**row, "action": action, "case_id": case_id})
 
 
 def _case(row: Mapping[Any, Any]) -> Case:
@@ -211,13 +291,10 @@ def _case(row: Mapping[Any, Any]) -> Case:
         expected_cost=row["expected_cost"],
         recorded=row["recorded"],
         outcome=row["outcome"],
+        version=row["version"],
     )
 
 
 def _tally(row: Sequence[Any]) -> Tally:
     label, outcome, course, cases, cost, expected = row
     return Tally(label, outcome, course, int(cases), float(cost), float(expected))
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,11 +1,17 @@
-"""The routes of the case log: record a case, record its outcome, read the summary."""
+"""The routes of the case log: record a case, record its outcome, look at it, read the summary.
+
+A case is of a version, which its ETag holds: how many outcomes were recorded for it. Whoever
+corrects an outcome names the version that is to be corrected, so that nobody overwrites what they
+have not seen.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Path, Request
+from fastapi import FastAPI, Header, Path, Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
@@ -14,12 +20,13 @@ from adacos.consultation.steps import Acquire
 from adacos.policies.base import BasePolicy
 from adacos.service.access import Threads
 from adacos.service.answers import Answers
-from adacos.service.case_log import Author, Case, CaseLog
+from adacos.service.case_chain import Author
+from adacos.service.case_log import Case, CaseLog, UnseenError
 from adacos.service.database import CONNECTIONS
 from adacos.service.encoding import as_json
 from adacos.service.errors import REFUSALS, Refusals
 from adacos.service.logs import REQUEST_ID
-from adacos.service.routing import json_answer, takes
+from adacos.service.routing import NAMES_MODEL, json_answer, takes
 from adacos.service.schemas import (
     CASE_ID,
     CaseAnswer,
@@ -35,7 +42,15 @@ from adacos.service.summary import Summary, summary
 _PATIENCE = 4.0
 _MISSING: Refusals = {404: {"model": Problem, "description": "No such case"}}
 _CONFLICT: Refusals = {409: {"model": Problem, "description": "Not finished, or in conflict"}}
+_UNSEEN: Refusals = {
+    412: {"model": Problem, "description": "The case is not of the version that If-Match names"},
+    428: {"model": Problem, "description": "There is an outcome, and no If-Match names it"},
+}
 CaseId = Annotated[str, Path(pattern=CASE_ID)]
+IfMatch = Annotated[
+    str | None,
+    Header(description="The ETag of the case whose outcome is corrected; not for its first."),
+]
 
 
 class Desk:
@@ -78,15 +93,35 @@ class Desk:
             raise HTTPException(409, "Another consultation has this id.")
         return self._shown(recorded), new
 
-    def record_outcome(self, case_id: str, outcome: Any, author: Author) -> dict[str, Any]:
+    def record_outcome(
+        self, case_id: str, outcome: Any, author: Author, if_match: str | None
+    ) -> dict[str, Any]:
         """Record an outcome; how its case is shown."""
+        self._find(case_id)
+        label, seen = self._classes.index(outcome), _versions(if_match)
+        try:
+            return self._shown(self.log.set_outcome(case_id, label, author, seen))
+        except UnseenError as error:
+            tag = {"etag": _tag(error.case.version)}
+            if error.seen is None:
+                told = "There is an outcome already. To correct it, name its ETag in If-Match."
+                raise HTTPException(428, told, tag) from None
+            told = "Somebody else has recorded an outcome meanwhile: look at it first."
+            raise HTTPException(412, told, tag) from None
+
+    def look(self, case_id: str, author: Author) -> dict[str, Any]:
+        """How a case is shown; that it was looked at is noted."""
+        case = self._find(case_id)
+        self.log.note_look(case_id, author)
+        return self._shown(case)
+
+    def _find(self, case_id: str) -> Case:
         case = self.log.find(case_id)
         if case is None:
             raise HTTPException(404, "There is no case with this id.")
         if case.model != self._model and self.log.classes_of(case.model) != self._classes:
             raise HTTPException(409, "The case is of another model, with other classes.")
-        self.log.set_outcome(case_id, self._classes.index(outcome), author)
-        return {**self._shown(case), "outcome": outcome}
+        return case
 
     def summary(self, author: Author | None = None) -> Summary:
         """What was observed beside what was promised."""
@@ -103,6 +138,7 @@ class Desk:
             "cost": case.cost,
             "expected_cost": case.expected_cost,
             "outcome": None if case.outcome is None else self._classes[case.outcome],
+            "version": case.version,
         }
 
 
@@ -113,6 +149,7 @@ def add_case_routes(app: FastAPI, desk: Desk, settings: Settings) -> None:
         "/v1/cases",
         status_code=201,
         response_model=CaseAnswer,
+        dependencies=[NAMES_MODEL],
         responses={
             200: {"model": CaseAnswer, "description": "Recorded before"},
             **_CONFLICT,
@@ -122,9 +159,14 @@ def add_case_routes(app: FastAPI, desk: Desk, settings: Settings) -> None:
     app.post(
         "/v1/cases/{case_id}/outcome",
         response_model=CaseAnswer,
-        responses={**_MISSING, **_CONFLICT, **REFUSALS},
+        responses={**_MISSING, **_CONFLICT, **_UNSEEN, **REFUSALS},
     )(takes(requests.outcome)(_outcome(desk)))
     app.get("/v1/cases/summary", response_model=Summary, responses=REFUSALS)(_summary(desk))
+    app.get(
+        "/v1/cases/{case_id}",
+        response_model=CaseAnswer,
+        responses={**_MISSING, **_CONFLICT, **REFUSALS},
+    )(_look(desk))
 
 
 def _record(desk: Desk) -> Callable[..., Any]:
@@ -134,20 +176,23 @@ def _record(desk: Desk) -> Callable[..., Any]:
         A repeated request with the same id changes nothing.
         """
         shown, new = await desk.threads.run(desk.record, body, _author(request))
-        return json_answer(as_json(shown), 201 if new else 200)
+        return _case_answer(shown, 201 if new else 200)
 
     return record
 
 
 def _outcome(desk: Desk) -> Callable[..., Any]:
-    async def outcome(body: OutcomeRequest, case_id: CaseId, request: Request) -> Response:
-        """Record what the class of a case turned out to be; a later call corrects it.
+    async def outcome(
+        body: OutcomeRequest, case_id: CaseId, request: Request, if_match: IfMatch = None
+    ) -> Response:
+        """Record what the class of a case turned out to be, or correct it.
 
-        What was recorded before stays in the log, with who recorded it and when.
+        A correction names the ETag of the case in If-Match. What was recorded before stays in the
+        log, with who recorded it and when; an outcome that is recorded already changes nothing.
         """
         given, author = body.outcome, _author(request)
-        shown = await desk.threads.run(desk.record_outcome, case_id, given, author)
-        return json_answer(as_json(shown))
+        shown = await desk.threads.run(desk.record_outcome, case_id, given, author, if_match)
+        return _case_answer(shown)
 
     return outcome
 
@@ -159,6 +204,31 @@ def _summary(desk: Desk) -> Callable[..., Any]:
         return json_answer(as_json(summary.to_dict()))
 
     return observed
+
+
+def _look(desk: Desk) -> Callable[..., Any]:
+    async def look(case_id: CaseId, request: Request) -> Response:
+        """A recorded case, with the outcome that stands."""
+        return _case_answer(await desk.threads.run(desk.look, case_id, _author(request)))
+
+    return look
+
+
+def _case_answer(shown: dict[str, Any], status: int = 200) -> Response:
+    answer = json_answer(as_json(shown), status)
+    answer.headers["etag"] = _tag(shown["version"])
+    return answer
+
+
+def _tag(version: int) -> str:
+    return f'"{version}"'
+
+
+def _versions(if_match: str | None) -> frozenset[int] | None:
+    """The versions that an If-Match names; of what is no version of ours none matches."""
+    if if_match is None:
+        return None
+    return frozenset(int(number) for number in re.findall(r'(?<!/)"([0-9]{1,9})"', if_match))
 
 
 def _author(request: Request) -> Author:

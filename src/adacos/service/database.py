@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,8 @@ class SqliteFile:
         return status.st_dev, status.st_ino
 
 
-def open_engine(url: str) -> tuple[sa.Engine, SqliteFile | None]:
-    """An engine with timeouts, and the file if it is one of SQLite."""
+def open_engine(url: str, *, create: bool) -> tuple[sa.Engine, SqliteFile | None]:
+    """An engine with timeouts, and the file if it is one of SQLite; `create` makes the file."""
     parsed = sa.make_url(url)
     in_file = parsed.get_backend_name() == "sqlite"
     if in_file and parsed.database in (None, "", ":memory:"):
@@ -64,11 +65,32 @@ def open_engine(url: str) -> tuple[sa.Engine, SqliteFile | None]:
     if not in_file:
         return engine, None
     path = Path(str(parsed.database))
+    if not create and not path.exists():
+        raise InvalidInputError("case_log", "must be there", url, "Give the URL of the service.")
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    # A copy that was put in its place may be open to others.
+    path.chmod(0o600)
     sa.event.listen(engine, "connect", _configure_sqlite)
-    # The driver would begin only before the first change, and leave table definitions outside.
-    sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
+    sa.event.listen(engine, "begin", _begin_sqlite)
     return engine, SqliteFile(path)
+
+
+def changing(engine: sa.Engine) -> AbstractContextManager[sa.Connection]:
+    """A transaction that changes something.
+
+    On SQLite it takes the lock for writing at once: one that has read before it writes is refused
+    where another has written meanwhile, however long it would wait.
+    """
+    return engine.execution_options(adacos_changing=True).begin()
+
+
+def empty_journal(engine: sa.Engine) -> bool:
+    """Move what stands in SQLite's journal to the file and empty it; False if others hold it."""
+    if engine.dialect.name != "sqlite":
+        return True
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        busy, *_ = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+    return not busy
 
 
 def check_integrity(engine: sa.Engine) -> None:
@@ -122,6 +144,12 @@ def _timeouts(url: sa.URL) -> dict[str, Any]:
         "tcp_user_timeout": 1000 * _PATIENCE,
     }
     return {name: value for name, value in wanted.items() if name not in url.query}
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    # The driver would begin only before the first change, and leave table definitions outside.
+    immediate = connection.get_execution_options().get("adacos_changing", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
 
 def _configure_sqlite(connection: Any, _: Any) -> None:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+
+from adacos.service.access import Threads
+
+# Shorter bodies (bytes) are parsed at once, longer ones in a thread, one at a time.
+_SHORT = 1 << 14
+_PARSER = Threads(1, 10.0, waiting=64)
 
 
 def as_json(content: Any) -> bytes:
@@ -20,7 +27,9 @@ class StrictRequest(Request):
     async def json(self) -> Any:
         """The body."""
         if not hasattr(self, "_json"):
-            self._json = json.loads(await self.body(), object_pairs_hook=_once)
+            body = await self.body()
+            parse = partial(json.loads, body, object_pairs_hook=_once)
+            self._json = parse() if len(body) <= _SHORT else await _PARSER.run(parse)
         return self._json
 
 

@@ -1,24 +1,29 @@
 """The gate in front of every route: admission, size, number at a time; headers, counts, ids.
 
+The body is read here, before the request takes a place among those that are worked on. Probes and
+the page take none: they are answered however busy the service is.
+
 What goes wrong inside is logged by its type and place only: messages and stack traces may hold
 values of a patient.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from adacos.service.admission import Admission, Refusal, too_long
+from adacos.service.admission import OPEN, Admission, Refusal, too_long
 from adacos.service.encoding import as_json
 from adacos.service.logs import LOG, REQUEST_ID, error_kind
 from adacos.service.metrics import Metrics, route_of
+from adacos.service.places import Places
+from adacos.service.rate import network_of
 from adacos.service.settings import Settings
 
 Message = MutableMapping[str, Any]
@@ -62,8 +67,8 @@ class Guard:
     ) -> None:
         self._app, self._metrics = app, metrics
         self._admission = Admission(settings)
-        self._most_bytes, self._most_requests = settings.max_body_bytes, settings.max_requests
-        self._in_hand = 0
+        self._most_bytes = settings.max_body_bytes
+        self._places = Places(settings.max_requests, settings.max_requests_per_client)
         self._apps = {**earlier, model: app}
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -86,7 +91,6 @@ class Guard:
                 message = {**message, "body": b""}
             await send(message)
 
-        self._in_hand += 1
         try:
             await self._let_in(scope, route, receive, told)
         except ClientDisconnect:
@@ -96,43 +100,73 @@ class Guard:
             if status == 0:
                 await _answer(told, Refusal(500, "The service failed; its log names the place."))
         finally:
-            self._in_hand -= 1
             self._metrics.count(route, status or 500, time.perf_counter() - began)
 
     async def _let_in(self, scope: Message, route: str, receive: Receive, send: Send) -> None:
-        client = scope.get("client")
-        judged = self._admission.judge(
-            scope["method"], route, scope["headers"], client[0] if client else ""
-        )
-        if not isinstance(judged, Refusal) and self._in_hand > self._most_requests:
-            judged = Refusal(503, "Too many requests at a time; try again.")
+        address = (scope.get("client") or ("",))[0]
+        judged = self._admission.judge(scope["method"], route, scope["headers"], address)
         app: App | None = self._app
         for name, value in scope["headers"]:
             if name == b"adacos-model":
                 app = self._apps.get(value.decode("latin-1"))
         if isinstance(judged, Refusal):
             await _answer(send, judged)
-        elif app is None:
+            return
+        if app is None:
             await _answer(send, Refusal(410, _GONE))
+            return
+        key = "" if judged is None else judged.name
+        inner = {**scope, "adacos.key": key}
+        if scope["method"] == "HEAD":
+            inner["method"] = "GET"
+        if route in OPEN:
+            await app(inner, receive, send)
+            return
+        body = await self._body(receive)
+        client = key, network_of(address)
+        if body is None:
+            await _answer(send, Refusal(413, too_long(self._most_bytes)))
+        elif not self._places.take(client):
+            await _answer(send, Refusal(503, "Too many requests at a time; try again."))
         else:
-            inner = {**scope, "adacos.key": "" if judged is None else judged.name}
-            if scope["method"] == "HEAD":
-                inner["method"] = "GET"
-            await app(inner, self._limited(receive), send)
+            with contextlib.ExitStack() as place:
+                place.callback(self._places.give_back, client)
+                await app(inner, _given(body, receive), _when_begun(place.close, send))
 
-    def _limited(self, receive: Receive) -> Receive:
-        """`receive`, but no more than the longest body."""
-        total = 0
-
-        async def counted() -> Message:
-            nonlocal total
+    async def _body(self, receive: Receive) -> bytes | None:
+        """The body when all of it is there; None if it is longer than allowed."""
+        pieces, total, more = [], 0, True
+        while more:
             message = await receive()
-            total += len(message.get("body", b""))
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            pieces.append(message.get("body", b""))
+            total += len(pieces[-1])
             if total > self._most_bytes:
-                raise HTTPException(413, too_long(self._most_bytes))
-            return message
+                return None
+            more = message.get("more_body", False)
+        return b"".join(pieces)
 
-        return counted
+
+def _given(body: bytes, receive: Receive) -> Receive:
+    """`receive` once the body was read: the body, and then what else comes."""
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def given() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return given
+
+
+def _when_begun(do: Callable[[], None], send: Send) -> Send:
+    """`send` that does something as an answer begins."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            do()
+        await send(message)
+
+    return sent
 
 
 def _request_id(headers: list[tuple[bytes, bytes]]) -> bytes:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from adacos.exceptions import InvalidInputError
+from adacos.validation import refuse_pipe
 
 # What a key may be good for: steps, scores and the model card; cases and outcomes; their summary;
 # numbers for Prometheus.
@@ -56,6 +57,7 @@ def sole_key(text: str) -> Key:
 
 def read_keys(path: Path) -> tuple[Key, ...]:
     """The keys of a TOML file; see the module."""
+    refuse_pipe("keys", path)
     try:
         if stat.S_IMODE(path.stat().st_mode) & 0o022:
             raise _wrong(path, "can be written by others than its owner", f"chmod go-w {path}.")

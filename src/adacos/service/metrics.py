@@ -20,6 +20,7 @@ ROUTES = (
     "model",
     "cases",
     "outcome",
+    "case",
     "summary",
     "health",
     "ready",
@@ -54,10 +55,9 @@ _BY_PATH = {
 def route_of(path: str) -> str:
     """Name of the route that a path belongs to."""
     route = _BY_PATH.get(path)
-    if route is None:
-        ours = path.startswith("/v1/cases/") and path.endswith("/outcome")
-        route = "outcome" if ours else "other"
-    return route
+    if route is None and path.startswith("/v1/cases/"):
+        route = "outcome" if path.endswith("/outcome") else "case"
+    return route or "other"
 
 
 class Metrics:

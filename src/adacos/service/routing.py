@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Depends, Header, Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
@@ -23,6 +23,21 @@ class StrictRoute(APIRoute):
             return await handle(StrictRequest(request.scope, request.receive))
 
         return strictly
+
+
+async def _named(
+    adacos_model: Annotated[
+        str | None,
+        Header(
+            description="The model that the consultation began with, as each answer names it: "
+            "that one answers; 410 if it is not served any more."
+        ),
+    ] = None,
+) -> None:
+    """Declare the header; the guard has handed the request to the model that it names."""
+
+
+NAMES_MODEL = Depends(_named)
 
 
 def takes(body: type[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -12,13 +12,24 @@ import uuid
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WrapValidator, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    WrapValidator,
+    create_model,
+    model_validator,
+)
 from pydantic.json_schema import WithJsonSchema
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from adacos.consultation.steps import Acquire, Classify, Value, ValueWarning
+from adacos.consultation.steps import Acquire, Classify, ValueWarning
 from adacos.policies.base import BasePolicy
+from adacos.reasons import Value
 from adacos.service.settings import Settings
 from adacos.tables.description import description_of
 from adacos.tables.kinds import BINARY
@@ -33,9 +44,18 @@ Course = Literal["followed", "departed", "stopped"]
 
 
 class Strict(BaseModel):
-    """Base of requests: nothing is converted, nothing unknown is passed over."""
+    """Base of requests: nothing is converted, nothing unknown is passed over.
+
+    A list or an object with more entries than any right one is refused as a whole: one mistake is
+    found then, and not one an entry.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _count(cls, given: Any) -> Any:
+        return _at_most(given, len(cls.model_fields))
 
 
 class StepRequest(Strict):
@@ -94,25 +114,46 @@ def requests_for(policy: BasePolicy, settings: Settings) -> Requests:
     """Request types that know the covariates and the classes of a policy."""
     encoder = policy.encoder_
     types = {name: _value_type(policy, k) for k, name in enumerate(encoder.names)}
+    few = BeforeValidator(lambda given: _at_most(given, len(encoder.names)))
     values: Any = Annotated[
-        _values("Values", types, "Values by covariate."), WrapValidator(_in_given_order)
+        _values("Values", types, "Values by covariate."), WrapValidator(_in_given_order), few
     ]
-    row = _values(
-        "Row",
-        {name: kind | None for name, kind in types.items()},
-        "Values by covariate; one that is null or absent is not available for the row.",
-    )
+    row: Any = Annotated[
+        _values(
+            "Row",
+            {name: kind | None for name, kind in types.items()},
+            "Values by covariate; one that is null or absent is not available for the row.",
+        ),
+        few,
+    ]
     # Types made at run time are plain values to the checker.
     literal: Any = Literal
     listed: Any = list
-    names: Any = Annotated[listed[literal[encoder.names]], Field(max_length=len(encoder.names))]
+    names: Any = Annotated[
+        listed[literal[encoder.names]], Field(max_length=len(encoder.names)), few
+    ]
     state: dict[str, Any] = {
         "known": (values, Field({}, description="Known from the start, at no cost.")),
-        "acquired": (values, Field({}, description="Acquired since, and paid for.")),
+        "acquired": (
+            Annotated[
+                values, BeforeValidator(_joined, json_schema_input_type=values | listed[values])
+            ],
+            Field(
+                {},
+                description="Acquired since, and paid for. Where the order decides what was paid, "
+                "a list of objects fixes it; names of one object may be sorted on their way.",
+            ),
+        ),
         "unavailable": (names, Field([], description="Cannot be acquired for this row.")),
         "stop": (bool, Field(False, description="Decide now, whatever would come next.")),
     }
-    rows: Any = Annotated[listed[row], Field(min_length=1, max_length=settings.max_rows)]
+    rows: Any = Annotated[
+        listed[row],
+        Field(min_length=1, max_length=settings.max_rows),
+        # The first wrong row is told, with all that is wrong in it.
+        FailFast(),
+        BeforeValidator(lambda given: _at_most(given, settings.max_rows)),
+    ]
     known: Any = names, Field([], description="Covariates known from the start in every row.")
     outcome: Any = Annotated[
         Any,
@@ -125,6 +166,24 @@ def requests_for(policy: BasePolicy, settings: Settings) -> Requests:
         create_model("ScoreRequestOfModel", __base__=ScoreRequest, rows=rows, known=known),
         create_model("OutcomeRequestOfModel", __base__=OutcomeRequest, outcome=outcome),
     )
+
+
+def _at_most(given: Any, most: int) -> Any:
+    """What was given, unless it has more entries than there can be."""
+    if isinstance(given, (dict, list)) and len(given) > most:
+        told = {"most": most, "given": len(given)}
+        raise PydanticCustomError("too_many", "At most {most} entries, not {given}", told)
+    return given
+
+
+def _joined(given: Any) -> Any:
+    """One object of a list of objects; a name may be in one of them only."""
+    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+        return given
+    joined = {name: value for one in given for name, value in one.items()}
+    if len(joined) < sum(map(len, given)):
+        raise PydanticCustomError("twice", "A covariate stands in two objects of the list")
+    return joined
 
 
 def _in_given_order(given: Any, check: Any) -> Any:
@@ -196,18 +255,26 @@ class AcquireAnswer(Acquire):
     """Acquire these covariates next.
 
     `lowered` tells why they cost less than each alone; `sharing` lists further members of their
-    panels, and what each would cost afterwards.
+    panels, and what each would cost afterwards. `model` answered; `order` is that in which what was
+    acquired is taken to have been paid.
     """
 
     action: Literal["acquire"]
+    model: str
+    order: tuple[str, ...]
     lowered: tuple[Lowered, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifyAnswer(Classify):
-    """Stop and give this label; `stopped_early` if more would have been asked for."""
+    """Stop and give this label; `stopped_early` if more would have been asked for.
+
+    `model` answered; `order` is that in which what was acquired is taken to have been paid.
+    """
 
     action: Literal["classify"]
+    model: str
+    order: tuple[str, ...]
     stopped_early: bool
 
 
@@ -237,8 +304,9 @@ class RowAnswer(BaseModel):
 
 
 class ScoreAnswer(BaseModel):
-    """Results in the order of the rows."""
+    """Results in the order of the rows, and the model that they are of."""
 
+    model: str
     results: list[RowAnswer]
     warnings: list[RowWarning]
 
@@ -249,6 +317,7 @@ class CaseAnswer(BaseModel):
     `course` is "followed" if nothing was known from the start and every question was answered as
     asked, "stopped" if it was decided while more would have been asked for, else "departed".
     `probability` is that of the second class, of more than two classes that of the label.
+    `version` is the number of outcomes that were recorded; the ETag of the answer holds it too.
     """
 
     id: str
@@ -260,6 +329,7 @@ class CaseAnswer(BaseModel):
     cost: float
     expected_cost: float
     outcome: Scalar | None
+    version: int
 
 
 class HealthAnswer(BaseModel):

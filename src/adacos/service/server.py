@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import socket
@@ -17,7 +18,7 @@ from adacos.consultation import fingerprint
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.service.app import create_app
-from adacos.service.limits import Limits
+from adacos.service.limits import Held, Limits
 from adacos.service.logs import set_up
 from adacos.service.metrics import Metrics
 from adacos.service.protocol import LimitedProtocol, LimitedServer
@@ -92,10 +93,11 @@ _OnSocket = Callable[[socket.socket, MutableSequence[int], Callable[[], bool], i
 def _work(served: list[BasePolicy], settings: Settings, metrics: Metrics) -> _OnSocket:
     """What a worker does with the socket, the counts of all, `is it orphaned` and its number."""
     app = create_app(served[0], settings, metrics, earlier=served[1:])
+    _spare_the_collector()
     limits = replace(settings.limits, connections=_most_connections(settings.limits))
     config = uvicorn.Config(
         app,
-        http=partial(LimitedProtocol, limits=limits),  # type: ignore[arg-type]
+        http=partial(LimitedProtocol, limits=limits, held=Held()),  # type: ignore[arg-type]
         ws="none",
         log_config=None,
         access_log=False,
@@ -118,6 +120,17 @@ def _work(served: list[BasePolicy], settings: Settings, metrics: Metrics) -> _On
             LimitedServer(config, orphaned, counts, number).run(sockets=[listening])
 
     return work
+
+
+def _spare_the_collector() -> None:
+    """Take what is loaded now out of garbage collection.
+
+    A long body makes many objects, and a collector that looks at the model and all modules again
+    and again meanwhile makes parsing it ten times as long. Memory shared with workers stays shared.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def is_loopback(host: str) -> bool:

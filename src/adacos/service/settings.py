@@ -22,7 +22,8 @@ class Settings:
     proxies : addresses of proxies whose X-Forwarded-For is believed.
     max_body_bytes : longest request body that is read.
     max_rows : most rows in one call of score.
-    max_requests : most requests that one worker has in hand at a time.
+    max_requests, max_requests_per_client : most requests that one worker works on at a time, in
+        all and for one client: a key at an address.
     rate_limit : requests per second and client, in each worker; 0 for no limit.
     limits : what a connection may take; see there.
     """
@@ -35,6 +36,7 @@ class Settings:
     max_body_bytes: int = 1 << 20
     max_rows: int = 10_000
     max_requests: int = 128
+    max_requests_per_client: int = 32
     rate_limit: float = 2000.0
     limits: Limits = field(default_factory=Limits)
 
@@ -42,6 +44,7 @@ class Settings:
         integer("max_body_bytes", self.max_body_bytes, at_least=1)
         integer("max_rows", self.max_rows, at_least=1)
         integer("max_requests", self.max_requests, at_least=1)
+        integer("max_requests_per_client", self.max_requests_per_client, at_least=1)
         real("rate_limit", self.rate_limit, at_least=0)
         if self.api_key is not None:
             sole_key(self.api_key)

@@ -56,6 +56,9 @@ class Supervisor:
             watched.append(signal.SIGHUP)
         for one in watched:
             signal.signal(one, lambda received, _: self._signals.append(received))
+        if self._renew is not None:
+            # The one that came while the service was being prepared comes now.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
         begun()
         while True:
             while self._signals:

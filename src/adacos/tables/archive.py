@@ -7,7 +7,9 @@ for the size of the file. `pack` keeps to the same limits, so whatever it writes
 
 from __future__ import annotations
 
+import copy
 import io
+import json
 import os
 import struct
 import zipfile
@@ -19,6 +21,8 @@ from numpy.typing import NDArray
 
 MOST_MEMBERS = 20_000
 MOST_TEXT_BYTES = 16 << 20
+# Values in a text, counted by the signs before them: each may take 240 bytes of memory.
+MOST_VALUES = 500_000
 # A file of n bytes may hold _FREE_BYTES + _MOST_RATIO * n bytes.
 _FREE_BYTES = 64 << 20
 _MOST_RATIO = 100
@@ -46,7 +50,10 @@ UNREADABLE = (
 
 def pack(members: dict[str, bytes]) -> bytes:
     """The archive as bytes; equal members give equal bytes."""
-    _check_limits(len(members), max(map(len, (v for k, v in members.items() if _is_text(k)))))
+    texts = [data for name, data in members.items() if _is_text(name)]
+    _check_limits(len(members), max(map(len, texts)))
+    for text in texts:
+        _check_values(text)
     total = sum(map(len, members.values()))
     for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
         packed = io.BytesIO()
@@ -87,8 +94,23 @@ class Archive:
             raise zipfile.BadZipFile(f"{total:,} bytes are packed into {size:,}")
 
     def read(self, name: str) -> bytes:
-        """One member."""
-        return self._archive.read(name)
+        """One member, which must be as long as the directory says: a stream that goes on is not
+        followed."""
+        member = copy.copy(self._archive.getinfo(name))
+        length = member.file_size
+        # zipfile hands over no more than this, and then looks neither at the rest nor at its sum.
+        member.file_size += 1
+        with self._archive.open(member) as stream:
+            data = stream.read(length + 1)
+        if len(data) != length:
+            raise zipfile.BadZipFile(f"{name} is not of the {length:,} bytes that are declared")
+        return data
+
+
+def values_of(text: bytes) -> Any:
+    """The values of a JSON text, if they are few enough to make room for."""
+    _check_values(text)
+    return json.loads(text)
 
 
 def array_bytes(array: NDArray[Any]) -> bytes:
@@ -127,6 +149,12 @@ def _is_text(name: str) -> bool:
 
 def _allowance(size: int) -> int:
     return _FREE_BYTES + _MOST_RATIO * size
+
+
+def _check_values(text: bytes) -> None:
+    count = sum(map(text.count, (b"[", b"{", b",")))
+    if count > MOST_VALUES:
+        raise ValueError(f"a text of {count:,} values; at most {MOST_VALUES:,}")
 
 
 def _check_limits(members: int, text_bytes: int) -> None:

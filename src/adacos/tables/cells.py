@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from math import isinf, nan
 from typing import Any, NamedTuple
 
 from adacos.exceptions import InvalidInputError
+from adacos.validation import listed
 
 DELIMITERS = ",;\t|"
 # Decimal signs, and what each is called.
@@ -23,12 +26,21 @@ DECIMALS = {".": "point", ",": "comma"}
 # Texts of a cell that mean unknown, in any case.
 MISSING = ("NA", "N/A", "NaN", "null", "?")
 UNKNOWN = frozenset({"", *(text.lower() for text in MISSING)})
+# Digits as they are typed; a digit of another script is a number too, and no code here.
+_DIGITS = re.compile(r"[0-9]+")
+# From this share of cells with zeros in front a column of digits holds codes.
+_PADDED_SHARE = 0.1
 _TRUTH = {"true": 1.0, "false": 0.0}
 _MOST_CELL_CHARACTERS = 1_000_000
 _MOST_CELL_LINES = 200
+# Rows that show what the cells of a column hold.
+_RECENT_ROWS, _CELLS_TO_TELL = 100, 5
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _DIGIT_AND_SIGN = re.compile(r".*\d[.,'\s\u00a0\u202f]\d")
-_QUOTE = "A quotation mark without its partner is the usual cause."
+_QUOTE = (
+    "A quotation mark without its partner is the usual cause. A note whose lines look like rows "
+    "must be written in one line."
+)
 
 
 class Row(NamedTuple):
@@ -39,13 +51,49 @@ class Row(NamedTuple):
     fault: str = ""
 
 
+# Columns that a refused header names.
+_MOST_NAMED = 20
+
+
 def csv_rows(lines: Iterable[str], source: str, delimiter: str = ",") -> Iterator[Row]:
     """Rows of CSV text, the header among them; `source` names the text in errors."""
+    rows = _rows_as_read(lines, source, delimiter)
+    # The first rows are judged by one another.
+    head = list(islice(rows, _RECENT_ROWS))
+    width = next((len(row.cells) for row, _ in head if row.cells), 0)
+    recent = deque(
+        (row.cells for row, own in head[1:] if len(row.cells) == width and len(own) == 1),
+        maxlen=_RECENT_ROWS,
+    )
+    for number, (row, own) in enumerate(chain(head, rows)):
+        if len(own) > 1 and (
+            len(row.cells) != width
+            or len(own) > _MOST_CELL_LINES
+            or _holds_rows(own, row.cells, recent if number else (), delimiter)
+        ):
+            begins = row.line - len(own) + 1
+            raise _unclosed(source, begins, f"line {row.line}, over whole rows")
+        if number >= _RECENT_ROWS and len(row.cells) == width:
+            recent.append(row.cells)
+        yield row
+
+
+def _rows_as_read(
+    lines: Iterable[str], source: str, delimiter: str
+) -> Iterator[tuple[Row, list[str]]]:
+    """Rows as a lenient reader would have them, each with its lines."""
     csv.field_size_limit(_MOST_CELL_CHARACTERS)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    width = 0
+    own: list[str] = []
+
+    def kept() -> Iterator[str]:
+        for line in lines:
+            own.append(line)
+            yield line
+
+    reader = csv.reader(kept(), delimiter=delimiter, strict=True)
     while True:
         begins = reader.line_num + 1
+        own.clear()
         try:
             cells = next(reader)
         except StopIteration:
@@ -55,14 +103,9 @@ def csv_rows(lines: Iterable[str], source: str, delimiter: str = ",") -> Iterato
                 raise _unclosed(source, begins, "the end of the file") from None
             if reader.line_num > begins or "limit" in str(error):
                 raise _unclosed(source, begins, f"line {reader.line_num} ({error})") from None
-            yield Row([], reader.line_num, f"quotation marks: {error}")
+            yield Row([], reader.line_num, f"quotation marks: {error}"), list(own)
             continue
-        width = width or len(cells)
-        if reader.line_num > begins and (
-            len(cells) != width or _holds_rows(cells, delimiter, reader.line_num - begins)
-        ):
-            raise _unclosed(source, begins, f"line {reader.line_num}, over whole rows")
-        yield Row(cells, reader.line_num)
+        yield Row(cells, reader.line_num), list(own)
 
 
 def delimiter_of(header: str, decimal: str = ".") -> str:
@@ -87,13 +130,23 @@ def check_decimal(decimal: str) -> None:
 
 def check_names(names: list[str], source: str) -> None:
     """A header holds one different name for each column."""
-    if not names or len(set(names)) < len(names) or "" in names:
+    repeated = sorted(name for name, count in Counter(names).items() if name and count > 1)
+    unnamed = [place for place, name in enumerate(names, start=1) if not name]
+    if not names or repeated or unnamed:
+        told = [f"more than one {_first(repeated)}"] * bool(repeated)
+        told += [f"no name for column {_first(unnamed)}"] * bool(unnamed)
         raise InvalidInputError(
             source,
             "line 1 must hold one different name for each column",
-            ", ".join(names),
+            "; ".join(told) or "nothing",
             "Add or correct the header.",
         )
+
+
+def _first(items: Sequence[Any]) -> str:
+    """The first items of a list, and how many more there are."""
+    more = len(items) - _MOST_NAMED
+    return listed(items[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def number(cell: Any, decimal: str = ".") -> float | None:
@@ -144,28 +197,64 @@ def is_number(cell: str, decimal: str = ".") -> bool:
     return "_" not in cell
 
 
-def _holds_rows(cells: list[str], delimiter: str, more_lines: int) -> bool:
-    """Whether a cell of several lines looks like rows that a stray quotation mark ran over.
+def are_codes(cells: Sequence[str]) -> bool:
+    """Whether cells of digits are codes, which are no numbers: 00501 and 501 are two of them.
 
-    A line inside it is like the row itself if it has as many cells, and numbers where the row has
-    numbers; of its last line only the cells before the quotation mark are known.
+    Zeros in front say so where every cell has the same length, or where a tenth has them; in
+    fewer cells of several lengths they are a way of writing a number.
     """
-    if more_lines > _MOST_CELL_LINES:
-        return True
-    for position, cell in enumerate(cells):
-        lines = _LINE_END.split(cell)[1:]
-        for count, line in enumerate(lines, start=1):
-            parts = line.split(delimiter)
-            if len(parts) != (len(cells) if count < len(lines) else position + 1):
-                continue
-            kinds = [
-                (is_number(part), is_number(cells[k]))
-                for k, part in enumerate(parts)
-                if k != position and not {part.strip().lower(), cells[k].strip().lower()} & UNKNOWN
-            ]
-            if (True, True) in kinds and all(here == there for here, there in kinds):
-                return True
-    return False
+    if not all(_DIGITS.fullmatch(cell.strip()) for cell in cells):
+        return False
+    lengths = {len(cell.strip()) for cell in cells}
+    padded = sum(cell.strip()[0] == "0" and len(cell.strip()) > 1 for cell in cells)
+    return padded > 0 and (len(lengths) == 1 or padded >= _PADDED_SHARE * len(cells))
+
+
+def _holds_rows(
+    lines: list[str], cells: list[str], recent: Iterable[list[str]], delimiter: str
+) -> bool:
+    """Whether the lines of a row look like rows that a stray quotation mark ran over.
+
+    Lines have numbers where rows have numbers; and one of them has as many cells as the row and
+    such a number, or all together have as many cells as so many rows. A line is compared with
+    recent rows and with the cells of its row that stand on other lines.
+    """
+    width, shapes, count = len(cells), [], 0
+    broken = [column for column, cell in enumerate(cells) if _LINE_END.search(cell)]
+    for number, line in enumerate(lines):
+        parts = _cells_alone(line, delimiter, width)
+        first = broken[0] if number == 0 else 0
+        last = broken[-1] if number == len(lines) - 1 else width - 1
+        if parts == [""]:
+            continue
+        count += len(parts)
+        compared = dict(enumerate(parts))
+        if len(parts) != width:
+            # With too many or too few cells a line still begins and ends as a row does.
+            compared = {0: parts[0], width - 1: parts[-1]}
+        kinds = []
+        for column in compared.keys() & set(range(first, last + 1)):
+            seen = [row[column] for row in recent]
+            seen += [] if column in broken else [cells[column]]
+            kinds.append((_kind(seen, _CELLS_TO_TELL), _kind([compared[column]])))
+        shapes.append((True, False) not in kinds)
+        if len(parts) == width and shapes[-1] and (True, True) in kinds:
+            return True
+    return all(shapes) and count >= len(shapes) * width
+
+
+def _cells_alone(line: str, delimiter: str, width: int) -> list[str]:
+    """Cells of a line by itself: with its quotation marks if they are then as many as there should
+    be, else without."""
+    line = line.rstrip("\r\n")
+    cells = next(csv.reader([line], delimiter=delimiter), [""])
+    return cells if len(cells) == width else line.replace('"', "").split(delimiter)
+
+
+def _kind(cells: list[str], least: int = 1) -> bool | None:
+    """Whether all known cells hold numbers; None if there are too few to tell."""
+    known = [cell for cell in cells if cell.strip().lower() not in UNKNOWN]
+    return all(map(is_number, known)) if len(known) >= least else None
 
 
 def _unclosed(source: str, line: int, end: str) -> InvalidInputError:

@@ -15,7 +15,7 @@ from typing import Any
 from adacos.exceptions import InvalidInputError
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY
-from adacos.validation import choices, listed, real
+from adacos.validation import choices, listed, real, refuse_pipe
 
 Value = float | str | bool
 
@@ -96,6 +96,7 @@ class Description:
 
 def read_description(path: str | Path) -> Description:
     """A description from a TOML file."""
+    refuse_pipe("description", path)
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -8,6 +8,7 @@ categories: it was acquired, but says no more than an average row.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -26,10 +27,8 @@ from adacos.exceptions import InvalidInputError
 from adacos.kernels.namespace import host
 from adacos.tables.columns import ColumnTable
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats, Ints
+from adacos.validation import did_you_mean, listed
 
 MAX_CATEGORIES = 100
 # A number farther outside the training range than this many of its widths is not plausible.
@@ -61,12 +60,7 @@ def validate_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     if not reset:
         fitted = list(getattr(estimator, "feature_names_in_", names))
         if set(fitted) != set(names) or len(fitted) != len(names):
-            raise InvalidInputError(
-                "X",
-                f"columns must be {fitted}",
-                list(names),
-                "Select the fitted columns.",
-            )
+            raise _other_columns(fitted, names)
         if list(names) != fitted:
             frame = frame.select(fitted)
     if not isinstance(frame, ColumnTable):
@@ -81,12 +75,22 @@ def validate_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     return frame
 
 
+def _other_columns(fitted: list[Any], names: list[Any]) -> InvalidInputError:
+    """What the columns of a table lack and have besides, by name."""
+    lacking = [str(name) for name in fitted if name not in names]
+    more = [str(name) for name in names if name not in fitted]
+    told = [f"no {listed(lacking)}"] * bool(lacking) + [f"also {listed(more)}"] * bool(more)
+    remedy = f"{did_you_mean(more, lacking)}Select the fitted columns."
+    return InvalidInputError("X", "columns must be those of the fit", "; ".join(told), remedy)
+
+
 def with_empty_columns(X: Any, names: Iterable[str]) -> Any:
     """A data frame with those of the columns that it lacks, without values; an array as it is."""
     if not is_frame(X):
         return X
     frame = _as_frame(X)
-    lacking = [name for name in names if name not in frame.columns]
+    there = set(frame.columns)
+    lacking = [name for name in names if name not in there]
     if not lacking:
         return X
     if isinstance(frame, ColumnTable):
@@ -100,8 +104,8 @@ def in_fitted_order(estimator: BaseEstimator, X: Any, mask: Any) -> Any:
     fitted = list(getattr(estimator, "feature_names_in_", []))
     if mask is None or not fitted or not is_frame(X):
         return mask
-    names = list(_as_frame(X).columns)
-    return np.asarray(mask)[..., [names.index(name) for name in fitted]]
+    place = {name: number for number, name in enumerate(_as_frame(X).columns)}
+    return np.asarray(mask)[..., [place[name] for name in fitted]]
 
 
 def _refuse_one_row(X: Any) -> None:
@@ -151,7 +155,7 @@ def _as_frame(X: Any) -> Any:
     except DuplicateError as error:
         raise InvalidInputError("X", different, str(error), "Rename them.") from None
     names = frame.columns
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise InvalidInputError("X", different, repeated, "Rename them.")
     if len(names) == 0:
@@ -259,6 +263,13 @@ class TableEncoder:
             and all(
                 len(levels) == len(shares)
                 for levels, shares in zip(self.categories, self.frequencies, strict=True)
+            )
+            and len(set(self.names)) == p
+            and all(list(levels) == sorted({*levels} - {""}) for levels in self.categories)
+            and all((shares > 0).all() for shares in self.frequencies)
+            and all(
+                np.isnan([low, high]).all() if levels else -np.inf < low <= high < np.inf
+                for levels, low, high in zip(self.categories, self.low, self.high, strict=True)
             )
         ):
             raise ValueError("the parts of the encoder do not fit each other")

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from adacos.kernels.gaussian import conditional_mean, covariance_with_missing
 from adacos.tables.encoder import covariate_names, refuse_empty
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 
 class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_array
 
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.namespace import host
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 # What takes more than two classes, for those who tried something else.
 MANY_CLASSES = "LogisticGAM, the policies from AdaCOSClassifier to FullModelClassifier, and STreeD"

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.tables.cells import check_names
+from adacos.typing import Floats
 from adacos.validation import listed
-
-Floats = NDArray[np.float64]
 
 ENDINGS = (".parquet", ".pq")
 
@@ -50,12 +48,12 @@ def column_names(path: Path) -> list[str]:
 
 
 def text_columns(path: Path) -> frozenset[str]:
-    """Columns that hold no numbers."""
+    """Columns that hold text or categories."""
     found: set[str] = set()
     for file in files(path):
         with _readable(file) as pyarrow_parquet:
             schema = pyarrow_parquet.read_schema(file)
-        found |= {field.name for field in schema if not _is_number(field.type)}
+        found |= {field.name for field in schema if _is_text(field.type)}
     return frozenset(found)
 
 
@@ -101,15 +99,23 @@ def batches(
             only = None if group is None else [group]
             for batch in opened.iter_batches(batch_size=rows, row_groups=only, columns=wanted):
                 done += len(batch)
-                columns = {name: _cells(batch.column(name), name in text) for name in wanted}
+                columns = {name: _cells(batch.column(name), name, text, file) for name in wanted}
                 yield columns, done / whole
 
 
-def _cells(column: Any, as_text: bool) -> list[Any] | Floats:
+def _cells(column: Any, name: str, text: Collection[str], file: Path) -> list[Any] | Floats:
     if not _is_number(column.type):
+        if name not in text and not _is_text(column.type) and column.null_count < len(column):
+            raise InvalidInputError(
+                f"column {name!r} of {file.name}",
+                "must be numeric, boolean, text or categorical",
+                str(column.type),
+                "Convert it, for example a date to a number of days, or leave it out.",
+            )
         return [None if cell is None else str(cell) for cell in column.to_pylist()]
-    if not as_text:
-        values = column.cast("float64").to_numpy(zero_copy_only=False)
+    if name not in text:
+        # As in a CSV file an integer that no float holds becomes the nearest one that does.
+        values = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
         if not np.isinf(values).any():
             return np.array(values, dtype=np.float64)
     return list(column.to_pylist())
@@ -144,3 +150,11 @@ def _is_number(kind: Any) -> bool:
         or types.is_boolean(kind)
         or types.is_decimal(kind)
     )
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _is_text(kind.value_type) or _is_number(kind.value_type)
+    return str(kind) in ("string", "large_string", "string_view")

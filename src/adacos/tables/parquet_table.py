@@ -77,7 +77,8 @@ class ParquetTable:
         InvalidInputError
             If the table lacks one.
         """
-        absent = [name for name in columns if name not in self.columns]
+        there = set(self.columns)
+        absent = [name for name in columns if name not in there]
         if absent:
             raise InvalidInputError(
                 "y" if len(absent) == 1 else "columns",
@@ -154,7 +155,8 @@ class ParquetTable:
         paths = [str(file) for file in files(self._file.path)]
         frame = dask.dataframe.read_parquet(paths, columns=self.columns, split_row_groups=True)
         as_text = [name for name in self.columns if name in self._kinds.text]
-        return frame.astype(dict.fromkeys(as_text, "str"))
+        frame = frame.astype(dict.fromkeys(as_text, "str"))
+        return frame.assign(**{name: frame[name].str.strip() for name in as_text})
 
     def __len__(self) -> int:
         return n_rows(self._file.path)

@@ -8,16 +8,17 @@ bytes of a file are, the error is an `InvalidInputError` that names the file.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from io import BytesIO, TextIOWrapper
 from itertools import islice
 from math import nan
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from adacos.tables import parquet
 from adacos.tables.cells import (
     UNKNOWN,
     Row,
+    are_codes,
     check_decimal,
     check_names,
     csv_rows,
@@ -39,9 +41,8 @@ from adacos.tables.cells import (
 )
 from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import TableEncoder
+from adacos.typing import Ints
 from adacos.validation import choices, listed
-
-Ints = NDArray[np.intp]
 
 CHUNK_ROWS = 50_000
 _SAMPLE_ROWS = 10_000
@@ -72,11 +73,13 @@ class Piece(NamedTuple):
 class Kinds(NamedTuple):
     """How columns are read: those of text, those of true and false; all others are numbers.
 
-    True is 1 and false is 0, in a CSV file as in a Parquet file.
+    True is 1 and false is 0, in a CSV file as in a Parquet file. Of the columns of text, `codes`
+    are those of digits with zeros in front.
     """
 
     text: frozenset[str]
     truth: frozenset[str] = frozenset()
+    codes: frozenset[str] = frozenset()
 
     @staticmethod
     def of(encoder: TableEncoder) -> Kinds:
@@ -113,6 +116,7 @@ class TableFile:
             self.columns = parquet.column_names(self.path)
             return
         _check_encoding(encoding)
+        self._refuse_utf16()
         with self._open() as file:
             first = next(self._lines(file), "")
         self._delimiter = delimiter_of(first, decimal)
@@ -128,20 +132,23 @@ class TableFile:
         with self._open() as file:
             sample = islice(self._rows(file), 1, _SAMPLE_ROWS + 1)
             rows = [row.cells for row in sample if len(row.cells) == len(self.columns)]
-        text, true_or_false = set(), set()
+        text, true_or_false, codes = set(), set(), set()
         for name, cells in zip(self.columns, zip(*rows, strict=True), strict=False):
             known = [cell for cell in cells if cell.strip().lower() not in UNKNOWN]
             if known and all(is_truth(cell) for cell in known):
                 true_or_false.add(name)
+            elif known and are_codes(known):
+                codes.add(name)
             elif sum(is_number(cell, self._decimal) for cell in known) < _NUMERIC_SHARE * len(
                 known
             ):
                 text.add(name)
-        return Kinds(frozenset(text), frozenset(true_or_false))
+        return Kinds(frozenset(text | codes), frozenset(true_or_false), frozenset(codes))
 
     def require(self, only: Collection[str]) -> None:
         """Refuse the table if it lacks one of these columns."""
-        absent = [name for name in only if name not in self.columns]
+        there = set(self.columns)
+        absent = [name for name in only if name not in there]
         if absent:
             raise InvalidInputError(
                 self.path.name,
@@ -159,7 +166,8 @@ class TableFile:
     ) -> Iterator[Piece]:
         """The columns `only`, piece by piece; of a Parquet file, of one group of rows if asked."""
         self.require(only)
-        wanted = [name for name in self.columns if name in set(only)]
+        only = set(only)
+        wanted = [name for name in self.columns if name in only]
         if self.is_parquet:
             yield from self._parquet_pieces(wanted, kinds, chunk_rows, group)
             return
@@ -196,6 +204,15 @@ class TableFile:
             {name: np.concatenate([piece.table.column(name) for piece in pieces]) for name in names}
         )
         return Piece(table, np.concatenate([piece.lines for piece in pieces]), malformed)
+
+    def _refuse_utf16(self) -> None:
+        """Spreadsheets save "Unicode text" as UTF-16, whose first two bytes say so."""
+        with self._open() as file:
+            begins = cast(TextIOWrapper, file).buffer.read(2)
+        wide = codecs.lookup(self._encoding).name.startswith(("utf-16", "utf-32"))
+        if begins in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and not wide:
+            rule, remedy = f"must be {self._encoding} text", "Read it with --encoding utf-16."
+            raise InvalidInputError(self.path.name, rule, "UTF-16 text", remedy)
 
     @contextmanager
     def _open(self) -> Iterator[IO[str]]:
@@ -258,7 +275,7 @@ class TableFile:
                     columns[name] = cells
                     continue
                 if name in kinds.text:
-                    columns[name] = np.array(["" if c is None else str(c) for c in cells])
+                    columns[name] = _texts(cells)
                     continue
                 parse = truth if name in kinds.truth else number
                 values = [nan if c is None else parse(c) for c in cells]
@@ -308,6 +325,11 @@ def _parse(
         if row.fault or (row.cells and len(row.cells) != width)
     ]
     kept = [row for row in rows if len(row.cells) == width]
+    if width > 1:
+        # As a spreadsheet leaves them below the table: nobody's row.
+        empty = [row for row in kept if not any(cell.strip() for cell in row.cells)]
+        malformed += [Malformed(row.line, "every cell is empty") for row in empty]
+        kept = [row for row in kept if any(cell.strip() for cell in row.cells)]
     lines = np.array([row.line for row in kept], dtype=np.intp)
     cells_of = zip(*(row.cells for row in kept), strict=True) if kept else [()] * width
     by_column = dict(zip(columns, cells_of, strict=True))
@@ -316,13 +338,19 @@ def _parse(
     for name in wanted:
         cells = by_column[name]
         if name in kinds.text:
-            known = ["" if c.strip().lower() in UNKNOWN else c.strip() for c in cells]
-            result[name] = np.array(known, dtype=np.str_)
+            result[name] = _texts(cells)
         else:
             parse = truth if name in kinds.truth else number
             values = [parse(cell, decimal) for cell in cells]
             result[name] = _numbers(values, cells, name, faults, decimal)
     return _without(faults, result, lines, malformed)
+
+
+def _texts(cells: Iterable[Any]) -> NDArray[np.str_]:
+    """Cells as text, with "" for what is unknown."""
+    stripped = ("" if cell is None else str(cell).strip() for cell in cells)
+    known = ["" if text.lower() in UNKNOWN else text for text in stripped]
+    return np.array(known, dtype=np.str_)
 
 
 def _numbers(

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 # Rows that were not learned from are taken for such that were about this often.
 FALSE_ALARMS = 1e-3
@@ -66,6 +66,18 @@ class RowDigests:
         share = n / (n + m)
         chance = float(np.mean(1 - share**size - (1 - share) ** size))
         return count, bool(binom.sf(both - 1, len(size), chance) < FALSE_ALARMS)
+
+
+def trained_among(policy: Any, encoded: Floats) -> int:
+    """How many of these encoded rows the policy was trained on; 0 if no more than by chance.
+
+    A policy that keeps no digests of its training rows cannot tell, and has none.
+    """
+    digests = getattr(policy, "training_rows_", None)
+    if digests is None:
+        return 0
+    count, beyond_chance = digests.found(encoded)
+    return count if beyond_chance else 0
 
 
 def salt_of(plain: NDArray[np.uint64], seed: int) -> str:

@@ -1,8 +1,9 @@
 """What looks like a mistake in a training table: told once, with what to do, never refused.
 
 `suspicions(X, y)` looks at each covariate by itself: does it name the row, tell the class, hold
-dates or numbers that were read as words? And at all of them: are there enough rows of the rarer
-class to learn from?
+dates, numbers that were read as words, or a number far beyond all others? And at all of them: are
+there enough rows of the rarer class to learn from, do rows look like copies of each other, do
+shares of classes look designed, and are values missing more often in one class?
 """
 
 from __future__ import annotations
@@ -16,11 +17,18 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 
+from adacos.kernels.groups import copies, one_of_each
 from adacos.tables.encoder import column_values, covariate_names, validate_table
 from adacos.tables.labels import check_labels
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from adacos.tables.sampling import (
+    MISSING,
+    describe_missing,
+    designed_shares,
+    missing_by_class,
+)
+from adacos.tables.weights import describe_copies, group_numbers
+from adacos.typing import Bools, Floats
+from adacos.validation import listed
 
 # Rows of the rarer class for each covariate below which estimates are mostly noise.
 ROWS_PER_COVARIATE = 10
@@ -31,6 +39,14 @@ _ROWS_TO_TELL = 10
 _ROWS_TO_IDENTIFY = 50
 _DISTINCT_SHARE = 0.9
 _SHARE_OF_FORM = 0.9
+# Numbers beyond the others are looked for among so many known ones, and are so few at most.
+_ROWS_OF_OTHERS, _MOST_BEYOND = 30, 3
+# How often a column without a mistake would be named; and how many times as far from the median as
+# all others a number must lie.
+_BEYOND_LEVEL, _BEYOND_TIMES = 1e-4, 3.0
+# With fewer distinct numbers their logarithms say little about the tail: it is taken to be at least
+# so heavy.
+_FEW_DISTINCT, _LEAST_TAIL = 10, 0.25
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})([T ].*)?"
 )
@@ -43,11 +59,14 @@ _SEPARATED = re.compile(r"[+-]?\d{1,3}(?:[.,'\s\u00a0\u202f]\d{3})+(?:[.,]\d+)?"
 _MESSAGES = {
     "leak": "{}: alone almost enough to tell the classes apart. What follows from the class, or is "
     "known only afterwards, must be left out.",
+    "missing_by_class": MISSING,
     "identifier": "{}: a different whole number in nearly every row. Leave identifiers out.",
     "date": "{}: looks like dates. Turn them into a number, such as days before the decision, or "
     "leave them out.",
     "decimal_comma": "{}: looks like numbers with a decimal comma, read as categories. Write them "
     "with a decimal point, or read the CSV file with --decimal ,",
+    "far_value": "{}: far beyond all other values. Correct a slip, or leave the cell empty where "
+    "it stands for a missing value: one such number can spoil what is learned of the covariate.",
     "written_numbers": "{}: looks like numbers, read as categories: they have separators between "
     "thousands, or another decimal sign than the file is read with. Leave the separators out.",
 }
@@ -58,7 +77,9 @@ class Suspicion(NamedTuple):
 
     Attributes
     ----------
-    kind : "few_rows", "leak", "identifier", "date", "decimal_comma" or "written_numbers".
+    kind : "few_rows", "copies", "class_shares", "missing_by_class", "leak", "identifier", "date",
+        "decimal_comma", "far_value" or "written_numbers"; where a fitted policy checks rows also
+        "misfit" and the kinds of `adacos.tables.unusual`.
     covariates : the names concerned; all of them are meant where there is none.
     message : what was seen, and what to do about it.
     """
@@ -71,24 +92,55 @@ class Suspicion(NamedTuple):
         return self.message
 
 
-def suspicions(X: Any, y: Any) -> list[Suspicion]:
-    """What looks like a mistake in the rows X with the classes y."""
+def suspicions(X: Any, y: Any = None, groups: Any = None) -> list[Suspicion]:
+    """What looks like a mistake in rows X, with the classes y and the groups if they are given."""
     probe = BaseEstimator()
     table = validate_table(probe, X, reset=True)
     names = covariate_names(probe)
-    classes, labels = check_labels(y, many=True)
-    # Of more than two classes a covariate that gives away every one of them is a leak.
-    members = [labels == k for k in range(1 if len(classes) == 2 else 0, len(classes))]
+    columns = [column_values(table, position, name) for position, name in enumerate(names)]
+    members: list[Bools] = []
+    result: list[Suspicion] = []
+    if y is not None:
+        classes, labels = check_labels(y, many=True)
+        # Of more than two classes a covariate that gives away every one of them is a leak.
+        members = [labels == k for k in range(1 if len(classes) == 2 else 0, len(classes))]
+        result += _few_rows(labels, len(names))
+        codes, equal = np.column_stack([*map(_codes, columns)]), None
+        if groups is None:
+            equal = copies(codes, labels)
+        if equal is not None:
+            result.append(Suspicion("copies", (), describe_copies(equal)))
+        design = designed_shares(labels, classes.tolist(), equal)
+        if design:
+            result.append(Suspicion("class_shares", (), design))
     suspects: dict[str, list[str]] = {}
-    for position, name in enumerate(names):
-        for kind in _kinds_of(column_values(table, position, name), members):
+    told: dict[str, list[str]] = {}
+    for name, values in zip(names, columns, strict=True):
+        for kind, text in _kinds_of(values, members):
             suspects.setdefault(kind, []).append(name)
-    result = list(_few_rows(labels, len(names)))
+            told.setdefault(kind, []).append(f"{name}{text}")
+    if y is not None:
+        together = equal if groups is None else group_numbers(groups, len(labels))
+        rows = one_of_each(np.arange(len(labels)), together, 0)
+        for found in missing_by_class(np.isnan(codes[rows]), labels[rows]):
+            name = names[found.position]
+            if name not in suspects.get("leak", ()):
+                suspects.setdefault("missing_by_class", []).append(name)
+                text = describe_missing(name, found, classes.tolist())
+                told.setdefault("missing_by_class", []).append(text)
     for kind, message in _MESSAGES.items():
         if kind in suspects:
-            text = ", ".join(suspects[kind])
+            text = ", ".join(told[kind])
             result.append(Suspicion(kind, tuple(suspects[kind]), message.format(text)))
     return result
+
+
+def _codes(values: NDArray[Any]) -> Floats:
+    """Numbers as they are, text as numbers; NaN where there is no value."""
+    if values.dtype.kind != "U":
+        return values
+    code = np.unique(values, return_inverse=True)[1].astype(np.float64)
+    return np.where(values == "", np.nan, code)
 
 
 def _few_rows(labels: Floats, n_covariates: int) -> Iterator[Suspicion]:
@@ -104,31 +156,33 @@ def _few_rows(labels: Floats, n_covariates: int) -> Iterator[Suspicion]:
         )
 
 
-def _kinds_of(values: NDArray[Any], members: list[Bools]) -> Iterator[str]:
-    """Kinds of suspicion about one covariate."""
+def _kinds_of(values: NDArray[Any], members: list[Bools]) -> Iterator[tuple[str, str]]:
+    """Kinds of suspicion about one covariate, and what is said after its name."""
     if values.dtype.kind == "U":
         known = values != ""
         if _share(values[known], _DATE) >= _SHARE_OF_FORM:
-            yield "date"
+            yield "date", ""
         elif (
             _share(values[known], _DECIMAL_COMMA, _WHOLE) >= _SHARE_OF_FORM
             and _share(values[known], _DECIMAL_COMMA) > 0
         ):
-            yield "decimal_comma"
+            yield "decimal_comma", ""
         elif (
             _share(values[known], _SEPARATED, _DECIMAL_POINT, _DECIMAL_COMMA, _WHOLE)
             >= _SHARE_OF_FORM
             and _share(values[known], _SEPARATED, _DECIMAL_POINT) > 0
         ):
-            yield "written_numbers"
+            yield "written_numbers", ""
     else:
         known = ~np.isnan(values)
         if _are_dates(values[known]):
-            yield "date"
+            yield "date", ""
         elif _identifies(values[known]):
-            yield "identifier"
-    if all(_tells(values, known, positive) for positive in members):
-        yield "leak"
+            yield "identifier", ""
+        elif len(beyond := far_values(values[known])):
+            yield "far_value", f" = {listed(f'{value:g}' for value in beyond)}"
+    if members and all(_tells(values, known, positive) for positive in members):
+        yield "leak", ""
 
 
 def _share(texts: NDArray[Any], *forms: re.Pattern[str]) -> float:
@@ -150,6 +204,33 @@ def _identifies(numbers: Floats) -> bool:
     if len(numbers) < _ROWS_TO_IDENTIFY or np.any(numbers != np.round(numbers)):
         return False
     return len(np.unique(numbers)) >= _DISTINCT_SHARE * len(numbers)
+
+
+def far_values(numbers: Floats) -> Floats:
+    """Numbers that lie far beyond all others, as a slip of the keyboard does; few, or none.
+
+    What is compared are distances from the median. The logarithms of the largest of them lie about
+    exponential distances apart, of a mean that the tail of the other numbers tells (Hill's
+    estimator): long where the tail is heavy, as of incomes, short where it is light, as of ages. A
+    gap is told that such a tail would show in one of 10,000 columns.
+    """
+    distinct, counts = np.unique(numbers, return_counts=True)
+    distance = np.abs(distinct - np.median(numbers))
+    order = np.argsort(distance)
+    found = distinct[:0]
+    for k in range(1, min(_MOST_BEYOND, len(order) - 3) + 1):
+        others = np.repeat(distance[order[:-k]], counts[order[:-k]])
+        others = others[others > 0]
+        if len(others) < _ROWS_OF_OTHERS:
+            break
+        tail = np.log(np.sort(others)[-max(10, len(others) // 10) :])
+        mean = float(np.mean(tail - tail[0]))
+        if len(order) - k < _FEW_DISTINCT:
+            mean = max(mean, _LEAST_TAIL)
+        gap = np.log(distance[order[-k]]) - tail[-1]
+        if gap > max(np.log(_BEYOND_TIMES), -np.log(_BEYOND_LEVEL) * mean):
+            found = np.sort(distinct[order[-k:]])
+    return found
 
 
 def _tells(values: NDArray[Any], known: Bools, positive: Bools) -> bool:

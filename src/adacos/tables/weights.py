@@ -1,32 +1,48 @@
-"""Weights and folds that a caller gives to training rows."""
+"""Weights, groups and folds that a caller gives to training rows."""
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    column_or_1d,
+)
 
-from adacos.exceptions import InvalidInputError
+from adacos.exceptions import InvalidInputError, TableWarning
 from adacos.kernels.folds import stratified_folds
+from adacos.kernels.groups import copies
 from adacos.tables.encoder import TableEncoder, covariate_names, validate_table
 from adacos.tables.labels import check_labels
+from adacos.typing import Bools, Floats, Ints
 from adacos.validation import integer
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Bools = NDArray[np.bool_]
+# Weights are counts of rows; beyond these nothing can be estimated in floats.
+LARGEST_WEIGHT, SMALLEST_SUM = 1e12, 0.5
 
 
 def check_weights(sample_weight: Any, labels: Floats) -> Floats:
     """Weight of each row: not negative, and positive for rows of both classes."""
-    weight: Floats = _check_sample_weight(sample_weight, labels, dtype=np.float64)
+    try:
+        weight: Floats = _check_sample_weight(sample_weight, labels, dtype=np.float64)
+    except OverflowError:
+        weight = np.full(len(labels), np.inf)
     if np.any(weight < 0):
         raise InvalidInputError(
             "sample_weight", "must not be negative", float(weight.min()), "Use 0 to leave out."
+        )
+    if weight.max(initial=0.0) > LARGEST_WEIGHT or not weight.sum() >= SMALLEST_SUM:
+        raise InvalidInputError(
+            "sample_weight",
+            f"must be at most {LARGEST_WEIGHT:g} for a row and {SMALLEST_SUM:g} at least for all",
+            f"up to {weight.max(initial=0.0):g}, {weight.sum():g} for all",
+            "A weight says how often a row counts: divide them by their mean.",
         )
     if len(np.unique(labels[weight > 0])) < 2:
         raise InvalidInputError(
@@ -38,12 +54,74 @@ def check_weights(sample_weight: Any, labels: Floats) -> Floats:
     return weight
 
 
-def check_folds(cv: Any, encoded: Floats, labels: Floats, kept: Bools, seed: int) -> Ints:
+def group_numbers(groups: Any, n_rows: int) -> Ints:
+    """Number of the group of each row, 0, 1, …"""
+    column = column_or_1d(groups)
+    if len(column) != n_rows:
+        raise InvalidInputError(
+            "groups",
+            f"needs one group for each of the {n_rows} rows",
+            len(column),
+            "Pass that of X.",
+        )
+    missing = sum(value is None or value != value for value in column.tolist())
+    if missing:
+        raise InvalidInputError(
+            "groups",
+            "must name a group for every row",
+            f"none for {missing} rows",
+            "Give a row that belongs to no other a group of its own.",
+        )
+    return np.asarray(np.unique(column, return_inverse=True)[1], dtype=np.intp)
+
+
+def groups_of(groups: Any, encoded: Floats, labels: Floats, *, split: bool = True) -> Ints | None:
+    """The groups given, or those of rows that look like copies of each other, with a warning.
+
+    `split` if groups of every class are to be on both sides of a split, for which one is too few.
+    """
+    found = copies(encoded, labels) if groups is None else group_numbers(groups, len(labels))
+    alone = found is not None and [k for k in np.unique(labels) if not np.ptp(found[labels == k])]
+    if split and alone and groups is not None:
+        raise InvalidInputError(
+            "groups",
+            "must be two or more for the rows of each class, to hold one of them out",
+            "a single group with all rows of a class",
+            "Add rows of other groups, or take smaller groups.",
+        )
+    if found is None or (split and alone):
+        return None
+    if groups is None:
+        warnings.warn(describe_copies(found), TableWarning, stacklevel=4)
+    return found
+
+
+def describe_copies(groups: Ints) -> str:
+    """What was seen of copies, and what to do about them."""
+    size = np.bincount(groups)
+    return (
+        f"{size[size > 1].sum():,} of {len(groups):,} rows are equal to another row, more than "
+        "different cases would be. Equal rows stay on one side of every split and count once in a "
+        "certificate. Leave copies out, or give them weights (sample_weight); name the patients or "
+        "sites that rows belong to with groups; if all rows are different cases, give each a group "
+        "of its own: groups=range(len(y))."
+    )
+
+
+def check_folds(
+    cv: Any,
+    encoded: Floats,
+    labels: Floats,
+    kept: Bools,
+    seed: int,
+    groups: Ints | None = None,
+) -> Ints:
     """Fold of each kept row: dealt out, or as the given splits of all rows hold them out."""
     if isinstance(cv, Integral):
         n_folds = integer("cv", cv, at_least=2)
-        return stratified_folds(encoded[kept], labels[kept], n_folds, seed)
-    held_out = [test for _, test in check_cv(cv).split(encoded, labels)]
+        own = None if groups is None else groups[kept]
+        return stratified_folds(encoded[kept], labels[kept], n_folds, seed, own)
+    held_out = [test for _, test in check_cv(cv).split(encoded, labels, groups)]
     once = np.bincount(np.concatenate(held_out), minlength=len(labels))
     fold = np.empty(len(labels), dtype=np.intp)
     for number, rows in enumerate(held_out):
@@ -60,9 +138,9 @@ def check_folds(cv: Any, encoded: Floats, labels: Floats, kept: Bools, seed: int
 
 
 def weighed_rows(
-    estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[Any, NDArray[Any], Floats, Ints]:
-    """Rows of positive weight, as they were given, with their classes, weights and folds."""
+    estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any = None
+) -> tuple[Any, NDArray[Any], Floats, Ints, Ints | None]:
+    """Rows of positive weight, as they were given, with classes, weights, folds and groups."""
     table = validate_table(estimator, X, reset=True)
     _, labels = check_labels(y, many=estimator.takes_many_classes)
     check_consistent_length(X, labels)
@@ -70,6 +148,8 @@ def weighed_rows(
     kept = weight > 0
     rows = table[kept] if isinstance(table, np.ndarray) else table.filter(kept.tolist())
     encoded = TableEncoder.fit(rows, covariate_names(estimator)).transform(table)
-    fold = check_folds(estimator.cv, encoded, labels, kept, estimator.random_state)
+    number = groups_of(groups, encoded, labels)
+    fold = check_folds(estimator.cv, encoded, labels, kept, estimator.random_state, number)
     native = rows if isinstance(rows, np.ndarray) else rows.to_native()
-    return native, np.asarray(y).ravel()[kept], weight[kept], fold
+    own = None if number is None else number[kept]
+    return native, np.asarray(y).ravel()[kept], weight[kept], fold, own

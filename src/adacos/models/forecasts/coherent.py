@@ -8,16 +8,10 @@ expected to raise it, whatever the costs.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from adacos.kernels.class_risk import kept_class_risk
 from adacos.kernels.martingale import coherent_mean
 from adacos.kernels.saving import kept_risk, some_pays
 from adacos.models.forecasts.forecast import Forecast
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats
 
 
 class CoherentForecast(Forecast):
@@ -30,10 +24,6 @@ class CoherentForecast(Forecast):
     def expected_risk(self, now: Floats, mean: Floats, sd: Floats, matrix: Floats) -> Floats:
         """Expected Bayes risk under them, at most the Bayes risk now."""
         return kept_risk(now, sd, matrix)
-
-    def class_risk(self, now: Floats, mean: Floats, root: Floats, matrix: Floats) -> Floats:
-        """The same for the normal vector whose mean keeps the probabilities."""
-        return kept_class_risk(now, root, matrix)
 
     def some_pays(
         self, now: Floats, mean: Floats, sd: Floats, cost: Floats, matrix: Floats

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.kernels.bayes_risk import bayes_risk
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from adacos.typing import Bools, Floats
 
 
 class Forecast(Protocol):
@@ -22,14 +19,6 @@ class Forecast(Protocol):
 
     def expected_risk(self, now: Floats, mean: Floats, sd: Floats, matrix: Floats) -> Floats:
         """Expected Bayes risk after the acquisition, for misclassification costs C[y, label]."""
-        ...
-
-    def class_risk(self, now: Floats, mean: Floats, root: Floats, matrix: Floats) -> Floats:
-        """The same for more than two classes, whose log-odds are vectors.
-
-        `now` and `mean` have shape (rows, K - 1); `root` is that of the covariance, of all rows or
-        of each, see `adacos.kernels.class_risk.roots`.
-        """
         ...
 
     def some_pays(

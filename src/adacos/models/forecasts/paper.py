@@ -5,14 +5,9 @@ Nothing ties its expected probability to the probability now: information may se
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from adacos.kernels.bayes_risk import expected_bayes_risk
-from adacos.kernels.class_risk import expected_class_risk
 from adacos.models.forecasts.forecast import Forecast
-
-Floats = NDArray[np.float64]
+from adacos.typing import Floats
 
 
 class PaperForecast(Forecast):
@@ -25,7 +20,3 @@ class PaperForecast(Forecast):
     def expected_risk(self, now: Floats, mean: Floats, sd: Floats, matrix: Floats) -> Floats:
         """Expected Bayes risk under them."""
         return expected_bayes_risk(mean, sd, matrix)
-
-    def class_risk(self, now: Floats, mean: Floats, root: Floats, matrix: Floats) -> Floats:
-        """The same for a normal vector of log-odds."""
-        return expected_class_risk(mean, root, matrix)

@@ -51,7 +51,7 @@ async function load() {
   keepKey(state.key);
   const kept = keptConsultation();
   begin();
-  if (kept) goOn(kept);
+  if (kept) resume(kept);
   focusNext();
 }
 
@@ -75,7 +75,7 @@ function begin() {
 }
 
 // After a reload of the tab: where it was left.
-function goOn({ known, events, steps, caseId }) {
+function resume({ known, events, steps, caseId }) {
   Object.assign(state, { known, events, steps, caseId });
   fill(at("known"), known);
   keepConsultation();
@@ -94,7 +94,7 @@ async function advance(entered, containers) {
   }
   state.confirmed = "";
   state.steps.push(step);
-  // Sent again with the same id if an answer is lost, a case is recorded once.
+  // Sent again with the same id if an answer is lost, a case is saved once.
   state.caseId = newCaseId();
   keepConsultation();
   show();
@@ -112,7 +112,7 @@ function doubt(odd, containers) {
   tell(wrappers[0].querySelector(".field-problem").textContent);
 }
 
-// Add an event and go on; whether it was taken.
+// Add an event and continue; whether it was accepted.
 async function happen(event, containers = []) {
   state.events.push(event);
   let taken = false;
@@ -152,7 +152,7 @@ async function skip() {
   const unavailable = covariates.filter((name) => !Object.hasOwn(observe, name));
   if (!unavailable.length) {
     const wrapper = at("answers").querySelector(".field");
-    mark(wrapper, "There is a value here: press Record to use it, or clear it.");
+    mark(wrapper, "There is a value here: press Enter to use it, or clear it.");
     wrapper.querySelector("input, select").focus();
     return;
   }
@@ -160,7 +160,7 @@ async function skip() {
   await happen({ unavailable });
 }
 
-// A finding after the decision; one that was taken early is weighed again.
+// A value after the result; a consultation that was stopped early is continued.
 async function add() {
   const observe = read(at("more-field"), true);
   if (observe === null) return;
@@ -233,7 +233,7 @@ at("record").addEventListener("click", quietly(async () => {
   const recorded = await call("/v1/cases", { ...described(), id: state.caseId });
   at("record").hidden = true;
   at("recorded").hidden = false;
-  at("recorded").textContent = `Recorded as case ${recorded.id}.`;
+  at("recorded").textContent = `Saved as case ${recorded.id}.`;
   tell(at("recorded").textContent);
 }));
 state.key = keptKey();

@@ -3,18 +3,16 @@
 import { field } from "./fields.js";
 import { showTree } from "./tree.js";
 import {
-  at, both, chances, described, labelled, listed, make, many, money, outcome, percent, short, shown, signed, state,
+  at, both, chances, cutOff, described, labelled, listed, make, many, money, outcome, percent, short, shown, signed, state,
   tell, threshold, title,
 } from "./state.js";
-
-const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 
 export function showModel() {
   const { card } = state;
   if (card.title) at("title").textContent = document.title = card.title;
   at("headline").hidden = !card.headline;
   at("headline").textContent = card.headline || "";
-  at("about").textContent = sentence((card.outcome ? `${card.outcome}: ` : "") + threshold());
+  at("about").textContent = (card.outcome ? `${card.outcome}. ` : "") + threshold();
   at("intended").hidden = !card.intended_use;
   at("intended").textContent = `Intended use: ${card.intended_use}`;
   at("model").textContent = `Model ${card.model} · ${card.covariates.length} covariates · adacos ${card.version}`
@@ -38,21 +36,21 @@ export function show() {
   const odd = step.warnings.length ? ` Note: ${step.warnings.map((w) => w.message).join(" ")}` : "";
   tell((asking
     ? `Next question: ${listed(step.covariates)}, cost ${money(step.cost)}.`
-    : `Decision${step.stopped_early ? ", taken early" : ""}: ${labelled(step.label)}, `
+    : `Result${step.stopped_early ? ", stopped early" : ""}: ${labelled(step.label)}, `
       + `probability ${percent(step.probability)}.`) + odd);
 }
 
 function why(step) {
-  const { because, best_plan: plan, expected_saving: saving, stop_now: now } = step.explanation;
+  const { because, best_plan: plan, expected_saving: saving } = step.explanation;
   if (step.cost < 0.005) {
-    return step.covariates.length > 1 ? "They cost nothing, so they are asked first." : "It costs nothing, so it is asked first.";
+    return step.covariates.length > 1 ? "They cost nothing, so they come first." : "It costs nothing, so it comes first.";
   }
-  // A policy that does not weigh costs may go on where it does not pay.
+  // A policy that does not weigh costs may continue where it does not pay.
   if (!plan || saving <= 0) return because || "It comes next in the order of the model.";
   const more = plan.covariates.filter((name) => !step.covariates.includes(name));
-  return `Deciding now is expected to cost ${money(now)} in all. Asking for this`
-    + (more.length ? `, and then for ${listed(more)} where still worth it,` : "")
-    + ` is expected to bring that down to ${money(plan.expected_total_cost)}.`
+  return `Worth asking: it costs ${money(step.cost)}`
+    + (more.length ? ` and, with ${listed(more)} where still worth asking,` : " and")
+    + ` is expected to save ${money(saving)} net by making a wrong result less likely.`
     + (because ? ` ${because}` : "");
 }
 
@@ -64,18 +62,16 @@ function showQuestion(step) {
   at("question-title").textContent = `${listed(step.covariates)} – costs ${money(step.cost)}`;
   at("reason").textContent = why(step);
   const waited = wait(step.covariates);
-  const together = step.covariates.length > 1 ? "Ordered together and waited for once" : "The result is waited for";
   at("lowered").hidden = !step.lowered.length && !waited;
   at("lowered").textContent = [
-    ...(waited ? [`${together}: ${money(waited)} of the cost is the wait.`] : []),
+    ...(waited ? [`${step.covariates.length > 1 ? "They are ordered together. " : ""}${money(waited)} of the cost is for the wait.`] : []),
     ...step.lowered.map(({ panel, covariates, had, amount }) =>
-      `${listed(covariates)}: ${money(amount)} less than alone, the shared cost of panel ${panel}, `
-      + (had.length ? `because ${both(had.map(title))} ${had.length > 1 ? "are" : "is"} there already.`
-        : "which is paid once.")),
+      `${listed(covariates)}: ${money(amount)} less than alone, because the shared cost of panel ${panel} `
+      + (had.length ? `was paid with ${both(had.map(title))}.` : "is paid once.")),
   ].join(" ");
   at("answers").replaceChildren(...step.covariates.map((name) => field(name, "answer")));
   at("sharing").hidden = !step.sharing.length;
-  at("sharing").textContent = "Shares part of its cost with others, which then cost less: "
+  at("sharing").textContent = "Once this is paid, these cost less: "
     + step.sharing.map(([name, amount]) => `${title(name)} ${money(amount)}`).join(", ") + ".";
   offer("other", step.covariates);
 }
@@ -104,22 +100,22 @@ function facts(list, pairs) {
 function showDecision(step) {
   const positive = !many() && step.label === state.card.classes[1];
   at("decision").classList.toggle("positive", positive);
-  at("decision-kicker").textContent = step.stopped_early ? "Decided early" : "Decision";
+  at("decision-kicker").textContent = step.stopped_early ? "Stopped early" : "Result";
   at("decision-title").textContent = labelled(step.label);
   facts(at("decision-facts"), [
     ...(many() ? chances(step.explanation) : [[outcome(), step.probability]])
       .map(([name, chance]) => [`Probability of ${name}`, percent(chance)]),
-    ["Paid for values", money(step.cost)],
-    ["Expected cost of a wrong decision", money(step.explanation.bayes_risk)],
+    ["Paid so far", money(step.cost)],
+    ["Expected cost of a wrong answer", money(step.explanation.bayes_risk)],
     ["Expected total cost", money(step.expected_cost)],
   ]);
-  at("rule").textContent = sentence(threshold());
+  at("rule").textContent = threshold();
   at("decision-why").textContent = step.stopped_early ? whyEarly(step) : whyNow(step);
   const { certificate, headline } = state.card;
   at("certificate").hidden = !certificate;
   if (certificate) {
     const reasons = departures(step);
-    const caveat = `This does not extend to the present consultation: ${both(reasons)}.\n`;
+    const caveat = `This does not cover the present consultation: ${both(reasons)}.\n`;
     at("certificate").replaceChildren(
       ...(headline ? [make("strong", {}, `${headline}\n`)] : []),
       ...(reasons.length ? [make("strong", {}, caveat)] : []),
@@ -134,21 +130,22 @@ function showDecision(step) {
 }
 
 function whyNow(step) {
-  const { best_plan: plan, expected_saving: saving } = step.explanation;
-  if (saving > 0) return `The policy stops here, though ${listed(plan.covariates)} would be expected to pay.`;
-  return plan
-    ? `No further question is expected to pay for itself: the best would be ${listed(plan.covariates)}, `
+  const { because, best_plan: plan, expected_saving: saving } = step.explanation;
+  if (saving > 0) return because || `This policy stops here, although ${listed(plan.covariates)} would be expected to save ${money(saving)}.`;
+  const ends = plan
+    ? `No further question is expected to pay for itself. The best would be ${listed(plan.covariates)}, `
       + `with an expected total cost of ${money(plan.expected_total_cost)}.`
-    : "There is nothing left to ask for.";
+    : "There is nothing left to ask.";
+  return because ? `${ends} ${because}` : ends;
 }
 
 function whyEarly(step) {
   const { best_plan: plan, expected_saving: saving } = step.explanation;
-  return `Decided early, before the questions ended: ${listed(state.steps.at(-2).covariates)} would have come next`
-    + (plan && saving > 0 ? `, and going on was expected to save ${money(saving)}.` : ".");
+  return `Stopped early. The next question would have been ${listed(state.steps.at(-2).covariates)}`
+    + (plan && saving > 0 ? `, and continuing was expected to save ${money(saving)}.` : ".");
 }
 
-// What a promise about consultations that follow the questions, on rows like those of training, does not cover.
+// Why the certificate, which is about consultations that follow the questions, does not cover this one.
 function departures(step) {
   const asked = (number) => new Set(state.steps[number].covariates);
   const other = state.events.some((event, number) =>
@@ -157,14 +154,14 @@ function departures(step) {
     [Object.keys(state.known).length, "values were known from the start"],
     [state.events.some((event) => event.unavailable), "a question was skipped"],
     [other, "a value was entered that was not asked for"],
-    [step.warnings.length, "a value lies outside what the certificate was earned on"],
-    [step.stopped_early, "it was decided early"],
+    [step.warnings.length, "a value is unlike those in training"],
+    [step.stopped_early, "it was stopped early"],
   ].filter(([holds]) => holds).map(([, reason]) => reason);
 }
 
 function showCosts(step) {
   const { stop_now: now, acquire_next: next, best_plan: plan, expected_saving: saving } = step.explanation;
-  const bars = [["Deciding now", now, "bar-now"]];
+  const bars = [["If you stop now", now, "bar-now"]];
   // What several free ones alone would bring is not known.
   if (next !== null && !(step.action === "acquire" && step.covariates.length > 1)) {
     const names = step.action === "acquire" ? step.covariates : plan.covariates.slice(0, 1);
@@ -185,8 +182,8 @@ function showCosts(step) {
     ];
   }));
   at("saving").textContent = saving > 0
-    ? `Expected saving by going on: ${money(saving)}.`
-    : "Going on is not expected to save anything.";
+    ? `Continuing is expected to save ${money(saving)}.`
+    : "Continuing is not expected to save anything.";
 }
 
 function rangeInWords([low, high]) {
@@ -197,13 +194,9 @@ function rangeInWords([low, high]) {
 }
 
 function whyWithoutFlip(step) {
-  const { best_plan: plan, expected_saving: saving } = step.explanation;
-  const told = `No value of ${listed(step.covariates)} alone would turn it`;
-  if (!plan || saving <= 0) return `${told}.`;
-  const later = plan.covariates.slice(step.covariates.length);
-  return later.length
-    ? `${told}: the saving comes with the questions that may follow (${listed(later)}).`
-    : `${told}: the saving is expected of the model that includes it and of what may be asked after it.`;
+  return step.explanation.expected_saving > 0
+    ? "No single value would change the result, but the answer may make a later question worth asking, or unnecessary."
+    : "No single value would change the result.";
 }
 
 function flipsOf(step) {
@@ -215,21 +208,21 @@ function flipsOf(step) {
     const words = choices.length
       ? [`= ${choices.filter((one) => inside(one.value)).map((one) => one.label).join(" or ")}`]
       : flip.ranges.map(rangeInWords).concat(flip.values.map((value) => `= ${shown(flip.covariate, value)}`));
-    return `${title(flip.covariate)} ${words.join(" or ")} would turn it to ${labelled(flip.label)}.`;
+    return `${title(flip.covariate)} ${words.join(" or ")} would change the result to ${labelled(flip.label)}.`;
   });
-  // Where several are asked for at once, nothing is known of one alone.
+  // Where several are asked at once, nothing is known of one alone.
   return found.length || step.covariates.length > 1 ? found : [whyWithoutFlip(step)];
 }
 
 function showNow(step, asking) {
   const { label, probability, bayes_risk: risk } = step.explanation;
-  at("now-title").textContent = asking ? "If one had to decide now" : "Where the probability comes from";
+  at("now-title").textContent = asking ? "If you stopped now" : "Where the probability comes from";
   at("now").hidden = !asking;
   at("now").textContent = many()
-    ? `${labelled(label)}, with an expected cost of a wrong decision of ${money(risk)}. Probabilities: `
+    ? `${labelled(label)}. Expected cost of a wrong answer ${money(risk)}. Probabilities: `
       + `${chances(step.explanation).map(([name, chance]) => `${name} ${percent(chance)}`).join(", ")}.`
-    : `${labelled(label)}, with a probability of ${percent(probability)} for ${outcome()} `
-      + `(${threshold()}) and an expected cost of a wrong decision of ${money(risk)}.`;
+    : `${labelled(label)}. Probability of ${outcome()} ${percent(probability)} (cut-off ${cutOff()}). `
+      + `Expected cost of a wrong answer ${money(risk)}.`;
   at("flips").replaceChildren(...(asking ? flipsOf(step) : []).map((text) => make("li", {}, text)));
   showContributions(step, asking);
 }
@@ -239,18 +232,18 @@ function showContributions(step, asking) {
   at("contributions").hidden = intercept === null;
   if (intercept === null) return;
   // Of several classes the log-odds are those of the answer against the most probable other class.
-  const rival = many() ? chances(step.explanation).find(([name]) => name !== labelled(label)) : null;
-  const sum = Math.log(probability / (rival ? rival[1] : 1 - probability));
+  const other = many() ? chances(step.explanation).find(([name]) => name !== labelled(label)) : null;
+  const sum = Math.log(probability / (other ? other[1] : 1 - probability));
   at("contributions").caption.textContent = "What each value adds to the log-odds"
-    + (rival ? ` of ${labelled(label)} against ${rival[0]}` : "");
+    + (other ? ` of ${labelled(label)} against ${other[0]}` : "");
   const rest = sum - contributions.reduce((total, part) => total + part.log_odds, intercept);
-  const unknown = (name) => (asking && step.covariates.includes(name) ? "asked for, estimated" : "not available, estimated");
+  const unknown = (name) => (asking && step.covariates.includes(name) ? "asked, estimated" : "not available, estimated");
   const rows = [
     ["Start: an average case", "", intercept],
     ...contributions.map(({ covariate, value, log_odds: part }) =>
       [title(covariate), value === null ? unknown(covariate) : shown(covariate, value), part]),
   ];
-  if (Math.abs(rest) >= 0.005) rows.push(["Allowance for what is not known", "", rest]);
+  if (Math.abs(rest) >= 0.005) rows.push(["Correction for values not known", "", rest]);
   const row = ([name, value, part]) => make("tr", {},
     make("th", { scope: "row" }, name),
     make("td", {}, value),
@@ -272,7 +265,7 @@ function showSoFar(step) {
     if (names.length > 1) rows.push(["Together", less, money(cost)]);
     if (waited) rows.push(["Wait", "", money(waited)]);
     for (const name of event.unavailable || []) rows.push([title(name), "not available", "–"]);
-    if (event.stop) rows.push(["Decided early", "", "–"]);
+    if (event.stop) rows.push(["Stopped early", "", "–"]);
   });
   at("nothing-yet").hidden = rows.length > 0;
   at("events").hidden = !rows.length;

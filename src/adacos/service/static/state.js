@@ -54,7 +54,7 @@ export function described() {
 
 // --- what outlives a reload of this tab, and no more ------------------------------------------
 
-// A browser may refuse to keep anything: then the key is asked for again, and a reload begins anew.
+// A browser may refuse to keep anything: then the key is asked for again, and a reload begins again.
 function store(name, value) {
   try {
     if (value) sessionStorage.setItem(name, value);
@@ -97,7 +97,7 @@ export function keptConsultation() {
 const within = (amount) => (Math.abs(amount) < 0.005 ? 0 : amount).toFixed(2);
 export const money = (amount) => within(amount) + (state.card.currency ? `\u00a0${state.card.currency}` : "");
 export const signed = (number) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(2);
-export const percent = (share) => `${(100 * share).toFixed(1)}\u00a0%`;
+export const percent = (share) => `${(100 * share).toFixed(1)}%`;
 export const short = (number) => String(Number(Number(number).toPrecision(4)));
 export const title = (name) => state.covariates.get(name).label;
 export const listed = (names) => names.map(title).join(", ");
@@ -137,12 +137,17 @@ export function chances({ probabilities }) {
 export const outcome = () =>
   state.card.outcome || state.card.class_names[1] || `class ${state.card.classes[1]}`;
 
+// The probability at or above which the answer is positive.
+export function cutOff() {
+  const { threshold: from } = state.card;
+  return from >= 0.01 ? percent(from) : `${Number((100 * from).toPrecision(2))}%`;
+}
+
 export function threshold() {
-  if (many()) return "the answer is the class whose expected cost of being wrong is least";
+  if (many()) return "The answer is the class with the lowest expected cost of being wrong.";
   const { threshold: from, threshold_reason: reason } = state.card;
-  if (from === 0) return reason;
-  const text = from >= 0.01 ? percent(from) : `${Number((100 * from).toPrecision(2))}\u00a0%`;
-  return `positive from ${text}, ${reason}`;
+  if (from === 0) return "Everyone is called positive.";
+  return `Called positive at ${cutOff()} or above: ${reason}.`;
 }
 
 export function make(tag, attributes = {}, ...children) {

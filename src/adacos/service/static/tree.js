@@ -3,16 +3,16 @@
 import { at, make, money, named, state } from "./state.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const whole = (share) => `${(100 * share).toFixed(0)}\u00a0%`;
+const whole = (share) => `${(100 * share).toFixed(0)}%`;
 
 export function showTree() {
   const { tree, class_names: names, classes } = state.card;
   at("picture").hidden = !tree;
   if (!tree) return;
   const answer = names[1] || `class ${classes[1]}`;
-  const dark = classes.length > 2 ? "" : `; its dark part are those answered ${answer}`;
-  at("picture-about").textContent = `What became of ${tree.rows} rows. A bar is the share of all rows that end `
-    + `in a branch${dark}. Beside a finding stands which share of them has it.`;
+  const dark = classes.length > 2 ? "" : `; the dark part was answered ${answer}`;
+  at("picture-about").textContent = `${tree.rows} rows followed this tree. A bar is the share of all rows that end `
+    + `in a branch${dark}. The percentage after a value is the share of rows that have it.`;
   at("tree").replaceChildren(item(tree.places, 0, answer));
 }
 
@@ -37,7 +37,7 @@ function leaf(place, answer) {
 
 function bar({ share, positive = 0 }) {
   const drawing = document.createElementNS(SVG, "svg");
-  // The words beside it say the same.
+  // The words next to it say the same.
   drawing.setAttribute("aria-hidden", "true");
   drawing.setAttribute("viewBox", "0 0 100 4");
   drawing.setAttribute("preserveAspectRatio", "none");

@@ -1,0 +1,135 @@
+"""Rows that follow a plan over all states of coded covariates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from adacos.deciders.plan_reasons import plan_reasons
+from adacos.decision import STOP, Decider, Decision, ObservedState, Rows
+from adacos.models.plans import PlanTable, tabulate
+from adacos.models.recent import Recent
+from adacos.reasons import Reasons
+from adacos.tables.codes import UNKNOWN, Codes
+from adacos.tables.kinds import CATEGORICAL
+from adacos.typing import Bools, Floats, Ints
+
+# Plans without what some rows lack that are kept: a consultation asks for the same one each step.
+_MOST_PLANS = 8
+
+
+@dataclass(frozen=True)
+class Planned(ObservedState):
+    """Rows with the plans for what they lack.
+
+    Attributes
+    ----------
+    number : (rows,) number of each row's plan.
+    plans : the planned covariates and the table of each plan.
+    """
+
+    number: Ints
+    plans: tuple[tuple[Ints, PlanTable], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PlanDecider(Decider[Planned]):
+    """A decider that looks up what to do in every state of coded covariates.
+
+    Attributes
+    ----------
+    codes : how values become codes.
+    planned : covariates that the plan asks for.
+    joint : P(y, x) of their codes.
+    table : the plan where all of them are available.
+    caution : how many times covariate costs count in what is chosen.
+    """
+
+    codes: Codes
+    planned: Ints
+    joint: Floats
+    table: PlanTable
+    caution: float = 1.0
+    others: Recent[bytes, PlanTable] = field(
+        default_factory=lambda: Recent(_MOST_PLANS), init=False, repr=False
+    )
+
+    def read(self, encoded: Floats) -> Ints:
+        """The codes of encoded rows, `UNKNOWN` where there is no value."""
+        return self.codes.transform(encoded)
+
+    def begin(self, rows: Rows) -> Planned:
+        """State of rows that have some covariates."""
+        acquired = np.tile(rows.have, (len(rows.encoded), 1)) & rows.available
+        return self._with_plans(ObservedState(self.read(rows.encoded), rows.available, acquired))
+
+    def _with_plans(self, seen: ObservedState) -> Planned:
+        """Rows that lack the same covariates share the best plan with the others.
+
+        A category never seen in training, once it was acquired, says nothing: as if it were lacked.
+        """
+        tells = seen.available & ~(seen.acquired & (seen.values == UNKNOWN))
+        patterns, number = np.unique(tells[:, self.planned], axis=0, return_inverse=True)
+        plans = tuple(self._plan_with(there) for there in patterns)
+        masks = seen.available, seen.acquired
+        return Planned(seen.values, *masks, number.ravel(), plans, at_any_price=seen.at_any_price)
+
+    def _plan_with(self, there: Bools) -> tuple[Ints, PlanTable]:
+        """The best plan with the planned covariates in a mask, and these."""
+        if there.all():
+            return self.planned, self.table
+        covariates, pattern = self.planned[there], there.tobytes()
+        table = self.others.find(pattern)
+        if table is None:
+            joint = self.joint.sum(axis=tuple(1 + np.flatnonzero(~there)))
+            kept = np.isin(np.arange(len(self.encoder.names)), covariates)
+            table = tabulate(joint, self.costs.only(kept), self.caution)
+            self.others.keep(pattern, table)
+        return covariates, table
+
+    def decide(self, state: Planned) -> Decision:
+        """What comes next for each row."""
+        covariates = np.empty(len(state.values), dtype=np.intp)
+        later = () if len(self.classes) == 2 else (len(self.classes) - 1,)
+        log_odds = np.empty((len(state.values), *later))
+        for number, (planned, table) in enumerate(state.plans):
+            rows = np.flatnonzero(state.number == number)
+            here = np.ix_(rows, planned)
+            places = table.states(state.values[here], state.acquired[here])
+            covariates[rows] = np.append(planned, STOP)[table.action[places]]
+            log_odds[rows] = table.log_odds[places]
+        return Decision(covariates, log_odds)
+
+    def advance(self, state: Planned, going: Bools, covariates: Ints) -> Planned:
+        """State of the rows in `going` after acquiring what is available of `covariates`."""
+        seen = state.after(going, covariates)
+        if (seen.values[np.arange(len(covariates)), covariates[:, 0]] == UNKNOWN).any():
+            return self._with_plans(seen)
+        number = state.number[going]
+        return Planned(seen.values, seen.available, seen.acquired, number, state.plans)
+
+    def limit(self, state: Planned, left: Floats) -> Planned:
+        """A state of rows that can pay this amount: the plan without what costs more."""
+        payable = self.costs.of_next(state.acquired) <= left[:, None]
+        available = state.available & (state.acquired | payable)
+        return self._with_plans(replace(state, available=available, at_any_price=state.available))
+
+
+@dataclass(frozen=True, eq=False)
+class PlanningDecider(PlanDecider):
+    """The plan of `PlanningClassifier`, with its reasons."""
+
+    def read(self, encoded: Floats) -> Ints:
+        """The codes, `UNKNOWN` where there is no value or a category never seen in training."""
+        codes = super().read(encoded)
+        for k in self.planned.tolist():
+            if self.encoder.kinds[k] == CATEGORICAL:
+                # Such a category is encoded by the shares of the others.
+                codes[encoded[:, self.encoder.source == k].max(axis=1) < 1, k] = UNKNOWN
+        return codes
+
+    def explain(self, state: Planned, decision: Decision) -> Reasons:
+        """Why it decides so about one row."""
+        planned, table = state.plans[int(state.number[0])]
+        return plan_reasons(self, state, decision, planned, table, self.codes, self.caution)

@@ -1,0 +1,154 @@
+"""Rounds: results that are waited for, and covariates that are ordered together.
+
+Where waiting costs something, a row at S_i does not go on covariate by covariate: it orders
+S_j \\ S_i at once, for the later set j with the least future cost, and decides anew when the
+results are there. The future cost counts one round for the batch and what may be ordered after it,
+by dynamic programming along the sequence (`adacos.models.dynamic`, of more than two classes
+`adacos.models.class_values`). Rows that stood at one set then
+stand at several; each group of them walks by itself. A covariate that is immediate comes alone:
+seeing it first costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from adacos.costs import CostTable
+from adacos.deciders.out_of_fold import FoldedDecider
+from adacos.deciders.sequence import AdaCOSDecider
+from adacos.deciders.weighing import DYNAMIC, up_to, weigh_freely
+from adacos.decision import STOP, Decision, Rows
+from adacos.models.class_outlook import ClassOutlook, weigh_class_plans
+from adacos.models.outlook import Outlook, WalkState, advance, look_ahead
+from adacos.models.sequence_model import SequenceModel
+from adacos.reasons import Reasons
+from adacos.typing import Bools, Floats, Ints
+
+
+class Walks(NamedTuple):
+    """Rows at different sets: how many they are, and their places and state, group by group."""
+
+    n_rows: int
+    groups: tuple[tuple[Ints, WalkState], ...]
+
+    def each(self, change: Callable[[Ints, WalkState], WalkState]) -> Walks:
+        """The same rows with the state of each group changed."""
+        return self._replace(groups=tuple((rows, change(rows, walk)) for rows, walk in self.groups))
+
+
+def together(decisions: list[tuple[Ints, Decision]], n_rows: int) -> Decision:
+    """The decisions about groups of rows as one about all of them."""
+    if len(decisions) == 1 and n_rows == 1:
+        return decisions[0][1]
+    longest = max(decision.covariates.shape[1] for _, decision in decisions)
+    covariates = np.full((n_rows, longest), STOP)
+    log_odds = np.empty((n_rows, *decisions[0][1].log_odds.shape[1:]))
+    stage = np.empty(n_rows, dtype=np.intp)
+    for rows, decision in decisions:
+        covariates[rows, : decision.covariates.shape[1]] = decision.covariates
+        assert decision.stage is not None
+        log_odds[rows], stage[rows] = decision.log_odds, decision.stage
+    return Decision(covariates, log_odds, stage)
+
+
+def ordered(
+    state: WalkState, go_on: Bools, outlook: Outlook | ClassOutlook, costs: CostTable
+) -> Ints:
+    """What each row orders next, all of it at once, (rows, covariates); `STOP` for who stops."""
+    upcoming, going = state.upcoming, np.flatnonzero(go_on)
+    batch = np.full((len(go_on), max(len(upcoming), 1)), STOP)
+    if len(going) == 0:
+        return batch
+    assert outlook.future is not None
+    length = outlook.future[going].argmin(axis=1) + 1
+    assert costs.immediate is not None
+    if costs.immediate[upcoming[0]]:
+        length[:] = 1
+    batch[going] = np.where(np.arange(len(upcoming)) < length[:, None], upcoming, STOP)
+    return batch
+
+
+@dataclass(frozen=True, eq=False)
+class RoundsDecider(FoldedDecider[Walks]):
+    """AdaCOS where waiting costs something: what is worth acquiring is ordered together.
+
+    Whether a batch is to be ordered at once depends on what may be ordered after it: whatever the
+    outlook, that is counted.
+
+    Attributes
+    ----------
+    model : sets, additive models and densities.
+    along : AdaCOS along one sequence, for rows at one set.
+    """
+
+    model: SequenceModel
+    along: AdaCOSDecider = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "along", AdaCOSDecider(self.terms, self.model, DYNAMIC))
+
+    @property
+    def opening(self) -> Ints:
+        """The covariates of S_1."""
+        return self.along.opening
+
+    def begin(self, rows: Rows) -> Walks:
+        """State of rows that have some covariates."""
+        n_rows = len(rows.encoded)
+        return Walks(n_rows, ((np.arange(n_rows), self.along.begin(rows)),))
+
+    def decide(self, state: Walks) -> Decision:
+        """What each row orders next."""
+        groups = [(rows, self._decide_at(walk)) for rows, walk in state.groups]
+        return together(groups, state.n_rows)
+
+    def _decide_at(self, state: WalkState) -> Decision:
+        """What rows at one set order."""
+        if self.rule.always_positive:
+            return up_to(state, 0, self.costs)
+        go_on: Bools
+        outlook: Outlook | ClassOutlook
+        if state.model.many_classes:
+            go_on, outlook = weigh_class_plans(state, self.along.values)
+        else:
+            go_on, outlook = weigh_freely(
+                state, look_ahead(state, self.along.weighed_costs), self.along.values
+            )
+        batch = ordered(state, go_on, outlook, self.costs)
+        return Decision(batch, outlook.log_odds, state.original_stage, outlook)
+
+    def advance(self, state: Walks, going: Bools, covariates: Ints) -> Walks:
+        """The rows in `going` after what each of them ordered."""
+        length = np.zeros(len(going), dtype=np.intp)
+        length[going] = (covariates != STOP).sum(axis=1)
+        number = np.cumsum(going) - 1
+        groups = []
+        for rows, walk in state.groups:
+            for steps in np.unique(length[rows[going[rows]]]).tolist():
+                same = going[rows] & (length[rows] == steps)
+                groups.append((number[rows[same]], advance(walk, same, steps)))
+        return Walks(int(going.sum()), tuple(groups))
+
+    def limit(self, state: Walks, left: Floats) -> Walks:
+        """The rows at each set with what they can pay."""
+        return state.each(lambda rows, walk: self.along.limit(walk, left[rows]))
+
+    def judged(self, state: Walks, rows: Ints) -> Walks:
+        """A state of training rows with the log-odds of models that did not see them."""
+        return state.each(lambda own, walk: self.along.judged(walk, rows[own]))
+
+    def log_odds(self, state: Walks) -> Floats:
+        """Log-odds of rows if they stopped now."""
+        log_odds = np.empty((state.n_rows, *self.model.intercepts.shape[1:]))
+        for rows, walk in state.groups:
+            log_odds[rows] = self.along.log_odds(walk)
+        return log_odds
+
+    def explain(self, state: Walks, decision: Decision) -> Reasons:
+        """Why it decides so about one row."""
+        ((_, walk),) = state.groups
+        return self.along.explain(walk, decision)

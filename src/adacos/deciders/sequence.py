@@ -1,0 +1,164 @@
+"""Deciders along one set sequence: AdaCOS, which stops row by row, and one set for every row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+
+from adacos.costs import ROUNDING
+from adacos.deciders.out_of_fold import FoldedDecider
+from adacos.deciders.walk_reasons import walk_reasons
+from adacos.deciders.weighing import FREE, REALISED, up_to, weigh
+from adacos.decision import STOP, Decision, DecisionRule, Rows, Terms
+from adacos.kernels.class_risk import probabilities
+from adacos.kernels.namespace import namespace
+from adacos.models.dynamic import ValueTables
+from adacos.models.outlook import (
+    WalkState,
+    advance,
+    begin,
+    left_out,
+    log_odds_now,
+    payable_sets,
+)
+from adacos.models.sequence_model import SequenceModel
+from adacos.typing import Bools, Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceDecider(FoldedDecider[WalkState]):
+    """A decider about rows that acquire along S_1 ⊂ … ⊂ S_q.
+
+    Attributes
+    ----------
+    model : sets, additive models and densities.
+    """
+
+    model: SequenceModel
+
+    @property
+    def opening(self) -> Ints:
+        """The covariates of S_1."""
+        return np.asarray(self.model.sequence.set(0))
+
+    @property
+    def takes_tensors(self) -> bool:
+        """Whether complete rows are decided on the device of a tensor."""
+        plain = self.budget is None and self.costs.immediate is None and self.costs.excess is None
+        return plain and not self.model.many_classes
+
+    def begin(self, rows: Rows) -> WalkState:
+        """State of rows that have some covariates."""
+        return begin(self.model, rows.encoded, rows.available, rows.have, rows.known)
+
+    def advance(self, state: WalkState, going: Bools, covariates: Ints) -> WalkState:
+        """State of the rows in `going` after acquiring what is available of `covariates`."""
+        return advance(state, going, covariates.shape[1])
+
+    def limit(self, state: WalkState, left: Floats) -> WalkState:
+        """A state of rows that can pay so much more, at most."""
+        return state._replace(left=(1 + self.multiplier) * left)
+
+    def judged(self, state: WalkState, rows: Ints) -> WalkState:
+        """A state of training rows with the log-odds of models that did not see them."""
+        return left_out(state, rows)
+
+    def log_odds(self, state: WalkState) -> Floats:
+        """Log-odds of rows if they stopped now."""
+        return log_odds_now(state)
+
+    def worth(self, state: WalkState, log_odds: Floats) -> Floats:
+        """What rows at a set are expected to cost from there on, by their log-odds."""
+        return self.rule.risk(log_odds)
+
+    explain = walk_reasons
+
+
+@dataclass(frozen=True, eq=False)
+class OneSetDecider(SequenceDecider):
+    """Acquire one set and stop there, whatever the values.
+
+    Attributes
+    ----------
+    stage : number of the set.
+    """
+
+    stage: int
+
+    def decide(self, state: WalkState) -> Decision:
+        """What comes next for each row."""
+        last = 0 if self.rule.always_positive else self.stage
+        return up_to(state, int(np.searchsorted(state.origin, last)), self.costs)
+
+
+@dataclass(frozen=True, eq=False)
+class CheapestSetDecider(OneSetDecider):
+    """Acquire the set of least leave-out total cost that the budgets pay for, and stop there."""
+
+    @classmethod
+    def cheapest(cls, terms: Terms, model: SequenceModel) -> Self:
+        """The decider whose set is found on the training rows of a model."""
+        most = min(np.inf if b is None else b for b in (terms.budget, terms.mean_budget))
+        payable = model.sequence.costs(terms.costs) <= most * (1 + ROUNDING)
+        cost = model.expected_costs(replace(terms.costs, matrix=terms.rule.matrix))
+        return cls(terms, model, int(np.argmin(np.where(payable, cost, np.inf))))
+
+    def with_rule(self, rule: DecisionRule) -> Self:
+        """The decider that decides by another rule, and acquires the cheapest set for it."""
+        return self.cheapest(self.terms._replace(rule=rule), self.model)
+
+
+@dataclass(frozen=True, eq=False)
+class AdaCOSDecider(SequenceDecider):
+    """Acquire the next covariate as long as some later set is expected to pay.
+
+    Attributes
+    ----------
+    outlook : how what comes after an acquisition is foreseen, see `AdaCOSClassifier`.
+    values : what each set is worth at these costs.
+    """
+
+    outlook: str
+    values: ValueTables = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        shown = self.costs if self.outlook == REALISED else None
+        tables = ValueTables(self.weighed_costs, self.rule.matrix, realised=shown)
+        object.__setattr__(self, "values", tables)
+
+    def with_multiplier(self, multiplier: float) -> Self:
+        """The decider by which covariate costs count 1 + `multiplier` times."""
+        decider = super().with_multiplier(multiplier)
+        # What rows left out showed is of the costs as they are.
+        object.__setattr__(decider, "values", self.values.reweighed(decider.weighed_costs))
+        return decider
+
+    def worth(self, state: WalkState, log_odds: Floats) -> Floats:
+        """As for one set; where one may stop at any later set, continuing counts."""
+        risk, last = super().worth(state, log_odds), state.stage + payable_sets(state, self.costs)
+        given = self.outlook not in FREE or self.rule.always_positive or self.multiplier > 0
+        if given or last == state.stage:
+            return risk
+        if state.model.many_classes:
+            many = self.values.of_classes(state.model, last)
+            saved = many.stated_gain(state.stage, probabilities(log_odds))
+        else:
+            two = self.values.of_sets(state.model, last)
+            saved = two.gain_at(state.stage, log_odds)
+        return np.asarray(risk - np.maximum(saved, 0.0))
+
+    @property
+    def takes_tensors(self) -> bool:
+        """Whether complete rows are decided on the device of a tensor."""
+        return super().takes_tensors and self.outlook in FREE
+
+    def decide(self, state: WalkState) -> Decision:
+        """What comes next for each row."""
+        if self.rule.always_positive:
+            return up_to(state, 0, self.costs)
+        go_on, outlook = weigh(state, self.values, self.outlook)
+        upcoming = state.upcoming[0] if len(state.upcoming) else STOP
+        covariates = namespace(go_on).where(go_on, int(upcoming), STOP)
+        return Decision(covariates, outlook.log_odds, state.original_stage, outlook)

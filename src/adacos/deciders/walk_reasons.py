@@ -1,0 +1,103 @@
+"""Why a policy over a set sequence decides so about one row that walks it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from adacos.consultation.class_reasons import class_reasons
+from adacos.consultation.reasons import opening_reasons, sequence_reasons
+from adacos.decision import STOP, Decider, Decision, State
+from adacos.kernels.bayes_risk import bayes_risk
+from adacos.models.class_outlook import ClassOutlook, look_ahead_classes
+from adacos.models.outlook import Outlook, WalkState, look_ahead
+from adacos.reasons import Reasons
+from adacos.typing import Floats
+
+if TYPE_CHECKING:
+    from adacos.deciders.sequence import SequenceDecider
+
+
+def walk_reasons(decider: SequenceDecider, state: WalkState, decision: Decision) -> Reasons:
+    """The reasons, for two classes or more."""
+    asked = [int(k) for k in decision.covariates.flat if k != STOP]
+    if state.available is not None and np.isin(asked, state.upcoming).all():
+        # Of a batch, what is not to be had is passed over.
+        asked = [k for k in asked if state.available[0, k]]
+    classes = decider.classes.tolist()
+    if state.model.many_classes:
+        ahead = decision.weighed
+        if not isinstance(ahead, ClassOutlook):
+            ahead = look_ahead_classes(state, decider.weighed_costs)
+        if ahead.future is None:
+            ahead = ahead.weighed(decider.rule.matrix)
+        ahead = ahead.in_money(1 + decider.multiplier)
+        own = state, ahead, decider.rule, decider.encoder, classes, asked
+        reasons = class_reasons(*own, decider.costs, decider.worth)
+        told = told_of_recalls(decider), told_of_budgets(decider, state, ahead)
+        return replace(reasons, because=" ".join(filter(None, told)))
+    outlook = decision.weighed
+    if not isinstance(outlook, Outlook):
+        outlook = look_ahead(state, decider.weighed_costs)
+    turned = describe_past_cases(outlook, decider.rule.matrix)
+    outlook = outlook.in_money(1 + decider.multiplier)
+    if np.isin(asked, state.model.sequence.set(state.stage)).any():
+        one = state, outlook, decider.rule, decider.encoder, classes, asked
+        return opening_reasons(*one, decider.costs, decider.worth)
+    reasons = sequence_reasons(
+        state, outlook, decider.rule, decider.encoder, classes, asked[0] if asked else None
+    )
+    because = " ".join(filter(None, (turned, told_of_budgets(decider, state, outlook))))
+    return replace(reasons, because=because)
+
+
+def describe_past_cases(outlook: Outlook, matrix: Floats) -> str:
+    """Say where what continuing did for past cases, cross-validated, changes a decision."""
+    if outlook.future is None or outlook.shown is None:
+        return ""
+    now = float(bayes_risk(outlook.log_odds, matrix)[0])
+    best = float(outlook.future[0].min(initial=np.inf))
+    continues, by_model = best < now, best + float(outlook.shown[0]) < now
+    if continues == by_model:
+        return ""
+    alike = "for past cases with a similar probability (cross-validated)"
+    if continues:
+        return f"The model alone would stop, but {alike} continuing lowered cost. So it continues."
+    return f"The model alone would ask more, but {alike} that did not lower cost. So it stops."
+
+
+def told_of_budgets(
+    decider: Decider[WalkState], state: WalkState, outlook: Outlook | ClassOutlook
+) -> str:
+    """What budgets have to do with a decision about one row, in words."""
+    told, times = [], 1 + decider.multiplier
+    if state.left is not None and np.isinf(outlook.cost).any():
+        first = state.upcoming[int(np.argmax(np.isinf(outlook.cost[0])))]
+        told.append(
+            f"{state.left[0] / times:.2f} of the {decider.budget:.2f} budget is left: not "
+            f"enough for {decider.encoder.names[first]}."
+        )
+    if times > 1:
+        told.append(
+            f"To keep the mean budget of {decider.terms.mean_budget:.2f}, covariate costs count "
+            f"{times:.2f} times when continuing is weighed."
+        )
+    return " ".join(told)
+
+
+def told_of_recalls(decider: Decider[State]) -> str:
+    """What target recalls have to do with a decision, in words."""
+    if len(decider.classes) == 2:
+        return ""
+    # An error about a class with a target costs more than was stated, whichever it is.
+    surcharge = (decider.rule.matrix - decider.costs.matrix).max(axis=1)
+    names = [
+        f"those about {label} {more:.2f} more"
+        for label, more in zip(decider.classes.tolist(), surcharge.tolist(), strict=True)
+        if more > 0
+    ]
+    if not names:
+        return ""
+    return f"For the target recalls errors count more than was stated: {', '.join(names)}."

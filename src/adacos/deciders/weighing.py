@@ -1,0 +1,120 @@
+"""Whether rows along a set sequence continue: the expected cost of later sets against that now."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adacos.costs import CostTable
+from adacos.decision import STOP, Decision
+from adacos.kernels.bayes_risk import bayes_risk
+from adacos.kernels.class_risk import class_bayes_risk
+from adacos.kernels.namespace import is_tensor, like, namespace
+from adacos.kernels.ties import below
+from adacos.models.class_outlook import ClassOutlook, look_ahead_classes, weigh_class_plans
+from adacos.models.dynamic import ValueTables
+from adacos.models.forecasts import FORECASTS
+from adacos.models.outlook import Outlook, WalkState, log_odds_now, look_ahead
+from adacos.typing import Bools, Floats
+
+# Rows × sets up to which all future costs are evaluated together.
+_FEW_CELLS = 256
+# The outlooks that count the freedom to stop at any later set, the second as rows left out show.
+FREE = DYNAMIC, REALISED = "dynamic", "realised"
+
+
+def up_to(state: WalkState, stage: int, costs: CostTable) -> Decision:
+    """Acquire up to one set, then stop; at once where the rows are beyond it or cannot pay."""
+    log_odds = log_odds_now(state)
+    upcoming = state.upcoming[: max(stage - state.stage, 0)]
+    wanted = like(log_odds, upcoming if len(upcoming) else np.array([STOP]))
+    planned = namespace(log_odds).tile(wanted, (len(log_odds), 1))
+    if state.left is not None and len(upcoming):
+        # What is left differs between rows: one covariate at a time.
+        ahead = look_ahead_classes if state.model.many_classes else look_ahead
+        can_pay = np.isfinite(ahead(state, costs).cost[:, 0])
+        can_pay = np.broadcast_to(can_pay, len(log_odds))
+        planned = np.where(can_pay, upcoming[0], STOP)[:, None]
+    return Decision(planned, log_odds, state.original_stage)
+
+
+def weigh(
+    state: WalkState, values: ValueTables, outlook: str
+) -> tuple[Bools, Outlook | ClassOutlook]:
+    """Whether each row continues, and what that was decided by.
+
+    A row continues if the future cost of some later set is below the Bayes risk now. For a few rows
+    all future costs are evaluated, and come back with the outlook.
+    """
+    costs, matrix = values.costs, values.matrix
+    forecast, free = FORECASTS[outlook], outlook in FREE
+    if state.model.many_classes and free:
+        return weigh_class_plans(state, values)
+    if state.model.many_classes:
+        return _weigh_classes(look_ahead_classes(state, costs, forecast), matrix)
+    if free and not _shows_plans(state, costs) and state.left is None:
+        now, nothing = log_odds_now(state), state.part[:, :0]
+        pays = namespace(now).zeros_like(now, dtype=namespace(now).bool)
+        if len(state.upcoming):
+            pays = values.of_sets(state.model).gain_at(state.stage, now) > 0
+        return pays, Outlook(now, nothing, nothing, nothing, forecast)
+    ahead = look_ahead(state, costs, forecast)
+    if free:
+        return weigh_freely(state, ahead, values)
+    if ahead.mean.size > _FEW_CELLS:
+        return ahead.some_pays(matrix), ahead
+    risk = bayes_risk(ahead.log_odds, matrix)
+    every = slice(0, ahead.mean.shape[1])
+    future = ahead.cost + ahead.expected_risk(np.arange(len(risk)), every, matrix)
+    gain = np.asarray((future < risk[:, None]).any(axis=1))
+    return gain, ahead._replace(future=future)
+
+
+def _weigh_classes(ahead: ClassOutlook, matrix: Floats) -> tuple[Bools, ClassOutlook]:
+    """The same of more than two classes; of a single row all future costs come back."""
+    if len(ahead.log_odds) > 1:
+        return ahead.some_pays(matrix), ahead
+    ahead = ahead.weighed(matrix)
+    assert ahead.future is not None
+    risk = class_bayes_risk(ahead.log_odds, matrix)
+    return np.asarray(below(ahead.future, risk[:, None]).any(axis=1)), ahead
+
+
+def _shows_plans(state: WalkState, costs: CostTable) -> bool:
+    """Whether the cost of each later set matters by itself.
+
+    Of a single row the plans are shown; many rows that lack nothing, and tensors, need no more than
+    their gain.
+    """
+    one = len(state.part) == 1 and not is_tensor(state.part)
+    return one or state.available is not None or costs.immediate is not None
+
+
+def weigh_freely(state: WalkState, ahead: Outlook, values: ValueTables) -> tuple[Bools, Outlook]:
+    """The same where one may stop at any later set that can be paid.
+
+    What going on did for rows left out says nothing of rows that cannot go on as they did.
+    """
+    matrix, now = values.matrix, ahead.log_odds
+    plans = _shows_plans(state, values.costs)
+    go_on, shown = np.zeros(len(now), dtype=np.bool_), np.zeros(len(now))
+    future = np.full(ahead.mean.shape, np.inf)
+    within = np.broadcast_to(np.isfinite(ahead.cost).sum(axis=1), len(now))
+    for count in np.unique(within[within > 0]).tolist():
+        rows, sets = np.flatnonzero(within == count), slice(0, count)
+        worth = values.of_sets(state.model, state.stage + count)
+        if state.available is None:
+            go_on[rows] = worth.gain_at(state.stage, now[rows]) > 0
+        if plans:
+            sd = ahead.sd[rows, sets]
+            if state.available is None:
+                sd = np.broadcast_to(worth.sd[state.stage], sd.shape)
+            price = np.broadcast_to(ahead.cost, future.shape)[rows, sets]
+            shown[rows] = worth.shown_at(state.stage, now[rows])
+            if state.available is not None:
+                like_them = state.available[np.ix_(rows, state.upcoming[sets])].all(axis=1)
+                shown[rows[~like_them]] = 0.0
+            after = worth.after(now[rows, None], sd, state.stage, matrix)
+            future[rows, sets] = price + after - shown[rows, None]
+    if state.available is not None:
+        go_on = np.asarray(future.min(axis=1, initial=np.inf) < bayes_risk(now, matrix))
+    return go_on, ahead._replace(future=future, shown=shown) if plans else ahead

@@ -1,0 +1,586 @@
+"""What is decided about rows, and by what: the rules of a decision, states of rows, and `Decider`.
+
+A decider is a few pure functions over many rows at once: `begin` gives the state of rows that have
+some covariates, `decide` says for each row which covariates come next or that it stops, and with
+which log-odds; `advance` gives the state of the rows that continue. It is frozen and holds
+everything that a decision depends on: fitting makes one, a search makes others of it, and threads
+share it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
+from numbers import Integral
+from typing import Any, Generic, NamedTuple, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacos.costs import CostTable
+from adacos.kernels.class_risk import best_label, least_risk, probabilities
+from adacos.kernels.namespace import expit, like, whole
+from adacos.kernels.ties import reaches_odds
+from adacos.reasons import Reasons
+from adacos.tables.encoder import TableEncoder
+from adacos.typing import Bools, Floats, Ints
+
+State = TypeVar("State")
+
+# In place of a covariate: stop and classify.
+STOP = -1
+
+
+@dataclass(frozen=True)
+class DecisionRule:
+    """How log-odds become a label, and the costs by which acquisitions are weighed.
+
+    Attributes
+    ----------
+    matrix : misclassification costs C[y, label] in force: the user's, or those that a target
+        recall stands for.
+    threshold : probability from which on the label is the second class; None for Bayes' rule of
+        the matrix.
+    """
+
+    matrix: Floats
+    threshold: float | None = None
+
+    @property
+    def always_positive(self) -> bool:
+        """Whether every row is given the second class."""
+        return self.threshold == 0
+
+    def label(self, log_odds: Floats) -> Ints:
+        """Number of each row's label, 0, 1, …"""
+        if self.threshold is None:
+            return best_label(log_odds, self.matrix)
+        label: Ints = whole(reaches_odds(expit(log_odds), expit(-log_odds), self.threshold))
+        return label
+
+    def risk(self, log_odds: Floats) -> Floats:
+        """Expected misclassification cost of the label of each row."""
+        if self.threshold is None:
+            return least_risk(log_odds, self.matrix)
+        p, label, matrix = expit(log_odds), self.label(log_odds), like(log_odds, self.matrix)
+        risk: Floats = (1 - p) * matrix[0, label] + p * matrix[1, label]
+        return risk
+
+
+def probability_at(log_odds: Floats) -> Floats:
+    """P(second class) of each row, or of more than two classes that of each, (rows, K)."""
+    probability: Floats = probabilities(log_odds) if log_odds.ndim == 2 else expit(log_odds)
+    return probability
+
+
+class Rows(NamedTuple):
+    """Rows that have the same covariates.
+
+    Attributes
+    ----------
+    encoded : encoded values (rows, encoded columns), NaN where there is none.
+    available : mask (rows, covariates) of what can be had or is there.
+    have : mask (covariates) of what every row has, as far as it is available.
+    known : mask (covariates) of what was known from the start, at no cost; part of `have`.
+    numbers : their places in the table; None for a row that comes alone.
+    """
+
+    encoded: Floats
+    available: Bools
+    have: Bools
+    known: Bools
+    numbers: Ints | None = None
+
+
+class Decision(NamedTuple):
+    """What comes next for each row.
+
+    Parameters
+    ----------
+    covariates : ndarray of int of shape (n_rows,) or (n_rows, k)
+        Covariates to acquire, in this order, or `STOP`. A row that stops has `STOP` first. They are
+        ordered together; where waiting costs nothing, a consultation asks for the first only. One
+        that is not available is passed over, at no cost.
+    log_odds : ndarray of shape (n_rows,) or (n_rows, n_classes - 1)
+        Of the second class, if the row stopped now; with three or more classes of each later class
+        against the first.
+    stage : int or ndarray of int, default=None
+        Number of the set at which the rows stand, of each or of all; None for the number of
+        acquisitions.
+    weighed : object, default=None
+        What the decision was taken by, for the reasons.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacos import STOP, Decision
+    >>> Decision(np.array([2, STOP]), np.array([0.1, -3.0])).covariates
+    array([ 2, -1])
+    """
+
+    covariates: Ints
+    log_odds: Floats
+    stage: int | Ints | None = None
+    weighed: object = None
+
+
+@dataclass(frozen=True)
+class ObservedState:
+    """The state of a decider that looks at what was acquired and nothing else.
+
+    Parameters
+    ----------
+    values : ndarray
+        What is read of the rows; the decider must not look at what was not acquired.
+    available : ndarray of bool of shape (n_rows, n_covariates)
+        Mask of what can be acquired.
+    acquired : ndarray of bool of shape (n_rows, n_covariates)
+        Mask of what there is, known values included.
+    at_any_price : ndarray of bool, default=None
+        Mask of what could be acquired by who can pay it, where `available` holds less.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacos import ObservedState
+    >>> everything = np.ones((2, 2), dtype=bool)
+    >>> state = ObservedState(np.array([[5.0, 7.0], [6.0, 8.0]]), everything, ~everything)
+    >>> state.after(np.array([False, True]), np.array([[1]])).acquired
+    array([[False,  True]])
+    """
+
+    values: NDArray[Any]
+    available: Bools
+    acquired: Bools
+    at_any_price: Bools | None = field(default=None, kw_only=True)
+
+    def after(self, going: Bools, covariates: Ints) -> ObservedState:
+        """Give the rows that continue, with what they acquired.
+
+        Parameters
+        ----------
+        going : ndarray of bool of shape (n_rows,)
+            Mask of the rows that continue.
+        covariates : ndarray of int of shape (n_going, k)
+            What each of them acquires, as far as it is available.
+
+        Returns
+        -------
+        ObservedState
+            Their state.
+        """
+        every = self.available if self.at_any_price is None else self.at_any_price
+        acquired, available = self.acquired[going], every[going]
+        for column in covariates.T:
+            rows = np.flatnonzero((column != STOP) & available[np.arange(len(column)), column])
+            acquired[rows, column[rows]] = True
+        return replace(
+            self,
+            values=self.values[going],
+            available=available,
+            acquired=acquired,
+            at_any_price=None,
+        )
+
+
+# Its multiples are spread most evenly between whole numbers.
+_GOLDEN = (np.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Which share of the rows walks with a lower multiplier than the others.
+
+    Attributes
+    ----------
+    multiplier : by how much more than once covariate costs count for these rows.
+    share : how many of all rows they are.
+    seed : what the draw depends on besides the key of a row.
+    """
+
+    multiplier: float
+    share: float
+    seed: int
+
+    def spends_more(self, key: Any) -> bool:
+        """Whether the row of this key is one of them."""
+        if isinstance(key, Integral):
+            return bool((_uniform(f"{self.seed}") + int(key) * _GOLDEN) % 1.0 < self.share)
+        return _uniform(f"{self.seed}:{key}") < self.share
+
+    def rows(self, keys: Sequence[Hashable]) -> Bools:
+        """Which rows of these keys are among them."""
+        return np.array([self.spends_more(key) for key in keys], dtype=np.bool_)
+
+
+def _uniform(text: str) -> float:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little") / 2.0**64
+
+
+class Terms(NamedTuple):
+    """What every decider is made of.
+
+    Parameters
+    ----------
+    classes : ndarray
+        The classes, of which decisions know the numbers only.
+    encoder : TableEncoder
+        What was learned about the columns.
+    costs : CostTable
+        The costs as given, bound to the columns.
+    rule : DecisionRule
+        How log-odds become a label, and the misclassification costs in force.
+    multiplier : float, default=0.0
+        How many times more covariate costs count when acquisitions are weighed.
+    budget : float, default=None
+        What a row may pay at most; None for any amount.
+    mean_budget : float, default=None
+        The mean budget that the multiplier keeps, for the reasons.
+    mixture : Mixture, default=None
+        Which rows are decided about with a lower multiplier, see `adacos.deciders.mixing`.
+
+    Examples
+    --------
+    >>> from adacos import AdaCOSClassifier, Costs, load_pima
+    >>> X, y, prices, *_ = load_pima()
+    >>> policy = AdaCOSClassifier(Costs(prices), budget=5.0, cv=2, strengths="common").fit(X, y)
+    >>> policy.decider_.terms.budget
+    5.0
+    """
+
+    classes: NDArray[Any]
+    encoder: TableEncoder
+    costs: CostTable
+    rule: DecisionRule
+    multiplier: float = 0.0
+    budget: float | None = None
+    mean_budget: float | None = None
+    mixture: Mixture | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Decider(ABC, Generic[State]):
+    """Everything that decisions about rows depend on.
+
+    A subclass adds what was learned as fields, and implements `begin`, `decide`, `advance` and
+    `limit`; `ObservedDecider` leaves only `decide` to implement.
+
+    Parameters
+    ----------
+    terms : Terms
+        What every decider is made of: classes, encoder, costs, rule, multiplier and budgets.
+
+    See Also
+    --------
+    BasePolicy : An estimator that makes a decider.
+
+    Examples
+    --------
+    >>> from adacos import AdaCOSClassifier, Costs, load_pima
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> decider = AdaCOSClassifier(costs, cv=2, strengths="common").fit(X, y).decider_
+    >>> decider.multiplier, decider.with_multiplier(0.5).multiplier
+    (0.0, 0.5)
+    """
+
+    terms: Terms
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The classes, of which decisions know the numbers only."""
+        return self.terms.classes
+
+    @property
+    def encoder(self) -> TableEncoder:
+        """What was learned about the columns."""
+        return self.terms.encoder
+
+    @property
+    def costs(self) -> CostTable:
+        """The costs as given, bound to the columns."""
+        return self.terms.costs
+
+    @property
+    def rule(self) -> DecisionRule:
+        """How log-odds become a label, and the misclassification costs in force."""
+        return self.terms.rule
+
+    @property
+    def multiplier(self) -> float:
+        """How many times more covariate costs count when acquisitions are weighed."""
+        return self.terms.multiplier
+
+    @property
+    def budget(self) -> float | None:
+        """What a row may pay at most; None for any amount."""
+        return self.terms.budget
+
+    @property
+    def opening(self) -> Ints:
+        """Covariates that every row acquires together, before the first decision."""
+        return np.empty(0, dtype=np.intp)
+
+    @property
+    def takes_tensors(self) -> bool:
+        """Whether complete rows are decided on the device of a tensor; others are in numpy."""
+        return False
+
+    @property
+    def weighed_costs(self) -> CostTable:
+        """The costs by which acquisitions are weighed: covariates count 1 + `multiplier` times."""
+        return self.costs.times(1 + self.multiplier)
+
+    @abstractmethod
+    def begin(self, rows: Rows) -> State:
+        """Give the state of rows that have some covariates.
+
+        Parameters
+        ----------
+        rows : Rows
+            The rows, which have the same covariates.
+
+        Returns
+        -------
+        state
+            Their state.
+        """
+
+    @abstractmethod
+    def decide(self, state: State) -> Decision:
+        """Say what comes next for each row of a state, and its log-odds if it stopped now.
+
+        Only what was acquired may be looked at; what is not available cannot be acquired.
+
+        Parameters
+        ----------
+        state : state
+            The rows.
+
+        Returns
+        -------
+        Decision
+            What comes next for each.
+        """
+
+    @abstractmethod
+    def advance(self, state: State, going: Bools, covariates: Ints) -> State:
+        """Give the state of the rows that continue, after what they acquire.
+
+        Parameters
+        ----------
+        state : state
+            The rows.
+        going : ndarray of bool of shape (n_rows,)
+            Mask of the rows that continue.
+        covariates : ndarray of int of shape (n_going, k)
+            What each of them acquires, as far as it is available.
+
+        Returns
+        -------
+        state
+            Their state.
+        """
+
+    @abstractmethod
+    def limit(self, state: State, left: Floats) -> State:
+        """Give a state of rows that can pay so much more, at most.
+
+        Parameters
+        ----------
+        state : state
+            The rows.
+        left : ndarray of shape (n_rows,)
+            What each can still pay.
+
+        Returns
+        -------
+        state
+            The same rows, for which what costs more cannot be acquired.
+        """
+
+    def log_odds(self, state: State) -> Floats:
+        """Give the log-odds of rows if they stopped now, whatever comes next for them.
+
+        Parameters
+        ----------
+        state : state
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes - 1)
+            The log-odds.
+        """
+        return self.decide(state).log_odds
+
+    def explain(self, state: State, decision: Decision) -> Reasons:
+        """Say why it decides so about one row.
+
+        Parameters
+        ----------
+        state : state
+            The row.
+        decision : Decision
+            What was decided.
+
+        Returns
+        -------
+        Reasons
+            The reasons, empty where it does not weigh.
+        """
+        return Reasons()
+
+    def with_rule(self, rule: DecisionRule) -> Self:
+        """Give the decider that decides by another rule.
+
+        Parameters
+        ----------
+        rule : DecisionRule
+            The rule.
+
+        Returns
+        -------
+        Decider
+            Another decider.
+        """
+        return replace(self, terms=self.terms._replace(rule=rule))
+
+    def with_multiplier(self, multiplier: float) -> Self:
+        """Give the decider by which covariate costs count more.
+
+        Parameters
+        ----------
+        multiplier : float
+            How many times more they count.
+
+        Returns
+        -------
+        Decider
+            Another decider.
+        """
+        return replace(self, terms=self.terms._replace(multiplier=multiplier))
+
+    @cached_property
+    def arms(self) -> tuple[Self, Self]:
+        """The deciders that a mixture consists of, the second for the rows that spend more."""
+        mixture = self.terms.mixture
+        if mixture is None:
+            return self, self
+        first = replace(self, terms=self.terms._replace(mixture=None))
+        return first, first.with_multiplier(mixture.multiplier)
+
+    def of_key(self, key: Hashable) -> Self:
+        """Give the decider about the row of a key: one of two where there is a mixture.
+
+        Parameters
+        ----------
+        key : str or int
+            What the row is known by.
+
+        Returns
+        -------
+        Decider
+            The decider, without a mixture.
+        """
+        mixture = self.terms.mixture
+        return self.arms[mixture is not None and mixture.spends_more(key)]
+
+    @cached_property
+    def digest(self) -> str:
+        """Sixteen hexadecimal digits that are the same for all that decide alike."""
+        digest = hashlib.sha256()
+        _add(self, digest)
+        return digest.hexdigest()[:16]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes into a pickle: the fields, without what is computed from them."""
+        return _content(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # The fields are set as the initialiser sets them.
+        type(self).__init__(self, **state)
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedDecider(Decider[ObservedState]):
+    """A decider whose state is what was acquired and nothing else; a subclass adds `decide`.
+
+    Parameters
+    ----------
+    terms : Terms
+        What every decider is made of.
+
+    See Also
+    --------
+    BasePolicy : An estimator that makes a decider.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacos import STOP, Decision, ObservedDecider
+    >>> class Cheapest(ObservedDecider):
+    ...     def decide(self, state):
+    ...         first = int(np.argmin(self.costs.covariates))
+    ...         wanted = state.available[:, first] & ~state.acquired[:, first]
+    ...         return Decision(np.where(wanted, first, STOP), np.zeros(len(wanted)))
+    """
+
+    def read(self, encoded: Floats) -> NDArray[Any]:
+        """Give what is read of encoded rows.
+
+        Parameters
+        ----------
+        encoded : ndarray of shape (n_rows, n_encoded)
+            Encoded values, NaN where there is none.
+
+        Returns
+        -------
+        ndarray
+            One row each.
+        """
+        return encoded
+
+    def begin(self, rows: Rows) -> ObservedState:
+        """State of rows that have some covariates."""
+        acquired = np.tile(rows.have, (len(rows.encoded), 1)) & rows.available
+        return ObservedState(self.read(rows.encoded), rows.available, acquired)
+
+    def advance(self, state: ObservedState, going: Bools, covariates: Ints) -> ObservedState:
+        """State of the rows in `going` after acquiring what is available of `covariates`."""
+        return state.after(going, covariates)
+
+    def limit(self, state: ObservedState, left: Floats) -> ObservedState:
+        """A state of rows that can pay so much more: what costs more is not available."""
+        payable = self.costs.of_next(state.acquired) <= left[:, None]
+        available = state.available & (state.acquired | payable)
+        return replace(state, available=available, at_any_price=state.available)
+
+
+def _content(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass that it is made of."""
+    return {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+
+
+def _add(value: Any, digest: Any) -> None:
+    """Add a value to a digest, part by part."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        digest.update(f"{value.dtype.str}{value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif isinstance(value, Mapping):
+        for name in sorted(value, key=str):
+            digest.update(f"{name}:".encode())
+            _add(value[name], digest)
+    elif isinstance(value, (list, tuple, np.ndarray)):
+        digest.update(f"[{len(value)}".encode())
+        for item in value:
+            _add(item, digest)
+    elif hasattr(value, "__dict__"):
+        digest.update(type(value).__name__.encode())
+        _add(_content(value) if is_dataclass(value) else vars(value), digest)
+    else:
+        digest.update(repr(value).encode())

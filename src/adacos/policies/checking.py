@@ -1,0 +1,103 @@
+"""What looks wrong about rows before or after a policy was fitted on them, or with new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import BaseEstimator
+
+from adacos.kernels.namespace import host
+from adacos.policies.auto import settled
+from adacos.policies.base import BasePolicy
+from adacos.policies.misfit import advice, misfit_by_cell
+from adacos.policies.sequence_policy import SequencePolicy
+from adacos.tables.description import description_of
+from adacos.tables.encoder import column_values, table_rows, validate_table
+from adacos.tables.row_digests import trained_among
+from adacos.tables.suspicions import Suspicion, suspicions
+from adacos.tables.unusual import KINDS, unusual
+from adacos.typing import Floats
+from adacos.validation import listed
+
+# Rows that are looked at; of more, so many are drawn.
+MOST_ROWS = 50_000
+# Values and cells that are named.
+_MOST_NAMED = 3
+_UNLIKE = {
+    "implausible": "far outside the range of the training rows, or negative where none was. "
+    "Correct slips and other units",
+    "unknown_category": "no category of the training rows. They count as an average one",
+    "unknown_value": "no code of the training rows. Correct slips",
+}
+
+
+def alarms(policy: BasePolicy, X: Any, y: Any, groups: Any) -> list[Suspicion]:
+    """What looks wrong, see `BasePolicy.check`."""
+    y = None if y is None else np.asarray(host(y)).ravel()
+    X, y, groups = _some_rows(host(X), y, groups)
+    found = suspicions(X, y, groups)
+    if not hasattr(policy, "encoder_"):
+        return found
+    encoded = policy._encode(X)
+    trained = trained_among(policy, encoded) > 0
+    if not trained and hasattr(policy, "training_rows_"):
+        # New rows are not learned from, however few they are.
+        found = [suspicion for suspicion in found if suspicion.kind != "few_rows"]
+    found += _unlike_training(policy, X)
+    return found if y is None else [*found, *_misfit(policy, encoded, y)]
+
+
+def _some_rows(X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:
+    """The rows, or some drawn at random where they are very many."""
+    table = validate_table(BaseEstimator(), X, reset=True)
+    if len(table) <= MOST_ROWS:
+        return X, y, groups
+    rows = np.sort(np.random.default_rng(0).choice(len(table), MOST_ROWS, replace=False))
+    own = None if groups is None else np.asarray(groups)[rows]
+    return table_rows(table, rows), None if y is None else y[rows], own
+
+
+def _unlike_training(policy: BasePolicy, X: Any) -> Iterator[Suspicion]:
+    """Values that no training row is like, by kind; the edges of a range are none."""
+    table, encoder = validate_table(policy, X, reset=False), policy.encoder_
+    number = unusual(encoder, table)
+    for kind, rule in _UNLIKE.items():
+        strange = number == KINDS.index(kind)
+        covariates = np.flatnonzero(strange.any(axis=0))
+        if not len(covariates):
+            continue
+        named = []
+        for k in covariates[:_MOST_NAMED]:
+            values = column_values(table, int(k), encoder.names[k])[strange[:, k]]
+            first = np.unique(values)[:_MOST_NAMED].tolist()
+            such = listed(v if isinstance(v, str) else f"{v:g}" for v in first)
+            named.append(f"{encoder.names[k]} ({len(values):,} rows, such as {such})")
+        more = len(covariates) - len(named)
+        also = f" and {more} more covariates" if more else ""
+        yield Suspicion(
+            kind,
+            tuple(encoder.names[k] for k in covariates),
+            f"{', '.join(named)}{also}: {rule}.",
+        )
+
+
+def _misfit(policy: BasePolicy, encoded: Floats, y: Any) -> Iterator[Suspicion]:
+    """Where a sum over covariates is wrong about the rows, by models that did not see them."""
+    chosen = settled(policy)
+    if not isinstance(chosen, SequencePolicy) or len(chosen.classes_) > 2:
+        return
+    true = (y == chosen.classes_[1]).astype(np.float64)
+    log_odds = chosen._log_odds_with_all
+    # On the training rows themselves the cross-validated log-odds are the honest ones.
+    own = np.array_equal(true, chosen.model_.y)
+    p = expit(chosen._leave_out_with_all() if own else log_odds(encoded))
+    cells = misfit_by_cell(chosen.encoder_, encoded, true, p)
+    told = advice(chosen, cells)
+    if told is not None:
+        said = description_of(chosen)
+        text = " ".join(cell.told(said) for cell in cells[:_MOST_NAMED])
+        names = dict.fromkeys(side.covariate for cell in cells for side in cell[:2])
+        yield Suspicion("misfit", tuple(names), f"{text} {told}")

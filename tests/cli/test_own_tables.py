@@ -1,0 +1,130 @@
+"""Tables as users bring them: codes, words for classes, cells that were never filled in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adacos.cli.training import expected_seconds
+from adacos.tables.columns import ColumnTable
+
+ERRORS = ("--false-positive", 100, "--false-negative", 100)
+
+
+@pytest.fixture
+def towns(tmp_path: Path) -> Path:
+    """Sixty postal codes, of which every third has many positives: as numbers they say nothing."""
+    rng = np.random.default_rng(0)
+    place = rng.integers(0, 60, 1200)
+    y = rng.random(1200) < np.where(place % 3 == 0, 0.95, 0.05)
+    lines = [
+        f"{k:05},{v:.3f},{int(c)}" for k, v, c in zip(place, rng.normal(size=1200), y, strict=True)
+    ]
+    path = tmp_path / "towns.csv"
+    path.write_text("zip,x,y\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def fitted(run, data: Path, out: Path, *options: object) -> dict:
+    prices = ("--default-price", 1)
+    arguments = (data, "--target", "y", *prices, *ERRORS, "--out", out, "--json", *options)
+    code, told, err = run("fit", *arguments)
+    assert code == 0, err
+    return json.loads(told)
+
+
+def test_codes_with_zeros_in_front_are_categories(run, towns, tmp_path):
+    told = fitted(run, towns, tmp_path / "a.adacos")
+    assert any(w.startswith("zip: digits with zeros in front are codes") for w in told["warnings"])
+    numbers = fitted(run, towns, tmp_path / "b.adacos", "--numeric", "zip")
+    assert not any("zip" in warning for warning in numbers["warnings"])
+    costs = [min(fit["card"]["leave_out_cost_by_set"]) for fit in (told, numbers)]
+    assert costs[0] < 0.5 * costs[1]
+    named = fitted(run, towns, tmp_path / "c.adacos", "--categorical", "zip")
+    assert not any("zip" in warning for warning in named["warnings"])
+    code, _, err = run(
+        *("fit", towns, "--target", "y", "--default-price", 1, *ERRORS),
+        *("--numeric", "zip", "--categorical", "zip"),
+    )
+    assert code == 2
+    assert "--numeric: must name covariates that --categorical does not name" in err
+
+
+def test_report_and_tradeoff_on_training_rows_say_so(run, folder, tmp_path):
+    for rows, told in (("train", True), ("held_out", False)):
+        data = (folder / "model.adacos", "--data", folder / f"{rows}.csv", "--target", "diabetes")
+        for command in (("tradeoff",), ("report", "--out", tmp_path / "r.html")):
+            code, _, err = run(command[0], *data, *command[1:])
+            assert code == 0
+            assert ("of 500 rows are rows that the" in err) is told
+
+
+@pytest.fixture
+def customers(tmp_path: Path) -> Path:
+    """Rows of two classes that are words."""
+    rng = np.random.default_rng(3)
+    spend = rng.normal(10, 3, 300)
+    churn = spend + rng.normal(0, 3, 300) < 9
+    words = np.where(churn, "churn", np.where(rng.random(300) < 0.5, "stay", "grow"))
+    path = tmp_path / "customers.csv"
+    lines = (f"{s:.3f},{w}" for s, w in zip(spend, words, strict=True))
+    path.write_text("spend,y\n" + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("others", ["stay", "not churn"])
+def test_report_and_tradeoff_know_the_positive_class_of_the_fit(run, customers, tmp_path, others):
+    if others == "stay":
+        customers.write_text(customers.read_text().replace("grow", "stay"))
+    model = tmp_path / "m.adacos"
+    fitted(run, customers, model, "--positive", "churn")
+    code, out, _ = run("info", model)
+    assert code == 0
+    assert "False positive 100, false negative 100." in " ".join(out.split())
+    options = (model, "--data", customers, "--target", "y", "--json")
+    page = tmp_path / "r.html"
+    asked = run("report", *options, "--out", page, "--positive", "churn")
+    left_out = run("report", *options, "--out", page)
+    assert asked[:2] == left_out[:2]
+    assert asked[0] == 0
+    assert run("tradeoff", *options)[0] == 0
+    customers.write_text(customers.read_text().replace("churn", "gone"))
+    code, _, err = run("report", *options, "--out", page)
+    if others == "stay":
+        assert code == 2
+        assert "gone" in err
+
+
+def test_all_of_many_classes_are_named(run, tmp_path):
+    path = tmp_path / "six.csv"
+    path.write_text("x,y\n" + "".join(f"{k},class{k % 6}\n" for k in range(60)))
+    code, _, err = run("fit", path, "--target", "y", "--default-price", 1, *ERRORS)
+    assert code == 2
+    assert "class5" in err
+
+
+def test_a_price_list_may_have_points_beside_a_table_with_commas(run, tmp_path):
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=200)
+    rows = (f"{v:.3f};{int(v + rng.normal() > 0)}".replace(".", ",") for v in x)
+    data, prices = tmp_path / "t.csv", tmp_path / "p.csv"
+    data.write_text("x;y\n" + "\n".join(rows) + "\n")
+    options = ("--target", "y", *ERRORS, "--decimal", ",", "--json", "--out", tmp_path / "m.adacos")
+    for text in ("x,17.61\n", "x;17,61\n"):
+        prices.write_text("covariate" + text[1] + "cost\n" + text)
+        code, out, err = run("fit", data, "--prices", prices, *options)
+        assert code == 0, err
+        assert json.loads(out)["card"]["covariates"][0]["cost"] == 17.61
+    prices.write_text("covariate;cost\nx;1.234\n")
+    assert run("fit", data, "--prices", prices, *options)[0] == 2
+    assert run("fit", data, "--prices", "x=17.61", *options)[0] == 0
+
+
+def test_a_fit_of_more_classes_is_expected_to_take_longer():
+    table = ColumnTable({f"x{k}": np.zeros(1000) for k in range(12)})
+    two, six = (expected_seconds(table, n_classes=k) for k in (2, 6))
+    # 0.5 and 8.6 s of one processor were measured.
+    assert 8 < six / two < 32

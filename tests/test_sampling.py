@@ -1,0 +1,106 @@
+"""How rows came into a table: shares of classes by design, and values missing by class."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from adacos import COSClassifier, Costs
+from adacos.exceptions import TableWarning
+from adacos.tables.sampling import LEVEL, missing_by_class
+from adacos.tables.suspicions import suspicions
+
+COSTS = Costs([1.0, 1.0, 1.0], false_positive=10.0, false_negative=10.0)
+
+
+def kinds(X: Any, y: Any, groups: Any = None) -> dict[str, str]:
+    return {found.kind: str(found) for found in suspicions(X, y, groups)}
+
+
+def drawn(n: int, seed: int = 0, share: float = 0.3) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < share).astype(int)
+    return rng.normal(size=(n, 3)) + y[:, None], y
+
+
+def with_holes(X: Any, chance: Any, seed: int = 1) -> Any:
+    X = X.copy()
+    X[np.random.default_rng(seed).random(len(X)) < chance, 1] = np.nan
+    return X
+
+
+def test_classes_of_exactly_one_size_are_asked_about() -> None:
+    X, y = drawn(400)
+    assert "class_shares" not in kinds(X, y)
+    half = np.concatenate([np.flatnonzero(y == k)[:100] for k in (0, 1)])
+    told = kinds(X[half], y[half])["class_shares"]
+    assert "exactly 100 rows" in told
+    assert "sample_weight" in told
+    assert "class_shares" not in kinds(X[half[1:]], y[half[1:]])
+    few = half[[*range(20), *range(100, 120)]]
+    assert "class_shares" not in kinds(X[few], y[few])
+
+
+def test_a_class_that_was_drawn_again_is_asked_about() -> None:
+    X, y = drawn(600)
+    again = np.random.default_rng(0).choice(np.flatnonzero(y == 1), 200)
+    rows = np.concatenate([np.arange(600), again])
+    assert "Rows of class 1 are repeated" in kinds(X[rows], y[rows])["class_shares"]
+    # All rows twice is no design of the shares.
+    assert "class_shares" not in kinds(np.repeat(X, 2, axis=0), np.repeat(y, 2))
+
+
+def test_missing_at_random_is_named_no_more_often_than_the_level() -> None:
+    for classes in (2, 3):
+        alarms, repetitions = 0, 600
+        for seed in range(repetitions):
+            rng = np.random.default_rng(seed)
+            labels = rng.integers(0, classes, 300).astype(float)
+            missing = rng.random((300, 5)) < [0.02, 0.1, 0.3, 0.5, 0.9]
+            alarms += any(True for _ in missing_by_class(missing, labels))
+        assert binom.sf(alarms - 1, repetitions, LEVEL) > 0.01, alarms
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_tests_that_were_ordered_for_one_class_are_named(classes: int) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, classes, 600)
+    X = rng.normal(size=(600, 3)) + y[:, None]
+    assert "missing_by_class" not in kinds(with_holes(X, 0.3), y)
+    told = kinds(with_holes(X, np.where(y == 1, 0.1, 0.5)), y)["missing_by_class"]
+    assert told.startswith("x1 (missing in ")
+    assert "missing at random" in told
+
+
+def test_rows_of_a_group_count_once() -> None:
+    """Each patient has eight rows, which lack the value together: no sign of the class."""
+    alarms = {True: 0, False: 0}
+    for seed in range(40):
+        X, y = drawn(60, seed, 0.5)
+        X = np.repeat(with_holes(X, 0.4, seed + 100), 8, axis=0)
+        X = X + 0.01 * np.random.default_rng(seed).normal(size=X.shape)
+        y, who = np.repeat(y, 8), np.repeat(np.arange(60), 8)
+        alarms[True] += "missing_by_class" in kinds(X, y, who)
+        alarms[False] += "missing_by_class" in kinds(X, y)
+    assert alarms[True] <= 2
+    assert alarms[False] > 10
+
+
+def test_fit_warns_once_and_weights_answer_the_question() -> None:
+    X, y = drawn(500)
+    half = np.concatenate([np.flatnonzero(y == k)[:100] for k in (0, 1)])
+    X, y = X[half], y[half]
+    policy = COSClassifier(COSTS, strengths="common", n_splines=5, cv=3)
+    with pytest.warns(TableWarning, match="looks designed") as told:
+        policy.fit(X, y)
+    assert len([item for item in told if item.category is TableWarning]) == 1
+    assert "class_shares" in {found.kind for found in policy.check(X, y)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TableWarning)
+        policy.fit(X, y, sample_weight=np.where(y == 1, 0.6, 1.4))
+    with pytest.warns(TableWarning, match=r"x1 \(missing in"):
+        policy.fit(with_holes(X, np.where(y == 1, 0.05, 0.6)), y, sample_weight=np.ones(len(y)))
