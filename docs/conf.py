@@ -39,7 +39,7 @@ exclude_patterns = ["**/README.md", "gallery/**/*.ipynb", "gallery/**/*.py", "ga
 templates_path = ["_templates"]
 default_role = "py:obj"
 smartquotes = False  # an option such as --known must stay two hyphens
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 # A command line or what a program prints has no language of its own.
 highlight_language = "text"

@@ -2,7 +2,7 @@
 A method of one's own in the harness
 ====================================
 
-The benchmark runs any object with ``fit(X, y)`` and ``acquire(X)`` on the paper's folds beside the
+The benchmark runs any object with ``fit(X, y)`` and ``acquire(X)`` on the paper's folds, next to the
 methods that are there. This one asks everybody for what is cheap and stops.
 """
 

@@ -34,6 +34,7 @@ PYTHON_PAGES = (
     "docs/choosing.md",
     "docs/index.md",
     "docs/providers.md",
+    "docs/quickstart.md",
     "docs/rounds.md",
     "docs/howto-sklearn.md",
     "docs/howto-values.md",
@@ -47,6 +48,7 @@ PYTHON_PAGES = (
 SHELL_PAGES = (
     "README.md",
     "docs/budgets.md",
+    "docs/evidence.md",
     "docs/howto-files.md",
     "docs/install.md",
     "docs/reproduce.md",

@@ -1,12 +1,13 @@
-"""Refuse words that the vocabulary bans, in the documentation and in the texts of the package.
+"""Refuse banned words and long sentences in the documentation and in the texts of the package.
 
-    python tools/check_words.py           # exit status 1 if a clean file has a banned word
-    python tools/check_words.py --list    # every place, also in files that are not yet clean
-    python tools/check_words.py --update  # write the list of files that are not yet clean
+    python tools/check_words.py              # exit status 1 if a clean file has a banned word
+    python tools/check_words.py --list       # every place, also in files that are not yet clean
+    python tools/check_words.py --update     # write the list of files that are not yet clean
+    python tools/check_words.py --sentences  # length of the sentences of every page
 
 Looked at are pages in Markdown without their code, the page of the service, and strings and
 docstrings of the package. Files in tools/words_not_yet_clean.txt are passed over; the list is to
-get shorter.
+get shorter. Pages in tools/plain_pages.txt also have short sentences; that list is to get longer.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = ROOT / "tools" / "words_not_yet_clean.txt"
+PLAIN = ROOT / "tools" / "plain_pages.txt"
+
+# Words in the mean sentence of a page, and in its longest.
+MEAN_WORDS = 18
+MOST_WORDS = 25
 
 # What is banned, and what is said instead.
 BANNED = {
@@ -74,12 +80,71 @@ def places(path: Path) -> list[str]:
     return found
 
 
+def sentences(path: Path) -> list[tuple[int, str]]:
+    """The sentences of a page, each with the line on which its paragraph or its item begins.
+
+    Code, tables, headings and directives have none; code or a formula within a line is one word.
+    """
+    content = path.read_text(encoding="utf-8")
+    content = re.sub(
+        r"^---\n.*?^---$|^( *)(```|\$\$).*?^\1(```|\$\$)$|^\$\$.*?\$\$$|<!--.*?-->",
+        lambda found: "\n" * found[0].count("\n"),
+        content,
+        flags=re.MULTILINE | re.DOTALL,
+    )
+    content = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", content)
+    content = re.sub(
+        r"`[^`]*`|\$[^$]+\$", lambda found: "Code" + "\n" * found[0].count("\n"), content
+    )
+    content = re.sub(r"\badacos\b", "Adacos", content)
+    found = []
+    blocks, start = [""], [1]
+    for number, line in enumerate(content.splitlines(), 1):
+        begins = re.match(r"\s*([-*]|\d+\.)\s|\s*$|[#|:<]|    ", line)
+        if begins:
+            blocks.append("")
+            start.append(number)
+        if not re.match(r"[#|:<]|    (?! *[-*\d])", line):
+            blocks[-1] += " " + re.sub(r"^\s*([-*]|\d+\.)\s", "", line)
+    for line_number, block in zip(start, blocks, strict=True):
+        for sentence in re.split(r"(?<=[.!?])[)*\"]*\s+(?=[^a-z\s])", block):
+            if sentence.strip():
+                found.append((line_number, sentence.strip()))
+    return found
+
+
+def n_words(sentence: str) -> int:
+    """Words of a sentence: what stands between blanks and has a letter or a digit."""
+    return sum(bool(re.search(r"\w", word)) for word in sentence.split())
+
+
+def long_places(path: Path) -> list[str]:
+    """What keeps a page from being plain: sentences that are too long, or their mean."""
+    name, all_of_them = path.relative_to(ROOT), sentences(path)
+    lengths = [n_words(sentence) for _, sentence in all_of_them]
+    found = [
+        f"{name}:{line}: {length} words, at most {MOST_WORDS}: {sentence[:90]}"
+        for length, (line, sentence) in zip(lengths, all_of_them, strict=True)
+        if length > MOST_WORDS
+    ]
+    mean = sum(lengths) / max(len(lengths), 1)
+    if mean > MEAN_WORDS:
+        found.append(f"{name}: {mean:.1f} words in the mean sentence, at most {MEAN_WORDS}")
+    return found
+
+
+def pages() -> list[Path]:
+    """The pages in Markdown."""
+    others = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md"]
+    return [*(ROOT / name for name in others), *sorted(ROOT.glob("docs/*.md"))]
+
+
 def files() -> list[Path]:
     """The files that are looked at."""
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")]
     static = ROOT / "src" / "adacos" / "service" / "static"
     sources = (ROOT / "src" / "adacos").rglob("*.py")
-    return sorted([*pages, *static.glob("*.js"), *static.glob("*.html"), *sources])
+    examples = (ROOT / "examples").glob("*.py")
+    return sorted([*pages(), *examples, *static.glob("*.js"), *static.glob("*.html"), *sources])
 
 
 def main(arguments: list[str]) -> int:
@@ -89,9 +154,21 @@ def main(arguments: list[str]) -> int:
         names = [name for name, own in found.items() if own]
         LIST.write_text("\n".join(names) + "\n", encoding="utf-8")
         return 0
+    if "--sentences" in arguments:
+        for page in pages():
+            lengths = [n_words(sentence) for _, sentence in sentences(page)]
+            mean = sum(lengths) / max(len(lengths), 1)
+            name = page.relative_to(ROOT).as_posix()
+            print(
+                f"{name}: {len(lengths)} sentences, mean {mean:.1f}, most {max(lengths, default=0)}"
+            )
+        return 0
     not_yet = set() if "--list" in arguments else set(LIST.read_text(encoding="utf-8").split())
     wrong = [place for name, own in found.items() if name not in not_yet for place in own]
-    print("\n".join(wrong or [f"{len(found) - len(not_yet)} of {len(found)} files checked"]))
+    plain = PLAIN.read_text(encoding="utf-8").split()
+    wrong += [place for name in plain for place in long_places(ROOT / name)]
+    done = f"{len(found) - len(not_yet)} of {len(found)} files, sentences of {len(plain)} pages"
+    print("\n".join(wrong or [done]))
     return int(bool(wrong))
 
 

@@ -31,7 +31,7 @@ def class_sections(held: Held, compared: list[Method]) -> list[Block]:
         *_calibration(held),
         *_misfit(held),
         *_sensitivity(held),
-        Heading("Words"),
+        Heading("Glossary"),
         Items(words.explained([m.name for m in compared], len(held.class_names))),
     ]
 
