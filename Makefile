@@ -32,7 +32,7 @@ test: lint
 	@echo "Left out: tests that need torch, lightgbm or a browser (make test-all), simulations (make study)."
 
 test-all: test $(VENV)/.all test-browser
-	$(BIN)/python -m pytest -n $(JOBS) -m "not study" tests/rivals tests/test_tensors.py
+	$(BIN)/python -m pytest -n $(JOBS) -m "not study" tests/rivals tests/kernels/test_tensors.py
 
 test-browser: $(VENV)/.browser
 	ADACOS_AXE=$(VENV)/node_modules/axe-core/axe.min.js $(BIN)/python -m pytest -m browser tests/browser

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tests.browser.conftest import CHROMIUM, DESCRIPTIONS, WIDTHS, fitted, served
-from tests.browser.test_page import answer, finish, start
+from tests.browser.consulting import answer, finish, start
 
 # As in the tutorial for the data scientist.
 TUTORIAL = """

@@ -77,3 +77,15 @@ def test_the_drawings_are_up_to_date(drawing: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_tests_lie_in_the_folders_of_what_they_test() -> None:
+    """And share what they need by modules that are no tests."""
+    tests = ROOT / "tests"
+    folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
+    own = {"attack", "browser", "golden", "studies"}
+    for folder in {path.parts[0] for path in folders if path.parts} - own:
+        assert (PACKAGE / folder).is_dir(), f"tests/{folder} mirrors no package"
+    for path in tests.rglob("*.py"):
+        found = re.search(r"^ *from tests\.([\w.]+\.)?test_\w+ import", path.read_text(), re.M)
+        assert not found, f"{path.relative_to(ROOT)}: {found[0]} a test"

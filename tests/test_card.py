@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,66 +10,17 @@ import pytest
 import adacos
 from adacos import (
     AdaCOSClassifier,
-    COSClassifier,
     Costs,
-    TargetRecallClassifier,
 )
 from adacos.card import headline, model_card, rule_in_words, threshold_reason
 from adacos.consultation import fingerprint
 from adacos.consultation.cut_off import cut_off_of, percent
 from adacos.policies.estimates import cost_doubt, estimate_leave_out, leave_out_costs
 from adacos.policies.leave_out import leave_out_cost
-from adacos.policies.sequence_policy import SequencePolicy
-from adacos.registry import POLICIES
 from adacos.rivals import OptimalPolicyClassifier
+from tests.report.every_policy import COSTS, build, registered, table
 
 OWN = "this policy, stops chosen with these rows"
-QUICK: dict[str, dict[str, Any]] = {
-    "AdaptGbrtClassifier": {
-        "n_trees": 3,
-        "n_lambdas": 2,
-        "cv": 2,
-        "learning_rates": (0.3,),
-        "full_fractions": (0.5,),
-    },
-    "AACOClassifier": {"max_sets": 10},
-    "CEGBClassifier": {"n_trees": 5},
-    "STreeDClassifier": {"max_depth": 2},
-    "GreedyMiserClassifier": {"n_trees": 5, "n_lambdas": 2, "cv": 2},
-    "POMDPClassifier": {"n_components": 2, "smoothing": 1.0, "n_init": 1},
-    "DWSMClassifier": {"n_rounds": 2, "n_init": 1},
-}
-
-
-def table(n: int = 200):
-    rng = np.random.default_rng(3)
-    X = rng.integers(0, 2, size=(n, 3)).astype(float)
-    y = (rng.random(n) < 0.15 + 0.3 * X[:, 0] + 0.3 * X[:, 1]).astype(int)
-    return X, y
-
-
-COSTS = Costs([1.0, 2.0, 3.0], false_positive=20, false_negative=60)
-
-
-def registered() -> list[type]:
-    """Every policy of the registry that can be fitted here in seconds."""
-    entries = [
-        entry
-        for entry in POLICIES.values()
-        if entry.requires is None or find_spec(entry.requires[0]) is not None
-    ]
-    kinds = [entry.load() for entry in entries]
-    quick = [kind for kind in kinds if kind.__name__ != "Shim2018Classifier"]
-    return [*quick, TargetRecallClassifier]
-
-
-def build(kind: type):
-    if kind is TargetRecallClassifier:
-        return TargetRecallClassifier(build(COSClassifier), target_recall=0.8)
-    parameters = {"strengths": "common", "cv": 2} if issubclass(kind, SequencePolicy) else {}
-    known = kind(COSTS).get_params()
-    given = {**parameters, **QUICK.get(kind.__name__, {})}
-    return kind(COSTS, **{name: value for name, value in given.items() if name in known})
 
 
 @pytest.mark.parametrize("kind", registered(), ids=lambda kind: kind.__name__)

@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 import adacos
+from tests.interpreter import fresh
 
 HEAVY = ["sklearn", "pandas", "polars", "pyarrow", "matplotlib", "torch", "lightgbm", "scipy"]
-
-
-def fresh(code: str) -> str:
-    """Output of a new interpreter that runs this code."""
-    source = str(Path(adacos.__file__).resolve().parents[1])
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": source},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_importing_loads_nothing_heavy() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import io
 import json
 import os
@@ -35,8 +34,9 @@ from adacos.exceptions import InvalidInputError, ModelFileError
 from adacos.persistence import FORMAT
 from tests.golden.problems import problem
 from tests.golden.record import hashed
-from tests.policy_checks import FIELDS, same
-from tests.test_policies import mixed, numbers
+from tests.model_files import answer, manifest, rewritten
+from tests.policies.tables import mixed, numbers
+from tests.policy_checks import same
 
 PANELS = {"visit": (0.5, ["town", "dose"])}
 PRICES = {"age": 1.0, "smokes": 1.0, "town": 2.0, "planet": 0.5, "zero": 0.0, "dose": 4.0}
@@ -79,29 +79,11 @@ def adacos_file(tmp_path_factory: Any) -> Path:
     return path
 
 
-def answer(model: Any, X: Any) -> dict[str, Any]:
-    """Everything a model says about rows, as arrays."""
-    if isinstance(model, GaussianImputer):
-        return {"filled": model.transform(X)}
-    if isinstance(model, LogisticGAM):
-        return {
-            "proba": model.predict_proba(X),
-            "label": model.predict(X).astype(str),
-            "leave_out": model.leave_out_proba_,
-        }
-    result = model.acquire(X)
-    return {field: getattr(result, field) for field in FIELDS} | {
-        "label": result.label.astype(str),
-        "names": np.array(result.names),
-        "expected": model.expected_cost_,
-    }
-
-
 ELSEWHERE = """
 import pickle, sys
 import numpy as np
 from adacos import load
-from tests.test_persistence import answer
+from tests.model_files import answer
 folder = sys.argv[1]
 with open(folder + "/rows.pickle", "rb") as file:
     rows = pickle.load(file)
@@ -208,25 +190,6 @@ def test_a_changed_byte_is_noticed_or_makes_no_difference(
         else:
             same(model.acquire(X), expected)
     assert noticed > 150
-
-
-def rewritten(source: Path, target: Path, change: Any, *, honest: bool) -> Path:
-    """A copy whose members were changed; `honest` copies carry the right checksums."""
-    with zipfile.ZipFile(source) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    change(members)
-    if honest:
-        manifest = json.loads(members["manifest.json"])
-        manifest["sha256"] = {
-            name: hashlib.sha256(data).hexdigest()
-            for name, data in members.items()
-            if name != "manifest.json"
-        }
-        members["manifest.json"] = json.dumps(manifest).encode()
-    with zipfile.ZipFile(target, "w") as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return target
 
 
 def altered(member: str, old: bytes, new: bytes) -> Any:
@@ -350,10 +313,6 @@ def test_parts_that_do_not_fit_each_other_are_refused(
     save(policy, path)
     with pytest.raises(ModelFileError, match=r"model\.adacos does not describe a model"):
         load(path)
-
-
-def manifest(text: bytes) -> Any:
-    return lambda members: members.update({"manifest.json": text})
 
 
 @pytest.mark.parametrize(
@@ -501,7 +460,7 @@ def test_a_folder_that_cannot_be_written(small: LogisticGAM, tmp_path: Path) -> 
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "taken"]
 
 
-OLD = Path(__file__).with_name("models")
+OLD = Path(__file__).with_name("saved")
 
 
 @pytest.mark.parametrize("name", json.loads((OLD / "decisions.json").read_text(encoding="utf-8")))

@@ -26,8 +26,8 @@ import pytest
 from adacos import AdaCOSClassifier, Costs, GaussianImputer, LogisticGAM, load, save
 from adacos.exceptions import ModelFileError
 from adacos.persistence import file_sha256
-from tests.test_persistence import rewritten
-from tests.test_policies import mixed
+from tests.model_files import rewritten
+from tests.policies.tables import mixed
 
 MEBIBYTE = 1 << 20
 PRICES = {"age": 1.0, "smokes": 1.0, "town": 2.0, "planet": 0.5, "zero": 0.0, "dose": 4.0}

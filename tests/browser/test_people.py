@@ -9,7 +9,7 @@ import pytest
 import adacos
 from adacos import AdaCOSClassifier, Costs
 from tests.browser.conftest import playwright, served
-from tests.browser.test_page import answer, finish, start
+from tests.browser.consulting import answer, finish, start
 
 pytestmark = pytest.mark.browser
 expect = playwright.expect

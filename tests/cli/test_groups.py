@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from typing import Any
 
-from tests.test_groups import patients
+from tests.policies.tables import patients
 
 
 def test_groups_are_a_column_that_is_no_covariate(run: Any, tmp_path: Any) -> None:

@@ -12,7 +12,7 @@ from adacos.batch import folders, score_folder
 from adacos.exceptions import InvalidInputError
 from adacos.tables.description import Description
 from adacos.tables.writing import whole_folder_or_absent
-from tests.test_streaming import COSTS, frame
+from tests.models.streamed import COSTS, frame
 
 pd = pytest.importorskip("pandas")
 pq = pytest.importorskip("pyarrow.parquet")

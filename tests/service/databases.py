@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 _CONNECTIONS = "select pid from pg_stat_activity where datname like 'cases%' order by pid"
 
@@ -198,3 +199,13 @@ def small_disk():
     # Lazily, so that a test that failed leaves nothing behind.
     subprocess.run(["umount", "-l", str(folder)], check=True)
     folder.rmdir()
+
+
+def rows_of(url: str, statement: str) -> list[tuple]:
+    engine = sa.create_engine(url)
+    try:
+        with engine.begin() as connection:
+            found = connection.execute(sa.text(statement))
+            return [tuple(row) for row in found] if found.returns_rows else []
+    finally:
+        engine.dispose()

@@ -18,7 +18,7 @@ from adacos.service.rate import network_of
 from adacos.service.settings import Settings
 from tests.service.conftest import TestClient
 from tests.service.running import ask, running, until
-from tests.service.test_server import start
+from tests.service.starting import start
 
 WARD, WATCH = "ward-key-0123456789", "watch-key-0123456789"
 

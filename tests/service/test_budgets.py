@@ -6,7 +6,7 @@ from fastapi.testclient import TestClient
 
 from adacos import AdaCOSClassifier
 from adacos.service.app import create_app
-from tests.test_budgets import COSTS, QUICK, world
+from tests.policies.budget_table import COSTS, QUICK, world
 
 
 def test_steps_and_scores_keep_the_ceiling() -> None:

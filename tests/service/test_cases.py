@@ -9,7 +9,6 @@ import stat
 
 import numpy as np
 import pytest
-import sqlalchemy as sa
 
 import adacos
 from adacos.consultation import fingerprint
@@ -19,6 +18,7 @@ from adacos.service.case_log import CaseLog
 from adacos.service.case_versions import VERSION
 from adacos.service.settings import Settings
 from tests.service.conftest import TestClient, finish
+from tests.service.databases import rows_of
 
 
 def test_a_case_is_recorded_once(pima, logged, tmp_path):
@@ -263,16 +263,6 @@ def recorded(pima, log_url):
     body = {"acquired": {"Age": 24.0}, "stop": True}
     assert client.post("/v1/cases", json={**body, "id": "c"}).status_code == 201
     return client, body
-
-
-def rows_of(url: str, statement: str) -> list[tuple]:
-    engine = sa.create_engine(url)
-    try:
-        with engine.begin() as connection:
-            found = connection.execute(sa.text(statement))
-            return [tuple(row) for row in found] if found.returns_rows else []
-    finally:
-        engine.dispose()
 
 
 def test_outcomes_are_accepted_after_a_model_change_and_kept(pima, recorded, log_url):

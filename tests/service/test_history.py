@@ -17,8 +17,8 @@ from adacos.service.app import create_app
 from adacos.service.case_log import CaseLog
 from adacos.service.settings import Settings
 from tests.service.conftest import TestClient
+from tests.service.databases import rows_of
 from tests.service.running import ask, running
-from tests.service.test_cases import rows_of
 
 ONE = {"acquired": {"Age": 24.0}, "stop": True}
 

@@ -23,20 +23,7 @@ from adacos.consultation import fingerprint
 from adacos.service.server import is_loopback, serve
 from adacos.service.settings import Settings
 from tests.service.running import running, until
-
-
-def start(model: Path, *options: str, **environment: str):
-    command = [sys.executable, "-m", "adacos.cli.app", "serve", str(model), "--port", "0", "--json"]
-    process = subprocess.Popen(
-        [*command, *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, **environment},
-    )
-    line = process.stdout.readline()
-    return process, json.loads(line) if line else {}
+from tests.service.starting import start
 
 
 def test_workers_share_port_metrics_and_case_log(model, tmp_path):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from scipy.stats import binom
 
 from adacos import Costs
 from adacos.typing import Floats
@@ -94,3 +95,12 @@ WORLDS = {
     "rare positives": World(_additive, -4.5, n_train=3000, n_positives=150),
     "few positives": World(_additive, 0.0, n_train=200, n_positives=60, false_positive=200.0),
 }
+
+
+# Least probability, under a true rate of 1 - confidence, of as many broken promises as were seen.
+SIGNIFICANCE = 0.01
+
+
+def kept(broken: int, repetitions: int, confidence: float) -> bool:
+    """Whether so many broken promises agree with the confidence, within binomial error."""
+    return bool(binom.sf(broken - 1, repetitions, 1 - confidence) >= SIGNIFICANCE)

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from adacos import BranchingClassifier, Costs
 from adacos.exceptions import NotCertifiableError
-from tests.test_branching import PRICES, table
+from tests.policies.branching_table import PRICES, table
 
 RECALL, CONFIDENCE = 0.9, 0.9
 REPEATS = 200

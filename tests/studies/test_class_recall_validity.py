@@ -17,7 +17,7 @@ from adacos.decision import DecisionRule
 from adacos.exceptions import NotCertifiableError
 from adacos.policies.class_certifying import certify_classes, surcharges_to_try
 from adacos.policies.class_recall import LeftOutRecalls, Targets, surcharged
-from tests.studies.test_recall_validity import kept
+from tests.studies.recall_worlds import kept
 
 QUICK: dict[str, Any] = {"cv": 3, "strengths": "common"}
 

@@ -8,7 +8,7 @@ import pytest
 from adacos import AdaCOSClassifier, COSClassifier, Costs
 from adacos.metrics import total_costs
 from adacos.policies.leave_out import leave_out_cost
-from tests.test_leave_out import noisy_rows
+from tests.policies.tables import noisy_rows
 
 COSTS = Costs([0.3] * 12, false_positive=10, false_negative=20)
 

@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 
 from adacos import Costs, FullModelClassifier
 from adacos.metrics import total_costs
-from tests.test_missing import calibration_slope
+from tests.models.oracles import calibration_slope
 
 pandas = pytest.importorskip("pandas")
 

@@ -11,21 +11,12 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from adacos import AdaCOSClassifier, FullModelClassifier
 from adacos.engine import run
 from adacos.exceptions import NotCertifiableError
 from adacos.policies.recall import certify, threshold_sequence
-from tests.studies.recall_worlds import WORLDS, World
-
-# Least probability, under a true rate of 1 - confidence, of as many broken promises as were seen.
-SIGNIFICANCE = 0.01
-
-
-def kept(broken: int, repetitions: int, confidence: float) -> bool:
-    """Whether so many broken promises agree with the confidence, within binomial error."""
-    return bool(binom.sf(broken - 1, repetitions, 1 - confidence) >= SIGNIFICANCE)
+from tests.studies.recall_worlds import WORLDS, World, kept
 
 
 def fitted(world: World, seed: int, kind=AdaCOSClassifier, **parameters):

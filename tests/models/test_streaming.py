@@ -1,0 +1,120 @@
+"""Tables in Parquet files: the fit of rows that are read a piece at a time is that in memory."""
+
+import numpy as np
+import pytest
+
+from adacos import AdaCOSClassifier, Costs, InvalidInputError, ParquetTable
+from adacos.models import large_fits, streamed_fits
+from adacos.tables import parquet_table
+from tests.models.streamed import COSTS, frame, pd, written
+
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture
+def large(monkeypatch):
+    monkeypatch.setattr(large_fits, "LARGE_ROWS", 2000)
+    monkeypatch.setattr(large_fits, "SAMPLE_ROWS", 1500)
+    monkeypatch.setattr(streamed_fits, "SAMPLE_ROWS", 1500)
+    monkeypatch.setattr(parquet_table, "PIECE_ROWS", 700)
+
+
+def test_the_fit_in_pieces_is_the_fit_in_memory(large, tmp_path):
+    table = frame(3000)
+    stored = written(tmp_path, table)
+    assert len(stored) == 3000
+    streamed = AdaCOSClassifier(COSTS).fit(stored, "ill")
+    held = AdaCOSClassifier(COSTS).fit(table.drop(columns="ill"), table["ill"])
+    assert streamed.sets_ == held.sets_
+    for name in ("names", "kinds", "categories"):
+        assert getattr(streamed.encoder_, name) == getattr(held.encoder_, name)
+    np.testing.assert_array_equal(streamed.encoder_.low, held.encoder_.low)
+    np.testing.assert_allclose(streamed.model_.coefs, held.model_.coefs, atol=1e-8)
+    np.testing.assert_allclose(streamed.model_.moments, held.model_.moments, rtol=1e-9, atol=1e-7)
+    np.testing.assert_allclose(
+        streamed.model_.leave_out_log_odds, held.model_.leave_out_log_odds, atol=1e-8
+    )
+    np.testing.assert_array_equal(streamed.training_rows_.digests, held.training_rows_.digests)
+    fresh = frame(500, seed=1).drop(columns="ill")
+    np.testing.assert_array_equal(streamed.predict(fresh), held.predict(fresh))
+
+
+def test_few_rows_in_files_are_read_into_memory(tmp_path):
+    table = frame(300)
+    stored = AdaCOSClassifier(COSTS, cv=3).fit(written(tmp_path, table), "ill")
+    held = AdaCOSClassifier(COSTS, cv=3).fit(table.drop(columns="ill"), table["ill"])
+    np.testing.assert_array_equal(stored.model_.coefs, held.model_.coefs)
+
+
+def test_only_some_leave_out_log_odds_are_kept(large, tmp_path, monkeypatch):
+    monkeypatch.setattr(streamed_fits, "KEPT_ROWS", 1000)
+    table = frame(3000)
+    policy = AdaCOSClassifier(COSTS).fit(written(tmp_path, table), "ill")
+    model = policy.model_
+    assert abs(len(model.y) - 1000) <= 2
+    assert model.leave_out_log_odds.shape == (len(model.y), len(policy.sets_))
+    assert np.isclose(model.weight[model.y == 1].sum(), table["ill"].sum())
+    assert np.isclose(model.weight.sum(), 3000)
+
+
+def test_a_recall_may_name_the_positive_class(large, tmp_path):
+    stored = written(tmp_path, frame(2500))
+    costs = Costs(COSTS.covariates, false_positive=30)
+    number, named = (
+        AdaCOSClassifier(costs, target_recall=recall).fit(stored, "ill")
+        for recall in (0.9, {1: 0.9})
+    )
+    assert named.threshold_ == number.threshold_
+    with pytest.raises(InvalidInputError, match="the recall of the second, 1"):
+        AdaCOSClassifier(costs, target_recall={0: 0.9}).fit(stored, "ill")
+
+
+def test_what_cannot_be_streamed_is_refused_by_name(large, tmp_path):
+    table = frame(2500)
+    stored = written(tmp_path, table)
+    with pytest.raises(InvalidInputError, match="sequence"):
+        AdaCOSClassifier(COSTS, sequence="both").fit(stored, "ill")
+    with pytest.raises(InvalidInputError, match="sample_weight"):
+        AdaCOSClassifier(COSTS).fit(stored, "ill", sample_weight=np.ones(2500))
+    with pytest.raises(InvalidInputError, match="must name columns"):
+        AdaCOSClassifier(COSTS).fit(stored, "sick")
+    with pytest.raises(InvalidInputError, match="a class for each row"):
+        AdaCOSClassifier(COSTS).fit(stored.only(list("abcde")), [0, 1] * 1001)
+    table.loc[7, "a"] = np.nan
+    with pytest.raises(InvalidInputError, match="1 of 2,500 values are missing"):
+        AdaCOSClassifier(COSTS).fit(written(tmp_path, table), "ill")
+    table.rename(columns={"a": "z"}).to_parquet(tmp_path / "part2.parquet")
+    with pytest.raises(InvalidInputError, match="the same columns"):
+        ParquetTable(tmp_path)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(InvalidInputError, match="must be Parquet"):
+        ParquetTable(tmp_path / "t.csv")
+
+
+def test_adacos_fit_learns_from_all_rows_of_a_folder(large, tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from adacos.cli import training
+    from adacos.cli.app import app
+
+    monkeypatch.setattr(training, "LARGE_ROWS", 2000)
+    monkeypatch.setattr(training, "KEPT_ROWS", 1000)
+    monkeypatch.setattr(streamed_fits, "KEPT_ROWS", 1000)
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    table = frame(3000)
+    written(folder, table)
+    prices = ["--default-price", "1", "--false-positive", "30", "--false-negative", "60"]
+    options = ["fit", str(folder), "--target", "ill", *prices, "--out", str(tmp_path / "m")]
+    done = CliRunner().invoke(app, options)
+    assert done.exit_code == 0, done.output
+    assert "3,000 of 3,000 rows read" in " ".join(done.output.split())
+    out = tmp_path / "answers.parquet"
+    scored = CliRunner().invoke(app, ["score", str(tmp_path / "m"), str(folder), str(out)])
+    assert scored.exit_code == 0, scored.output
+    assert len(pd.read_parquet(out)) == 3000
+    table.loc[5, "a"] = np.nan
+    written(folder, table)
+    done = CliRunner().invoke(app, options)
+    assert done.exit_code == 0, done.output
+    assert "of 3,000 rows, drawn at random" in " ".join(done.output.split())
