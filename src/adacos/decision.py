@@ -187,8 +187,8 @@ class ObservedState:
         )
 
 
-# Its multiples are spread most evenly between whole numbers.
-_GOLDEN = (np.sqrt(5) - 1) / 2
+# The golden ratio in units of 2^-64: its multiples are spread most evenly between whole numbers.
+_GOLDEN = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,9 @@ class Mixture:
     def spends_more(self, key: Any) -> bool:
         """Whether the row of this key is one of them."""
         if isinstance(key, Integral):
-            return bool((_uniform(f"{self.seed}") + int(key) * _GOLDEN) % 1.0 < self.share)
+            # In integers, because the product has no digits left behind the point as a float.
+            turned = int(key) * _GOLDEN % 2**64 / 2.0**64
+            return (_uniform(f"{self.seed}") + turned) % 1.0 < self.share
         return _uniform(f"{self.seed}:{key}") < self.share
 
     def rows(self, keys: Sequence[Hashable]) -> Bools:

@@ -18,6 +18,7 @@ from adacos import (
     save,
     trade_off,
 )
+from adacos.batch.files import score_file
 from adacos.card import model_card
 from adacos.consultation import Consultation
 from adacos.decision import Mixture
@@ -74,6 +75,9 @@ def test_a_share_is_spread_evenly_over_whole_numbers_and_drawn_of_other_keys() -
             assert abs(mixture.rows(range(n)).sum() - share * n) < 4
         hashed = mixture.rows([f"patient {k}" for k in range(5000)])
         assert hashed.mean() == pytest.approx(share, abs=4 * np.sqrt(0.25 / 5000))
+        for first in (10**17, 2**63 - 5000, 10**400):  # beyond what a float tells apart
+            rows = mixture.rows(range(first, first + 5000))
+            assert abs(rows.sum() - share * 5000) < 4
     some = Mixture(0.0, 0.5, 0).rows(range(64))
     assert np.any(some != Mixture(0.0, 0.5, 3).rows(range(64)))
     assert not np.any(Mixture(0.0, 0.0, 0).rows(range(64)))
@@ -172,3 +176,13 @@ def _with(policy: Any, decider: Any) -> Any:
     other = copy(policy)
     other.decider_ = decider
     return other
+
+
+def test_a_file_in_pieces_has_the_rows_that_a_table_has(tmp_path: Any) -> None:
+    policy, X = fitted(), drawn(1, 300)[0]
+    lines = [",".join(map(repr, row)) for row in X.tolist()]
+    source, answers = tmp_path / "rows.csv", tmp_path / "answers.csv"
+    source.write_text("\n".join(["x0,x1,x2,x3", *lines]) + "\n")
+    score_file(policy, source, answers, chunk_rows=37)
+    paid = np.loadtxt(answers, delimiter=",", skiprows=1, usecols=2)
+    np.testing.assert_array_equal(paid, policy.acquire(X).cost)

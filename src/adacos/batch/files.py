@@ -117,7 +117,7 @@ def score_file(
                 raise MalformedRowsError(file.path.name, [str(bad) for bad in tally.malformed])
             if len(piece.table) == 0:
                 continue
-            result, flags = _answer(policy, piece, known)
+            result, flags = _answer(policy, piece, known, tally.rows)
             answers = _columns(result, description_of(policy), policy.classes_.tolist())
             columns = {**_kept(piece, keep), **answers}
             if flag_unusual:
@@ -186,16 +186,17 @@ def _check_output(
 
 
 def _answer(
-    policy: BasePolicy, piece: Piece, known: Sequence[str]
+    policy: BasePolicy, piece: Piece, known: Sequence[str], before: int
 ) -> tuple[AcquisitionResult, NDArray[np.int8]]:
-    """The answers, and what is unusual about the values behind them."""
+    """The answers, and what is unusual about the values behind them, after so many rows."""
     table = piece.table.select(list(policy.encoder_.names))
     mask = np.zeros(table.shape, dtype=np.bool_)
     for position, name in enumerate(policy.encoder_.names):
         if name in known:
             values = table.column(name)
             mask[:, position] = values != "" if values.dtype.kind == "U" else ~np.isnan(values)
-    result = policy.acquire(table, known=mask) if known else policy.acquire(table)
+    keys = range(before, before + len(table))
+    result = policy.acquire(table, known=mask if known else None, keys=keys)
     return result, np.where(result.acquired | mask, unusual(policy.encoder_, table), 0)
 
 

@@ -6,7 +6,7 @@ alone, and those asked for most recently are kept ready.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
@@ -33,12 +33,27 @@ class Answers:
 
     def __init__(self, policy: BasePolicy) -> None:
         self.policy, self.model = policy, fingerprint(policy)
-        # By `StepRequest.key`: the next step as JSON.
-        self.step = lru_cache(maxsize=STEPS_KEPT)(self._compute_step)
+        self._computed = lru_cache(maxsize=STEPS_KEPT)(self._compute_step)
+
+    def step(self, request: StepRequest) -> bytes:
+        """The next step as JSON."""
+        return self._computed(
+            tuple(request.known.items()),
+            tuple(request.acquired.items()),
+            tuple(request.unavailable),
+            request.stop,
+            self.key(request),
+        )
+
+    def key(self, request: StepRequest) -> Hashable:
+        """What decides which of two policies the row has; the same for all rows if there is one."""
+        return 0 if request.key is None or self.policy.mixture_ is None else request.key
 
     def consultation(self, request: StepRequest) -> Consultation:
         """The consultation that the request describes."""
-        consultation = self._replay(request.known, request.acquired, request.unavailable)
+        consultation = self._replay(
+            request.known, request.acquired, request.unavailable, self.key(request)
+        )
         # One that has come to its end is not stopped early, whatever was asked for.
         if request.stop and isinstance(consultation.next(), Acquire):
             consultation.stop()
@@ -50,7 +65,7 @@ class Answers:
             return "stopped"
         if request.known or request.unavailable:
             return "departed"
-        anew, left = self.policy.consultation(), dict(request.acquired)
+        anew, left = self.policy.consultation(key=self.key(request)), dict(request.acquired)
         while isinstance(step := anew.next(), Acquire):
             if any(name not in left for name in step.covariates):
                 return "departed"
@@ -62,13 +77,14 @@ class Answers:
         results, warnings = [], []
         for first in range(0, len(request.rows), _ROWS_AT_A_TIME):
             rows = request.rows[first : first + _ROWS_AT_A_TIME]
-            answers, odd = self._score_piece(rows, request.known)
+            keys = request.keys or range(len(request.rows))
+            answers, odd = self._score_piece(rows, request.known, keys[first:][: len(rows)])
             results += answers
             warnings += [{**warning, "row": first + warning["row"]} for warning in odd]
         return {"model": self.model, "results": results, "warnings": warnings}
 
     def _score_piece(
-        self, rows: list[dict[str, Any]], names_known: list[str]
+        self, rows: list[dict[str, Any]], names_known: list[str], keys: Sequence[Hashable]
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Answers for some rows, and warnings with the number of the row among them."""
         encoder = self.policy.encoder_
@@ -92,7 +108,7 @@ class Answers:
         if not hasattr(self.policy, "feature_names_in_"):
             # The policy was fitted on an array, which has no names.
             table = np.column_stack(list(columns.values()))
-        result = self.policy.acquire(table, known=known)
+        result = self.policy.acquire(table, known=known, keys=keys)
         labels, chances = result.label.tolist(), self._probabilities(result)
         answers = [
             {
@@ -119,9 +135,14 @@ class Answers:
         ]
 
     def _compute_step(
-        self, known: Items, acquired: Items, unavailable: tuple[str, ...], stop: bool
+        self,
+        known: Items,
+        acquired: Items,
+        unavailable: tuple[str, ...],
+        stop: bool,
+        key: Hashable,
     ) -> bytes:
-        consultation = self._replay(dict(known), dict(acquired), list(unavailable))
+        consultation = self._replay(dict(known), dict(acquired), list(unavailable), key)
         step = consultation.next()
         if stop and isinstance(step, Acquire):
             step = consultation.stop().next()
@@ -158,6 +179,7 @@ class Answers:
         known: dict[str, Value],
         acquired: dict[str, Value],
         unavailable: list[str],
+        key: Hashable,
     ) -> Consultation:
         for name in acquired:
             if name in known:
@@ -169,7 +191,7 @@ class Answers:
                 raise InvalidInputError(
                     f"unavailable.{position}", "has a value", "", "Leave it out of one of them."
                 )
-        consultation = self.policy.consultation(known)
+        consultation = self.policy.consultation(known, key=key)
         if self.policy.cost_table_.immediate is not None:
             acquired, unavailable = _in_rounds(consultation, acquired, unavailable)
         if acquired:

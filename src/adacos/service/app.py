@@ -126,7 +126,7 @@ def _add_policy_routes(app: FastAPI, policy: BasePolicy, settings: Settings) -> 
         Nothing is kept between calls: send everything that there is of the row each time. With
         `stop` the answer is the classification that stands.
         """
-        return json_answer(await steppers.run(answers.step, *body.key))
+        return json_answer(await steppers.run(answers.step, body))
 
     async def score(body: ScoreRequest) -> Response:
         """Run the policy on rows: what it acquires of each, and its label."""

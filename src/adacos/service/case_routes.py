@@ -72,7 +72,9 @@ class Desk:
                 f"The consultation is not finished: {', '.join(step.covariates)} comes next. "
                 'If it was decided early, send "stop": true.',
             )
-        stopped = {"stop": True} if consultation.stopped else {}
+        more: dict[str, Any] = {"stop": True} if consultation.stopped else {}
+        if self._answers.key(body) != 0:
+            more["key"] = body.key
         case = Case(
             id=body.id,
             model=self._model,
@@ -81,7 +83,7 @@ class Desk:
                 "known": body.known,
                 "acquired": body.acquired,
                 "unavailable": sorted(body.unavailable),
-                **stopped,
+                **more,
             },
             label=self._classes.index(step.label),
             probability=step.probability,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, Self
 
 from pydantic import (
     AfterValidator,
@@ -40,6 +40,8 @@ CASE_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 Scalar = bool | int | float | str
 Items = tuple[tuple[str, Value], ...]
+# What a row is known by; an integer as exact as any client can write it.
+Key = Annotated[str, Field(min_length=1, max_length=64)] | Annotated[int, Field(ge=0, lt=2**53)]
 Course = Literal["followed", "departed", "stopped"]
 
 
@@ -65,16 +67,7 @@ class StepRequest(Strict):
     acquired: dict[str, Any] = {}
     unavailable: list[str] = []
     stop: bool = False
-
-    @property
-    def key(self) -> tuple[Items, Items, tuple[str, ...], bool]:
-        """All of it, hashable: requests with the same key have the same answer."""
-        return (
-            tuple(self.known.items()),
-            tuple(self.acquired.items()),
-            tuple(self.unavailable),
-            self.stop,
-        )
+    key: Key | None = None
 
 
 class CaseRequest(StepRequest):
@@ -92,6 +85,16 @@ class ScoreRequest(Strict):
 
     rows: list[dict[str, Any]]
     known: list[str] = []
+    keys: list[Key] = []
+
+    @model_validator(mode="after")
+    def _one_key_a_row(self) -> Self:
+        if self.keys and len(self.keys) != len(self.rows):
+            told = {"rows": len(self.rows), "keys": len(self.keys)}
+            raise PydanticCustomError(
+                "keys", "keys: one for each of the {rows} rows, not {keys}", told
+            )
+        return self
 
 
 class OutcomeRequest(Strict):
@@ -146,15 +149,15 @@ def requests_for(policy: BasePolicy, settings: Settings) -> Requests:
         ),
         "unavailable": (names, Field([], description="Cannot be acquired for this row.")),
         "stop": (bool, Field(False, description="Decide now, whatever would come next.")),
+        "key": (
+            Key | None,
+            Field(
+                None,
+                description="What the row is known by, the same in every request about it. Where "
+                "a mean budget is kept by two policies, it decides which of them the row has.",
+            ),
+        ),
     }
-    rows: Any = Annotated[
-        listed[row],
-        Field(min_length=1, max_length=settings.max_rows),
-        # The first wrong row is told, with all that is wrong in it.
-        FailFast(),
-        BeforeValidator(lambda given: _at_most(given, settings.max_rows)),
-    ]
-    known: Any = names, Field([], description="Covariates known from the start in every row.")
     outcome: Any = Annotated[
         Any,
         AfterValidator(lambda given: _one_of(given, policy.classes_.tolist())),
@@ -163,9 +166,28 @@ def requests_for(policy: BasePolicy, settings: Settings) -> Requests:
     return Requests(
         create_model("StepRequestOfModel", __base__=StepRequest, **state),
         create_model("CaseRequestOfModel", __base__=CaseRequest, **state),
-        create_model("ScoreRequestOfModel", __base__=ScoreRequest, rows=rows, known=known),
+        create_model(
+            "ScoreRequestOfModel", __base__=ScoreRequest, **_score_fields(row, names, settings)
+        ),
         create_model("OutcomeRequestOfModel", __base__=OutcomeRequest, outcome=outcome),
     )
+
+
+def _score_fields(row: Any, names: Any, settings: Settings) -> dict[str, Any]:
+    listed: Any = list
+    few = BeforeValidator(lambda given: _at_most(given, settings.max_rows))
+    # The first wrong row is told, with all that is wrong in it.
+    first = FailFast()
+    most = settings.max_rows
+    rows = Annotated[listed[row], Field(min_length=1, max_length=most), first, few]
+    return {
+        "rows": (rows, ...),
+        "known": (names, Field([], description="Covariates known from the start in every row.")),
+        "keys": (
+            Annotated[listed[Key], Field(max_length=most), first, few],
+            Field([], description="A key for each row; without them that is its place, from 0."),
+        ),
+    }
 
 
 def _at_most(given: Any, most: int) -> Any:

@@ -66,7 +66,7 @@ function askForKey() {
 }
 
 function begin() {
-  Object.assign(state, { known: bare(), events: [], steps: [], confirmed: "", caseId: newCaseId() });
+  Object.assign(state, { known: bare(), events: [], steps: [], confirmed: "", caseId: newId(), rowKey: newId() });
   at("known").replaceChildren(...[...state.covariates.keys()].map((name) => field(name, "known", { optional: true })));
   at("consultation").hidden = true;
   at("start").hidden = false;
@@ -75,8 +75,8 @@ function begin() {
 }
 
 // After a reload of the tab: where it was left.
-function resume({ known, events, steps, caseId }) {
-  Object.assign(state, { known, events, steps, caseId });
+function resume({ known, events, steps, caseId, rowKey }) {
+  Object.assign(state, { known, events, steps, caseId, rowKey });
   fill(at("known"), known);
   keepConsultation();
   show();
@@ -95,7 +95,7 @@ async function advance(entered, containers) {
   state.confirmed = "";
   state.steps.push(step);
   // Sent again with the same id if an answer is lost, a case is saved once.
-  state.caseId = newCaseId();
+  state.caseId = newId();
   keepConsultation();
   show();
   return true;
@@ -194,7 +194,7 @@ function undo() {
 
 // --- what the user does ------------------------------------------------------------------------------
 
-function newCaseId() {
+function newId() {
   const bytes = crypto.getRandomValues(new Uint8Array(12));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -6,6 +6,7 @@ export const at = (id) => document.getElementById(id);
 // without ancestors.
 export const state = {
   card: null, covariates: new Map(), key: null, known: bare(), events: [], steps: [], confirmed: "", caseId: "",
+  rowKey: "",
 };
 
 export function bare() {
@@ -49,7 +50,7 @@ export function described() {
     for (const name of event.unavailable || []) unavailable.add(name);
   }
   const stop = state.events.some((event) => event.stop);
-  return { known: state.known, acquired, unavailable: [...unavailable], stop };
+  return { known: state.known, acquired, unavailable: [...unavailable], stop, key: state.rowKey };
 }
 
 // --- what outlives a reload of this tab, and no more ------------------------------------------
@@ -74,9 +75,9 @@ export const keepKey = (key) => store("adacos-key", key);
 export const keptKey = () => stored("adacos-key");
 
 export function keepConsultation() {
-  const { known, events, steps, caseId } = state;
+  const { known, events, steps, caseId, rowKey } = state;
   store("adacos-consultation", steps.length
-    ? JSON.stringify({ model: state.card.model, known, events, steps, caseId })
+    ? JSON.stringify({ model: state.card.model, known, events, steps, caseId, rowKey })
     : null);
 }
 
