@@ -59,11 +59,14 @@ SHELL_PAGES = (
 )
 # A block of Python and, if one follows at once, the block of what it prints.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
-FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A block of commands likewise.
+FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$(?:\n```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 # Commands whose options are checked only: they ask, do not end, take minutes, or need a service.
 PARSED = ("ask", "serve", "bench", "cases")
 # Other programs that the pages call; tests/service/test_tutorial.py sends what `curl` does.
 FOREIGN = ("pip", "make", "curl", "export")
+# Others that are run.
+TOOLS = ("awk", "head")
 
 
 @pytest.mark.parametrize("page", PYTHON_PAGES)
@@ -85,16 +88,24 @@ def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert not printed or output.getvalue().split() == printed.split()
 
 
-def commands(page: str) -> Iterator[str]:
-    """Lines of the shell blocks of a page, continued lines joined."""
+def commands(page: str) -> Iterator[tuple[str, str]]:
+    """Lines of the shell blocks of a page, continued lines joined, and what the last one prints."""
     known = set(get_command(app).commands)  # type: ignore[attr-defined]
-    for language, block in FENCE.findall((ROOT / page).read_text(encoding="utf-8")):
+    for language, block, shown in FENCE.findall((ROOT / page).read_text(encoding="utf-8")):
         lines = block.replace("\\\n", " ").splitlines()
         first = (lines or [""])[0].split()
         ours = first[:1] == ["adacos"] and first[1:2] and first[1] in known
-        shell = first and (ours or first[0] in FOREIGN or first[0] == "awk")
+        shell = first and (ours or first[0] in (*FOREIGN, *TOOLS))
         if language in ("", "sh", "bash") and shell:
-            yield from (line for line in lines if line.strip())
+            lines = [line for line in lines if line.strip()]
+            yield from ((line, "") for line in lines[:-1])
+            yield lines[-1], shown
+
+
+def assert_printed(printed: str, shown: str) -> None:
+    """What was printed is what the page shows, but for spaces; three dots stand for anything."""
+    pattern = ".*".join(re.escape(part) for part in " ".join(shown.split()).split("..."))
+    assert not shown or re.fullmatch(pattern, " ".join(printed.split())), printed
 
 
 def parse(words: list[str]) -> None:
@@ -113,23 +124,45 @@ def parse(words: list[str]) -> None:
 def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
     for name in ("model.adacos", "mine.py"):  # what a page begins with, where it does
         (tmp_path / name).touch()
     lines = list(commands(page))
     assert lines
-    for line in lines:
+    for line, shown in lines:
         words = shlex.split(line, comments=True)
         if words[:1] == ["adacos"] and words[1] in PARSED:
             parse(words[1:])
         elif words[:1] == ["adacos"]:
             result = CliRunner().invoke(app, words[1:])
             assert result.exit_code == 0, (line, result.output, result.exception)
+            assert_printed(result.stdout, shown)
         elif words and words[0] not in FOREIGN:
-            subprocess.run(["bash", "-c", line], check=True, capture_output=True, timeout=60)
+            done = subprocess.run(["bash", "-c", line], check=True, capture_output=True, timeout=60)
+            assert_printed(done.stdout.decode(), shown)
+
+
+def test_the_consultation_of_the_clinician_is_as_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    for line, _ in commands("docs/tutorial-data-scientist.md"):
+        if line.startswith("awk"):
+            subprocess.run(["bash", "-c", line], check=True, timeout=60)
+        elif line.startswith(("adacos datasets", "adacos fit")):
+            CliRunner().invoke(app, shlex.split(line)[1:], catch_exceptions=False)
+    page = "docs/tutorial-clinician.md"
+    sessions = [(line, shown) for line, shown in commands(page) if line.startswith("adacos ask")]
+    assert [bool(shown) for _, shown in sessions] == [True, True]
+    for line, shown in sessions:
+        typed = re.findall(r"^[A-Za-z ,=]+> ?(.*)$", shown, re.MULTILINE)
+        result = CliRunner().invoke(app, shlex.split(line)[1:], input="\n".join(typed) + "\n")
+        assert_printed(result.stdout, re.sub(r"^([A-Za-z ,=]+> ).*\n", r"\1", shown, flags=re.M))
 
 
 def test_the_words_of_the_tutorial_describe_its_model(tmp_path: Path) -> None:
-    page = (ROOT / "docs/tutorial-data-scientist.md").read_text()
+    page = (ROOT / "docs/howto-fit.md").read_text()
     words = tmp_path / "words.toml"
     words.write_text(re.findall(r"```toml\n(title.*?)```", page, re.DOTALL)[0])
     X, y, prices, *_ = load_pima()
