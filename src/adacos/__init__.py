@@ -20,6 +20,7 @@ _HOME = {
     "ClassRecallCertificate": "adacos.policies.class_certifying",
     "Classify": "adacos.consultation.steps",
     "Consultation": "adacos.consultation",
+    "CostedClassifier": "adacos.policies.costed",
     "Costs": "adacos.costs",
     "Decider": "adacos.decision",
     "Decision": "adacos.decision",
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from adacos.policies import TargetRecallClassifier as TargetRecallClassifier
     from adacos.policies.base import BasePolicy as BasePolicy
     from adacos.policies.class_certifying import ClassRecallCertificate as ClassRecallCertificate
+    from adacos.policies.costed import CostedClassifier as CostedClassifier
     from adacos.policies.partitions import score_partitions as score_partitions
     from adacos.policies.recall import RecallCertificate as RecallCertificate
     from adacos.policies.trade_off import trade_off as trade_off

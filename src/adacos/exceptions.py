@@ -30,6 +30,10 @@ class TrainingRowsWarning(UserWarning):
     """Rows on which a policy is evaluated are rows that it was trained on."""
 
 
+class OtherAnswerWarning(UserWarning):
+    """At the stated costs another answer than that of a rule is cheaper, and is given."""
+
+
 class ProviderWarning(UserWarning):
     """A provider failed for good: for some rows its covariate counts as not available."""
 

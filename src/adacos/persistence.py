@@ -92,7 +92,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             "model",
             "must be a model of this library",
             type(model).__name__,
-            f"Models that can be saved: {', '.join(sorted(saved_classes()))}.",
+            _not_saved(model) or f"Models that can be saved: {', '.join(sorted(saved_classes()))}.",
         )
     if not any(name.endswith("_") and not name.startswith("_") for name in vars(model)):
         raise InvalidInputError("model", "must be fitted", "an unfitted model", "Call fit first.")
@@ -296,6 +296,11 @@ def _try_out(model: Any) -> None:
         raise ValueError("its probabilities are not finite")
 
 
+def _not_saved(value: Any) -> str:
+    """Why a file cannot hold a policy of this library, with the remedy."""
+    return str(getattr(type(value), "not_saved", ""))
+
+
 def _describe(
     value: Any, arrays: list[np.ndarray[Any, Any]], stored: Mapping[str, type] = _NOTHING
 ) -> Any:
@@ -327,7 +332,7 @@ def _describe(
             "model",
             "may hold plain values, arrays and this library's objects only",
             name,
-            "Replace the parameter by a plain value.",
+            _not_saved(value) or "Replace the parameter by a plain value.",
         )
     state = value.saved_state() if hasattr(value, "saved_state") else _content(value)
     return {"object": name, "state": {k: _describe(v, arrays, stored) for k, v in state.items()}}

@@ -219,6 +219,7 @@ def test_what_is_absent_is_told(folder: Path, registered: None, tmp_path: Path) 
 def test_the_usual_methods_are_run_by_default() -> None:
     assert {"AdaCOS (group lasso)", "COS (group lasso)", "STreeD"} <= set(default_methods())
     assert "Full Model" not in default_methods()
+    assert len(set(default_methods())) == len(default_methods())
 
 
 def test_the_shared_sets(shared_dir: Path) -> None:

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 from typer.testing import CliRunner
 
 import adacos
-from adacos import Costs, load, registry, save
+from adacos import Costs, load, load_pima, registry, save
 from adacos.bench import BenchConfig, FoldTable, asymmetric, run
 from adacos.bench.names import OWN_METHODS
 from adacos.bench.tables import Cell
@@ -234,3 +235,31 @@ def test_the_registry_loads_nothing_heavy() -> None:
     code = "import sys, adacos.registry; print(*[m for m in sys.modules if m.startswith('adacos')])"
     loaded = set(fresh(code).split())
     assert not {"adacos.policies", "adacos.rivals", "adacos.datasets", "adacos.costs"} & loaded
+
+
+def test_methods_of_one_family_take_over_one_fit() -> None:
+    """The first method of a family is fitted, the others are derived from it."""
+    families: dict[str, list[Any]] = {}
+    for method in METHODS.values():
+        families.setdefault(method.family, []).append(method)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
+    costs = Costs([1.0, 2.0], false_positive=10, false_negative=10)
+    shared = [members for members in families.values() if len(members) > 1]
+    assert len(shared) == 3
+    for first, *others in shared:
+        fitted = first.make(costs).set_params(cv=2, strengths="common").fit(X, y)
+        for other in others:
+            assert len(other.make(costs).from_model(fitted).acquire(X)) == 60
+
+
+def test_boosting_on_the_best_fixed_set_is_a_method() -> None:
+    X, y, prices, *_ = load_pima()
+    costs = Costs(prices, false_positive=100, false_negative=400)
+    method = METHODS["Boosting (best fixed set)"]
+    boosted = method.make(costs)
+    few = HistGradientBoostingClassifier(max_iter=3, random_state=0)
+    result = boosted.set_params(estimator=few, cv=2).fit(X[:200], y[:200]).acquire(X[200:])
+    assert len({result.covariates(row) for row in range(len(result))}) == 1
+    assert not method.recall

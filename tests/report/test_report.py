@@ -8,10 +8,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 import adacos
-from adacos import AdaCOSClassifier, COSClassifier, Costs, FullModelClassifier, load_wisconsin
+from adacos import (
+    AdaCOSClassifier,
+    COSClassifier,
+    CostedClassifier,
+    Costs,
+    FullModelClassifier,
+    load_wisconsin,
+)
+from adacos.exceptions import InvalidInputError
 from adacos.metrics import total_costs
 from adacos.policies.auto import settled
 from adacos.report import covariate_importances, figures, numbers, write_report
@@ -391,3 +400,51 @@ def test_the_outlook_is_held_against_itself():
     assert numbers.incoherent_share(hold(paper, data.X, data.y)) > 0.3
     full = FullModelClassifier(costs).from_model(coherent)
     assert numbers.incoherent_share(hold(full, data.X, data.y)) is None
+
+
+@pytest.fixture
+def few_trees(monkeypatch) -> None:
+    """Boosting that takes no time."""
+    few = HistGradientBoostingClassifier(max_iter=4, max_leaf_nodes=4, random_state=0)
+    monkeypatch.setattr(CostedClassifier, "_boosting", lambda self: few)
+
+
+def test_boosting_is_compared_row_by_row(heart, undrawn, few_trees, tmp_path):
+    X, y = heart[0].X.iloc[:, :4], np.asarray(heart[0].y)
+    prices = {name: heart[0].prices[name] for name in X.columns}
+    costs = Costs(prices, false_positive=100, false_negative=1633)
+    train, test = np.arange(0, 303, 2), np.arange(1, 303, 2)
+    policy = AdaCOSClassifier(costs, strengths="common").fit(X.iloc[train], y[train])
+    training, path = (X.iloc[train], y[train]), tmp_path / "r.html"
+    told = write_report(policy, X.iloc[test], y[test], path, "Report", training)["boosting"]
+    boosted = CostedClassifier(None, costs, covariates="best").fit(*training)
+    theirs = total_costs(boosted.acquire(X.iloc[test]), y[test], costs)
+    ours = total_costs(policy.acquire(X.iloc[test]), y[test], costs)
+    assert told["covariates"] == list(boosted.covariates_)
+    assert told["cost"] == pytest.approx(theirs.mean())
+    assert told["more"] == pytest.approx((theirs - ours).mean())
+    assert told["more_error"] == pytest.approx((theirs - ours).std(ddof=1) / np.sqrt(len(test)))
+    text = readable(path.read_text(encoding="utf-8"))
+    assert f"fitted on {len(train)} training rows, of which the model learned from 152" in text
+    low = told["more"] - 1.96 * told["more_error"]
+    assert f"95% interval of the difference {low:.2f} to" in text
+    # Rows that are judged are not learned from, and every class is learned of.
+    with pytest.raises(InvalidInputError, match="151 rows that are in both"):
+        hold(policy, X.iloc[test], y[test], (X, y))
+    one_class = X.iloc[train][y[train] == 0], y[train][y[train] == 0]
+    with pytest.raises(InvalidInputError, match="none of 1"):
+        hold(policy, X.iloc[test], y[test], one_class)
+
+
+def test_boosting_keeps_the_budget_of_the_policy(heart, few_trees):
+    data, y = heart[0], np.asarray(heart[0].y)
+    costs = Costs(data.prices, false_positive=1000, false_negative=1633, panels=data.panels)
+    policy = AdaCOSClassifier(costs, strengths="common", budget=3.0)
+    policy.fit(data.X.iloc[::2], y[::2])
+    held = hold(policy, data.X.iloc[1::2], y[1::2], (data.X.iloc[::2], y[::2]))
+    assert held.boosted.policy.acquire(data.X).cost.max() <= 3.0
+
+
+def test_without_training_rows_the_report_says_how_to_compare_boosting(page):
+    assert "--training FILE" in page
+    assert "boosting on the best fixed set:" not in page

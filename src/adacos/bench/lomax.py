@@ -128,7 +128,7 @@ class LomaxReport:
 
 def default_methods() -> list[str]:
     """AdaCOS, COS, further policies of this library beside the paper's, STreeD and AACO."""
-    families = ("group lasso", "forward", "Full Model")
+    families = ("group lasso", "forward", "both", "Full Model")
     further = [m.name for m in METHODS.values() if not m.rival and m.family not in families]
     beside = [name for name in ("AdaCOS (both)", *further, STREED, "AACO") if name in METHODS]
     return [ADACOS, COS, *beside]

@@ -4,6 +4,7 @@ from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.auto import AutoPolicyClassifier
 from adacos.policies.branching import BranchingClassifier
 from adacos.policies.cos import COSClassifier
+from adacos.policies.costed import CostedClassifier
 from adacos.policies.full_model import FullModelClassifier
 from adacos.policies.planning import PlanningClassifier
 from adacos.policies.target_recall import TargetRecallClassifier
@@ -13,6 +14,7 @@ __all__ = [
     "AutoPolicyClassifier",
     "BranchingClassifier",
     "COSClassifier",
+    "CostedClassifier",
     "FullModelClassifier",
     "PlanningClassifier",
     "TargetRecallClassifier",

@@ -195,6 +195,9 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     # Whether there may be more than two classes.
     takes_many_classes: ClassVar[bool] = False
 
+    # Why a model file cannot hold it, with the remedy; empty where it can.
+    not_saved: ClassVar[str] = ""
+
     # What the parameters must satisfy, checked when fitting begins.
     constraints: ClassVar[Constraints] = {}
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from adacos.registry.tables import Variant, register_dataset, register_policy
+from adacos.registry.tables import (
+    Variant,
+    make_estimator,
+    register_dataset,
+    register_method,
+    register_policy,
+)
 
 # The first of a group-lasso family is fitted, the others are derived from it. Forward selection
 # needs the cost of a false negative, which a target recall replaces.
 _LASSO: dict[str, Any] = {"family": "group lasso", "recall": True}
 _FORWARD: dict[str, Any] = {"family": "forward", "effort": 10.0}
+_BOTH: dict[str, Any] = {"family": "both", "effort": 50.0}
 register_policy(
     "adacos",
     "adacos.policies.adacos:AdaCOSClassifier",
@@ -18,7 +26,7 @@ register_policy(
         Variant(
             "AdaCOS (forward)", {"sequence": "forward"}, **_FORWARD, look=("vermillion", "D", "--")
         ),
-        Variant("AdaCOS (both)", {"sequence": "both"}, **_FORWARD, look=("vermillion", "*", ":")),
+        Variant("AdaCOS (both)", {"sequence": "both"}, **_BOTH, look=("vermillion", "*", ":")),
         Variant(
             "AdaCOS dynamic (group lasso)",
             {"outlook": "dynamic"},
@@ -70,7 +78,7 @@ register_policy(
     variants=(
         Variant("COS (group lasso)", **_LASSO, look=("blue", "s", "-")),
         Variant("COS (forward)", {"sequence": "forward"}, **_FORWARD, look=("blue", "P", "--")),
-        Variant("COS (both)", {"sequence": "both"}, **_FORWARD, look=("blue", "X", ":")),
+        Variant("COS (both)", {"sequence": "both"}, **_BOTH, look=("blue", "X", ":")),
     ),
 )
 register_policy(
@@ -151,6 +159,15 @@ register_policy(
     "adacos.rivals.optimal:OptimalPolicyClassifier",
     rival=True,
     variants=(Variant("Optimal (3 codes)", {"n_codes": 3}, effort=10.0, look=("black", "*", ":")),),
+)
+# A model file cannot hold it, so that it is no policy that can be chosen by name.
+register_method(
+    "Boosting (best fixed set)",
+    partial(make_estimator, "adacos.policies.costed:CostedClassifier", {"covariates": "best"}),
+    rival=True,
+    effort=20.0,
+    recall=False,
+    look=("black", "s", ":"),
 )
 
 # The paper's experiments keep the zeros that stand for values that were not recorded.

@@ -89,7 +89,7 @@ class Policy:
     def make(self, costs: Any) -> Any:
         """The unfitted policy; MissingExtraError if what it needs is absent."""
         _check_installed(self.requires)
-        return _make(self.home, self.parameters, costs)
+        return make_estimator(self.home, self.parameters, costs)
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def register_policy(
     for row in rows:
         METHODS[row.title] = Method(
             row.title,
-            partial(_make, home, dict(row.parameters)),
+            partial(make_estimator, home, dict(row.parameters)),
             row.family or row.title,
             row.effort,
             rival,
@@ -355,7 +355,8 @@ def resolve(home: Any) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _make(home: str | type, parameters: Mapping[str, Any], costs: Any) -> Any:
+def make_estimator(home: str | type, parameters: Mapping[str, Any], costs: Any) -> Any:
+    """The unfitted estimator of that class with these parameters and costs."""
     return resolve(home)(costs=costs, **parameters)
 
 

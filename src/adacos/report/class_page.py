@@ -60,6 +60,7 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
         f"{said.money(own.covariate.value)} for covariates. The best alternative below, "
         f"{best.name}, costs {apart} {'more' if best.more.value >= 0 else 'less'}, compared row by "
         "row.",
+        *words.boosting(held, compared),
         words.model(held, fingerprint(held.given), __version__),
         *words.described(held),
     ]

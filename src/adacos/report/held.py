@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,16 +16,19 @@ from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
 from adacos.policies.auto import settled
-from adacos.policies.base import BasePolicy
+from adacos.policies.base import BasePolicy, inner_fits
+from adacos.policies.costed import BEST, CostedClassifier
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import validate_table
-from adacos.tables.row_digests import trained_among
+from adacos.tables.row_digests import RowDigests, trained_among
 from adacos.typing import Floats, Ints
+from adacos.validation import listed
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 # The one name that the policy of the report has in its tables and figures.
 OWN = "this policy"
+BOOSTED = "boosting on the best fixed set"
 
 
 class Mean(NamedTuple):
@@ -51,12 +54,25 @@ class Method(NamedTuple):
     right: float
 
 
+class Boosted(NamedTuple):
+    """Boosting on the best fixed set of covariates, fitted on training rows.
+
+    `rows` is how many there were, `learned_from` how many of them the model was fitted on as well;
+    None if it cannot tell.
+    """
+
+    policy: CostedClassifier
+    rows: int
+    learned_from: int | None
+
+
 @dataclass(frozen=True)
 class Held:
     """Held-out rows: the policy, the table, classes as 0, 1, …, and the policy's answers.
 
     `policy` is the one that decides, `given` the one that the report is asked for: another where
-    the policy was chosen automatically.
+    the policy was chosen automatically. `boosted` is boosting on the best fixed set, if training
+    rows were given to fit it on.
     """
 
     given: BasePolicy
@@ -64,6 +80,7 @@ class Held:
     table: Any
     true: Ints
     result: AcquisitionResult
+    boosted: Boosted | None = None
 
     @property
     def label(self) -> Ints:
@@ -109,8 +126,13 @@ class Held:
         return matrix if self.missed_is_priced else matrix * [[1.0, 1.0], [0.0, 0.0]]
 
 
-def hold(policy: BasePolicy, table: Any, y: NDArray[Any]) -> Held:
-    """Run the policy on held-out rows."""
+def hold(
+    policy: BasePolicy,
+    table: Any,
+    y: NDArray[Any],
+    training: tuple[Any, NDArray[Any]] | None = None,
+) -> Held:
+    """Run the policy on held-out rows; with training rows boosting is compared with it."""
     strange = np.setdiff1d(y, policy.classes_)
     if len(strange):
         raise InvalidInputError(
@@ -120,7 +142,40 @@ def hold(policy: BasePolicy, table: Any, y: NDArray[Any]) -> Held:
             "Use the column and --positive that the model was fitted with.",
         )
     true = np.searchsorted(policy.classes_, y)
-    return Held(policy, settled(policy), table, true, policy.acquire(table))
+    held = Held(policy, settled(policy), table, true, policy.acquire(table))
+    return held if training is None else replace(held, boosted=_boosted(held, *training))
+
+
+def _boosted(held: Held, table: Any, y: NDArray[Any]) -> Boosted:
+    """Boosting on the best fixed set, fitted on training rows by the costs of the policy."""
+    policy = held.policy
+    absent = np.setdiff1d(policy.classes_, y)
+    if len(absent):
+        raise InvalidInputError(
+            "training",
+            f"must have rows of every class of the model: {listed(policy.classes_.tolist())}",
+            f"none of {listed(absent.tolist())}",
+            "Pass the rows that the model was fitted on.",
+        )
+    encoded = policy._encode(table)
+    shared, beyond_chance = RowDigests.of(encoded, 0).found(held.encoded)
+    if beyond_chance:
+        raise InvalidInputError(
+            "training",
+            "must be other rows than the held-out ones, on which boosting is judged as well",
+            f"{shared:,} rows that are in both",
+            "Pass the rows that the model was fitted on, without those held out.",
+        )
+    costs = (policy.costs or Costs()).with_misclassification(deciding_matrix(policy))
+    budgets = (policy.decider_.budget, policy.mean_budget)
+    most = min((budget for budget in budgets if budget is not None), default=None)
+    boosted = CostedClassifier(None, costs, covariates=BEST, budget=most)
+    with inner_fits():
+        boosted.fit(table, y)
+    known = None
+    if hasattr(policy, "training_rows_"):
+        known = trained_among(policy, encoded)
+    return Boosted(boosted, len(y), known)
 
 
 def methods(held: Held) -> list[Method]:
@@ -132,6 +187,10 @@ def methods(held: Held) -> list[Method]:
             result = other.acquire(held.table)
             label = np.searchsorted(held.policy.classes_, result.label)
             methods.append(_method(name, result.cost, label, held, held.charged))
+    if held.boosted is not None:
+        result = held.boosted.policy.acquire(held.table)
+        label = np.searchsorted(held.policy.classes_, result.label)
+        methods.append(_method(BOOSTED, result.cost, label, held, held.charged))
     alike = [("everyone positive", 1)] + [("everyone negative", 0)] * held.missed_is_priced
     if len(held.policy.classes_) > 2:
         alike = [(f"everyone {name}", k) for k, name in enumerate(held.class_names)]

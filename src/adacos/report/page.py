@@ -23,33 +23,62 @@ from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.report import figures, numbers, sections, words
 from adacos.report.choice import choice
 from adacos.report.class_page import class_numbers, class_sections
-from adacos.report.held import OWN, Held, Mean, Method, hold, methods, sensitivity
+from adacos.report.held import (
+    BOOSTED,
+    OWN,
+    Boosted,
+    Held,
+    Mean,
+    Method,
+    hold,
+    methods,
+    sensitivity,
+)
 from adacos.report.sections import in_currency
 from adacos.report.shapes import shapes, usual_stage
 from adacos.report.spending import spending
 
 
 def write_report(
-    policy: BasePolicy, table: Any, y: NDArray[Any], path: Path, title: str
+    policy: BasePolicy,
+    table: Any,
+    y: NDArray[Any],
+    path: Path,
+    title: str,
+    training: tuple[Any, NDArray[Any]] | None = None,
 ) -> dict[str, Any]:
     """Write the page about a policy on held-out rows; returns its headline numbers.
 
-    Sections that need one order of covariates are not drawn for a policy without one.
+    Sections that need one order of covariates are not drawn for a policy without one. With training
+    rows and their classes boosting on the best fixed set is compared as well.
     """
-    held = hold(policy, table, y)
+    held = hold(policy, table, y, training)
     compared = methods(held)
     many = len(held.policy.classes_) > 2
     blocks = class_sections(held, compared) if many else _sections(held, compared)
     path.write_text(to_html(title, blocks), encoding="utf-8")
-    told = {
+    told: dict[str, Any] = {
         "rows": len(held.true),
         "training_rows": held.trained_on,
         "total_cost" if held.missed_is_priced else "operation_cost": compared[0].total.value,
         "covariate_cost": compared[0].covariate.value,
     }
+    if held.boosted is not None:
+        told["boosting"] = _of_boosting(held.boosted, compared)
     if many:
         return {**told, **class_numbers(held)}
     return {**told, "recall": None if held.true.sum() == 0 else compared[0].recall}
+
+
+def _of_boosting(boosted: Boosted, compared: list[Method]) -> dict[str, Any]:
+    """What boosting acquires and costs, and how much more than the policy, row by row."""
+    own = next(m for m in compared if m.name == BOOSTED)
+    return {
+        "covariates": list(boosted.policy.covariates_),
+        "cost": own.total.value,
+        "more": own.more.value,
+        "more_error": own.more.error,
+    }
 
 
 def _sections(held: Held, compared: list[Method]) -> list[Block]:
@@ -82,6 +111,7 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
         rule_in_words(policy),
         *filter(None, [budgets_in_words(policy)]),
         _compared(held, compared),
+        *words.boosting(held, compared),
         words.model(held, fingerprint(held.given), __version__),
         *words.described(held),
     ]

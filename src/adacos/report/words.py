@@ -9,8 +9,9 @@ from adacos.policies.base import BasePolicy
 from adacos.policies.picture import pictured
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.policies.target_recall import inside
-from adacos.report.held import OWN, Held, Mean
+from adacos.report.held import BOOSTED, OWN, Held, Mean, Method
 from adacos.tables.description import description_of
+from adacos.validation import listed
 
 _EXPLAINED = {
     OWN: "the policy that this page is about.",
@@ -19,6 +20,9 @@ _EXPLAINED = {
     "COS": "acquires one set of covariates for every row: the one with the lowest expected total "
     "cost.",
     "full model": "acquires every covariate of every row.",
+    BOOSTED: "acquires one set of covariates for every row and answers by gradient boosting of "
+    "scikit-learn. The set is the one of least cross-validated total cost along an order of "
+    "forward selection, found on the training rows that were given.",
     "everyone positive": "acquires nothing and answers positive for every row.",
     "everyone negative": "acquires nothing and answers negative for every row.",
 }
@@ -138,6 +142,27 @@ def order(held: Held) -> str:
     return (
         f"Covariates are asked for in this order; {at_once:.1%} of the rows are answered {first}."
     )
+
+
+def boosting(held: Held, compared: Collection[Method]) -> list[str]:
+    """What boosting on a fixed set acquires and costs, or how to have it compared."""
+    boosted = held.boosted
+    if boosted is None:
+        return [
+            "Boosting on the best fixed set is compared as well if the training rows are given "
+            "(--training FILE)."
+        ]
+    more = next(m.more for m in compared if m.name == BOOSTED)
+    money, wide = held.said.money, 1.96 * more.error
+    asked = listed(held.said.label(name) for name in boosted.policy.covariates_) or "nothing"
+    among = f", of which the model learned from {boosted.learned_from:,}"
+    among = "" if boosted.learned_from is None else among
+    apart = f"{money(abs(more.value))} {'more' if more.value >= 0 else 'less'}"
+    return [
+        f"Boosting on the best fixed set, fitted on {boosted.rows:,} training rows{among}, "
+        f"acquires {asked}. It costs {apart} than the policy, compared row by row (95% interval of "
+        f"the difference {money(more.value - wide)} to {money(more.value + wide)})."
+    ]
 
 
 def with_error(held: Held, mean: Mean) -> str:
