@@ -315,6 +315,22 @@ def test_parts_that_do_not_fit_each_other_are_refused(
         load(path)
 
 
+def test_a_part_of_a_newer_version_is_named_with_the_remedy(
+    fitted: dict[str, tuple[Any, Any]], tmp_path: Path
+) -> None:
+    path = tmp_path / "model.adacos"
+    save(fitted["COSClassifier by name"][0], path)
+
+    def renamed(members: dict[str, bytes]) -> None:
+        altered("model.json", b'"TableEncoder"', b'"LaterRows"')(members)
+        told = json.loads(members["manifest.json"])
+        members["manifest.json"] = json.dumps({**told, "version": "9.1"}).encode()
+
+    newer = rewritten(path, tmp_path / "newer.adacos", renamed, honest=True)
+    with pytest.raises(ModelFileError, match=r"LaterRows.*adacos 9\.1.*Upgrade adacos"):
+        load(newer)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

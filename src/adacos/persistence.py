@@ -150,7 +150,7 @@ def load(path: str | os.PathLike[str], *, sha256: str | None = None) -> Any:
     with open(path, "rb") as file:
         if sha256 is not None:
             _check_digest(file, path, sha256)
-        members = _members(file, path)
+        members, writer = _members(file, path)
     try:
         model = _rebuild(values_of(members.pop("model.json")), members)
         if members:
@@ -160,11 +160,18 @@ def load(path: str | os.PathLike[str], *, sha256: str | None = None) -> Any:
         _try_out(model)
     except ModelFileError:
         raise
+    except _UnknownPartError as error:
+        raise ModelFileError(
+            f"{path} holds a {str(error)[:80]!r}, which adacos {__version__} does not know; it was "
+            f"written by adacos {writer}, perhaps a newer state of it. Upgrade adacos, or fit the "
+            "model again with this one."
+        ) from error
     except Exception as error:
         # A file may hold any values, and so lead any part of the library into any error.
         raise ModelFileError(
             f"{path} does not describe a model of this version ({type(error).__name__}: "
             f"{str(error)[:200]})."
+            + ("" if writer == __version__ else f" It was written by adacos {writer!r}.")
         ) from error
     return model
 
@@ -181,8 +188,8 @@ def _check_digest(file: BufferedReader, path: str | os.PathLike[str], expected: 
         raise ModelFileError(f"{path} is not the file that was expected: its SHA-256 is {digest}.")
 
 
-def _members(file: BufferedReader, path: str | os.PathLike[str]) -> dict[str, bytes]:
-    """The checked members of a model file; the manifest is read first."""
+def _members(file: BufferedReader, path: str | os.PathLike[str]) -> tuple[dict[str, bytes], str]:
+    """The checked members of a model file, and the version that wrote it."""
     try:
         archive = Archive(file)
     except UNREADABLE as error:
@@ -196,7 +203,7 @@ def _members(file: BufferedReader, path: str | os.PathLike[str]) -> dict[str, by
     try:
         manifest = values_of(archive.read("manifest.json"))
         application, number = manifest["application"], manifest["format"]
-        digests = dict(manifest["sha256"])
+        digests, writer = dict(manifest["sha256"]), str(manifest["version"])[:40]
     except (*UNREADABLE, TypeError, RecursionError) as error:
         raise ModelFileError(f"{path} is not an adacos model: it has no valid manifest.") from error
     if application != "adacos" or type(number) is not int:
@@ -217,7 +224,7 @@ def _members(file: BufferedReader, path: str | os.PathLike[str]) -> dict[str, by
             raise ModelFileError(f"{path} is not a readable adacos model ({error}).") from error
         if hashlib.sha256(members[name]).hexdigest() != digests[name]:
             raise ModelFileError(damaged)
-    return members
+    return members, writer
 
 
 def _check_parts(model: Any) -> None:
@@ -338,6 +345,10 @@ def _describe(
     return {"object": name, "state": {k: _describe(v, arrays, stored) for k, v in state.items()}}
 
 
+class _UnknownPartError(LookupError):
+    """A model holds an object of a class that this version does not know."""
+
+
 def _known_class(name: str, stored: Mapping[str, type]) -> tuple[Any, Mapping[str, type]]:
     """The class that a name stands for, None for no class at all, and what its objects may hold."""
     home = saved_classes().get(name)
@@ -354,7 +365,7 @@ def _rebuild(node: Any, members: dict[str, bytes], stored: Mapping[str, type] = 
     if "object" in node:
         cls, stored = _known_class(node["object"], stored)
         if cls is None:
-            raise LookupError(node["object"])
+            raise _UnknownPartError(node["object"])
         state = {name: _rebuild(item, members, stored) for name, item in node["state"].items()}
         _check_state(cls, state)
         instance = _instance(cls, state)

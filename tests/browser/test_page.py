@@ -124,6 +124,15 @@ def test_an_implausible_value_needs_a_second_press(service, open_page):
     assert "250 years" in page.locator("#events").inner_text()
 
 
+@pytest.mark.parametrize("text", ["0x1F", "0b11", "0o17", "1_0", "Infinity", "--5"])
+def test_what_is_no_decimal_number_is_refused(service, open_page, text):
+    page = open_page(service[0])
+    start(page)
+    page.locator("#answers input").fill(text)
+    page.locator("#answers input").press("Enter")
+    expect(page.locator("#answers .field-problem")).to_have_text("Enter a number.")
+
+
 def test_an_implausible_known_value_needs_a_second_press(service, open_page):
     page = open_page(service[0])
     page.locator("#start-form").wait_for()

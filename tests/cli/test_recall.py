@@ -8,7 +8,8 @@ import json
 import numpy as np
 import pytest
 
-from adacos import Costs, PlanningClassifier, TargetRecallClassifier, load
+import adacos
+from adacos import AdaCOSClassifier, Costs, PlanningClassifier, TargetRecallClassifier, load
 from adacos.tables.columns import ColumnTable
 
 NAMES = ("age", "fever", "lab")
@@ -169,3 +170,38 @@ def test_budgets_are_those_of_the_wrapped_policy(fit, clinic):
     # Without a certificate AdaCOS takes both itself.
     code, out, _ = fit("--target-recall", 0.9, "--mean-budget", 3, "--false-positive", 50, "--json")
     assert json.loads(out)["card"]["policy"] == "AdaCOSClassifier"
+
+
+def test_the_terminal_says_where_the_certificate_does_not_hold(run, clinic):
+    X, y = patients(600, 0)
+    table = ColumnTable({name: np.array(X)[:, k] for k, name in enumerate(NAMES)})
+    policy = AdaCOSClassifier(
+        Costs(PRICES, false_positive=50),
+        target_recall=0.85,
+        recall_confidence=0.9,
+        strengths="common",
+        cv=3,
+    ).fit(table, np.array(y))
+    adacos.save(policy, clinic / "certified.adacos")
+    consultation, answers = policy.consultation(), []
+    while isinstance(step := consultation.next(), adacos.Acquire):
+        answers += [f"{X[0][NAMES.index(name)]:g}" for name in step.covariates]
+        consultation.observe({name: X[0][NAMES.index(name)] for name in step.covariates})
+    caveat = "This does not cover the present consultation"
+
+    def told(*options, lines):
+        _, out, _ = run("ask", clinic / "certified.adacos", *options, answers="\n".join(lines))
+        return " ".join(out.split())
+
+    followed = told(lines=[*answers, ""])
+    assert caveat not in followed
+    assert str(policy.certificate_).split(".")[0] in followed
+    known = told("--known", "age=52", lines=["stop", ""])
+    before, _, after = known.partition("Result")
+    assert f"{caveat}: values were known from the start." in before
+    assert f"{caveat}: values were known from the start and it was stopped early." in after
+    odd = told(lines=["900", "900", *answers[1:], ""])
+    assert f"{caveat}: a value is unlike those in training." in odd
+    _, out, _ = run("ask", clinic / "certified.adacos", "--json", answers="stop")
+    last = json.loads(out.splitlines()[-1])
+    assert last["not_covered"] == f"{caveat}: it was stopped early."

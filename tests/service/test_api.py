@@ -12,6 +12,7 @@ import pytest
 import adacos
 from adacos import Costs, FullModelClassifier
 from adacos.consultation import fingerprint
+from adacos.consultation.coverage import not_covered
 from adacos.service import answers
 from adacos.service.app import create_app
 from adacos.service.rate import Buckets
@@ -43,6 +44,8 @@ def test_step_is_that_of_a_consultation(pima, client, known):
         step = client.post("/v1/step", json=body).json()
         assert step.pop("lowered", []) == []
         assert not step.pop("stopped_early", False)
+        caveat = step.pop("not_covered", None)
+        assert caveat is None or caveat == not_covered(consultation.departures)
         assert step.pop("order") == list(body["acquired"])
         assert step.pop("model") == fingerprint(pima[1])
         assert step == _plain(consultation.next())
@@ -62,6 +65,7 @@ def test_stop_gives_the_label_that_stands(pima, client):
     assert going["action"] == "acquire"
     step = client.post("/v1/step", json={**body, "stop": True}).json()
     assert step.pop("stopped_early")
+    assert step.pop("not_covered").endswith("it was stopped early.")
     del step["model"], step["order"]
     assert step == _plain(pima[1].consultation().observe(Age=24.0).stop().next())
     assert step["label"] == going["explanation"]["label"]
@@ -245,6 +249,25 @@ def test_a_body_not_declared_as_json(client, headers):
     answer = client.post("/v1/step", content='{"known": {"Age": 50}}', headers=headers)
     assert answer.status_code == 415
     assert "Content-Type: application/json" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["/v1/model", "/v1/health", "/v1/ready", "/metrics", "/"])
+def test_a_post_to_what_is_only_read_is_the_wrong_method(client, path):
+    for options in ({}, {"json": {}}):
+        answer = client.post(path, **options)
+        assert answer.status_code == 405
+        assert "GET" in answer.headers["allow"]
+    assert client.post("/nowhere").status_code == 404
+
+
+def test_what_needs_a_key_is_declared(pima, tmp_path):
+    log = f"sqlite:///{tmp_path}/cases.db"
+    app = create_app(pima[1], Settings(api_key="0123456789abcdef", case_log=log))
+    with TestClient(app) as client:
+        for path, methods in app.openapi()["paths"].items():
+            for method, declared in methods.items():
+                sent = client.request(method, path.replace("{case_id}", "c"), json={})
+                assert ("security" in declared) == (sent.status_code == 401), path
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import sqlite3
@@ -17,6 +18,7 @@ from adacos.service.app import create_app
 from adacos.service.case_log import CaseLog
 from adacos.service.case_versions import VERSION
 from adacos.service.settings import Settings
+from adacos.tables.description import CovariateDescription, Description
 from tests.service.conftest import TestClient, finish
 from tests.service.databases import rows_of
 
@@ -92,6 +94,33 @@ def test_the_course_of_a_case(pima, logged):
         ({"known": {"Age": 24.0}, "stop": True}, "stopped"),
     ):
         assert logged.post("/v1/cases", json=body).json()["course"] == course
+
+
+@pytest.mark.parametrize("value", [("Age", 900.0), ("BMI", -3.0), ("Age", 20.0)])
+def test_a_case_with_a_value_unlike_those_in_training_did_not_follow(pima, logged, value):
+    row = {**pima[0].X.to_dict("records")[0], value[0]: value[1]}
+    body, step = finish(logged, row)
+    assert value[0] in body["acquired"]
+    assert logged.post("/v1/cases", json=body).json()["course"] == "departed"
+    assert "a value is unlike those in training" in step["not_covered"]
+
+
+def test_a_declared_range_is_heeded_by_steps_scores_and_cases(pima):
+    data, policy = pima
+    described = copy.copy(policy)
+    own = CovariateDescription(label="Age now", unit="years", range=(30, 110))
+    adacos.describe(described, Description(covariates={"Age": own}))
+    with TestClient(create_app(described)) as client:
+        row = {**data.X.to_dict("records")[0], "Age": 25.0}
+        _, step = finish(client, row)
+        (warning,) = step["warnings"]
+        assert (warning["covariate"], warning["kind"]) == ("Age", "implausible")
+        assert "Age now = 25 lies outside what is plausible, 30 to 110 years" in warning["message"]
+        assert "unlike those in training" in step["not_covered"]
+        scored = client.post("/v1/score", json={"rows": [row]}).json()
+        assert [one["kind"] for one in scored["warnings"]] == ["implausible"]
+    with TestClient(create_app(policy)) as client:
+        assert finish(client, row)[1]["not_covered"] == ""
 
 
 def test_cases_stopped_early_are_kept_apart(pima, logged):

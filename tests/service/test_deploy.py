@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import re
 import shutil
 import socket
@@ -113,6 +114,38 @@ def others_are_answered(port: int, copies: int) -> None:
     finally:
         for one in held:
             one.close()
+
+
+def test_a_backend_that_is_listed_is_not_counted_as_one_client(model, tmp_path, monkeypatch):
+    listed = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
+    listed = listed.replace("# 192.0.2.10 1;", "127.0.0.1 1;")
+    (tmp_path / "nginx.conf").write_text(listed, encoding="utf-8")
+    monkeypatch.setattr("tests.service.test_deploy.DEPLOY", tmp_path)
+    with running(model, hosts=[NAME], proxies=["127.0.0.1"]) as service:
+        nginx = Server(tmp_path, service.port)
+        try:
+            held = [step(nginx.port, b"{", "127.0.0.1") for _ in range(24)]
+            with step(nginx.port, b"{}", "127.0.0.1") as one:
+                assert b" 200 " in one.recv(4096)[:20]
+            for one in held:
+                one.close()
+        finally:
+            nginx.stop()
+
+
+def test_the_unit_of_the_tutorial_can_be_enabled():
+    tutorial = DEPLOY.parent / "docs" / "tutorial-operator.md"
+    (unit,) = re.findall(r"```ini\n(.*?)```", tutorial.read_text(encoding="utf-8"), re.DOTALL)
+    sections = configparser.ConfigParser(strict=False)
+    sections.read_string(unit)
+    assert sections["Install"]["WantedBy"] == "multi-user.target"
+    assert sections["Service"]["ExecStart"].startswith("/opt/adacos/bin/adacos serve ")
+
+
+def test_the_image_is_restarted_by_health_and_not_by_readiness():
+    (check,) = re.findall(r"HEALTHCHECK.*\n.*", (DEPLOY / "Dockerfile").read_text())
+    assert "/v1/health" in check
+    assert "/v1/ready" not in check
 
 
 def test_slow_bodies_through_nginx(model, tmp_path):

@@ -20,6 +20,7 @@ from adacos import COSClassifier, GaussianImputer
 from adacos.consultation import check_value
 from adacos.exceptions import InvalidInputError
 from adacos.tables.columns import ColumnTable
+from adacos.tables.description import CovariateDescription, Description
 from adacos.tables.encoder import MAX_CATEGORIES, TableEncoder, validate_table
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 from adacos.tables.labels import check_labels
@@ -120,7 +121,8 @@ def test_numbers_outside_the_training_range_count_as_its_nearer_end() -> None:
     np.testing.assert_array_equal(encoder.transform(new), expected)
 
 
-def test_unusual_values_are_those_of_which_a_consultation_warns() -> None:
+@pytest.mark.parametrize("described", [False, True])
+def test_unusual_values_are_those_of_which_a_consultation_warns(described: bool) -> None:
     rng = np.random.default_rng(0)
     rows = {
         "size": np.r_[-1.0, 2.0, rng.normal(size=38).clip(-1, 2)],
@@ -135,18 +137,22 @@ def test_unusual_values_are_those_of_which_a_consultation_warns() -> None:
         "same": np.resize([3.0, 3.1, np.nan], 57),
         "town": np.resize(["rome", "", "bonn"], 57),
     }
-    found = unusual(encoder, ColumnTable(new))
+    declared = {"size": (-0.5, 3.0), "smokes": (0.0, 0.5), "same": (3.05, 4.0)}
+    covariates = {name: CovariateDescription(range=own) for name, own in declared.items()}
+    said = Description(covariates=covariates) if described else Description()
+    found = unusual(encoder, ColumnTable(new), said)
     for k, values in enumerate(new.values()):
         for row, value in enumerate(values):
             warning = None
             if value != "" and value == value:
-                warning = check_value(encoder, k, value)[1]
+                warning = check_value(encoder, k, value, said)[1]
             assert KINDS[found[row, k]] == ("" if warning is None else warning.kind)
 
 
 def test_what_was_never_negative_is_implausible_below_zero() -> None:
     encoder = TableEncoder.fit(np.array([[3.0], [70.0], [50.0]]), ("age",))
-    found = unusual(encoder, ColumnTable({"age": np.array([0.0, -0.1, 75.0, 200.0, np.nan])}))
+    ages = ColumnTable({"age": np.array([0.0, -0.1, 75.0, 200.0, np.nan])})
+    found = unusual(encoder, ages, Description())
     kinds = [KINDS[number] for number in found[:, 0]]
     assert kinds == ["outside_range", "implausible", "outside_range", "implausible", ""]
 

@@ -197,7 +197,8 @@ def _answer(
             mask[:, position] = values != "" if values.dtype.kind == "U" else ~np.isnan(values)
     keys = range(before, before + len(table))
     result = policy.acquire(table, known=mask if known else None, keys=keys)
-    return result, np.where(result.acquired | mask, unusual(policy.encoder_, table), 0)
+    kinds = unusual(policy.encoder_, table, description_of(policy))
+    return result, np.where(result.acquired | mask, kinds, 0)
 
 
 def _in_words(flags: NDArray[np.int8], names: Sequence[str]) -> list[str]:

@@ -27,6 +27,7 @@ from adacos.cli.common import (
     typed_values,
 )
 from adacos.consultation import check_value
+from adacos.consultation.coverage import not_covered
 from adacos.consultation.cut_off import cut_off_of, percent
 from adacos.consultation.steps import Acquire, Classify, Explanation, ValueWarning
 from adacos.exceptions import InvalidInputError
@@ -128,6 +129,8 @@ class _Dialogue:
         self.consultation = policy.consultation(
             self._confirmed(known), key=0 if key is None else key
         )
+        if known:
+            self._tell_coverage()
 
     def question(self, step: Acquire) -> None:
         """Show the question, the possible answers and what it costs."""
@@ -205,7 +208,11 @@ class _Dialogue:
     def finish(self, step: Classify) -> None:
         """Show the result."""
         if self._as_json:
-            content: dict[str, Any] = {**step.to_dict(), "state": self.consultation.state()}
+            content: dict[str, Any] = {
+                **step.to_dict(),
+                "not_covered": not_covered(self.consultation.departures),
+                "state": self.consultation.state(),
+            }
             typer.echo(json.dumps(content, allow_nan=False))
             return
         self._warn(step.warnings)
@@ -217,7 +224,18 @@ class _Dialogue:
         self.console.print(
             f"paid {money(step.cost)}, expected total cost {money(step.expected_cost)}"
         )
+        self._tell_coverage()
         self.console.print(self._reasons(step), style="dim")
+
+    def _tell_coverage(self) -> None:
+        """The certificate, and why it does not cover the consultation, if so."""
+        certificate = getattr(self._policy, "certificate_", None)
+        if certificate is None:
+            return
+        caveat = not_covered(self.consultation.departures)
+        if caveat:
+            self.console.print(caveat, style="yellow")
+        self.console.print(str(certificate), style="dim")
 
     def _introduce(self) -> None:
         said, positive = self._said, self._policy.classes_.tolist()[1]
@@ -307,11 +325,8 @@ class _Dialogue:
         """Why values may be slips of the hand, in words."""
         encoder, warnings = self._policy.encoder_, []
         for name, value in values.items():
-            _, warning = check_value(encoder, encoder.names.index(name), value)
-            implausible = self._said.implausible(name, value)
-            if warning is None and implausible:
-                warnings.append(f"{implausible} Type it again if it is right.")
-            elif warning is not None:
+            _, warning = check_value(encoder, encoder.names.index(name), value, self._said)
+            if warning is not None:
                 warnings.append(self._doubt_in_words(warning))
         return warnings
 

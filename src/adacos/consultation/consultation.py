@@ -9,6 +9,7 @@ process.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from adacos.consultation.coverage import departures
 from adacos.consultation.cut_off import cut_off_of
 from adacos.consultation.steps import Acquire, Classify, Explanation, ValueWarning, explain
 from adacos.consultation.values import check_value
@@ -23,6 +25,7 @@ from adacos.decision import Decider, probability_at
 from adacos.engine import step
 from adacos.exceptions import InvalidInputError
 from adacos.reasons import Reasons, Value
+from adacos.tables.description import description_of
 from adacos.tables.encoder import TableEncoder
 from adacos.typing import Bools, Floats
 from adacos.validation import choices
@@ -91,6 +94,7 @@ class Consultation:
         # What was begun with one decider ends with it, whatever becomes of the policy.
         self._decider = self._fitted.of_key(key)
         self._encoder: TableEncoder = self._decider.encoder
+        self._said = description_of(policy)
         self._position = {name: k for k, name in enumerate(self._encoder.names)}
         n = len(self._encoder.names)
         empty = _Standing(
@@ -303,6 +307,23 @@ class Consultation:
         """What is odd about the values so far."""
         return self._standings[-1].warnings
 
+    @property
+    def departures(self) -> tuple[str, ...]:
+        """Why a certificate of the policy does not cover this consultation; empty where it does."""
+        return departures(self)
+
+    def begun_again(self) -> Consultation:
+        """Begin another consultation about the same row, with the same decider.
+
+        Returns
+        -------
+        Consultation
+            A consultation that stands where this one began.
+        """
+        other = copy(self)
+        other._events, other._standings, other._step = [], self._standings[:1], None
+        return other
+
     def state(self) -> dict[str, Any]:
         """Give the consultation as plain JSON values, for `from_state`.
 
@@ -419,7 +440,7 @@ class Consultation:
                     given,
                     "undo() takes the last event back.",
                 )
-            value, warning = check_value(self._encoder, k, given)
+            value, warning = check_value(self._encoder, k, given, self._said)
             columns = self._encoder.source == k
             encoded[0, columns] = self._encoder.encode(k, np.array([value]))[0]
             have[k], unavailable[k], values[name] = True, False, value

@@ -30,7 +30,8 @@ class ValueWarning:
     value : float, str or bool
         The value as it was used.
     kind : {"outside_range", "implausible", "unknown_category", "unknown_value"}
-        What is odd; "implausible" is so far outside that the unit may be wrong.
+        What is odd; "implausible" is outside the range that the description declares, or so far
+        outside that of training that the unit may be wrong.
     message : str
         The same in words.
     """

@@ -10,6 +10,7 @@ import numpy as np
 from adacos.consultation.steps import ValueWarning
 from adacos.exceptions import InvalidInputError
 from adacos.reasons import Value
+from adacos.tables.description import Description
 from adacos.tables.encoder import PLAUSIBLE_WIDTHS, TableEncoder
 from adacos.tables.kinds import BINARY, CONSTANT
 from adacos.validation import is_finite
@@ -27,8 +28,13 @@ def is_none(given: Any) -> bool:
     return isinstance(differs, bool | np.bool_) and bool(differs)
 
 
-def check_value(encoder: TableEncoder, k: int, given: Any) -> tuple[Value, ValueWarning | None]:
-    """A value for the k-th covariate as float or text, and what is odd about it."""
+def check_value(
+    encoder: TableEncoder, k: int, given: Any, said: Description | None = None
+) -> tuple[Value, ValueWarning | None]:
+    """A value for the k-th covariate as float or text, and what is odd about it.
+
+    `said` declares which values are plausible.
+    """
     name, levels = encoder.names[k], encoder.categories[k]
     if is_none(given):
         raise _no_value(name, given)
@@ -49,7 +55,12 @@ def check_value(encoder: TableEncoder, k: int, given: Any) -> tuple[Value, Value
     if not isinstance(given, Real) or not is_finite(given):
         raise _no_value(name, given)
     value = float(given)
-    return value, _odd_number(encoder, k, value)
+    odd = _odd_number(encoder, k, value)
+    declared = "" if said is None else said.implausible(name, value)
+    if declared:
+        message = declared if odd is None else f"{declared} {odd.message}"
+        odd = ValueWarning(name, value, "implausible", message)
+    return value, odd
 
 
 def _odd_number(encoder: TableEncoder, k: int, value: float) -> ValueWarning | None:

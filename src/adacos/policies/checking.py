@@ -63,7 +63,7 @@ def _some_rows(X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:
 def _unlike_training(policy: BasePolicy, X: Any) -> Iterator[Suspicion]:
     """Values that no training row is like, by kind; the edges of a range are none."""
     table, encoder = validate_table(policy, X, reset=False), policy.encoder_
-    number = unusual(encoder, table)
+    number = unusual(encoder, table, description_of(policy))
     for kind, rule in _UNLIKE.items():
         strange = number == KINDS.index(kind)
         covariates = np.flatnonzero(strange.any(axis=0))

@@ -15,6 +15,7 @@ from adacos.engine import ROWS_AT_ONCE, AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.models.dask_stream import is_dask
 from adacos.policies.base import BasePolicy
+from adacos.tables.description import description_of
 from adacos.tables.encoder import validate_table
 from adacos.tables.unusual import KINDS, unusual
 from adacos.validation import choices
@@ -210,7 +211,8 @@ def _unusual_counts(
 ) -> dict[str, NDArray[Any]]:
     """How many values behind each answer are unlike those of the training rows, by kind."""
     behind = result.acquired if known is None else result.acquired | known
-    kinds = np.where(behind, unusual(policy.encoder_, validate_table(policy, rows, reset=False)), 0)
+    table = validate_table(policy, rows, reset=False)
+    kinds = np.where(behind, unusual(policy.encoder_, table, description_of(policy)), 0)
     return {
         name: np.sum(kinds == number, axis=1) for number, name in enumerate(UNUSUAL.values(), 1)
     }

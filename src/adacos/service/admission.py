@@ -28,6 +28,8 @@ ROLE_OF = {
     "summary": "read",
     "metrics": "metrics",
 }
+# Routes that take a body; a POST to another one is told that it is the wrong method.
+_WITH_BODY = frozenset({"step", "score", "cases", "outcome"})
 # A second one of these could be read differently by a proxy in front.
 _SINGLE = frozenset({b"host", b"origin", b"authorization", b"content-type", b"content-length"})
 
@@ -65,7 +67,7 @@ class Admission:
             self._misdirected(given)
             or (None if route == "page" else _foreign(given))
             or self._unknown(route, key)
-            or self._wrong_body(method, given)
+            or self._wrong_body(method, route, given)
             or key
         )
 
@@ -85,8 +87,10 @@ class Admission:
             return Refusal(403, f"This key is not allowed to {role}.")
         return None
 
-    def _wrong_body(self, method: str, headers: Mapping[bytes, bytes]) -> Refusal | None:
-        if method == "POST":
+    def _wrong_body(
+        self, method: str, route: str, headers: Mapping[bytes, bytes]
+    ) -> Refusal | None:
+        if method == "POST" and route in _WITH_BODY:
             kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
             if kind != b"application/json":
                 return Refusal(

@@ -15,6 +15,7 @@ import numpy as np
 
 from adacos.card import panel_titles
 from adacos.consultation import Consultation, check_value, fingerprint
+from adacos.consultation.coverage import not_covered
 from adacos.consultation.steps import Acquire
 from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
@@ -23,6 +24,7 @@ from adacos.reasons import Value
 from adacos.service.encoding import as_json
 from adacos.service.schemas import Course, Items, Lowered, ScoreRequest, StepRequest
 from adacos.tables.columns import ColumnTable
+from adacos.tables.description import description_of
 
 STEPS_KEPT = 2048
 _ROWS_AT_A_TIME = 1000
@@ -59,18 +61,11 @@ class Answers:
             consultation.stop()
         return consultation
 
-    def course(self, request: StepRequest, consultation: Consultation) -> Course:
+    def course(self, consultation: Consultation) -> Course:
         """How a finished consultation went; see `CaseAnswer`."""
         if consultation.stopped:
             return "stopped"
-        if request.known or request.unavailable:
-            return "departed"
-        anew, left = self.policy.consultation(key=self.key(request)), dict(request.acquired)
-        while isinstance(step := anew.next(), Acquire):
-            if any(name not in left for name in step.covariates):
-                return "departed"
-            anew.observe({name: left.pop(name) for name in step.covariates})
-        return "departed" if left else "followed"
+        return "departed" if consultation.departures else "followed"
 
     def score(self, request: ScoreRequest) -> dict[str, Any]:
         """Every row acquired and classified, some at a time to bound the memory."""
@@ -87,14 +82,14 @@ class Answers:
         self, rows: list[dict[str, Any]], names_known: list[str], keys: Sequence[Hashable]
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Answers for some rows, and warnings with the number of the row among them."""
-        encoder = self.policy.encoder_
+        encoder, said = self.policy.encoder_, description_of(self.policy)
         columns = {}
         warnings = []
         for k, name in enumerate(encoder.names):
             cells = [row.get(name) for row in rows]
             for number, cell in enumerate(cells):
                 if cell is not None:
-                    cells[number], warning = check_value(encoder, k, cell)
+                    cells[number], warning = check_value(encoder, k, cell, said)
                     if warning is not None:
                         warnings.append({"row": number, **vars(warning)})
             if encoder.categories[k]:
@@ -153,7 +148,10 @@ class Answers:
                 ]
             }
             if isinstance(step, Acquire)
-            else {"stopped_early": consultation.stopped}
+            else {
+                "stopped_early": consultation.stopped,
+                "not_covered": not_covered(consultation.departures),
+            }
         )
         more |= {"model": self.model, "order": [name for name, _ in acquired]}
         return as_json({**step.to_dict(), **more})

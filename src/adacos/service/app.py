@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import Any
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.responses import Response
 from fastapi.security import HTTPBearer
 
@@ -91,14 +91,19 @@ def _routes(
         description=NOTICE,
         docs_url=None,
         redoc_url=None,
-        dependencies=[Depends(HTTPBearer(auto_error=False))] if settings.all_keys else [],
     )
     app.router.route_class = StrictRoute
     tell_errors(app)
-    _add_policy_routes(app, policy, settings)
+    # Health and readiness are open to everyone, and are declared so.
+    with_key = APIRouter(
+        route_class=StrictRoute,
+        dependencies=[Depends(HTTPBearer(auto_error=False))] if settings.all_keys else [],
+    )
+    _add_policy_routes(with_key, policy, settings)
     desk = None if log is None else Desk(policy, log)
     if desk is not None:
-        add_case_routes(app, desk, settings)
+        add_case_routes(with_key, desk, settings)
+    app.include_router(with_key)
     _add_operator_routes(app, policy, metrics, desk)
     for path, (name, kind) in _PAGE.items():
         content = files("adacos.service").joinpath("static", name).read_bytes()
@@ -113,7 +118,7 @@ def _static(content: bytes, kind: str) -> Callable[[], Any]:
     return page
 
 
-def _add_policy_routes(app: FastAPI, policy: BasePolicy, settings: Settings) -> None:
+def _add_policy_routes(app: APIRouter, policy: BasePolicy, settings: Settings) -> None:
     requests, answers = requests_for(policy, settings), Answers(policy)
     scorers = Threads(_SCORERS, _SCORING_SECONDS, _SCORES_WAITING)
     steppers = Threads(_STEPPERS, _STEP_SECONDS, _STEPS_WAITING)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Header, Path, Request
+from fastapi import APIRouter, Header, Path, Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
@@ -78,7 +78,7 @@ class Desk:
         case = Case(
             id=body.id,
             model=self._model,
-            course=self._answers.course(body, consultation),
+            course=self._answers.course(consultation),
             consultation={
                 "known": body.known,
                 "acquired": body.acquired,
@@ -144,7 +144,7 @@ class Desk:
         }
 
 
-def add_case_routes(app: FastAPI, desk: Desk, settings: Settings) -> None:
+def add_case_routes(app: APIRouter, desk: Desk, settings: Settings) -> None:
     """Let cases and outcomes be recorded, and the summary be read."""
     requests = requests_for(desk._policy, settings)
     app.post(

@@ -291,13 +291,16 @@ class AcquireAnswer(Acquire):
 class ClassifyAnswer(Classify):
     """Stop and give this label; `stopped_early` if more would have been asked for.
 
-    `model` answered; `order` is that in which what was acquired is taken to have been paid.
+    `not_covered` says why a certificate of the model does not cover the consultation; it is empty
+    where it does. `model` answered; `order` is that in which what was acquired is taken to have
+    been paid.
     """
 
     action: Literal["classify"]
     model: str
     order: tuple[str, ...]
     stopped_early: bool
+    not_covered: str
 
 
 StepAnswer = Annotated[AcquireAnswer | ClassifyAnswer, Field(discriminator="action")]
@@ -336,8 +339,9 @@ class ScoreAnswer(BaseModel):
 class CaseAnswer(BaseModel):
     """A recorded consultation.
 
-    `course` is "followed" if nothing was known from the start and every question was answered as
-    asked, "stopped" if it was decided while more would have been asked for, else "departed".
+    `course` is "followed" if nothing was known from the start, every question was answered as asked
+    and no value is unlike those in training; "stopped" if it was decided while more would have been
+    asked for; else "departed".
     `probability` is that of the second class, of more than two classes that of the label.
     `version` is the number of outcomes that were recorded; the ETag of the answer holds it too.
     """

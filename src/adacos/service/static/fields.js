@@ -83,7 +83,8 @@ export function read(container, required) {
       problem = `Enter ${text.replace(",", ".")} or ${text.replace(",", "")}, without a comma.`;
     } else {
       const number = Number(text.replace(",", "."));
-      if (Number.isFinite(number)) values[own.name] = number;
+      // Number() would take 0x1F, 0b11 and 0o17 too.
+      if (/^[-+]?(\d+[.,]?\d*|[.,]\d+)(e[-+]?\d+)?$/i.test(text) && Number.isFinite(number)) values[own.name] = number;
       else problem = "Enter a number.";
     }
     mark(wrapper, problem);
@@ -96,21 +97,11 @@ export function read(container, required) {
   return values;
 }
 
-// Why an entered number needs a second press, by name: it is implausible, or training saw nothing like it.
+// Why an entered value needs a second press, by name.
 export function doubts(entered, warnings) {
   const found = new Map();
-  for (const [name, value] of Object.entries(entered)) {
-    const own = state.covariates.get(name);
-    const warning = warnings.find((one) => one.covariate === name);
-    const [low, high] = own.plausible || [-Infinity, Infinity];
-    const told = [];
-    if (warning) {
-      told.push(warning.message);
-      told.push("The model has seen nothing like it.");
-    } else if (value < low || value > high) {
-      told.push(`${own.label} = ${short(value)} lies outside what is plausible, ${short(low)} to ${short(high)}.`);
-    }
-    if (told.length) found.set(name, told.join(" "));
+  for (const warning of warnings) {
+    if (Object.hasOwn(entered, warning.covariate)) found.set(warning.covariate, warning.message);
   }
   return found;
 }

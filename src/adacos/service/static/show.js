@@ -109,18 +109,18 @@ function showDecision(step) {
     ["Expected cost of a wrong answer", money(step.explanation.bayes_risk)],
     ["Expected total cost", money(step.expected_cost)],
   ]);
-  at("rule").textContent = threshold();
+  // What the cut-off was certified for is not said where the certificate does not cover it.
+  at("rule").textContent = state.card.certificate && step.not_covered ? "" : threshold();
   at("decision-why").textContent = step.stopped_early ? whyEarly(step) : whyNow(step);
   const { certificate, headline } = state.card;
   at("certificate").hidden = !certificate;
   if (certificate) {
-    const reasons = departures(step);
-    const caveat = `This does not cover the present consultation: ${both(reasons)}.\n`;
+    const caveat = step.not_covered;
     at("certificate").replaceChildren(
       ...(headline ? [make("strong", {}, `${headline}\n`)] : []),
-      ...(reasons.length ? [make("strong", {}, caveat)] : []),
+      ...(caveat ? [make("strong", {}, `${caveat}\n`)] : []),
       certificate.text);
-    at("certificate").classList.toggle("void", reasons.length > 0 || Boolean(headline));
+    at("certificate").classList.toggle("void", Boolean(caveat || headline));
   }
   at("record").hidden = !state.card.case_log;
   at("recorded").hidden = true;
@@ -143,20 +143,6 @@ function whyEarly(step) {
   const { best_plan: plan, expected_saving: saving } = step.explanation;
   return `Stopped early. The next question would have been ${listed(state.steps.at(-2).covariates)}`
     + (plan && saving > 0 ? `, and continuing was expected to save ${money(saving)}.` : ".");
-}
-
-// Why the certificate, which is about consultations that follow the questions, does not cover this one.
-function departures(step) {
-  const asked = (number) => new Set(state.steps[number].covariates);
-  const other = state.events.some((event, number) =>
-    Object.keys(event.observe || {}).some((name) => !asked(number).has(name)));
-  return [
-    [Object.keys(state.known).length, "values were known from the start"],
-    [state.events.some((event) => event.unavailable), "a question was skipped"],
-    [other, "a value was entered that was not asked for"],
-    [step.warnings.length, "a value is unlike those in training"],
-    [step.stopped_early, "it was stopped early"],
-  ].filter(([holds]) => holds).map(([, reason]) => reason);
 }
 
 function showCosts(step) {
