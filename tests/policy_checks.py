@@ -166,14 +166,18 @@ def check_consultation(policy: Any, X: Any, *, seed: int = 0) -> None:
     names = np.array(policy.encoder_.names)
     for known in (np.zeros(shape(X), dtype=np.bool_), there & (rng.random(shape(X)) < 0.3)):
         result = policy.acquire(punched, known=known)
+        walks: list[list[Any]] = []
         for row, values in enumerate(records(punched)):
             start = {str(name): values[name] for name in names[known[row]]}
             consultation, asked = policy.consultation(start), []
             if not there[row].all():
                 consultation.unavailable(*names[~there[row]].tolist())
+            taken = []
             while isinstance(step := consultation.next(), Acquire):
                 consultation.observe({name: values[name] for name in step.covariates})
                 asked += step.covariates
+                taken.append(step)
+            walks.append([*taken, step])
             assert tuple(asked) == result.covariates(row)
             assert step.label == result.label[row]
             p = result.probability[row]
@@ -187,6 +191,48 @@ def check_consultation(policy: Any, X: Any, *, seed: int = 0) -> None:
                 step.expected_cost, result.expected_cost[row], rtol=1e-9, atol=1e-9
             )
             assert consultation.paid == step.cost
+        check_next(policy, punched, known, walks, result)
+
+
+def check_next(policy: Any, X: Any, known: Bools, walks: list[list[Any]], result: Any) -> None:
+    """Asked for all rows at once, again and again, it takes every step of their consultations."""
+    there, rows = ~missing(X), range(len(known))
+    have, spent = known.copy(), np.zeros(len(known))
+    every = policy.classes_.tolist()
+    for number in range(max(map(len, walks)) + 1):
+        walk = [steps[min(number, len(steps) - 1)] for steps in walks]
+        paid = np.array([step.explanation.paid for step in walk])
+        found = policy.next(
+            with_holes(X, ~have), known=known, unavailable=~there, paid=paid, keys=[0] * len(walk)
+        )
+        labels = [step.explanation.label for step in walk]
+        assert found.label.tolist() == labels
+        asked = [getattr(step, "covariates", ()) for step in walk]
+        assert [found.covariates(row) for row in rows] == asked
+        assert found.stops.tolist() == [not covariates for covariates in asked]
+        costs = [step.cost if isinstance(step, Acquire) else 0.0 for step in walk]
+        np.testing.assert_allclose(found.cost, costs, atol=1e-9)
+        p = found.probability
+        p = p if p.ndim == 1 else p[rows, [every.index(label) for label in labels]]
+        np.testing.assert_allclose(p, [s.explanation.probability for s in walk], rtol=1e-6)
+        scale = np.abs(policy.cost_table_.matrix).max()
+        stop = [step.explanation.stop_now for step in walk]
+        np.testing.assert_allclose(found.expected_cost, stop, rtol=1e-6, atol=1e-9 * scale)
+        for row in rows:
+            new = found.order[row][found.order[row] >= 0]
+            have[row, new] = True
+        spent += found.cost
+    assert found.stops.all()
+    np.testing.assert_array_equal(have & ~known, result.acquired)
+    np.testing.assert_array_equal(found.label, result.label)
+    np.testing.assert_allclose(spent, result.cost, atol=1e-9)
+    if policy.cost_table_.excess is None and policy.cost_table_.immediate is None:
+        # By the price list alone it is the same.
+        plain = policy.next(
+            with_holes(X, ~have), known=known, unavailable=~there, keys=[0] * len(X)
+        )
+        np.testing.assert_allclose(plain.paid, result.cost, atol=1e-9)
+        assert plain.stops.all()
 
 
 def check_pickle(policy: Any, X: Any, result: Any) -> None:

@@ -25,6 +25,7 @@ _HOME = {
     "Decider": "adacos.decision",
     "Decision": "adacos.decision",
     "InvalidInputError": "adacos.exceptions",
+    "NextSteps": "adacos.consultation.next_steps",
     "ObservedDecider": "adacos.decision",
     "ObservedState": "adacos.decision",
     "ParquetTable": "adacos.tables.parquet_table",
@@ -45,6 +46,7 @@ __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
     from adacos.consultation import Consultation as Consultation
+    from adacos.consultation.next_steps import NextSteps as NextSteps
     from adacos.consultation.steps import Acquire as Acquire
     from adacos.consultation.steps import Classify as Classify
     from adacos.costs import Costs as Costs

@@ -174,9 +174,7 @@ class AcquisitionResult:
             One column, probability, or of more than two classes probability_0, probability_1, …
             in their order.
         """
-        if self.probability.ndim == 1:
-            return {"probability": self.probability}
-        return {f"probability_{k}": column for k, column in enumerate(self.probability.T)}
+        return probability_columns(self.probability)
 
     def to_frame(self) -> Any:
         """Make a pandas data frame of it, one line per row, with what was acquired as text.
@@ -194,10 +192,7 @@ class AcquisitionResult:
         ImportError
             If pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError("to_frame needs pandas: pip install pandas") from error
+        pandas = pandas_module()
         return pandas.DataFrame(
             {
                 "label": host(self.label),
@@ -208,6 +203,22 @@ class AcquisitionResult:
                 "acquired": [", ".join(self.covariates(row)) for row in range(len(self))],
             }
         )
+
+
+def pandas_module() -> Any:
+    """pandas, which is no dependency."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("to_frame needs pandas: pip install pandas") from error
+    return pandas
+
+
+def probability_columns(probability: Floats) -> dict[str, Floats]:
+    """Probabilities as columns of a table, see `AcquisitionResult.probability_columns`."""
+    if probability.ndim == 1:
+        return {"probability": probability}
+    return {f"probability_{k}": column for k, column in enumerate(probability.T)}
 
 
 def run(decider: Decider[State], encoded: Floats, known: Bools | None = None) -> AcquisitionResult:
@@ -409,41 +420,55 @@ def result_of(decider: Decider[Any], trail: Trail, known: Bools) -> AcquisitionR
 
 
 class Step(NamedTuple, Generic[State]):
-    """One row's next step: what to acquire (nothing to classify), and what was decided by."""
+    """The next step of rows: what each acquires (rows, k), then `STOP`, and its log-odds now.
 
-    covariates: tuple[int, ...]
+    `state` and `decision` are what the last of them was decided by; of a single row its own.
+    """
+
+    covariates: Ints
+    log_odds: Floats
     state: State
     decision: Decision
 
 
-def step(
-    decider: Decider[State],
-    encoded: Floats,
-    have: Bools,
-    known: Bools,
-    unavailable: Bools,
-    paid: float,
-) -> Step[State]:
-    """What comes next for one encoded row of which the covariates in `have` are there.
+def step(decider: Decider[State], rows: Rows, paid: Floats) -> Step[State]:
+    """What comes next for rows that have the same covariates, and have paid so much.
 
-    What is neither there nor unavailable can be acquired, as far as what was paid leaves something
-    of the budget. A covariate that the decider asks for and that is unavailable is passed
+    What a row neither has nor lacks for good can be acquired, as far as what it paid leaves
+    something of the budget. A covariate that the decider asks for and that is unavailable is passed
     over.
     """
-    pending = tuple(int(k) for k in decider.opening if not (have[k] or unavailable[k]))
-    state = decider.begin(Rows(encoded, ~unavailable[None, :], have, known))
-    left = None if decider.budget is None else left_of(decider.budget, np.array([paid]))
+    n_rows, n_covariates = rows.available.shape
+    pending = np.asarray(decider.opening)
+    pending = pending[~rows.have[pending]]
+    first = front(np.where(rows.available[:, pending], pending, STOP))
+    opens = (first != STOP).any(axis=1)
+    covariates = np.full((n_rows, n_covariates), STOP)
+    covariates[:, : len(pending)] = first
+    log_odds = np.empty(0)
+    state, live = decider.begin(rows), np.arange(n_rows)
     while True:
-        seen = state if left is None else decider.limit(state, left)
+        seen = state
+        if decider.budget is not None:
+            seen = decider.limit(state, left_of(decider.budget, paid[live]))
         decision = decider.decide(seen)
-        if pending:
-            asked = np.array([pending], dtype=np.intp)
-            return Step(pending, seen, decision._replace(covariates=asked))
-        planned = decision.covariates.reshape(1, -1)
+        now = decision.log_odds
+        if np.isnan(now).any():
+            # Of many rows that continue, a decider need not say what they would answer now.
+            now = decider.log_odds(seen)
+        log_odds = log_odds if len(log_odds) else np.empty((n_rows, *now.shape[1:]))
+        log_odds[live] = now
+        planned = decision.covariates.reshape(len(live), -1)
         if decider.costs.immediate is None:
             planned = planned[:, :1]
-        wanted = [int(k) for k in planned[0] if k != STOP]
-        to_be_had = tuple(k for k in wanted if not unavailable[k])
-        if to_be_had or not wanted:
-            return Step(to_be_had, seen, decision)
-        state = decider.advance(seen, np.ones(1, dtype=np.bool_), planned)
+        there = np.take_along_axis(rows.available[live], planned, axis=1)
+        wanted = front(np.where(there, planned, STOP))
+        ready = opens[live] | (wanted[:, 0] != STOP) | (planned[:, 0] == STOP)
+        own = ready & ~opens[live]
+        covariates[live[own], : wanted.shape[1]] = wanted[own]
+        if ready.all():
+            if opens[live].any():
+                decision = decision._replace(covariates=covariates[live])
+            return Step(covariates, log_odds, seen, decision)
+        live, going = live[~ready], ~ready
+        state = decider.advance(seen, going, planned[going])

@@ -13,13 +13,15 @@ import pytest
 from typer.testing import CliRunner
 
 from adacos import AdaCOSClassifier, Costs
-from adacos.bench import regret
+from adacos.bench import continuous, regret
+from adacos.bench.continuous import run_continuous
 from adacos.bench.regret import RegretOptions, World, expected_cost, run_regret
 from adacos.cli.app import app
 from adacos.exceptions import InvalidInputError
 from adacos.metrics import total_costs
 from adacos.registry import forgetting, register_method
 from adacos.rivals import OptimalPolicyClassifier
+from tests.bench.toy import Thresholder
 
 COS = "COS (group lasso)"
 SMALL = (("n_covariates", "Number of covariates", (2, 3)),)
@@ -52,6 +54,15 @@ class Cheat:
             cost=np.zeros(len(X)),
             acquired=np.zeros_like(found.acquired),
         )
+
+
+class Liar(Thresholder):
+    """Says what it acquired, and that it paid nothing."""
+
+    def acquire(self, X: Any) -> Any:
+        result = super().acquire(X)
+        result.cost = np.zeros(len(X))
+        return result
 
 
 class Broken(Cheat):
@@ -91,6 +102,20 @@ def test_impossible_costs_and_errors_are_reported(registered: None, tmp_path: Pa
     assert "below the optimum: an error" in page
     assert "no such luck" in (tmp_path / "summary.md").read_text()
     assert (tmp_path / "regret.csv").read_text().count("\n") == 1 + len(report.trials)
+
+
+@pytest.mark.parametrize("study", [run_regret, run_continuous])
+def test_a_cost_that_a_method_claims_is_not_believed(
+    registered: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study: Any
+) -> None:
+    register_method("liar", Liar)
+    monkeypatch.setattr(continuous, "FRESH_ROWS", 50)
+    monkeypatch.setattr(continuous, "CELLS", 2)
+    options = RegretOptions(("liar",), problems=1, rows=200, out=tmp_path, quick=True)
+    report = study(options)
+    assert len(report.failures) == len(report.trials)
+    assert all("by the price list" in failure.error for failure in report.failures)
+    assert not report.below_optimum
 
 
 def test_a_second_run_reuses_the_first(

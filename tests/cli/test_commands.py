@@ -255,7 +255,7 @@ def test_malformed_rows_are_told_with_their_lines(run, folder, tmp_path):
         (["explain", "{model}", "--row", "Age"], "NAME=VALUE"),
         (["explain", "{model}", "--row", "Height=3"], "must be a covariate"),
         (["explain", "{model}", "--row", "Age=3", "--known", "BMI"], "needs a value"),
-        (["score", "{model}", "{prices}", "o.csv"], "must have every column"),
+        (["score", "{model}", "{prices}", "o.csv"], "must have a covariate of the model"),
         (["score", "{model}", "{train}", "o.csv", "--known", "Height"], "must name covariates"),
         (["score", "{model}", "{train}", "nowhere/o.csv"], "its folder must exist"),
         (["score", "{train}", "{train}", "o.csv"], "is not an adacos model; create one"),
@@ -287,7 +287,7 @@ def test_mistakes_end_with_code_2_and_one_message(run, folder, tmp_path, argumen
 
 @pytest.mark.parametrize(
     "command",
-    [["fit"], ["ask"], ["score"], ["explain"], ["report"], ["info"], ["datasets"],
+    [["fit"], ["ask"], ["score"], ["next"], ["explain"], ["report"], ["info"], ["datasets"],
      ["datasets", "list"], ["datasets", "export"]],
 )  # fmt: skip
 def test_every_help_has_an_example(run, command):

@@ -36,7 +36,7 @@ def prepared(folder: Path) -> dict[str, Any]:
     policy = AdaCOSClassifier(costs, **quick).fit(X, y)
     adacos.save(policy, folder / "model.adacos")
     X.assign(diabetes=y).to_csv(folder / "pima.csv", index=False)
-    X.drop(columns="BMI").to_csv(folder / "new.csv", index=False)
+    X.rename(columns={"BMI": "bmi"}).to_csv(folder / "new.csv", index=False)
     lines = [f"{name} = {price}" for name, price in prices.items()]
     (folder / "prices.toml").write_text("[prices]\n" + "\n".join(lines))
     names = {"adacos": adacos, "np": np, "pd": pd, "X": X, "y": y, "prices": prices}

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,14 @@ from adacos.exceptions import InvalidInputError, MalformedRowsError, MissingExtr
 from adacos.policies.base import BasePolicy
 from adacos.policies.partitions import acquired_texts
 from adacos.tables.cells import is_number
+from adacos.tables.columns import ColumnTable
 from adacos.tables.description import Description, description_of
 from adacos.tables.parquet import ENDINGS
 from adacos.tables.reading import CHUNK_ROWS, Kinds, Malformed, Piece, TableFile
 from adacos.tables.unusual import KINDS, unusual
 from adacos.tables.writing import refuse_same_file, whole_or_absent
-from adacos.validation import choices
+from adacos.typing import Bools, Floats
+from adacos.validation import choices, listed
 
 Write = Callable[[dict[str, list[Any]]], None]
 
@@ -51,6 +53,7 @@ class ScoreSummary:
     unusual : how many of the values that were acquired or known are unlike those of the training
         rows, by kind ("outside_range", "implausible", "unknown_category", "unknown_value").
     unusual_rows : number of rows with such a value.
+    absent : covariates that the source has no column of: unavailable for every row.
     """
 
     rows_read: int
@@ -61,6 +64,7 @@ class ScoreSummary:
     mean_expected_cost: float
     unusual: dict[str, int]
     unusual_rows: int
+    absent: tuple[str, ...] = ()
 
 
 def score_file(
@@ -99,37 +103,86 @@ def score_file(
     encoding, decimal : of a CSV source; the output is written with decimal points.
     progress : called with the number of rows written so far and the share of the source read.
     """
-    _check_output(destination, source, keep, escape_formulas)
+    check_output_table(destination, source, keep, RESULTS, escape_formulas)
     names = policy.encoder_.names
     check_names("known", known, names, "must name covariates of the model")
     file = TableFile(source, encoding=encoding, decimal=decimal)
     check_names("keep", keep, file.columns, "must name columns of the input")
-    kinds = Kinds.of(policy.encoder_)
-    kinds = kinds._replace(text=kinds.text | (set(keep) - set(names)))
+    absent = absent_covariates(file, names)
     tally = _Tally()
     with (
         whole_or_absent(destination) as temporary,
-        _writer(destination, temporary, escape_formulas) as write,
+        table_writer(destination, temporary, escape_formulas) as write,
     ):
-        for piece in file.pieces({*names, *keep}, kinds, chunk_rows):
-            tally.malformed += piece.malformed
-            if tally.malformed and not skip_malformed:
-                raise MalformedRowsError(file.path.name, [str(bad) for bad in tally.malformed])
-            if len(piece.table) == 0:
-                continue
+        for piece in read_pieces(file, policy, keep, skip_malformed, chunk_rows, tally.malformed):
             result, flags = _answer(policy, piece, known, tally.rows)
             answers = _columns(result, description_of(policy), policy.classes_.tolist())
-            columns = {**_kept(piece, keep), **answers}
+            columns = {**kept_columns(piece, keep), **answers}
             if flag_unusual:
-                columns["unusual"] = _in_words(flags, names)
+                columns["unusual"] = in_words(flags, names)
             write(columns)
             tally.add(result, flags)
             progress(tally.rows, file.share_read)
-        if tally.rows == 0:
-            raise InvalidInputError(
-                file.path.name, "needs at least one row", "no rows", "Check the file."
-            )
-    return tally.summary()
+        refuse_no_rows(file, tally.rows)
+    return replace(tally.summary(), absent=absent)
+
+
+def absent_covariates(file: TableFile, names: Sequence[str]) -> tuple[str, ...]:
+    """Covariates that a table to score has no column of; it must have one of them."""
+    absent = file.absent(names)
+    if len(absent) == len(names):
+        raise InvalidInputError(
+            file.path.name,
+            "must have a covariate of the model",
+            f"columns {listed(file.columns)}",
+            f"{choices(file.columns, names, 'They are')} What to acquire first says `adacos next`.",
+        )
+    return absent
+
+
+def read_pieces(
+    file: TableFile,
+    policy: BasePolicy,
+    keep: Sequence[str],
+    skip_malformed: bool,
+    chunk_rows: int,
+    malformed: list[Malformed],
+    numbers: Sequence[str] = (),
+) -> Iterator[Piece]:
+    """The pieces of a table that have rows: the covariates in the order of the model, then others.
+
+    A covariate without a column has no value. Rows that cannot be read are an error, or are added
+    to `malformed`. Columns to keep are text, those in `numbers` numbers.
+    """
+    names = policy.encoder_.names
+    kinds = Kinds.of(policy.encoder_)
+    kinds = kinds._replace(text=kinds.text | (set(keep) - set(names) - set(numbers)))
+    others = [name for name in dict.fromkeys([*keep, *numbers]) if name not in names]
+    there = {*names, *others} & set(file.columns)
+    for piece in file.pieces(there, kinds, chunk_rows):
+        malformed += piece.malformed
+        if malformed and not skip_malformed:
+            raise MalformedRowsError(file.path.name, [str(bad) for bad in malformed])
+        if len(piece.table):
+            yield piece._replace(table=with_absent(piece.table, [*names, *others], kinds))
+
+
+def with_absent(table: ColumnTable, names: Sequence[str], kinds: Kinds) -> ColumnTable:
+    """These columns in this order; one that is not there has no value."""
+    there, n_rows = set(table.columns), len(table)
+    columns: dict[str, NDArray[Any]] = {}
+    for name in names:
+        empty = np.full(n_rows, "") if name in kinds.text else np.full(n_rows, np.nan)
+        columns[name] = table.column(name) if name in there else empty
+    return ColumnTable(columns)
+
+
+def refuse_no_rows(file: TableFile, rows: int) -> None:
+    """Refuse a table without rows once it has been read."""
+    if rows == 0:
+        raise InvalidInputError(
+            file.path.name, "needs at least one row", "no rows", "Check the file."
+        )
 
 
 @dataclass
@@ -165,9 +218,14 @@ class _Tally:
         )
 
 
-def _check_output(
-    destination: str | Path, source: str | Path, keep: Sequence[str], escape_formulas: bool
+def check_output_table(
+    destination: str | Path,
+    source: str | Path,
+    keep: Sequence[str],
+    results: Collection[str],
+    escape_formulas: bool,
 ) -> None:
+    """Refuse an output of another kind, one that is read, and columns called as the results."""
     ending = Path(destination).suffix.lower()
     if ending not in (".csv", *ENDINGS):
         raise InvalidInputError(
@@ -178,30 +236,38 @@ def _check_output(
             "output", "formulas are escaped in .csv only", str(destination), "Write a .csv file."
         )
     refuse_same_file(destination, [source])
-    clash = [name for name in keep if name in RESULTS]
+    clash = [name for name in keep if name in results]
     if clash:
         raise InvalidInputError(
             "keep", "must not name a column of the results", clash, "Rename it in the input."
         )
 
 
+def values_there(policy: BasePolicy, piece: Piece, names: Collection[str]) -> Bools:
+    """Mask (rows, covariates) of the values that there are of some covariates."""
+    covariates = policy.encoder_.names
+    mask = np.zeros((len(piece.table), len(covariates)), dtype=np.bool_)
+    for position, name in enumerate(covariates):
+        if name in names:
+            values = piece.table.column(name)
+            mask[:, position] = values != "" if values.dtype.kind == "U" else ~np.isnan(values)
+    return mask
+
+
 def _answer(
     policy: BasePolicy, piece: Piece, known: Sequence[str], before: int
 ) -> tuple[AcquisitionResult, NDArray[np.int8]]:
-    """The answers, and what is unusual about the values behind them, after so many rows."""
+    """The answers, and what is unusual about the values behind them; `before` rows came first."""
     table = piece.table.select(list(policy.encoder_.names))
-    mask = np.zeros(table.shape, dtype=np.bool_)
-    for position, name in enumerate(policy.encoder_.names):
-        if name in known:
-            values = table.column(name)
-            mask[:, position] = values != "" if values.dtype.kind == "U" else ~np.isnan(values)
+    mask = values_there(policy, piece, known)
     keys = range(before, before + len(table))
     result = policy.acquire(table, known=mask if known else None, keys=keys)
     kinds = unusual(policy.encoder_, table, description_of(policy))
     return result, np.where(result.acquired | mask, kinds, 0)
 
 
-def _in_words(flags: NDArray[np.int8], names: Sequence[str]) -> list[str]:
+def in_words(flags: NDArray[np.int8], names: Sequence[str]) -> list[str]:
+    """What is unusual about the values of each row."""
     words = [""] * len(flags)
     for row in np.flatnonzero((flags > 0).any(axis=1)).tolist():
         pairs = zip(names, flags[row].tolist(), strict=True)
@@ -209,7 +275,8 @@ def _in_words(flags: NDArray[np.int8], names: Sequence[str]) -> list[str]:
     return words
 
 
-def _kept(piece: Piece, keep: Sequence[str]) -> dict[str, list[Any]]:
+def kept_columns(piece: Piece, keep: Sequence[str]) -> dict[str, list[Any]]:
+    """The columns to copy."""
     return {name: piece.table.column(name).tolist() for name in keep}
 
 
@@ -220,23 +287,25 @@ def _columns(
     return {
         "label": label,
         **({"class": [said.class_name(one) for one in label]} if said.classes else {}),
-        **_probabilities(result, classes),
+        **probabilities(result.probability, classes),
         "cost": result.cost.tolist(),
         "expected_cost": result.expected_cost.tolist(),
         "acquired": acquired_texts(result),
     }
 
 
-def _probabilities(result: AcquisitionResult, classes: Sequence[Any]) -> dict[str, list[Any]]:
+def probabilities(probability: Floats, classes: Sequence[Any]) -> dict[str, list[Any]]:
     """The probability of the second of two classes; of more one column for each."""
-    if result.probability.ndim == 1:
-        return {"probability": result.probability.tolist()}
-    pairs = zip(classes, result.probability.T.tolist(), strict=True)
+    if probability.ndim == 1:
+        return {"probability": probability.tolist()}
+    pairs = zip(classes, probability.T.tolist(), strict=True)
     return {f"probability of {name}": column for name, column in pairs}
 
 
 @contextmanager
-def _writer(destination: str | Path, temporary: Path, escape_formulas: bool) -> Iterator[Write]:
+def table_writer(
+    destination: str | Path, temporary: Path, escape_formulas: bool
+) -> Iterator[Write]:
     """A function that appends columns to the file, in the format of the destination's ending."""
     if Path(destination).suffix.lower() in ENDINGS:
         with parquet_writer(temporary) as write:

@@ -12,13 +12,21 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from adacos.batch.files import RESULTS, ScoreSummary, check_names, parquet_writer
+from adacos.batch.files import (
+    RESULTS,
+    ScoreSummary,
+    absent_covariates,
+    check_names,
+    parquet_writer,
+    with_absent,
+)
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.policies.partitions import UNUSUAL, score_partitions
@@ -113,7 +121,7 @@ def score_folder(
     names = policy.encoder_.names
     check_names("known", known, names, "must name covariates of the model")
     table = TableFile(source)
-    table.require(names)
+    absent = absent_covariates(table, names)
     check_names("keep", keep, table.columns, "must name columns of the input")
     _refuse_results(keep)
     rows = _spread(source, policy, keep)
@@ -124,7 +132,7 @@ def score_folder(
         parts = _written(client, answers, form, temporary, lambda n: progress(n, n / whole))
         summary = _summary(parts, whole)
         _check_written(temporary, whole)
-    return summary
+    return replace(summary, absent=absent)
 
 
 def _refuse_results(keep: Sequence[str]) -> None:
@@ -165,7 +173,9 @@ def _read(group: tuple[str, int], wanted: list[str], kinds: Kinds) -> Any:
             str(file),
             "Put it on a disk that the workers share.",
         )
-    pieces = list(TableFile(file).pieces(wanted, kinds, CHUNK_ROWS, number))
+    table = TableFile(file)
+    there = [name for name in wanted if name in table.columns]
+    pieces = list(table.pieces(there, kinds, CHUNK_ROWS, number))
     malformed = [bad for piece in pieces for bad in piece.malformed]
     if malformed:
         raise InvalidInputError(
@@ -174,8 +184,8 @@ def _read(group: tuple[str, int], wanted: list[str], kinds: Kinds) -> Any:
             f"{len(malformed)} that cannot be read, the first on {malformed[0]}",
             "Correct them, or leave them out with --skip-malformed and without --dask.",
         )
-    table = joined([piece.table for piece in pieces])
-    return _frame({name: table.column(name) for name in wanted})
+    rows = with_absent(joined([piece.table for piece in pieces]), wanted, kinds)
+    return _frame({name: rows.column(name) for name in wanted})
 
 
 def _written(

@@ -41,7 +41,7 @@ from adacos.document.style import (
     styled,
 )
 from adacos.exceptions import InvalidInputError, MissingExtraError
-from adacos.policies.base import inner_fits
+from adacos.policies.fitting import inner_fits
 from adacos.registry import DATASETS, METHODS, Method
 from adacos.tables.writing import write_whole
 from adacos.typing import Floats

@@ -29,6 +29,7 @@ from adacos.bench.regret import (
     RegretOptions,
     RegretReport,
     Study,
+    checked,
     fitted,
     grid,
     left_out,
@@ -83,7 +84,8 @@ def run_case(case: Case) -> None:
         optimum = optimal_cost(problem, table, X, CELLS)
         write_whole(path, json.dumps(optimum).encode())
     start = time.perf_counter()
-    result = fitted(case, *problem.sample(case.n_rows, seed=case.seed)).acquire(X)
+    policy = fitted(case, *problem.sample(case.n_rows, seed=case.seed))
+    result = checked(policy, X, table, case.method.name)
     seconds = time.perf_counter() - start
     cost = charged(problem, X, result.cost, result.label, table.matrix)
     store(case, cost, json.loads(path.read_text()), seconds)

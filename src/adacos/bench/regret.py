@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adacos.bench.checks import CHECKS, check_result
 from adacos.bench.configuration import available_methods
 from adacos.bench.methods import build, signature
 from adacos.bench.settings import asymmetric
 from adacos.bench.sources import library_digest
 from adacos.bench.tables import write_csv
 from adacos.bench.tasks import Failure, Task, gathered, run_tasks
-from adacos.costs import Costs
+from adacos.costs import Costs, CostTable
 from adacos.datasets import DiscreteProblem, make_discrete_problem, make_value_dependent_problem
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html, to_markdown
 from adacos.document.style import (
@@ -177,7 +178,7 @@ class Case:
 
     def file(self, *depends: Any) -> Path:
         """File of what depends on the problem, the library and this besides."""
-        content = repr((self.world, self.costs, self.seed, library_digest(), *depends))
+        content = repr((self.world, self.costs, self.seed, library_digest(), CHECKS, *depends))
         return self.folder / f"{hashlib.sha256(content.encode()).hexdigest()[:24]}.json"
 
     @property
@@ -232,11 +233,19 @@ class RegretReport:
         }
 
 
-def expected_cost(policy: Any, problem: DiscreteProblem, costs: Costs) -> float:
+def checked(policy: Any, X: Floats, costs: CostTable, method: str = "") -> Any:
+    """What a fitted policy does with rows, refused where its costs are not those of its mask."""
+    result = policy.acquire(X)
+    name = method or type(policy).__name__
+    check_result(name, result, costs, np.array([0, 1]), np.arange(len(X)))
+    return result
+
+
+def expected_cost(policy: Any, problem: DiscreteProblem, costs: Costs, method: str = "") -> float:
     """Exact expected total cost of a fitted policy on a known distribution."""
     rows = np.indices(problem.levels).reshape(len(problem.levels), -1).T.astype(np.float64)
     weight = problem.joint.reshape(2, -1)
-    result = policy.acquire(rows)
+    result = checked(policy, rows, costs.bind(tuple(problem.prices), 2), method)
     return sum(float(weight[y] @ total_costs(result, np.full(len(rows), y), costs)) for y in (0, 1))
 
 
@@ -314,7 +323,7 @@ def run_case(case: Case) -> None:
     X, y = problem.sample(case.n_rows, seed=case.seed)
     optimum = OptimalPolicyClassifier(costs, joint=problem).fit(X, y).expected_cost_
     start = time.perf_counter()
-    cost = expected_cost(fitted(case, X, y), problem, costs)
+    cost = expected_cost(fitted(case, X, y), problem, costs, case.method.name)
     store(case, cost, optimum, time.perf_counter() - start)
 
 
@@ -363,7 +372,8 @@ def _blocks(
     try:
         check_matplotlib()
         (options.out / "figures").mkdir(exist_ok=True)
-        yield _figure(report, methods, options.out / "figures")
+        if report.regrets():
+            yield _figure(report, methods, options.out / "figures")
     except MissingExtraError as error:
         yield Text(f"The figure is left out: {error}")
     for name, title, values in AXES:

@@ -140,6 +140,8 @@ def _opening(f: Findings) -> Iterator[Block]:
 
 
 def _claims(f: Findings) -> Iterator[Block]:
+    if not f.claims:
+        return
     yield Heading("The paper's claims")
     rows = tuple((claim.text, claim.verdict, claim.numbers) for claim in f.claims)
     marks = tuple(

@@ -26,7 +26,7 @@ from adacos.bench.sources import library_digest
 from adacos.datasets import Dataset, paper_folds
 from adacos.datasets._folds import N_FOLDS
 from adacos.metrics import operation_costs, total_costs
-from adacos.policies.base import inner_fits
+from adacos.policies.fitting import inner_fits
 from adacos.registry import Method
 from adacos.tables.columns import ColumnTable
 from adacos.tables.writing import whole_or_absent

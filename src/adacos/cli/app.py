@@ -21,6 +21,7 @@ from adacos.cli import (
     explain,
     fit,
     info,
+    orders,
     report,
     score,
     serve,
@@ -51,6 +52,7 @@ for command in (
     serve.serve,
 ):
     app.command()(command)
+app.command("next")(orders.next_steps)
 app.add_typer(bench.app, name="bench")
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(cases.app, name="cases")

@@ -364,8 +364,7 @@ class _Dialogue:
 
     def _categories(self, name: str) -> tuple[str, ...]:
         encoder = self._policy.encoder_
-        k = encoder.names.index(name)
-        return (*encoder.categories[k], *encoder.grouped_of(k))
+        return encoder.categories[encoder.names.index(name)]
 
     def _doubt_in_words(self, doubt: ValueWarning) -> str:
         if doubt.kind != "unknown_category":

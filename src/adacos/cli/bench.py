@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from adacos.cli.bench_results import (
+    paper_as_json,
+    print_budgets,
+    print_lomax,
+    print_paper,
+    print_regret,
+)
 from adacos.exceptions import AdacosError, InvalidInputError
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from adacos.bench.budgets import BudgetReport
-    from adacos.bench.lomax import LomaxReport
-    from adacos.bench.paper import PaperReport
-    from adacos.bench.regret import RegretReport
-    from adacos.bench.tasks import Failure
 
 app = typer.Typer(
     help="Run benchmarks and write their reports.",
@@ -85,9 +82,9 @@ def paper(
     )
     report = run_paper(options, progress=False if as_json else None)
     if as_json:
-        typer.echo(json.dumps(_as_json(report), indent=2))
+        typer.echo(json.dumps(paper_as_json(report), indent=2))
     else:
-        _print(report)
+        print_paper(report)
     if report.failures:
         raise typer.Exit(1)
 
@@ -147,7 +144,7 @@ def regret(
     if as_json:
         typer.echo(json.dumps(report.summary(), indent=2))
     else:
-        _print_regret(report)
+        print_regret(report)
     if report.below_optimum or report.failures:
         raise typer.Exit(1)
 
@@ -196,7 +193,7 @@ def lomax(
     if as_json:
         typer.echo(json.dumps(report.summary(), indent=2))
     else:
-        _print_lomax(report)
+        print_lomax(report)
     if report.failures:
         raise typer.Exit(1)
 
@@ -246,7 +243,7 @@ def budgets(
     if as_json:
         typer.echo(json.dumps({"report": str(report.index), "table": report.records()}, indent=2))
     else:
-        _print_budgets(report)
+        print_budgets(report)
     if report.failures:
         raise typer.Exit(1)
 
@@ -302,90 +299,3 @@ def _paths(pairs: list[str]) -> dict[str, Path]:
             )
         files[name] = Path(path)
     return files
-
-
-def _print(report: PaperReport) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("Claim of the paper", "Here", "Numbers", show_lines=True)
-    for claim in report.claims:
-        colour = {True: "green", False: "red", None: "dim"}[claim.holds]
-        table.add_row(claim.text, f"[{colour}]{claim.verdict}[/]", claim.numbers)
-    console = Console()
-    console.print(table)
-    _print_failures(report.failures, console)
-    console.print(f"{report.index} written in {report.seconds:.0f} s")
-
-
-def _print_regret(report: RegretReport) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("Method", "Worst", "Mean", "Best", title="Total cost above the optimum (%)")
-    for name, regrets in report.regrets().items():
-        numbers = (regrets.max(), regrets.mean(), regrets.min())
-        table.add_row(name, *(f"{value:.1f}" for value in numbers))
-    console = Console()
-    console.print(table)
-    _print_failures(report.failures, console)
-    for trial in report.below_optimum:
-        console.print(f"[red]below the optimum[/] {trial.title}", highlight=False)
-    console.print(f"{report.index} written")
-
-
-def _print_lomax(report: LomaxReport) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table("Method", "Ratio", "Over splits", "Over rows", "Cells below, above")
-    for r in report.overall:
-        verdicts = [cell.verdict for cell in report.cells if cell.method == r.method]
-        ends = [f"{i.low:.3f} to {i.high:.3f}" if i else "" for i in (r.by_splits, r.by_rows)]
-        counts = f"{verdicts.count('below')}, {verdicts.count('above')} of {len(verdicts)}"
-        table.add_row(r.method, f"{r.ratio:.3f}", *ends, counts)
-    table.title = f"Total cost as a ratio to {report.against}, geometric mean over sets and levels"
-    console = Console()
-    console.print(table)
-    for line in report.left_out:
-        console.print(f"skipped: {escape(line)}", highlight=False)
-    _print_failures(report.failures, console)
-    console.print(f"{report.index} written in {report.seconds:.0f} s")
-
-
-def _print_budgets(report: BudgetReport) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("Method", "Budget", "Covariates", "Errors", "Total", "Kept")
-    for spending in report.spendings:
-        told = [f"{mean:.2f} ± {error:.2f}" for mean, error in spending.means]
-        kept = {True: "yes", False: "no", None: ""}[spending.kept(report.kind)]
-        named = "none" if spending.budget is None else f"{spending.budget:.2f}"
-        table.add_row(spending.method, named, *told, kept)
-    table.title = "Means per held-out row ± standard error"
-    console = Console()
-    console.print(table)
-    _print_failures(report.failures, console)
-    console.print(f"{report.index} written in {report.seconds:.0f} s")
-
-
-def _print_failures(failures: Sequence[Failure], console: Console) -> None:
-    from rich.markup import escape
-
-    from adacos.bench.tasks import gathered
-
-    for line in gathered(failures):
-        console.print(f"[red]failed[/] {escape(line)}", highlight=False)
-
-
-def _as_json(report: PaperReport) -> dict[str, object]:
-    return {
-        "report": str(report.index),
-        "seconds": round(report.seconds, 1),
-        "claims": [
-            {"claim": c.text, "holds": c.holds, "numbers": c.numbers} for c in report.claims
-        ],
-        "failures": [{"unit": f.unit, "error": f.error} for f in report.failures],
-    }

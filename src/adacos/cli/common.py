@@ -19,7 +19,6 @@ from adacos.consultation.steps import Acquire, Classify
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.reasons import Value
-from adacos.tables.categories import OTHER
 from adacos.tables.cells import DECIMALS, MISSING, number
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import TableEncoder
@@ -39,6 +38,20 @@ Encoding = Annotated[str, typer.Option(help="Encoding of a CSV file.")]
 Decimal = Annotated[str, typer.Option(help="Decimal sign of numbers in CSV files, . or , (comma).")]
 TypedDecimal = Annotated[
     str, typer.Option("--decimal", help="Decimal sign of typed numbers, . or , (comma).")
+]
+FlagUnusual = Annotated[
+    bool,
+    typer.Option(
+        "--flag-unusual",
+        help="Add a column with the values behind each answer that training did not see.",
+    ),
+]
+EscapeFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--escape-formulas",
+        help="Put an apostrophe before text that a spreadsheet would take for a formula.",
+    ),
 ]
 ExpectSha256 = Annotated[
     str | None,
@@ -147,7 +160,7 @@ def typed_value(
             name, "must be a covariate", "", choices([name], encoder.names, "They are")
         )
     k = encoder.names.index(name)
-    levels = (*encoder.categories[k], *encoder.grouped_of(k))
+    levels = encoder.categories[k]
     if text.strip('"') in levels:
         # As lists show a category that holds a comma.
         text = text.strip('"')
@@ -182,10 +195,7 @@ def allowed(encoder: TableEncoder, name: str, most: int = 12) -> str:
     k = encoder.names.index(name)
     levels, low, high = encoder.categories[k], encoder.low[k], encoder.high[k]
     if levels:
-        rare = len(encoder.grouped_of(k))
-        more = f", … ({len(levels)} in all)" if len(levels) > most else ""
-        group = f"; {OTHER} stands for {rare:,} rare ones" if rare else ""
-        return listed(levels[:most]) + more + group
+        return listed(levels[:most]) + (f", … ({len(levels)} in all)" if len(levels) > most else "")
     if encoder.kinds[k] == NUMERIC:
         return f"{low:g} to {high:g}"
     if low == high:

@@ -13,7 +13,9 @@ from adacos.batch import ScoreSummary, check_folders, score_file, score_folder
 from adacos.cli.common import (
     Decimal,
     Encoding,
+    EscapeFormulas,
     ExpectSha256,
+    FlagUnusual,
     Json,
     Model,
     SkipMalformed,
@@ -29,21 +31,8 @@ from adacos.policies.base import BasePolicy
 from adacos.tables.description import Description, description_of
 from adacos.tables.reading import CHUNK_ROWS
 from adacos.tables.writing import refuse_same_file
+from adacos.validation import listed
 
-FlagUnusual = Annotated[
-    bool,
-    typer.Option(
-        "--flag-unusual",
-        help="Add a column with the values behind each answer that training did not see.",
-    ),
-]
-EscapeFormulas = Annotated[
-    bool,
-    typer.Option(
-        "--escape-formulas",
-        help="Put an apostrophe before text that a spreadsheet would take for a formula.",
-    ),
-]
 _WORDS = {
     "outside_range": "outside the range",
     "implausible": "implausible",
@@ -79,7 +68,9 @@ def score(
 ) -> None:
     """Answer every row of a file of any size.
 
-    An empty cell is a value that cannot be acquired. The output appears only when it is complete.
+    An empty cell is a value that cannot be acquired, as is a covariate without a column. Where
+    values may still be acquired, `adacos next` says which. The output appears only when it is
+    complete.
     Values behind an answer that are implausible, outside the training range or never seen in
     training are counted in the summary; --flag-unusual names them row by row.
 
@@ -112,6 +103,12 @@ def score(
             summary = score_file(policy, source, destination, **columns, **options, progress=report)
     seconds = time.perf_counter() - started
     tell_malformed(summary.malformed)
+    if summary.absent and not as_json:
+        say(
+            f"{source.name} has no column {listed(summary.absent)}: unavailable for every row. "
+            "Where values may still be acquired, `adacos next` says which to acquire.",
+            err=True,
+        )
     if as_json:
         _tell_json(summary, destination, seconds)
     else:

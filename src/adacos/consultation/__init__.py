@@ -1,4 +1,4 @@
-"""Consultation: one row asked about step by step, by any policy, with the reasons.
+"""Consultation: rows asked about step by step, by any policy, with the reasons.
 
 Steps and their explanations, the reasons a set sequence can give, and `Consultation` itself.
 """

@@ -21,7 +21,7 @@ from adacos.consultation.coverage import departures
 from adacos.consultation.cut_off import cut_off_of
 from adacos.consultation.steps import Acquire, Classify, Explanation, ValueWarning, explain
 from adacos.consultation.values import check_value
-from adacos.decision import Decider, probability_at
+from adacos.decision import STOP, Decider, Rows, probability_at
 from adacos.engine import step
 from adacos.exceptions import InvalidInputError
 from adacos.reasons import Reasons, Value
@@ -121,15 +121,11 @@ class Consultation:
         if self._step is not None:
             return self._step
         standing, decider = self._standings[-1], self._decider
-        advised = step(
-            decider,
-            standing.encoded,
-            standing.have,
-            self._known,
-            standing.unavailable,
-            self.paid,
-        )
-        log_odds, rule = advised.decision.log_odds, decider.rule
+        unavailable = standing.unavailable[None, :]
+        row = Rows(standing.encoded, ~unavailable, standing.have, self._known)
+        advised = step(decider, row, np.array([self.paid]))
+        acquired = [k for k in advised.covariates[0].tolist() if k != STOP]
+        log_odds, rule = advised.log_odds, decider.rule
         number = int(rule.label(log_odds)[0])
         label = decider.classes[number]
         probability = probability_at(log_odds)[0]
@@ -146,7 +142,7 @@ class Consultation:
             explanation = replace(explanation, probabilities=dict(each))
         else:
             explanation = replace(explanation, cut_off=cut_off_of(decider.rule))
-        if standing.stopped or not advised.covariates:
+        if standing.stopped or not acquired:
             self._step = Classify(
                 label=explanation.label,
                 probability=explanation.probability,
@@ -156,7 +152,7 @@ class Consultation:
                 warnings=standing.warnings,
             )
         else:
-            self._step = self._asking_for(list(advised.covariates), explanation)
+            self._step = self._asking_for(acquired, explanation)
         return self._step
 
     def observe(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> Self:

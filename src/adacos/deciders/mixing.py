@@ -84,6 +84,14 @@ class MixedDecider(Decider[MixedState[State]]):
                 stage[rows] = decision.stage
         return Decision(covariates, log_odds, stage)
 
+    def log_odds(self, state: MixedState[State]) -> Floats:
+        """Log-odds of rows if they stopped now."""
+        log_odds = [(rows, self.pair[arm].log_odds(own)) for rows, own, arm in state.groups]
+        every = np.empty((state.n_rows, *log_odds[0][1].shape[1:]))
+        for rows, own in log_odds:
+            every[rows] = own
+        return every
+
     def advance(
         self, state: MixedState[State], going: Bools, covariates: Ints
     ) -> MixedState[State]:

@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import wraps
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
 from adacos.consultation import Consultation
+from adacos.consultation.next_steps import NextSteps, steps
 from adacos.costs import Costs, CostTable
 from adacos.deciders.mixing import mixed
 from adacos.decision import Decider, DecisionRule, Mixture, Terms, probability_at
@@ -30,11 +28,11 @@ from adacos.engine import AcquisitionResult, log_odds_given, run
 from adacos.exceptions import (
     InvalidInputError,
     PositiveClassWarning,
-    TableWarning,
     UnstatedCostWarning,
 )
 from adacos.kernels.namespace import host, is_tensor, like, namespace
 from adacos.kernels.threads import one_blas_thread
+from adacos.policies.fitting import TAKEN_BY, checked, refusing
 from adacos.policies.inherited_docs import inherit_entries
 from adacos.providers import ProvidedResult
 from adacos.providers.running import Cache, Desk, check_providers, provide
@@ -46,7 +44,7 @@ from adacos.tables.encoder import (
     validate_table,
     with_empty_columns,
 )
-from adacos.tables.known import known_mask
+from adacos.tables.known import known_mask, unavailable_mask
 from adacos.tables.labels import check_labels
 from adacos.tables.suspicions import Suspicion
 from adacos.tables.tensors import encode_tensor
@@ -71,66 +69,6 @@ class TrainingTable:
     y: Floats
     costs: CostTable
     groups: Ints | None = None
-
-
-# What `fit` may take of each row, and who takes it.
-_WEIGHED = "AdaCOSClassifier, BranchingClassifier, COSClassifier and FullModelClassifier do."
-_TAKEN_BY = {
-    "sample_weight": _WEIGHED,
-    "groups": "AutoPolicyClassifier, PlanningClassifier and TargetRecallClassifier, around any "
-    f"other policy, do, and {_WEIGHED}",
-}
-# Whether a fit is under way, inside which others are made: they are not checked each by itself.
-_FITTING: ContextVar[bool] = ContextVar("fitting", default=False)
-
-
-@contextmanager
-def inner_fits() -> Iterator[None]:
-    """Fits in here are parts of something larger, and their rows are not checked again."""
-    token = _FITTING.set(True)
-    try:
-        yield
-    finally:
-        _FITTING.reset(token)
-
-
-def _checked(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Warn once of what looks wrong about the rows that were learned from."""
-
-    @wraps(fit)
-    def fitting(self: Any, X: Any, y: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if _FITTING.get():
-            return fit(self, X, y, *args, **kwargs)
-        with inner_fits():
-            result = fit(self, X, y, *args, **kwargs)
-        # A table that is read in pieces has the name of its column in the place of the classes.
-        groups = kwargs.get("groups")
-        found = [] if self._streams_from(X) else self.check(X, y, groups=groups)
-        # Of copies the fit has warned itself, where it found groups for its splits.
-        told = {"copies"}
-        if kwargs.get("sample_weight") is not None:
-            # Weights answer the one, and the other compares with rows that are not weighed.
-            told |= {"class_shares", "misfit"}
-        text = "\n".join(f"- {suspicion}" for suspicion in found if suspicion.kind not in told)
-        if text:
-            warnings.warn(f"The training rows:\n{text}", TableWarning, stacklevel=2)
-        return result
-
-    return fitting
-
-
-def _refusing(fit: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Name those that take weights or groups where `fit` does not; its signature stays."""
-
-    @wraps(fit)
-    def refusing(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if name in kwargs:
-            raise TypeError(
-                f"{type(self).__name__}.fit() does not support {name}. {_TAKEN_BY[name]}"
-            )
-        return fit(self, *args, **kwargs)
-
-    return refusing
 
 
 def fit_in_groups(policy: Any, X: Any, y: Any, groups: Ints | None) -> Any:
@@ -212,11 +150,11 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         inherit_entries(cls)
-        for name in _TAKEN_BY:
+        for name in TAKEN_BY:
             if "fit" in vars(cls) and not has_fit_parameter(cls, name):
-                cls.fit = _refusing(cls.fit, name)
+                cls.fit = refusing(cls.fit, name)
         if "fit" in vars(cls):
-            cls.fit = _checked(cls.fit)
+            cls.fit = checked(cls.fit)
 
     def begin_fit(self, X: Any, y: Any, groups: Any = None) -> TrainingTable:
         """Validate parameters and data, and forget what an earlier fit learned.
@@ -486,6 +424,63 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Acquire BMI for 1.00.
         """
         return Consultation(self, known, key)
+
+    @one_blas_thread
+    def next(
+        self,
+        X: Any,
+        *,
+        known: ArrayLike | None = None,
+        unavailable: ArrayLike | None = None,
+        paid: ArrayLike | None = None,
+        keys: Sequence[Hashable] | None = None,
+    ) -> NextSteps:
+        """Say what to acquire next for every row of X, by what there is of it so far.
+
+        This is `consultation` for many rows at once. Order what it says, fill in the results, and
+        call it again: rows that have stopped stay as they are.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            The rows so far. NaN means that the value has not been acquired yet, other than in
+            `acquire`. A data frame may lack columns that nobody has a value of.
+        known : sequence of str or array-like of bool, default=None
+            Which of the values were known from the start and cost nothing: covariates by name, or
+            a mask of the shape of X or with one entry per covariate. The others were acquired.
+        unavailable : sequence of str or array-like of bool, default=None
+            What cannot be acquired, likewise; by name for all rows that have no value of it.
+        paid : array-like of shape (n_rows,), default=None
+            What each row has paid so far. By default the covariate costs of what was acquired;
+            where the order matters, of the cheapest one, and without waiting for results.
+        keys : sequence, default=None
+            A key for each row, see `acquire`.
+
+        Returns
+        -------
+        NextSteps
+            What to acquire next for each row, or its label where it stops.
+
+        Examples
+        --------
+        >>> from adacos import AdaCOSClassifier, Costs, load_pima
+        >>> X, y, prices, *_ = load_pima()
+        >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+        >>> policy = AdaCOSClassifier(costs).fit(X, y)
+        >>> so_far = X[["Age", "BMI", "Glucose"]].copy()
+        >>> so_far.loc[1:, "Glucose"] = float("nan")
+        >>> steps = policy.next(so_far.head(4), unavailable=["Insulin"])
+        >>> [steps.covariates(row) for row in range(4)]
+        [(), (), ('DiabetesPedigreeFunction',), ('DiabetesPedigreeFunction',)]
+        """
+        check_is_fitted(self)
+        X = with_empty_columns(host(X), getattr(self, "feature_names_in_", ()))
+        encoded = self._encode(X)
+        n_rows, n_covariates = len(encoded), len(self.encoder_.names)
+        mask = np.broadcast_to(self._known_mask(known, X, encoded), (n_rows, n_covariates))
+        gone = unavailable_mask(self, self.encoder_, unavailable, X, encoded)
+        found = steps(mixed(self.decider_, n_rows, keys), encoded, mask, gone, paid)
+        return replace(found, label=self.classes_[found.label])
 
     @one_blas_thread
     def acquire(

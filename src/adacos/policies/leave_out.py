@@ -22,7 +22,8 @@ from adacos.kernels.binomial import interval
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.groups import standard_error
 from adacos.metrics import operation_costs, total_costs
-from adacos.policies.base import BasePolicy, fit_in_groups, inner_fits
+from adacos.policies.base import BasePolicy, fit_in_groups
+from adacos.policies.fitting import inner_fits
 from adacos.tables.encoder import (
     TableEncoder,
     covariate_names,

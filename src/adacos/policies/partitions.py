@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from adacos.consultation.next_steps import NextSteps
 from adacos.engine import ROWS_AT_ONCE, AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.models.dask_stream import is_dask
@@ -132,8 +133,8 @@ def for_answering(policy: BasePolicy) -> BasePolicy:
     return lean  # type: ignore[no-any-return]
 
 
-def acquired_texts(result: AcquisitionResult) -> list[str]:
-    """Names of what each row acquired, in order, separated by semicolons."""
+def acquired_texts(result: AcquisitionResult | NextSteps) -> list[str]:
+    """Names of what each row acquired, or is to acquire, in order, separated by semicolons."""
     listed: dict[bytes, str] = {}
     texts = []
     for row, order in enumerate(result.order):

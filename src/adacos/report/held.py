@@ -16,8 +16,9 @@ from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
 from adacos.policies.auto import settled
-from adacos.policies.base import BasePolicy, inner_fits
+from adacos.policies.base import BasePolicy
 from adacos.policies.costed import BEST, CostedClassifier
+from adacos.policies.fitting import inner_fits
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import validate_table

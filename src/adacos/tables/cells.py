@@ -26,6 +26,8 @@ DECIMALS = {".": "point", ",": "comma"}
 # Texts of a cell that mean unknown, in any case.
 MISSING = ("NA", "N/A", "NaN", "null", "?")
 UNKNOWN = frozenset({"", *(text.lower() for text in MISSING)})
+# Text of a cell, in any case, whose value cannot be acquired, where others may be acquired later.
+UNAVAILABLE = "unavailable"
 # Digits as they are typed; a digit of another script is a number too, and no code here.
 _DIGITS = re.compile(r"[0-9]+")
 # From this share of cells with zeros in front a column of digits holds codes.

@@ -2,8 +2,9 @@
 
 CSV is read without a data-frame library: a malformed row is known by its line, and memory holds one
 piece at a time. A cell without text, or with one of the texts in `MISSING`, is unknown. The word
-none is not among them: it often is a category of its own, as in "chest pain: none". Whatever the
-bytes of a file are, the error is an `InvalidInputError` that names the file.
+none is not among them: it often is a category of its own, as in "chest pain: none". In rows for a
+fitted model the word `UNAVAILABLE` is unknown too, and noted. Whatever the bytes of a file are, the
+error is an `InvalidInputError` that names the file.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import codecs
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO, TextIOWrapper
 from itertools import islice
 from math import nan
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
@@ -26,6 +28,7 @@ from numpy.typing import NDArray
 from adacos.exceptions import InvalidInputError, MalformedRowsError
 from adacos.tables import parquet
 from adacos.tables.cells import (
+    UNAVAILABLE,
     UNKNOWN,
     Row,
     are_codes,
@@ -41,7 +44,7 @@ from adacos.tables.cells import (
 )
 from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import TableEncoder
-from adacos.typing import Ints
+from adacos.typing import Bools, Ints
 from adacos.validation import choices, listed
 
 CHUNK_ROWS = 50_000
@@ -63,35 +66,43 @@ class Malformed(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Some rows of a table, the line of each, and the rows between them that were left out."""
+    """Some rows of a table, the line of each, and the rows between them that were left out.
+
+    `unavailable` masks the rows with the word `UNAVAILABLE`, by column, where there are any.
+    """
 
     table: ColumnTable
     lines: Ints
     malformed: list[Malformed]
+    unavailable: Mapping[str, Bools] = MappingProxyType({})
 
 
 class Kinds(NamedTuple):
     """How columns are read: those of text, those of true and false; all others are numbers.
 
     True is 1 and false is 0, in a CSV file as in a Parquet file. Of the columns of text, `codes`
-    are those of digits with zeros in front.
+    are those of digits with zeros in front. In columns of `orders` the word `UNAVAILABLE` is no
+    value of its own.
     """
 
     text: frozenset[str]
     truth: frozenset[str] = frozenset()
     codes: frozenset[str] = frozenset()
+    orders: frozenset[str] = frozenset()
 
     @staticmethod
     def of(encoder: TableEncoder) -> Kinds:
         """Kinds of the columns that a model was fitted on."""
         described = zip(encoder.names, encoder.categories, encoder.low, encoder.high, strict=True)
-        text, truth = set(), set()
+        text, truth, orders = set(), set(), set()
         for name, levels, low, high in described:
             if levels:
                 text.add(name)
             elif {low, high} <= {0.0, 1.0}:
                 truth.add(name)
-        return Kinds(frozenset(text), frozenset(truth))
+            if UNAVAILABLE not in {level.lower() for level in levels}:
+                orders.add(name)
+        return Kinds(frozenset(text), frozenset(truth), orders=frozenset(orders))
 
 
 class TableFile:
@@ -156,6 +167,21 @@ class TableFile:
                 f"no {listed(absent)}",
                 choices(absent, self.columns, "It has"),
             )
+
+    def absent(self, names: Collection[str]) -> tuple[str, ...]:
+        """Those of the names of covariates that no column has; a near miss is refused."""
+        own = {_plain(column): column for column in self.columns if column not in names}
+        own.pop("", None)
+        absent = tuple(name for name in names if name not in self.columns)
+        for name in absent:
+            if _plain(name) in own:
+                raise InvalidInputError(
+                    self.path.name,
+                    "its columns must be called as the covariates of the model",
+                    f"{own[_plain(name)]} for {name}",
+                    "Rename the column.",
+                )
+        return absent
 
     def pieces(
         self,
@@ -266,21 +292,28 @@ class TableFile:
         for batch, share in parquet.batches(self.path, wanted, kinds.text, chunk_rows, group):
             self.share_read = share
             columns: dict[str, NDArray[Any]] = {}
+            unavailable: dict[str, Bools] = {}
             lines = np.arange(start, start + len(batch[wanted[0]]))
             start += len(lines)
             faults: dict[int, str] = {}
             for name in wanted:
-                cells = batch[name]
-                if isinstance(cells, np.ndarray):
-                    columns[name] = cells
+                own = batch[name]
+                if isinstance(own, np.ndarray):
+                    columns[name] = own
                     continue
+                cells = _noted(own, name, unavailable) if name in kinds.orders else own
                 if name in kinds.text:
                     columns[name] = _texts(cells)
                     continue
                 parse = truth if name in kinds.truth else number
                 values = [nan if c is None else parse(c) for c in cells]
                 columns[name] = _numbers(values, cells, name, faults)
-            yield _without(faults, columns, lines, [])
+            yield _without(faults, columns, lines, [], unavailable)
+
+
+def _plain(name: str) -> str:
+    """A name without what people write one way or another."""
+    return "".join(filter(str.isalnum, name.casefold()))
 
 
 def _check_file(path: Path) -> None:
@@ -335,15 +368,27 @@ def _parse(
     by_column = dict(zip(columns, cells_of, strict=True))
     faults: dict[int, str] = {}
     result: dict[str, NDArray[Any]] = {}
+    unavailable: dict[str, Bools] = {}
     for name in wanted:
-        cells = by_column[name]
+        cells: Sequence[str] = by_column[name]
+        if name in kinds.orders:
+            cells = _noted(cells, name, unavailable)
         if name in kinds.text:
             result[name] = _texts(cells)
         else:
             parse = truth if name in kinds.truth else number
             values = [parse(cell, decimal) for cell in cells]
             result[name] = _numbers(values, cells, name, faults, decimal)
-    return _without(faults, result, lines, malformed)
+    return _without(faults, result, lines, malformed, unavailable)
+
+
+def _noted(cells: Sequence[Any], name: str, unavailable: dict[str, Bools]) -> Sequence[Any]:
+    """The cells, empty in place of the word for what is unavailable; where it was is noted."""
+    marked = [isinstance(cell, str) and cell.strip().lower() == UNAVAILABLE for cell in cells]
+    if not any(marked):
+        return cells
+    unavailable[name] = np.array(marked, dtype=np.bool_)
+    return ["" if mark else cell for cell, mark in zip(cells, marked, strict=True)]
 
 
 def _texts(cells: Iterable[Any]) -> NDArray[np.str_]:
@@ -372,12 +417,17 @@ def _numbers(
 
 
 def _without(
-    faults: dict[int, str], columns: dict[str, NDArray[Any]], lines: Ints, more: list[Malformed]
+    faults: dict[int, str],
+    columns: dict[str, NDArray[Any]],
+    lines: Ints,
+    more: list[Malformed],
+    unavailable: dict[str, Bools],
 ) -> Piece:
     table = ColumnTable(columns)
     if not faults:
-        return Piece(table, lines, sorted(more))
+        return Piece(table, lines, sorted(more), unavailable)
     good = np.ones(len(lines), dtype=np.bool_)
     good[list(faults)] = False
     malformed = [Malformed(int(lines[row]), reason) for row, reason in faults.items()]
-    return Piece(table[good], lines[good], sorted(more + malformed))
+    noted = {name: mask[good] for name, mask in unavailable.items()}
+    return Piece(table[good], lines[good], sorted(more + malformed), noted)

@@ -1,0 +1,71 @@
+"""What surrounds every `fit`: warnings once, and a refusal of what a policy does not take."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any
+
+from adacos.exceptions import TableWarning
+
+# What `fit` may take of each row, and who takes it.
+_WEIGHED = "AdaCOSClassifier, BranchingClassifier, COSClassifier and FullModelClassifier do."
+TAKEN_BY = {
+    "sample_weight": _WEIGHED,
+    "groups": "AutoPolicyClassifier, PlanningClassifier and TargetRecallClassifier, around any "
+    f"other policy, do, and {_WEIGHED}",
+}
+# Whether a fit is under way, inside which others are made: they are not checked each by itself.
+_FITTING: ContextVar[bool] = ContextVar("fitting", default=False)
+
+
+@contextmanager
+def inner_fits() -> Iterator[None]:
+    """Fits in here are parts of something larger, and their rows are not checked again."""
+    token = _FITTING.set(True)
+    try:
+        yield
+    finally:
+        _FITTING.reset(token)
+
+
+def checked(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Warn once of what looks wrong about the rows that were learned from."""
+
+    @wraps(fit)
+    def fitting(self: Any, X: Any, y: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if _FITTING.get():
+            return fit(self, X, y, *args, **kwargs)
+        with inner_fits():
+            result = fit(self, X, y, *args, **kwargs)
+        # A table that is read in pieces has the name of its column in the place of the classes.
+        groups = kwargs.get("groups")
+        found = [] if self._streams_from(X) else self.check(X, y, groups=groups)
+        # Of copies the fit has warned itself, where it found groups for its splits.
+        told = {"copies"}
+        if kwargs.get("sample_weight") is not None:
+            # Weights answer the one, and the other compares with rows that are not weighed.
+            told |= {"class_shares", "misfit"}
+        text = "\n".join(f"- {suspicion}" for suspicion in found if suspicion.kind not in told)
+        if text:
+            warnings.warn(f"The training rows:\n{text}", TableWarning, stacklevel=2)
+        return result
+
+    return fitting
+
+
+def refusing(fit: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Name those that take weights or groups where `fit` does not; its signature stays."""
+
+    @wraps(fit)
+    def refusing(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if name in kwargs:
+            raise TypeError(
+                f"{type(self).__name__}.fit() does not support {name}. {TAKEN_BY[name]}"
+            )
+        return fit(self, *args, **kwargs)
+
+    return refusing
