@@ -314,6 +314,7 @@ def _covariate(policy: BasePolicy, k: int, said: Description) -> dict[str, Any]:
         "high": float(encoder.high[k]) if numeric else None,
         "plausible": None if own.range is None else list(own.range),
         "categories": list(encoder.categories[k]),
+        "grouped": list(encoder.grouped_of(k)),
         "choices": [
             {"value": value, "label": said.shown(name, value)}
             for value in coded_values(encoder, k, said)

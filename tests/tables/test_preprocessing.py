@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,13 @@ from sklearn.base import BaseEstimator
 from adacos import COSClassifier, GaussianImputer
 from adacos.consultation import check_value
 from adacos.exceptions import InvalidInputError
+from adacos.tables.categories import LEAST_ROWS, MAX_CATEGORIES, OTHER
 from adacos.tables.columns import ColumnTable
 from adacos.tables.description import CovariateDescription, Description
-from adacos.tables.encoder import MAX_CATEGORIES, TableEncoder, validate_table
+from adacos.tables.encoder import TableEncoder, validate_table
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 from adacos.tables.labels import check_labels
+from adacos.tables.scanning import encoder_of, scan
 from adacos.tables.unusual import KINDS, unusual
 from adacos.validation import fits
 
@@ -205,10 +208,74 @@ def test_a_binary_column_late_in_the_table_is_recognised() -> None:
     assert encode(np.r_[np.zeros(1500), 1.0, 2.0][:, None], ("x",))[0].kinds == (NUMERIC,)
 
 
-def test_too_many_categories_are_an_identifier() -> None:
+def test_many_categories_of_few_rows_are_an_identifier() -> None:
     names = [f"patient {i}" for i in range(MAX_CATEGORIES + 1)]
     with pytest.raises(InvalidInputError, match=r"column 'id': .*101 categories.*identifier"):
         encode(pd.DataFrame({"id": names}), ("id",))
+
+
+def towns() -> pd.DataFrame:
+    """A town of 1,000 rows, 120 of 4 to 9 rows, one that is called other, and a gap."""
+    sizes = {"Rome": 1000, **{f"t{i:03d}": 4 + i % 6 for i in range(120)}, OTHER: 3}
+    return pd.DataFrame({"town": [*np.repeat(list(sizes), list(sizes.values())), None]})
+
+
+def test_rare_categories_are_one_and_keep_their_names() -> None:
+    table = towns()
+    encoder, encoded = encode(table, ("town",))
+    levels, rare = encoder.categories[0], encoder.grouped_of(0)
+    counts = table["town"].value_counts()
+    kept = [name for name in levels if name != OTHER]
+    assert len(levels) == MAX_CATEGORIES
+    assert levels == tuple(sorted(levels))
+    assert set(kept) | set(rare) == set(counts.index)
+    assert not set(kept) & set(rare)
+    # No rare one has more rows than one that was kept; of equals the first in the alphabet is.
+    assert counts[kept].min() >= max(counts[list(rare)].max(), LEAST_ROWS)
+    ties = [name for name in counts.index if counts[name] == counts[kept].min()]
+    assert sorted(ties)[: len(set(ties) & set(kept))] == sorted(set(ties) & set(kept))
+    share = dict(zip(levels, encoder.frequencies[0], strict=True))
+    assert share["Rome"] == pytest.approx(1000 / counts.sum())
+    assert share[OTHER] == pytest.approx(counts[list(rare)].sum() / counts.sum())
+    # A rare one and the word itself are one column; one never seen is an average row.
+    where = levels.index(OTHER)
+    given = pd.DataFrame({"town": [rare[0], OTHER, "Nowhere", "Rome"]})
+    told = encoder.transform(validate_table(BaseEstimator(), given, reset=True))
+    assert told[0, where] == told[1, where] == 1
+    np.testing.assert_allclose(told[2], encoder.frequencies[0])
+    assert told[3, levels.index("Rome")] == 1
+    assert np.isnan(encoded[-1]).all()
+    seen = validate_table(BaseEstimator(), given, reset=True)
+    kinds = unusual(encoder, seen, Description())[:, 0]
+    assert [KINDS[kind] for kind in kinds] == ["", "", "unknown_category", ""]
+
+
+def test_categories_are_grouped_whatever_the_classes_and_in_whatever_order() -> None:
+    table = towns()
+    one, _ = encode(table, ("town",))
+    other, _ = encode(table.sample(frac=1, random_state=1), ("town",))
+    assert one.categories == other.categories
+    assert one.grouped == other.grouped
+    pieces = [table.iloc[:700], table.iloc[700:]]
+    read = [validate_table(BaseEstimator(), piece, reset=True) for piece in pieces]
+    first, second = (scan(piece, ("town",), 50)[0] for piece in read)
+    streamed = encoder_of([first.plus(second, 50)], ("town",))
+    assert (streamed.categories, streamed.grouped) == (one.categories, one.grouped)
+
+
+def test_an_encoder_with_groups_is_checked() -> None:
+    encoder, _ = encode(towns(), ("town",))
+    encoder.check()
+    assert encoder.only(np.array([True])).grouped == encoder.grouped
+    for wrong in ((("Rome",),), (("a",), ("b",))):
+        with pytest.raises(ValueError, match="do not fit"):
+            replace(encoder, grouped=wrong).check()
+
+
+def test_more_dates_than_categories_are_refused() -> None:
+    days = pd.date_range("2023-01-01", periods=150).strftime("%Y-%m-%d")
+    with pytest.raises(InvalidInputError, match=r"column 'when': must not hold dates.*age"):
+        encode(pd.DataFrame({"when": np.repeat(days, 6)}), ("when",))
 
 
 def test_dates_are_refused() -> None:

@@ -364,7 +364,8 @@ class _Dialogue:
 
     def _categories(self, name: str) -> tuple[str, ...]:
         encoder = self._policy.encoder_
-        return encoder.categories[encoder.names.index(name)]
+        k = encoder.names.index(name)
+        return (*encoder.categories[k], *encoder.grouped_of(k))
 
     def _doubt_in_words(self, doubt: ValueWarning) -> str:
         if doubt.kind != "unknown_category":

@@ -19,6 +19,7 @@ from adacos.consultation.steps import Acquire, Classify
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.reasons import Value
+from adacos.tables.categories import OTHER
 from adacos.tables.cells import DECIMALS, MISSING, number
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import TableEncoder
@@ -160,7 +161,7 @@ def typed_value(
             name, "must be a covariate", "", choices([name], encoder.names, "They are")
         )
     k = encoder.names.index(name)
-    levels = encoder.categories[k]
+    levels = (*encoder.categories[k], *encoder.grouped_of(k))
     if text.strip('"') in levels:
         # As lists show a category that holds a comma.
         text = text.strip('"')
@@ -195,7 +196,10 @@ def allowed(encoder: TableEncoder, name: str, most: int = 12) -> str:
     k = encoder.names.index(name)
     levels, low, high = encoder.categories[k], encoder.low[k], encoder.high[k]
     if levels:
-        return listed(levels[:most]) + (f", … ({len(levels)} in all)" if len(levels) > most else "")
+        rare = len(encoder.grouped_of(k))
+        more = f", … ({len(levels)} in all)" if len(levels) > most else ""
+        group = f"; {OTHER} stands for {rare:,} rare ones" if rare else ""
+        return listed(levels[:most]) + more + group
     if encoder.kinds[k] == NUMERIC:
         return f"{low:g} to {high:g}"
     if low == high:

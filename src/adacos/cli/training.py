@@ -19,10 +19,10 @@ from adacos.models.large_fits import LARGE_ROWS
 from adacos.models.streamed_fits import KEPT_ROWS
 from adacos.policies.base import BasePolicy
 from adacos.registry import POLICIES
+from adacos.tables.categories import MAX_CATEGORIES
 from adacos.tables.cells import are_codes
 from adacos.tables.columns import ColumnTable
 from adacos.tables.description import description_of
-from adacos.tables.encoder import MAX_CATEGORIES
 from adacos.tables.parquet import n_rows
 from adacos.tables.parquet_table import ParquetTable
 from adacos.tables.reading import Kinds, Malformed, TableFile
@@ -417,8 +417,7 @@ def expected_seconds(table: ColumnTable, n_codes: int = 0, n_classes: int = 2) -
 
     A factor of two either way is usual. K classes took (K - 1)^1.7 times as long as two. A set
     costs the rows times its columns, and more where its strengths are chosen, which up to 40
-    covariates is everywhere. A column with more categories than a model takes is refused soon, so
-    it is not counted as one that takes long.
+    covariates is everywhere.
     """
     columns = (table.column(name) for name in table.columns)
     levels = (min(len(np.unique(c)), MAX_CATEGORIES) if c.dtype.kind == "U" else 9 for c in columns)

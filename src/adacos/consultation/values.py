@@ -44,7 +44,7 @@ def check_value(
         text = given if isinstance(given, str) else str(given)
         if text.strip() in ("", "nan"):
             raise _no_value(name, given)
-        if text in levels:
+        if text in levels or text in encoder.grouped_of(k):
             return text, None
         message = (
             f"{name} = {text} is none of the categories seen in training "

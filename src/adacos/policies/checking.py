@@ -45,7 +45,8 @@ def alarms(policy: BasePolicy, X: Any, y: Any, groups: Any) -> list[Suspicion]:
     trained = trained_among(policy, encoded) > 0
     if not trained and hasattr(policy, "training_rows_"):
         # New rows are not learned from, however few they are.
-        found = [suspicion for suspicion in found if suspicion.kind != "few_rows"]
+        of_learning = ("few_rows", "many_categories")
+        found = [suspicion for suspicion in found if suspicion.kind not in of_learning]
     found += _unlike_training(policy, X)
     return found if y is None else [*found, *_misfit(policy, encoded, y)]
 

@@ -25,12 +25,12 @@ from sklearn.utils.validation import validate_data
 
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.namespace import host
+from adacos.tables.categories import MAX_CATEGORIES, OTHER, kept_categories
 from adacos.tables.columns import ColumnTable
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 from adacos.typing import Bools, Floats, Ints
 from adacos.validation import did_you_mean, listed
 
-MAX_CATEGORIES = 100
 # A number farther outside the training range than this many of its widths is not plausible.
 PLAUSIBLE_WIDTHS = 1.0
 # Numbers to learn from: their squares and products must not leave the range of floats.
@@ -184,6 +184,8 @@ class TableEncoder:
     frequencies : per covariate, the share of each category among known values.
     low, high : per covariate, range of the known values; NaN if categorical.
     source : covariate of each encoded column.
+    grouped : per covariate, the rare categories that count as `OTHER`; empty where no covariate has
+        such.
     """
 
     names: tuple[str, ...]
@@ -193,21 +195,23 @@ class TableEncoder:
     low: Floats
     high: Floats
     source: Ints
+    grouped: tuple[tuple[str, ...], ...] = ()
 
     @staticmethod
     def fit(table: Any, names: tuple[str, ...]) -> TableEncoder:
         """Learn kinds and categories from a validated table."""
-        kinds, categories, frequencies, ranges = [], [], [], []
+        kinds, categories, frequencies, ranges, grouped = [], [], [], [], []
         for position, name in enumerate(names):
             values = column_values(table, position, name)
             if values.dtype.kind == "U":
                 known = values[values != ""]
                 refuse_empty(known, name)
-                levels, counts = np.unique(known, return_counts=True)
-                check_categories(levels, name)
+                found, counts = np.unique(known, return_counts=True)
+                levels, shares, rare = kept_categories(found, counts, name)
                 kinds.append(CATEGORICAL if len(levels) > 1 else CONSTANT)
-                categories.append(tuple(str(level) for level in levels))
-                frequencies.append(counts / counts.sum())
+                categories.append(levels)
+                frequencies.append(shares)
+                grouped.append(rare)
                 ranges.append((np.nan, np.nan))
             else:
                 known = values[~np.isnan(values)]
@@ -219,6 +223,7 @@ class TableEncoder:
                 kinds.append((CONSTANT, BINARY, NUMERIC)[min(len(distinct), 3) - 1])
                 categories.append(())
                 frequencies.append(np.empty(0))
+                grouped.append(())
                 ranges.append((float(known.min()), float(known.max())))
         width = [max(len(levels), 1) for levels in categories]
         return TableEncoder(
@@ -229,7 +234,12 @@ class TableEncoder:
             low=np.array([low for low, _ in ranges]),
             high=np.array([high for _, high in ranges]),
             source=np.repeat(np.arange(len(names)), width),
+            grouped=tuple(grouped) if any(grouped) else (),
         )
+
+    def grouped_of(self, position: int) -> tuple[str, ...]:
+        """The rare categories of a covariate that count as `OTHER`."""
+        return self.grouped[position] if self.grouped else ()
 
     @property
     def first(self) -> Ints:
@@ -248,6 +258,7 @@ class TableEncoder:
             low=self.low[chosen],
             high=self.high[chosen],
             source=np.repeat(np.arange(len(chosen)), width),
+            grouped=tuple(self.grouped[k] for k in chosen) if self.grouped else (),
         )
 
     def check(self) -> None:
@@ -265,6 +276,11 @@ class TableEncoder:
                 for levels, shares in zip(self.categories, self.frequencies, strict=True)
             )
             and len(set(self.names)) == p
+            and len(self.grouped) in (0, p)
+            and all(
+                not rare or (OTHER in levels and not set(rare) & (set(levels) - {OTHER}))
+                for levels, rare in zip(self.categories, self.grouped, strict=False)
+            )
             and all(list(levels) == sorted({*levels} - {""}) for levels in self.categories)
             and all((shares > 0).all() for shares in self.frequencies)
             and all(
@@ -304,6 +320,8 @@ class TableEncoder:
         table = np.vstack(
             [np.eye(len(levels)), self.frequencies[position], np.full(len(levels), np.nan)]
         )
+        if rare := self.grouped_of(position):
+            values = np.where(np.isin(values, rare), OTHER, values)
         ordered = np.array(levels)
         code = np.minimum(np.searchsorted(ordered, values), len(levels) - 1)
         code = np.where(ordered[code] == values, code, len(levels))
@@ -318,17 +336,6 @@ def refuse_empty(known: NDArray[Any], name: str) -> None:
             "needs at least one known value",
             "only missing values",
             "Drop the column.",
-        )
-
-
-def check_categories(levels: NDArray[Any], name: str) -> None:
-    """Refuse more categories than a model takes."""
-    if len(levels) > MAX_CATEGORIES:
-        raise InvalidInputError(
-            f"column {name!r}",
-            f"a categorical column may have at most {MAX_CATEGORIES} categories",
-            f"{len(levels)} categories",
-            "Drop an identifier, group rare categories, or encode it as a number.",
         )
 
 

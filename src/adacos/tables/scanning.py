@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.exceptions import InvalidInputError
+from adacos.tables.categories import kept_categories
 from adacos.tables.encoder import (
     TableEncoder,
-    check_categories,
     check_extremes,
     column_values,
     refuse_empty,
@@ -87,16 +87,17 @@ def scan(table: Any, names: tuple[str, ...], most: int) -> list[ColumnScan]:
 
 def encoder_of(scans: list[ColumnScan], names: tuple[str, ...]) -> TableEncoder:
     """The encoder that `TableEncoder.fit` makes of the rows that were scanned."""
-    kinds, categories, frequencies = [], [], []
+    kinds, categories, frequencies, grouped = [], [], [], []
     low, high = [], []
     for own, name in zip(scans, names, strict=True):
         refuse_empty(np.empty(own.rows - own.missing), name)
         if own.text:
             assert own.values is not None
-            check_categories(own.values, name)
-            kinds.append(CATEGORICAL if len(own.values) > 1 else CONSTANT)
-            categories.append(tuple(str(level) for level in own.values))
-            frequencies.append(own.counts / own.counts.sum())
+            levels, shares, rare = kept_categories(own.values, own.counts, name)
+            kinds.append(CATEGORICAL if len(levels) > 1 else CONSTANT)
+            categories.append(levels)
+            frequencies.append(shares)
+            grouped.append(rare)
             ends = np.nan, np.nan
         else:
             ends = own.low, own.high
@@ -105,6 +106,7 @@ def encoder_of(scans: list[ColumnScan], names: tuple[str, ...]) -> TableEncoder:
             kinds.append((CONSTANT, BINARY, NUMERIC)[min(distinct, 3) - 1])
             categories.append(())
             frequencies.append(np.empty(0))
+            grouped.append(())
         low.append(ends[0])
         high.append(ends[1])
     width = [max(len(levels), 1) for levels in categories]
@@ -116,6 +118,7 @@ def encoder_of(scans: list[ColumnScan], names: tuple[str, ...]) -> TableEncoder:
         low=np.array(low),
         high=np.array(high),
         source=np.repeat(np.arange(len(names)), width),
+        grouped=tuple(grouped) if any(grouped) else (),
     )
 
 

@@ -18,6 +18,14 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 
 from adacos.kernels.groups import copies, one_of_each
+from adacos.tables.categories import (
+    DATE,
+    LEAST_ROWS,
+    MAX_CATEGORIES,
+    OTHER,
+    SHARE_OF_FORM,
+    share_of_form,
+)
 from adacos.tables.encoder import column_values, covariate_names, validate_table
 from adacos.tables.labels import check_labels
 from adacos.tables.sampling import (
@@ -38,7 +46,6 @@ _LEAK = 0.99
 _ROWS_TO_TELL = 10
 _ROWS_TO_IDENTIFY = 50
 _DISTINCT_SHARE = 0.9
-_SHARE_OF_FORM = 0.9
 # Numbers beyond the others are looked for among so many known ones, and are so few at most.
 _ROWS_OF_OTHERS, _MOST_BEYOND = 30, 3
 # How often a column without a mistake would be named; and how many times as far from the median as
@@ -47,9 +54,6 @@ _BEYOND_LEVEL, _BEYOND_TIMES = 1e-4, 3.0
 # With fewer distinct numbers their logarithms say little about the tail: it is taken to be at least
 # so heavy.
 _FEW_DISTINCT, _LEAST_TAIL = 10, 0.25
-_DATE = re.compile(
-    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})([T ].*)?"
-)
 _DECIMAL_POINT = re.compile(r"[+-]?\d+\.\d+")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _WHOLE = re.compile(r"[+-]?\d+")
@@ -67,6 +71,9 @@ _MESSAGES = {
     "with a decimal point, or read the CSV file with --decimal ,",
     "far_value": "{}: far beyond all other values. Correct a slip, or leave the cell empty where "
     "it stands for a missing value: one such number can spoil what is learned of the covariate.",
+    "many_categories": "{}: more categories than "
+    f"{MAX_CATEGORIES}. The most frequent {MAX_CATEGORIES - 1} are kept, those with at least "
+    f"{LEAST_ROWS} rows; all others count as one, {OTHER!r}. The model file holds their names.",
     "written_numbers": "{}: looks like numbers, read as categories: they have separators between "
     "thousands, or another decimal sign than the file is read with. Leave the separators out.",
 }
@@ -78,8 +85,8 @@ class Suspicion(NamedTuple):
     Attributes
     ----------
     kind : "few_rows", "copies", "class_shares", "missing_by_class", "leak", "identifier", "date",
-        "decimal_comma", "far_value" or "written_numbers"; where a fitted policy checks rows also
-        "misfit" and the kinds of `adacos.tables.unusual`.
+        "decimal_comma", "far_value", "many_categories" or "written_numbers"; where a fitted policy
+        checks rows also "misfit" and the kinds of `adacos.tables.unusual`.
     covariates : the names concerned; all of them are meant where there is none.
     message : what was seen, and what to do about it.
     """
@@ -160,19 +167,21 @@ def _kinds_of(values: NDArray[Any], members: list[Bools]) -> Iterator[tuple[str,
     """Kinds of suspicion about one covariate, and what is said after its name."""
     if values.dtype.kind == "U":
         known = values != ""
-        if _share(values[known], _DATE) >= _SHARE_OF_FORM:
+        if share_of_form(values[known], DATE) >= SHARE_OF_FORM:
             yield "date", ""
         elif (
-            _share(values[known], _DECIMAL_COMMA, _WHOLE) >= _SHARE_OF_FORM
-            and _share(values[known], _DECIMAL_COMMA) > 0
+            share_of_form(values[known], _DECIMAL_COMMA, _WHOLE) >= SHARE_OF_FORM
+            and share_of_form(values[known], _DECIMAL_COMMA) > 0
         ):
             yield "decimal_comma", ""
         elif (
-            _share(values[known], _SEPARATED, _DECIMAL_POINT, _DECIMAL_COMMA, _WHOLE)
-            >= _SHARE_OF_FORM
-            and _share(values[known], _SEPARATED, _DECIMAL_POINT) > 0
+            share_of_form(values[known], _SEPARATED, _DECIMAL_POINT, _DECIMAL_COMMA, _WHOLE)
+            >= SHARE_OF_FORM
+            and share_of_form(values[known], _SEPARATED, _DECIMAL_POINT) > 0
         ):
             yield "written_numbers", ""
+        elif len(np.unique(values[known])) > MAX_CATEGORIES:
+            yield "many_categories", f" ({len(np.unique(values[known])):,})"
     else:
         known = ~np.isnan(values)
         if _are_dates(values[known]):
@@ -183,12 +192,6 @@ def _kinds_of(values: NDArray[Any], members: list[Bools]) -> Iterator[tuple[str,
             yield "far_value", f" = {listed(f'{value:g}' for value in beyond)}"
     if members and all(_tells(values, known, positive) for positive in members):
         yield "leak", ""
-
-
-def _share(texts: NDArray[Any], *forms: re.Pattern[str]) -> float:
-    """Share of the texts that have one of the forms."""
-    seen = [any(form.fullmatch(text) for form in forms) for text in texts[:10_000]]
-    return sum(seen) / max(len(seen), 1)
 
 
 def _are_dates(numbers: Floats) -> bool:

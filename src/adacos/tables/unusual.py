@@ -42,7 +42,7 @@ def _unusual_of(
     if levels:
         if values.dtype.kind != "U":
             values = np.where(np.isnan(values), "", values.astype(np.str_))
-        strange = ~np.isin(values, (*levels, ""))
+        strange = ~np.isin(values, (*levels, *encoder.grouped_of(position), ""))
         return np.where(strange, _CATEGORY, 0).astype(np.int8)
     low, high = encoder.low[position], encoder.high[position]
     outside = (values < low) | (values > high)
