@@ -86,6 +86,7 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         **({} if not many else {"training_classes": _class_counts(model)}),
         **({} if not many else {"surcharges": _by_name(getattr(policy, "surcharges_", {}))}),
         "order": None if sets is None else list(sets[-1]),
+        "sequence": getattr(policy, "sequence_", None),
         "sets": None if sets is None else [list(names) for names in sets],
         "leave_out_cost_by_set": policy.expected_cost_.tolist() if asked_in_order(policy) else None,
         "tree": _tree(policy),

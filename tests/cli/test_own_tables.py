@@ -128,3 +128,40 @@ def test_a_fit_of_more_classes_is_expected_to_take_longer():
     two, six = (expected_seconds(table, n_classes=k) for k in (2, 6))
     # 0.5 and 8.6 s of one processor were measured.
     assert 8 < six / two < 32
+
+
+def test_the_order_is_found_as_it_is_asked_for(run, tmp_path):
+    """A dear covariate says all, and four cheap ones a little of it each."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=240)
+    cheap = [z + 2 * rng.normal(size=240) for _ in range(2)]
+    y = (z + 0.2 * rng.normal(size=240) > 0).astype(int)
+    lines = [
+        ",".join(f"{v:.3f}" for v in row) + f",{c}"
+        for row, c in zip(np.column_stack([*cheap, z]), y, strict=True)
+    ]
+    data = tmp_path / "rows.csv"
+    data.write_text("a,b,dear,y\n" + "\n".join(lines) + "\n")
+    common = ("--target", "y", "--prices", "a=4", "--prices", "b=4", "--prices", "dear=12", *ERRORS)
+    found = {}
+    for word in ("group-lasso", "group_lasso", "forward", "both"):
+        out = tmp_path / f"{word}.adacos"
+        code, told, err = run("fit", data, *common, "--out", out, "--sequence", word, "--json")
+        assert code == 0, err
+        found[word] = json.loads(told)["card"]
+    assert found["group-lasso"]["sequence"] == found["group_lasso"]["sequence"] == "group_lasso"
+    assert found["forward"]["sequence"] == "forward"
+    assert found["forward"]["order"][0] == "dear"
+    assert found["both"]["sequence"] in ("forward", "group_lasso")
+    code, told, _ = run("info", tmp_path / "both.adacos")
+    assert "which costs less in nested cross-validation" in told
+    code, told, _ = run("info", tmp_path / "forward.adacos")
+    assert "nested cross-validation." not in told
+    for policy, word, text in (
+        ("adacos", "forwards", "Did you mean forward?"),
+        ("planning", "forward", "goes with --policy adacos, branching, cos and full"),
+    ):
+        arguments = ("--out", tmp_path / "x.adacos", "--sequence", word, "--policy", policy)
+        code, _, err = run("fit", data, *common, *arguments)
+        assert code == 2
+        assert text in err

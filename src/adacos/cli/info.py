@@ -69,6 +69,11 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
         console.print(_compared(card["choice"], said))
     if card["tree"] is not None:
         console.print(card["tree"]["text"], soft_wrap=True)
+    if getattr(settled(policy), "sequence", None) == "both":
+        found = {"group_lasso": "the group lasso", "forward": "forward selection"}
+        console.print(
+            f"Order of {found[card['sequence']]}, which costs less in nested cross-validation."
+        )
     console.print(_stops(policy, card, said))
     for panel in card["panels"]:
         console.print(_panel_in_words(panel, said))
