@@ -25,7 +25,7 @@ def main() -> None:
     held = hold(policy, X[new], y[new])
     labels = {name: held.said.label(name) for name in policy.encoder_.names}
     answers = [held.said.class_name(label) for label in policy.classes_.tolist()]
-    picture = figures.policy_flow(numbers.flow(held), labels, answers)
+    picture = figures.policy_flow(numbers.flow(held.result, policy.classes_), labels, answers)
     (ROOT / "docs" / "images" / "funnel.svg").write_bytes(picture.svg)
 
 

@@ -15,11 +15,13 @@ __version__ = "0.1.0"
 _HOME = {
     **public_names(),
     "Acquire": "adacos.consultation.steps",
+    "AcquisitionDisplay": "adacos.report.display",
     "AcquisitionResult": "adacos.engine",
     "BasePolicy": "adacos.policies.base",
     "ClassRecallCertificate": "adacos.policies.class_certifying",
     "Classify": "adacos.consultation.steps",
     "Consultation": "adacos.consultation",
+    "CostCurveDisplay": "adacos.report.display",
     "CostedClassifier": "adacos.policies.costed",
     "Costs": "adacos.costs",
     "Decider": "adacos.decision",
@@ -33,6 +35,7 @@ _HOME = {
     "RecallCertificate": "adacos.policies.recall",
     "STOP": "adacos.decision",
     "Terms": "adacos.decision",
+    "TradeOffDisplay": "adacos.report.display",
     "acquire": "adacos.pipelines",
     "describe": "adacos.tables.description",
     "load": "adacos.persistence",
@@ -81,6 +84,9 @@ if TYPE_CHECKING:
     from adacos.policies.recall import RecallCertificate as RecallCertificate
     from adacos.policies.trade_off import trade_off as trade_off
     from adacos.providers import Provider as Provider
+    from adacos.report.display import AcquisitionDisplay as AcquisitionDisplay
+    from adacos.report.display import CostCurveDisplay as CostCurveDisplay
+    from adacos.report.display import TradeOffDisplay as TradeOffDisplay
     from adacos.tables.description import describe as describe
     from adacos.tables.imputer import GaussianImputer as GaussianImputer
     from adacos.tables.parquet_table import ParquetTable as ParquetTable

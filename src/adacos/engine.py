@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from adacos.costs import CostTable, left_of
 from adacos.decision import STOP, Decider, Decision, Rows, State, probability_at
+from adacos.document.blocks import Grid, Plain, fragment
 from adacos.kernels.namespace import host, is_tensor, like, namespace
 from adacos.typing import Bools, Floats, Ints
 
@@ -127,6 +128,17 @@ class AcquisitionResult:
             f"AcquisitionResult({len(self)} rows, {self.acquired.sum() / len(self):.2f} of "
             f"{len(self.names)} covariates and {self.cost.mean():.2f} paid per row)"
         )
+
+    def _repr_html_(self) -> str:
+        if not len(self):
+            return fragment([Plain(repr(self))])
+        shares = [f"{share:.1%}" for share in host(self.acquired).mean(axis=0)]
+        rows = tuple(zip(self.names, shares, strict=True))
+        caption = (
+            f"{len(self):,} rows. Per row: {self.cost.mean():.2f} paid, "
+            f"{self.expected_cost.mean():.2f} expected in total."
+        )
+        return fragment([Grid(("covariate", "rows that acquire it"), rows, caption=caption)])
 
     def covariates(self, row: int) -> tuple[str, ...]:
         """Names acquired for one row, in order.

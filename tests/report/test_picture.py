@@ -187,7 +187,7 @@ def test_the_report_speaks_of_the_tree(auto, policy, tmp_path, monkeypatch) -> N
     same = {m.name: m for m in dict(sensitivity(held))[1.0]}
     assert same["this policy"].total.value == pytest.approx(own.total.value)
     assert numbers.incoherent_share(held) == 0
-    here = reached(numbers.tree(hold(policy, X, y)), X)
+    here = reached(numbers.tree(policy, hold(policy, X, y).encoded, policy.acquire(X)), X)
     leaves = [rows for rows, place in zip(here, policy.tree_.places, strict=False)]
     counts = {int(rows.sum()) for rows in leaves}
     by_leaf: dict[str, int] = {}

@@ -224,7 +224,7 @@ def test_calibration_scores_agree_with_another_package(asking):
 def test_the_flow_accounts_for_every_row(asking):
     data, policy = asking
     held = hold(policy, data.X, data.y)
-    levels = numbers.flow(held)
+    levels = numbers.flow(held.result, held.policy.classes_)
     assert levels[0].asked == ()
     reached = 1.0
     for level in levels:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from adacos.consultation.cut_off import percent
+from adacos.document.blocks import Block, Heading, Items, Plain, fragment
 from adacos.reasons import Contribution, Flip, Plan, Reasons, Value
 
 # How an amount is written.
@@ -200,6 +201,9 @@ class Acquire:
     def __str__(self) -> str:
         return self.text()
 
+    def _repr_html_(self) -> str:
+        return _html(self)
+
     def text(self, money: Money = plain_money) -> str:
         """Say the step in words.
 
@@ -269,6 +273,9 @@ class Classify:
     def __str__(self) -> str:
         return self.text()
 
+    def _repr_html_(self) -> str:
+        return _html(self)
+
     def text(self, money: Money = plain_money) -> str:
         """Say the step in words.
 
@@ -318,6 +325,13 @@ def explain(
         ),
         because=reasons.because,
     )
+
+
+def _html(step: Acquire | Classify) -> str:
+    """A step for a notebook: what to do, what is odd about the values, and why."""
+    warned = Items(tuple(str(warning) for warning in step.warnings))
+    blocks: list[Block] = [Heading(step.text(), 3), *([warned] if step.warnings else [])]
+    return fragment([*blocks, Plain(str(step.explanation))])
 
 
 def _shown(value: Value | None) -> str:

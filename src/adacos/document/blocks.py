@@ -41,7 +41,14 @@ class Grid:
     marks: tuple[tuple[int, int, str], ...] = ()
 
 
-Block = Heading | Text | Items | Grid | Picture
+@dataclass(frozen=True)
+class Plain:
+    """Text whose lines and spaces stay."""
+
+    text: str
+
+
+Block = Heading | Text | Items | Grid | Plain | Picture
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -101,6 +108,11 @@ def to_html(title: str, blocks: Sequence[Block]) -> str:
     )
 
 
+def fragment(blocks: Sequence[Block]) -> str:
+    """Blocks as HTML for a notebook, which has a style of its own."""
+    return "".join(_html(block) for block in blocks)
+
+
 def to_markdown(title: str, blocks: Sequence[Block]) -> str:
     """The same report as Markdown, its figures linked as PNG files under figures/."""
     return "\n\n".join([f"# {title}", *(_markdown(block) for block in blocks)]) + "\n"
@@ -116,6 +128,8 @@ def _html(block: Block) -> str:
             return "<ul>" + "".join(f"<li>{_inline(line)}</li>" for line in block.lines) + "</ul>"
         case Grid():
             return _html_grid(block)
+        case Plain():
+            return f"<pre>{escape(block.text)}</pre>"
         case Picture():
             name, caption = escape(block.name), escape(block.caption)
             image = f'<img src="{block.data_uri}" alt="{caption}">'
@@ -152,6 +166,8 @@ def _markdown(block: Block) -> str:
             return block.text
         case Items():
             return "\n".join(f"- {line}" for line in block.lines)
+        case Plain():
+            return f"```\n{block.text}\n```"
         case Grid():
             lines = [
                 "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"

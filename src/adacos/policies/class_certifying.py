@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.decision import DecisionRule
+from adacos.document.blocks import Plain, fragment
 from adacos.engine import run
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.binomial import lower_bound, trials_needed
@@ -107,6 +108,9 @@ class ClassRecallCertificate:
     n_rows: tuple[int, ...]
     misses: tuple[int, ...]
     method: str
+
+    def _repr_html_(self) -> str:
+        return fragment([Plain(str(self))])
 
     def __str__(self) -> str:
         each = zip(self.classes, self.recalls, self.bounds, self.n_rows, self.misses, strict=True)

@@ -35,6 +35,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from adacos.costs import Costs
 from adacos.decision import DecisionRule
+from adacos.document.blocks import Plain, fragment
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.binomial import lower_bound, trials_needed
 from adacos.kernels.folds import classes_of_groups
@@ -102,6 +103,9 @@ class RecallCertificate:
     def always_positive(self) -> bool:
         """Whether the certified policy answers positive for every row."""
         return self.threshold == 0
+
+    def _repr_html_(self) -> str:
+        return fragment([Plain(str(self))])
 
     def __str__(self) -> str:
         if self.always_positive:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from adacos.document.blocks import Plain, fragment
 from adacos.engine import AcquisitionResult
 from adacos.models.branches import Node, Questions, Way, route
 from adacos.tables.description import Description, description_of
@@ -89,6 +90,9 @@ class Tree:
 
     def __str__(self) -> str:
         return self.text()
+
+    def _repr_html_(self) -> str:
+        return fragment([Plain(str(self))])
 
     def text(self, money: Callable[[float], str] = "{:.2f}".format) -> str:
         """Draw the tree with characters.

@@ -29,6 +29,8 @@ _LOOK = {
 _CLASSES = (_BLUE, _VERMILLION, _GREEN, _PURPLE, "#8C6D1F", "#56B4E9", "#4B3A8F", _GREY)
 # Inches; a narrow window shows about 3.7 of them at the size of its text.
 NARROW = 3.9
+# Of a curve in a wide one.
+CURVE_SIZE = (7.6, 4.0)
 
 
 def class_color(number: int) -> str:
@@ -39,39 +41,10 @@ def class_color(number: int) -> str:
 @styled
 def policy_flow(levels: list[Level], names: dict[str, str], answers: Sequence[str]) -> Picture:
     """Who is asked what, and who stops where with which answer."""
-    texts = [_asked(level, number, names) for number, level in enumerate(levels)]
 
     def draw(narrow: bool) -> Any:
-        width = NARROW if narrow else 8.4
-        figure, axes = new_figure(1, 1, width, 0.9 + (0.62 if narrow else 0.4) * len(levels))
-        axis = axes[0, 0]
-        parts = [
-            (f"stops: {answer}", [v.answered[k] for v in levels], class_color(k), "white")
-            for k, answer in enumerate(answers)
-        ]
-        parts.append(("continues", [v.further for v in levels], _PALE, _BLACK))
-        at = np.arange(len(levels))
-        left = np.zeros(len(levels))
-        for label, shares, color, ink in parts:
-            share = np.array(shares)
-            axis.barh(at, 100 * share, 0.62, left=100 * left, color=color, label=label)
-            for row in np.flatnonzero(share >= (0.12 if narrow else 0.05)):
-                middle = 100 * (left[row] + share[row] / 2)
-                text = f"{share[row]:.0%}"
-                axis.text(middle, row, text, ha="center", va="center", color=ink, fontsize=8.5)
-            left += share
-        if narrow:
-            # Above the bar, where long names find room.
-            for level, text in enumerate(texts):
-                axis.text(0, level - 0.36, text, ha="left", va="bottom", fontsize=8.5)
-            axis.set_yticks([])
-            axis.set_ylim(len(levels) - 0.5, -0.9)
-        else:
-            axis.set_yticks(at, texts)
-            axis.invert_yaxis()
-        axis.set_xlim(0, 100)
-        axis.grid(visible=False)
-        axis.set_xlabel("share of all rows, %")
+        figure, axes = new_figure(1, 1, *flow_size(levels, narrow))
+        draw_flow(axes[0, 0], levels, names, answers, narrow)
         figure.legend(loc="outside upper center", ncols=1 if narrow else 3)
         return figure
 
@@ -83,37 +56,60 @@ def policy_flow(levels: list[Level], names: dict[str, str], answers: Sequence[st
     )
 
 
+def flow_size(levels: list[Level], narrow: bool = False) -> tuple[float, float]:
+    """Width and height of the funnel in inches."""
+    return (NARROW if narrow else 8.4, 0.9 + (0.62 if narrow else 0.4) * len(levels))
+
+
+def draw_flow(
+    axis: Any,
+    levels: list[Level],
+    names: dict[str, str],
+    answers: Sequence[str],
+    narrow: bool = False,
+) -> None:
+    """Draw the funnel into axes, without its legend."""
+    texts = [_asked(level, number, names) for number, level in enumerate(levels)]
+    parts = [
+        (f"stops: {answer}", [v.answered[k] for v in levels], class_color(k), "white")
+        for k, answer in enumerate(answers)
+    ]
+    parts.append(("continues", [v.further for v in levels], _PALE, _BLACK))
+    at = np.arange(len(levels))
+    left = np.zeros(len(levels))
+    for label, shares, color, ink in parts:
+        share = np.array(shares)
+        axis.barh(at, 100 * share, 0.62, left=100 * left, color=color, label=label)
+        for row in np.flatnonzero(share >= (0.12 if narrow else 0.05)):
+            middle = 100 * (left[row] + share[row] / 2)
+            text = f"{share[row]:.0%}"
+            axis.text(middle, row, text, ha="center", va="center", color=ink, fontsize=8.5)
+        left += share
+    if narrow:
+        # Above the bar, where long names find room.
+        for level, text in enumerate(texts):
+            axis.text(0, level - 0.36, text, ha="left", va="bottom", fontsize=8.5)
+        axis.set_yticks([])
+        axis.set_ylim(len(levels) - 0.5, -0.9)
+    else:
+        axis.set_yticks(at, texts)
+        axis.invert_yaxis()
+    axis.set_xlim(0, 100)
+    axis.grid(visible=False)
+    axis.set_xlabel("share of all rows, %")
+
+
 @styled
 def cost_curve(
     names: list[str], foretold: Floats, observed: Floats, error: Floats, policy: float, unit: str
 ) -> Picture:
     """Mean total cost if every row stopped at a set, and that of the policy."""
-    at = np.arange(len(observed))
 
     def draw(narrow: bool) -> Any:
         figure, axes = new_figure(
-            1, 1, *((NARROW, 1.6 + 0.3 * len(observed)) if narrow else (7.6, 4))
+            1, 1, *((NARROW, 1.6 + 0.3 * len(observed)) if narrow else CURVE_SIZE)
         )
-        axis = axes[0, 0]
-        on_rows = "on these rows ± standard error"
-        first = {"color": _BLUE, "marker": "o", "label": "foretold from training rows"}
-        second = {"color": _GREEN, "marker": "s", "capsize": 2.5, "label": on_rows}
-        own = {"color": _VERMILLION, "linestyle": "--", "label": f"{OWN} on these rows"}
-        if narrow:
-            axis.plot(foretold, at, **first)
-            axis.errorbar(observed, at, xerr=error, **second)
-            axis.axvline(policy, **own)
-            axis.set_yticks(at, names)
-            axis.invert_yaxis()
-            axis.set_xlabel(unit)
-            axis.set_xlim(left=min(0.0, float(observed.min())))
-        else:
-            axis.plot(at, foretold, **first)
-            axis.errorbar(at, observed, yerr=error, **second)
-            axis.axhline(policy, **own)
-            axis.set_xticks(at, names, rotation=40, ha="right")
-            axis.set_ylabel(unit)
-            axis.set_ylim(bottom=min(0.0, float(observed.min())))
+        draw_cost_curve(axes[0, 0], names, foretold, observed, error, policy, unit, narrow)
         figure.legend(loc="outside upper center", ncols=1 if narrow else 3)
         return figure
 
@@ -123,6 +119,39 @@ def cost_curve(
         "Mean cost if every row stopped after the covariate named, and of the policy, which stops "
         "row by row.",
     )
+
+
+def draw_cost_curve(
+    axis: Any,
+    names: list[str],
+    foretold: Floats,
+    observed: Floats,
+    error: Floats,
+    policy: float,
+    unit: str,
+    narrow: bool = False,
+) -> None:
+    """Draw the cost along the sequence into axes, without its legend."""
+    at = np.arange(len(observed))
+    on_rows = "on these rows ± standard error"
+    first = {"color": _BLUE, "marker": "o", "label": "expected from training rows"}
+    second = {"color": _GREEN, "marker": "s", "capsize": 2.5, "label": on_rows}
+    own = {"color": _VERMILLION, "linestyle": "--", "label": f"{OWN} on these rows"}
+    if narrow:
+        axis.plot(foretold, at, **first)
+        axis.errorbar(observed, at, xerr=error, **second)
+        axis.axvline(policy, **own)
+        axis.set_yticks(at, names)
+        axis.invert_yaxis()
+        axis.set_xlabel(unit)
+        axis.set_xlim(left=min(0.0, float(observed.min())))
+    else:
+        axis.plot(at, foretold, **first)
+        axis.errorbar(at, observed, yerr=error, **second)
+        axis.axhline(policy, **own)
+        axis.set_xticks(at, names, rotation=40, ha="right")
+        axis.set_ylabel(unit)
+        axis.set_ylim(bottom=min(0.0, float(observed.min())))
 
 
 @styled
@@ -305,8 +334,8 @@ def trade_off_curve(curve: TradeOff, own: float | None, currency: str) -> Pictur
     return picture(
         lambda narrow: _trade_off(curve, own, currency, narrow),
         "trade_off",
-        "What more spending buys: each point is the same model with covariate costs counted so "
-        "often that rows pay this on average. Bars are standard errors of the cost of errors.",
+        "What more spending buys: at each point covariate costs count more or less in the same "
+        "model, and rows pay this on average. Bars are standard errors of the cost of errors.",
     )
 
 
@@ -319,8 +348,14 @@ def trade_off_file(curve: TradeOff, currency: str, ending: str) -> bytes:
 
 
 def _trade_off(curve: TradeOff, own: float | None, currency: str, narrow: bool) -> Any:
-    figure, axes = new_figure(1, 1, *((NARROW, 4.0) if narrow else (7.6, 4.0)))
-    axis, columns = axes[0, 0], curve.to_dict()
+    figure, axes = new_figure(1, 1, *((NARROW, 4.0) if narrow else CURVE_SIZE))
+    draw_trade_off(axes[0, 0], curve, own, currency)
+    return figure
+
+
+def draw_trade_off(axis: Any, curve: TradeOff, own: float | None, currency: str) -> None:
+    """Draw misclassification cost against covariate cost into axes."""
+    columns = curve.to_dict()
     paid, wrong = columns["covariate_cost"], columns["misclassification_cost"]
     error = columns["misclassification_error"]
     axis.errorbar(paid, wrong, yerr=error, color=_VERMILLION, marker="o", capsize=2.5)
@@ -332,7 +367,6 @@ def _trade_off(curve: TradeOff, own: float | None, currency: str, narrow: bool) 
         )  # fmt: skip
     axis.set_xlabel("mean covariate cost" + currency)
     axis.set_ylabel("mean cost of errors" + currency)
-    return figure
 
 
 def _asked(level: Level, number: int, names: dict[str, str]) -> str:

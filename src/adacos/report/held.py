@@ -179,10 +179,15 @@ def _boosted(held: Held, table: Any, y: NDArray[Any]) -> Boosted:
     return Boosted(boosted, len(y), known)
 
 
+def own_method(held: Held) -> Method:
+    """The policy of the report."""
+    return _method(OWN, held.result.cost, held.label, held, held.charged)
+
+
 def methods(held: Held) -> list[Method]:
     """The policy, its relatives on the same model, and answering all rows alike."""
     n = len(held.true)
-    methods = [_method(OWN, held.result.cost, held.label, held, held.charged)]
+    methods = [own_method(held)]
     for name, other in relatives(held, deciding_matrix(held.policy)).items():
         if name != OWN:
             result = other.acquire(held.table)

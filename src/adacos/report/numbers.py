@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 
 from adacos.card import deciding_matrix, panels_of
 from adacos.consultation.cut_off import cut_off_of
+from adacos.engine import AcquisitionResult
 from adacos.kernels.bayes_risk import bayes_risk
 from adacos.kernels.binomial import interval
 from adacos.kernels.class_risk import best_label
@@ -25,6 +26,7 @@ from adacos.policies.picture import pictured
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.policies.tree import Tree, in_words, told_tree
 from adacos.report.held import OWN, Held, relatives
+from adacos.tables.description import description_of
 from adacos.typing import Floats, Ints
 
 _BINS = 10
@@ -141,24 +143,22 @@ def panels(policy: BasePolicy) -> list[Panel]:
     ]
 
 
-def flow(held: Held) -> list[Level]:
+def flow(result: AcquisitionResult, classes: NDArray[Any]) -> list[Level]:
     """Who is asked what, and who stops where with which answer."""
-    order, label = held.result.order, held.label
-    count = held.result.acquired.sum(axis=1)
+    order, label = result.order, np.searchsorted(classes, result.label)
+    count = result.acquired.sum(axis=1)
     states = []
     for step in range(int(count.max()) + 1):
         asked: tuple[tuple[str, float], ...] = ()
         if step > 0:
             numbers, rows = np.unique(order[count >= step, step - 1], return_counts=True)
             ranked = np.argsort(-rows, kind="stable")
-            asked = tuple(
-                (held.result.names[numbers[i]], float(rows[i] / len(count))) for i in ranked
-            )
+            asked = tuple((result.names[numbers[i]], float(rows[i] / len(count))) for i in ranked)
         here = count == step
         states.append(
             Level(
                 asked,
-                tuple(float(np.mean(here & (label == k))) for k in range(len(held.class_names))),
+                tuple(float(np.mean(here & (label == k))) for k in range(len(classes))),
                 float(np.mean(count > step)),
             )
         )
@@ -176,6 +176,14 @@ def cost_by_set(held: Held, policy: SequencePolicy) -> tuple[Floats, Floats, Flo
     expected = np.average(wrong, axis=0, weights=policy.model_.weight) + paid
     error = totals.std(axis=0, ddof=1) / np.sqrt(len(totals))
     return expected, totals.mean(axis=0), error
+
+
+def cost_curve(
+    held: Held, policy: SequencePolicy
+) -> tuple[list[str], tuple[Floats, Floats, Floats]]:
+    """The covariate that each set adds, and what stopping everyone there costs."""
+    names = [held.said.label(names[-1]) if names else "nothing" for names in policy.sets_]
+    return names, cost_by_set(held, policy)
 
 
 def calibration(held: Held, low: float = 0.0, high: float = 1.0) -> list[Bin]:
@@ -329,12 +337,12 @@ def incoherent_share(held: Held) -> float | None:
     return float(np.concatenate(rises).mean()) if rises else None
 
 
-def tree(held: Held) -> Tree:
-    """What becomes of the held-out rows in a policy that is drawn as a tree."""
-    policy = held.policy
+def tree(policy: BasePolicy, encoded: Floats, result: AcquisitionResult) -> Tree:
+    """What becomes of rows in a policy that is drawn as a tree."""
     assert pictured(policy)
-    counted = policy._tree_of_rows(held.encoded, replace(held.result, label=held.label))
-    return in_words(counted, policy.nodes_, policy.encoder_, held.said)
+    label = np.searchsorted(policy.classes_, result.label)
+    counted = policy._tree_of_rows(encoded, replace(result, label=label))
+    return in_words(counted, policy.nodes_, policy.encoder_, description_of(policy))
 
 
 def stops_of(held: Held) -> tuple[Ints, dict[int, str]]:

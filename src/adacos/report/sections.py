@@ -17,9 +17,9 @@ def policy(held: Held) -> list[Block]:
     names = {name: said.label(name) for name in policy.encoder_.names}
     answers = [said.class_name(label) for label in policy.classes_.tolist()]
     if pictured(policy):
-        picture = policy_tree(numbers.tree(held), answers, said.money)
+        picture = policy_tree(numbers.tree(policy, held.encoded, held.result), answers, said.money)
     else:
-        picture = figures.policy_flow(numbers.flow(held), names, answers)
+        picture = figures.policy_flow(numbers.flow(held.result, policy.classes_), names, answers)
     free = policy.model_.sequence.n_free if asked_in_order(policy) else 0
     stops = numbers.stops(held)
     incomplete = any(stop.missing > 0 for stop in stops)
@@ -106,11 +106,9 @@ def cost_curve(held: Held, own: Method) -> list[Block]:
     policy = held.policy
     if not asked_in_order(policy):
         return []
-    foretold, observed, error = numbers.cost_by_set(held, policy)
-    names = [held.said.label(names[-1]) if names else "nothing" for names in policy.sets_]
-    picture = figures.cost_curve(
-        names, foretold, observed, error, own.total.value, f"mean {held.counted}{in_currency(held)}"
-    )
+    names, curve = numbers.cost_curve(held, policy)
+    unit = f"mean {held.counted}{in_currency(held)}"
+    picture = figures.cost_curve(names, *curve, own.total.value, unit)
     return [Heading("Expected cost along the sequence"), picture]
 
 

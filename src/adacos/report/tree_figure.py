@@ -30,33 +30,11 @@ class Line(NamedTuple):
 @styled
 def policy_tree(tree: Tree, answers: Sequence[str], money: Callable[[float], str]) -> Picture:
     """The questions one below the other, with what becomes of the rows of each leaf."""
-    lines = list(_lines(tree, 0, 0, None, [0]))
 
     def draw(narrow: bool) -> Any:
-        width = NARROW if narrow else _WIDE
-        room = width - 0.1 if narrow else width - _BAR_COLUMN - 0.3
-        texts = [_texts(tree, line, room, money) for line in lines]
-        tops, height = [], 0.08 + 0.17 * len(answers) if narrow else 0.3
-        for line, text in zip(lines, texts, strict=True):
-            tops.append(height)
-            under = _BAR + 0.04 if narrow and not line.place.question else 0.0
-            height += _LINE * len(text) + under + _SPACE
-        axis = _sheet(width, height)
-        _legend(axis, answers, narrow)
-        for number, (line, text) in enumerate(zip(lines, texts, strict=True)):
-            left, top = 0.05 + _INDENT * line.depth, tops[number]
-            if line.parent is not None:
-                stem, middle = left - 0.6 * _INDENT, top + _LINE / 2
-                above = tops[line.parent] + _LINE * len(texts[line.parent]) + 0.02
-                axis.plot([stem, stem, left - 0.05], [above, middle, middle], color=_GREY, lw=0.9)
-            for row, (words, weight) in enumerate(text):
-                at = top + _LINE * (row + 0.5)
-                axis.text(left, at, words, va="center", fontsize=_SIZE, fontweight=weight)
-            if not line.place.question:
-                below = top + _LINE * len(text) + 0.03
-                start, length = (left, width - left - 0.1) if narrow else (room + 0.2, _BAR_COLUMN)
-                _bar(axis, line.place, start, below if narrow else top + 0.03, length)
-        return axis.figure
+        from matplotlib.figure import Figure
+
+        return draw_tree(Figure, tree, answers, money, narrow).figure
 
     caption = (
         "The policy in one picture. Every row is asked the question at the top; its value leads to "
@@ -64,6 +42,41 @@ def policy_tree(tree: Tree, answers: Sequence[str], money: Callable[[float], str
         "that branch, by their answers; the percentage after a covariate is who acquires it."
     )
     return picture(draw, "policy", caption)
+
+
+def draw_tree(
+    new_figure: Callable[..., Any],
+    tree: Tree,
+    answers: Sequence[str],
+    money: Callable[[float], str],
+    narrow: bool = False,
+) -> Any:
+    """Draw the tree into a new figure, whose size follows from the tree; the axes of it."""
+    lines = list(_lines(tree, 0, 0, None, [0]))
+    width = NARROW if narrow else _WIDE
+    room = width - 0.1 if narrow else width - _BAR_COLUMN - 0.3
+    texts = [_texts(tree, line, room, money) for line in lines]
+    tops, height = [], 0.08 + 0.17 * len(answers) if narrow else 0.3
+    for line, text in zip(lines, texts, strict=True):
+        tops.append(height)
+        under = _BAR + 0.04 if narrow and not line.place.question else 0.0
+        height += _LINE * len(text) + under + _SPACE
+    axis = _sheet(new_figure, width, height)
+    _legend(axis, answers, narrow)
+    for number, (line, text) in enumerate(zip(lines, texts, strict=True)):
+        left, top = 0.05 + _INDENT * line.depth, tops[number]
+        if line.parent is not None:
+            stem, middle = left - 0.6 * _INDENT, top + _LINE / 2
+            above = tops[line.parent] + _LINE * len(texts[line.parent]) + 0.02
+            axis.plot([stem, stem, left - 0.05], [above, middle, middle], color=_GREY, lw=0.9)
+        for row, (words, weight) in enumerate(text):
+            at = top + _LINE * (row + 0.5)
+            axis.text(left, at, words, va="center", fontsize=_SIZE, fontweight=weight)
+        if not line.place.question:
+            below = top + _LINE * len(text) + 0.03
+            start, length = (left, width - left - 0.1) if narrow else (room + 0.2, _BAR_COLUMN)
+            _bar(axis, line.place, start, below if narrow else top + 0.03, length)
+    return axis
 
 
 def _lines(
@@ -90,11 +103,9 @@ def _texts(
     return [(words, weight) for text, weight, most in parts for words in wrap(text, most)]
 
 
-def _sheet(width: float, height: float) -> Any:
+def _sheet(new_figure: Callable[..., Any], width: float, height: float) -> Any:
     """Axes that fill a figure, measured in inches from its top left corner."""
-    from matplotlib.figure import Figure
-
-    axis = Figure(figsize=(width, height)).add_axes((0, 0, 1, 1))
+    axis = new_figure(figsize=(width, height)).add_axes((0, 0, 1, 1))
     axis.set_xlim(0, width)
     axis.set_ylim(height, 0)
     axis.axis("off")

@@ -1,0 +1,154 @@
+"""Figures for notebooks: the same drawing as in the report, and objects shown as HTML."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adacos import (
+    AcquisitionDisplay,
+    AdaCOSClassifier,
+    BranchingClassifier,
+    CostCurveDisplay,
+    Costs,
+    InvalidInputError,
+    TradeOffDisplay,
+    load_pima,
+    trade_off,
+)
+from adacos.datasets import make_value_dependent_problem
+from adacos.metrics import total_cost
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Any:
+    X, y, prices, *_ = load_pima(zeros="missing", as_frame=False)
+    costs = Costs(tuple(prices.values()), false_positive=100, false_negative=1000)
+    policy = AdaCOSClassifier(costs, strengths="common", cv=3).fit(X[:400], y[:400])
+    return policy, X[400:], y[400:], costs
+
+
+@pytest.fixture(scope="module")
+def branching() -> Any:
+    problem = make_value_dependent_problem()
+    X, y = problem.sample(500, seed=0)
+    costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
+    return BranchingClassifier(costs).fit(X, y), X, y
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Any:
+    yield
+    pyplot.close("all")
+
+
+def test_the_bars_are_the_shares_of_rows(fitted: Any) -> None:
+    policy, X, _, _ = fitted
+    display = AcquisitionDisplay.from_estimator(policy, X)
+    result = policy.acquire(X)
+    count = result.acquired.sum(axis=1)
+    negative, positive, further = (
+        [bar.get_width() for bar in bars] for bars in display.ax_.containers
+    )
+    for step in range(count.max() + 1):
+        here = count == step
+        assert negative[step] == pytest.approx(100 * np.mean(here & (result.label == 0)))
+        assert positive[step] == pytest.approx(100 * np.mean(here & (result.label == 1)))
+        assert further[step] == pytest.approx(100 * np.mean(count > step))
+
+
+def test_axes_that_are_given_are_drawn_into(fitted: Any) -> None:
+    policy, X, y, _ = fitted
+    figure, axes = pyplot.subplots(1, 3)
+    shown = (
+        AcquisitionDisplay.from_estimator(policy, X, ax=axes[0]),
+        CostCurveDisplay.from_estimator(policy, X, y, ax=axes[1]),
+        TradeOffDisplay.from_estimator(policy, X, y, points=3, ax=axes[2]),
+    )
+    for display, axis in zip(shown, axes, strict=True):
+        assert display.ax_ is axis
+        assert display.figure_ is figure
+        assert axis.get_xlabel() or axis.get_ylabel()
+    assert pyplot.get_fignums() == [figure.number]
+    assert shown[0].plot().ax_ is not axes[0]
+
+
+def test_the_style_of_the_caller_is_not_touched(fitted: Any) -> None:
+    before = dict(matplotlib.rcParams)
+    AcquisitionDisplay.from_estimator(fitted[0], fitted[1])
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_the_cost_curve_is_that_of_the_rows(fitted: Any) -> None:
+    policy, X, y, costs = fitted
+    display = CostCurveDisplay.from_estimator(policy, X, y)
+    assert display.policy_cost == pytest.approx(total_cost(policy.acquire(X), y, costs))
+    label = np.full(len(y), 1)
+    alike = 100 * np.mean((y == 0) & (label == 1))
+    # Nothing is acquired at the first set, and the prior is above the cut-off of 1 / 11.
+    assert display.observed[0] == pytest.approx(alike)
+    assert display.ax_.lines[0].get_ydata() == pytest.approx(policy.expected_cost_)
+
+
+def test_the_trade_off_is_the_curve(fitted: Any) -> None:
+    policy, X, y, _ = fitted
+    display = TradeOffDisplay.from_estimator(policy, X, y, points=4)
+    curve = trade_off(policy, X, y, points=4)
+    assert display.curve == curve
+    assert display.ax_.lines[0].get_xdata() == pytest.approx(
+        [p.covariate_cost for p in curve.points]
+    )
+    assert display.paid == pytest.approx(policy.acquire(X).cost.mean())
+
+
+def test_a_policy_that_branches_is_drawn_as_its_tree(branching: Any) -> None:
+    policy, X, y = branching
+    display = AcquisitionDisplay.from_estimator(policy, X)
+    texts = [text.get_text() for text in display.ax_.texts]
+    assert "asked x0" in texts
+    assert any(text.startswith("x0 = 0") for text in texts)
+    _, axis = pyplot.subplots()
+    with pytest.raises(InvalidInputError, match="ax: must be None for a tree"):
+        AcquisitionDisplay.from_estimator(policy, X, ax=axis)
+    with pytest.raises(InvalidInputError, match="policy: must ask in one order"):
+        CostCurveDisplay.from_estimator(policy, X, y)
+
+
+def test_objects_are_shown_as_html(fitted: Any, branching: Any) -> None:
+    policy, X, y, costs = fitted
+    result = policy.acquire(X)
+    html = result._repr_html_()
+    assert html.count("<tr>") == 1 + X.shape[1]
+    assert f"{result.cost.mean():.2f} paid" in html
+    assert "0 rows" in result.rows(slice(0, 0))._repr_html_()
+    consultation = policy.consultation()
+    step = consultation.next()
+    assert str(step.explanation) in step._repr_html_()
+    assert step.text() in step._repr_html_()
+    consultation.observe({step.covariates[0]: 999.0})
+    odd = consultation.next()
+    assert f"<li>{odd.warnings[0]}</li>" in odd._repr_html_()
+    assert consultation.stop().next()._repr_html_().startswith("<h3>Classify as")
+    assert "├─ x0 = 0" in branching[0].tree_._repr_html_()
+    half = np.arange(len(y)) % 2 == 0
+    certified = AdaCOSClassifier(
+        Costs(costs.covariates, false_positive=100),
+        target_recall=0.8,
+        strengths="common",
+        cv=3,
+    ).fit(X[half], y[half])
+    certified.calibrate(X[~half], y[~half], confidence=0.9)
+    assert str(certified.certificate_) in certified.certificate_._repr_html_()
+
+
+def test_text_is_escaped() -> None:
+    from adacos.document.blocks import Plain, fragment, to_markdown
+
+    assert fragment([Plain("a < b\n  c")]) == "<pre>a &lt; b\n  c</pre>"
+    assert "```\na < b\n```" in to_markdown("title", [Plain("a < b")])
