@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -24,6 +23,7 @@ from adacos.cli.common import (
     say,
     tell_malformed,
 )
+from adacos.cli.policy_options import effort, make_policy, read_sequence
 from adacos.cli.prices import costs_given, read_prices
 from adacos.cli.recall_options import (
     check_recall,
@@ -33,7 +33,6 @@ from adacos.cli.recall_options import (
     refusal_on_command_line,
     without_false_negative,
 )
-from adacos.cli.sequence_option import effort, read_sequence
 from adacos.cli.training import (
     TrainingRows,
     check_errors,
@@ -47,7 +46,6 @@ from adacos.cli.training import (
     read_training_rows,
     tell_doubts,
 )
-from adacos.costs import Costs
 from adacos.exceptions import (
     InvalidInputError,
     NotCertifiableError,
@@ -63,9 +61,6 @@ from adacos.tables.description import Description, check_description, describe, 
 from adacos.tables.reading import TableFile
 from adacos.tables.writing import check_output, refuse_same_file
 from adacos.validation import did_you_mean, listed
-
-# Parameters about recalls.
-_RECALLS = ("target_recall", "recall_confidence", "on_uncertifiable")
 
 
 def fit(
@@ -260,7 +255,7 @@ def fit(
     n_classes = len(np.unique(rows.y))
     seconds = expected_seconds(rows.table, rows.n_codes(policy), n_classes)
     seconds *= effort(policy, sequence)
-    estimator = _estimator(
+    estimator = make_policy(
         policy,
         costs,
         random_state=seed,
@@ -406,30 +401,3 @@ def _tell(
     )
     console.print(f"SHA-256 {digest}", soft_wrap=True)
     console.print(f"Try it: adacos ask {quote(str(out))}")
-
-
-def _estimator(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
-    """The unfitted policy with those of the parameters that it has.
-
-    Recalls that it does not take, or not with a mean budget, are reached by its answers.
-    """
-    chosen: BasePolicy = POLICIES[policy].make(costs)
-    known = chosen.get_params(deep=False)
-    recalls = {name: parameters[name] for name in _RECALLS}
-    wanted = recalls["target_recall"]
-    moves_stops = isinstance(wanted, Mapping) or recalls["recall_confidence"] is not None
-    # Else what rows pay and where they stop for a recall would move each other.
-    apart = moves_stops and parameters["mean_budget"] is not None
-    wrapped = wanted is not None and (apart or "target_recall" not in known)
-    if wrapped:
-        parameters = {name: value for name, value in parameters.items() if name not in _RECALLS}
-    for name, option in (("budget", "--budget"), ("mean_budget", "--mean-budget")):
-        if parameters[name] is not None and name not in known:
-            remedy = "Choose --policy adacos, branching, auto or cos, which keep budgets."
-            rule = f"is not supported by --policy {policy}"
-            raise InvalidInputError(option, rule, "", remedy)
-    chosen.set_params(**{name: value for name, value in parameters.items() if name in known})
-    if wrapped:
-        seed = parameters["random_state"]
-        return TargetRecallClassifier(chosen, **recalls, random_state=seed)
-    return chosen

@@ -1,0 +1,67 @@
+"""The options of `adacos fit` that choose a policy: made, checked, and how long its fit takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adacos.costs import Costs
+from adacos.exceptions import InvalidInputError
+from adacos.policies.base import BasePolicy
+from adacos.policies.leave_out import SEQUENCES
+from adacos.policies.target_recall import TargetRecallClassifier
+from adacos.registry import POLICIES
+from adacos.validation import choice
+
+# Parameters about recalls.
+_RECALLS = ("target_recall", "recall_confidence", "on_uncertifiable")
+# Fits of AdaCOS with the default order that take as long.
+_OF_POLICY = {"branching": 10, "planning": 30, "auto": 50}
+_OF_SEQUENCE = {"forward": 2, "both": 20}
+
+
+def read_sequence(policy: str, given: str | None) -> str:
+    """How the set sequence is found; the default where nobody says."""
+    if given is None:
+        return SEQUENCES[0]
+    if "sequence" not in POLICIES[policy].load()().get_params():
+        raise InvalidInputError(
+            "--sequence",
+            "goes with --policy adacos, branching, cos and full",
+            f"--policy {policy}",
+            "Choose one of them, or leave the option out.",
+        )
+    words = {name.replace("_", "-"): name for name in (*SEQUENCES, "both")}
+    return words[choice("--sequence", given.replace("_", "-"), tuple(words))]
+
+
+def effort(policy: str, sequence: str) -> int:
+    """How many times as long a fit takes as that of AdaCOS along the default order, about."""
+    return _OF_POLICY.get(policy, 1) * _OF_SEQUENCE.get(sequence, 1)
+
+
+def make_policy(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
+    """The unfitted policy with those of the parameters that it has.
+
+    Recalls that it does not take, or not with a mean budget, are reached by its answers.
+    """
+    chosen: BasePolicy = POLICIES[policy].make(costs)
+    known = chosen.get_params(deep=False)
+    recalls = {name: parameters[name] for name in _RECALLS}
+    wanted = recalls["target_recall"]
+    moves_stops = isinstance(wanted, Mapping) or recalls["recall_confidence"] is not None
+    # Else what rows pay and where they stop for a recall would move each other.
+    apart = moves_stops and parameters["mean_budget"] is not None
+    wrapped = wanted is not None and (apart or "target_recall" not in known)
+    if wrapped:
+        parameters = {name: value for name, value in parameters.items() if name not in _RECALLS}
+    for name, option in (("budget", "--budget"), ("mean_budget", "--mean-budget")):
+        if parameters[name] is not None and name not in known:
+            remedy = "Choose --policy adacos, branching, auto or cos, which keep budgets."
+            rule = f"is not supported by --policy {policy}"
+            raise InvalidInputError(option, rule, "", remedy)
+    chosen.set_params(**{name: value for name, value in parameters.items() if name in known})
+    if wrapped:
+        seed = parameters["random_state"]
+        return TargetRecallClassifier(chosen, **recalls, random_state=seed)
+    return chosen
