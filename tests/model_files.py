@@ -31,7 +31,7 @@ def answer(model: Any, X: Any) -> dict[str, Any]:
     return {field: getattr(result, field) for field in FIELDS} | {
         "label": result.label.astype(str),
         "names": np.array(result.names),
-        "expected": model.expected_cost_,
+        "expected": np.array(model.expected_cost_, dtype=float),
     }
 
 

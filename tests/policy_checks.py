@@ -43,6 +43,7 @@ def check_policy(estimator: Any, X: Any, y: Any, *, seed: int = 0, saved: bool =
     check_unavailable(policy, X, seed=seed)
     check_known(policy, X, seed=seed)
     check_face(policy, X, y, result)
+    check_fitted(policy)
     # A second fit is the same fit.
     same(clone(estimator).fit(X, y).acquire(X), result)
     if saved:
@@ -282,6 +283,20 @@ def check_face(policy: Any, X: Any, y: Any, result: Any) -> None:
     np.testing.assert_array_equal(part.acquired, result.acquired[some])
     np.testing.assert_array_equal(part.label, result.label[some])
     np.testing.assert_allclose(part.probability, result.probability[some], rtol=1e-9, atol=1e-12)
+
+
+def check_fitted(policy: Any) -> None:
+    """Whatever tells of a fitted policy asks every one of them alike: nothing is probed for."""
+    assert policy.unwrapped.chosen is not None
+    assert policy.expected_cost_ is None or isinstance(policy.expected_cost_, float)
+    model = policy.chosen.sequence_model
+    assert (model is not None) >= policy.chosen.in_one_order
+    if model is not None:
+        assert policy.chosen.expected_cost_by_set_.shape == (len(model.sequence),)
+        assert policy.chosen.expected_cost_ is not None
+    asked = "certificate_ threshold_ false_negative_cost_ surcharges_ recall_estimate_ mean_spent_"
+    for name in (*asked.split(), "leave_out_", "misfit_", "description_", "outlook"):
+        assert hasattr(policy, name), name
 
 
 def check_file(policy: Any, X: Any, result: Any) -> None:

@@ -89,3 +89,20 @@ def test_tests_lie_in_the_folders_of_what_they_test() -> None:
     for path in tests.rglob("*.py"):
         found = re.search(r"^ *from tests\.([\w.]+\.)?test_\w+ import", path.read_text(), re.M)
         assert not found, f"{path.relative_to(ROOT)}: {found[0]} a test"
+
+
+def test_nothing_above_the_policies_tests_their_types() -> None:
+    """What tells of a policy asks it; only whether a file holds a policy at all is looked at."""
+    above = ["card.py", "persistence.py", "cli", "report", "batch", "service", "demo.py"]
+    paths = [path for name in above for path in (PACKAGE / name).rglob("*.py") or ()]
+    paths += [PACKAGE / name for name in above if name.endswith(".py")]
+    found = [
+        f"{path.relative_to(PACKAGE)}: {match[0]}"
+        for path in paths
+        for match in re.finditer(
+            r"isinstance\([^)]*(Policy|Classifier)\b|(has|get)attr\((policy|estimator)\b.*",
+            path.read_text(encoding="utf-8"),
+        )
+        if "isinstance(policy, BasePolicy" not in match[0]
+    ]
+    assert not found

@@ -149,7 +149,7 @@ def test_a_row_of_weight_two_is_the_row_twice(cls: Any, options: Any) -> None:
         # The threshold is the log-odds of one row, which rounding puts on either side of it.
         assert policy.recall_estimate_ == pytest.approx(twice.recall_estimate_)
         return
-    np.testing.assert_allclose(policy.expected_cost_, twice.expected_cost_, rtol=1e-6)
+    np.testing.assert_allclose(policy.expected_cost_by_set_, twice.expected_cost_by_set_, rtol=1e-6)
     for one, two in zip(leave_out_costs(policy), leave_out_costs(twice), strict=True):
         assert one[1:] == pytest.approx(two[1:], rel=1e-6)
 

@@ -18,7 +18,6 @@ from adacos.consultation.cut_off import cut_off_of, percent
 from adacos.costs import CostTable
 from adacos.deciders.mixing import describe_mixture
 from adacos.models.sequence_model import SequenceModel
-from adacos.policies.auto import AutoPolicyClassifier, settled
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
 from adacos.policies.estimates import leave_out_costs
@@ -26,8 +25,7 @@ from adacos.policies.many_classes import asked_recall
 from adacos.policies.misfit import Cell, Side, advice
 from adacos.policies.picture import pictured
 from adacos.policies.recall import percent as certified_percent
-from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
-from adacos.policies.target_recall import inside
+from adacos.policies.sequence_policy import asked_in_order
 from adacos.policies.tree import told_tree
 from adacos.tables.description import Description, coded_values, description_of
 from adacos.typing import Floats
@@ -53,16 +51,16 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
 
     Of a policy that was chosen automatically it is the card of the chosen one.
     """
-    given, policy = policy, settled(policy)
+    given, policy = policy, policy.chosen
     said = description_of(policy)
-    model = policy.model_ if isinstance(policy, SequencePolicy) else None
+    model = policy.sequence_model
     many = len(policy.classes_) > 2
     sets = policy.sets_ if asked_in_order(policy) else None
     return {
         "model": fingerprint(given),
         "policy": type(given).__name__,
-        "wraps": None if inside(given) is given else type(inside(given)).__name__,
-        "choice": _choice(inside(given)),
+        "wraps": None if given.unwrapped is given else type(given.unwrapped).__name__,
+        "choice": _choice(given.unwrapped),
         "version": __version__,
         "title": said.title,
         "outcome": said.outcome,
@@ -76,30 +74,32 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         # With three or more classes as they were stated, without surcharges.
         "misclassification_costs": (policy.cost_table_ if many else policy.rule_).matrix.tolist(),
         # With a target recall nobody stated the false-negative cost: it follows from the recall.
-        "false_negative_implied": hasattr(policy, "false_negative_cost_"),
+        "false_negative_implied": policy.false_negative_cost_ is not None,
         "threshold": None if many else cut_off_of(policy.rule_),
         "threshold_reason": None if many else threshold_reason(policy),
         "covariates": [_covariate(policy, k, said) for k in range(len(policy.encoder_.names))],
         "panels": panels_of(policy),
-        "training_rows": None if model is None else len(policy.training_rows_.digests),
+        "training_rows": None if model is None else _learned_from(policy),
         "training_positives": None if many or model is None else _positives(policy, model),
         **({} if not many else {"training_classes": _class_counts(model)}),
-        **({} if not many else {"surcharges": _by_name(getattr(policy, "surcharges_", {}))}),
+        **({} if not many else {"surcharges": _by_name(policy.surcharges_ or {})}),
         "order": None if sets is None else list(sets[-1]),
-        "sequence": getattr(policy, "sequence_", None),
+        "sequence": policy.sequence_,
         "sets": None if sets is None else [list(names) for names in sets],
-        "leave_out_cost_by_set": policy.expected_cost_.tolist() if asked_in_order(policy) else None,
+        "leave_out_cost_by_set": policy.expected_cost_by_set_.tolist()
+        if asked_in_order(policy)
+        else None,
         "tree": _tree(policy),
         "leave_out": [item._asdict() for item in leave_out_costs(given)],
         "misfit": _misfit(given),
         "target_recall": _by_name(asked_recall(policy)),
-        "recall_estimate": _by_name(getattr(policy, "recall_estimate_", None)),
+        "recall_estimate": _by_name(policy.recall_estimate_),
         "certificate": _certificate(policy),
         "round_cost": policy.cost_table_.round_cost,
         "immediate": _immediate(policy.cost_table_),
         "budget": policy.decider_.budget,
-        "mean_budget": getattr(settled(inside(policy)), "mean_budget", None),
-        "multiplier": _multiplier(settled(inside(policy))),
+        "mean_budget": policy.unwrapped.chosen.mean_budget,
+        "multiplier": _multiplier(policy.unwrapped.chosen),
         "budget_text": budgets_in_words(policy),
         "notice": NOTICE,
     }
@@ -107,10 +107,10 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
 
 def headline(policy: BasePolicy) -> str | None:
     """What must be said before anything else: that the model calls everyone positive."""
-    certificate = getattr(policy, "certificate_", None)
+    certificate = policy.certificate_
     if certificate is None:
         return None
-    if getattr(policy, "always_positive_", False):
+    if policy.always_positive_:
         return (
             "The model calls everyone positive and acquires nothing; it does not discriminate. "
             f"A recall of {certificate.recall:.1%} with {certificate.confidence:.1%} confidence "
@@ -131,9 +131,9 @@ def deciding_matrix(policy: BasePolicy) -> Floats:
 
 def threshold_reason(policy: BasePolicy) -> str:
     """Why the positive class is given at or above the cut-off, in words."""
-    if getattr(policy, "always_positive_", False):
+    if policy.always_positive_:
         return "everyone is called positive"
-    certificate = getattr(policy, "certificate_", None)
+    certificate = policy.certificate_
     if certificate is not None:
         return (
             f"certified to find at least {certified_percent(certificate.bound)} of cases "
@@ -155,7 +155,7 @@ def rule_in_words(policy: BasePolicy) -> str:
     """When the positive class is given, and why; of more classes how the label is chosen."""
     if len(policy.classes_) > 2:
         return "The answer is the class with the lowest expected cost of being wrong."
-    policy = settled(policy)
+    policy = policy.chosen
     reason, cut_off = threshold_reason(policy), cut_off_of(policy.rule_)
     if cut_off == 0:
         return f"{reason.capitalize()}."
@@ -169,8 +169,8 @@ def _by_name(values: Any) -> Any:
 
 def recalls_in_words(policy: BasePolicy) -> list[str]:
     """What is asked of the recall of classes, of which there are more than two, and its price."""
-    said, certified = description_of(policy), hasattr(policy, "certificate_")
-    surcharges = getattr(policy, "surcharges_", {})
+    said, certified = description_of(policy), policy.certificate_ is not None
+    surcharges = policy.surcharges_ or {}
     return [
         f"Recall of {said.class_name(label)}: "
         + ("" if certified else f"target {policy.target_recall[label]:.1%}, ")
@@ -190,25 +190,24 @@ def _immediate(costs: CostTable) -> list[str]:
 
 def _multiplier(policy: BasePolicy) -> float | None:
     """By how much more than once covariate costs count; None without a mean budget."""
-    return getattr(policy, "multiplier_", None) if hasattr(policy, "mean_spent_") else None
+    return None if policy.mean_spent_ is None else policy.multiplier_
 
 
 def budgets_in_words(policy: BasePolicy) -> str | None:
     """What a row may pay, and how a mean budget is kept; None without a budget."""
-    told, money, policy = [], description_of(policy).money, settled(inside(policy))
+    told, money, policy = [], description_of(policy).money, policy.unwrapped.chosen
     if policy.decider_.budget is not None:
         told.append(f"No row pays more than {money(policy.decider_.budget)} for covariates.")
-    mean = getattr(policy, "mean_budget", None)
+    mean = policy.mean_budget
     if mean is not None:
         told.append(f"Rows pay {money(mean)} on average at most.")
-    multiplier = _multiplier(policy)
-    if multiplier is not None:
+    multiplier, spent = policy.multiplier_, policy.mean_spent_
+    if spent is not None:
         told.append(
             f"To keep it covariate costs count {1 + multiplier:.4g} times: training rows, "
-            f"cross-validated, pay {money(policy.mean_spent_)}." + describe_mixture(policy.mixture_)
+            f"cross-validated, pay {money(spent)}." + describe_mixture(policy.mixture_)
             if multiplier > 0
-            else f"It does not bind: training rows, cross-validated, pay "
-            f"{money(policy.mean_spent_)}."
+            else f"It does not bind: training rows, cross-validated, pay {money(spent)}."
         )
     return " ".join(told) or None
 
@@ -218,9 +217,14 @@ def panel_titles(policy: BasePolicy) -> list[str]:
     return [] if policy.costs is None else list(policy.costs.panels)
 
 
-def _positives(policy: SequencePolicy, model: SequenceModel) -> int:
+def _learned_from(policy: BasePolicy) -> int | None:
+    """How many rows the policy was trained on; None where it keeps no digests of them."""
+    return None if policy.training_rows_ is None else len(policy.training_rows_.digests)
+
+
+def _positives(policy: BasePolicy, model: SequenceModel) -> int:
     """Positive training rows; where only some rows were kept, by their weights."""
-    kept_all = len(model.y) == len(policy.training_rows_.digests)
+    kept_all = len(model.y) == _learned_from(policy)
     return round(float(model.y.sum() if kept_all else model.weight @ model.y))
 
 
@@ -239,7 +243,7 @@ def _tree(policy: BasePolicy) -> dict[str, Any] | None:
 
 def _choice(policy: BasePolicy) -> dict[str, Any] | None:
     """What was chosen automatically, among what, and why."""
-    if not isinstance(policy, AutoPolicyClassifier):
+    if policy.choice_ is None:
         return None
     return {
         "policy": policy.choice_,
@@ -250,18 +254,18 @@ def _choice(policy: BasePolicy) -> dict[str, Any] | None:
 
 def _misfit(policy: BasePolicy) -> dict[str, Any] | None:
     """Where expectation and what happened differ, in words, and what to try; None if not known."""
-    if not hasattr(policy, "misfit_"):
+    if policy.misfit_ is None:
         return None
     said = description_of(policy)
     cells = [Cell(Side(*own[0]), Side(*own[1]), *own[2:]) for own in policy.misfit_]
     states = []
-    for acquired, label, rows, expected, realised in getattr(policy, "misfit_states_", ()):
+    for acquired, label, rows, expected, realised in policy.misfit_states_:
         names = " and ".join(said.label(name) for name in acquired) or "nothing"
         states.append(
             f"{rows:,} rows that stopped with {names}, answered {said.class_name(label)}: "
             f"{said.money(expected)} expected per row, {said.money(realised)} found."
         )
-    told = advice(settled(policy), cells)
+    told = advice(policy.chosen, cells)
     if told is None and states:
         told = "AutoPolicyClassifier (--policy auto) finds out whether another policy is cheaper."
     return {"cells": [cell.told(said) for cell in cells], "states": states, "advice": told}
@@ -275,7 +279,7 @@ def _times(ratio: float) -> str:
 
 
 def _certificate(policy: BasePolicy) -> dict[str, Any] | None:
-    certificate = getattr(policy, "certificate_", None)
+    certificate = policy.certificate_
     return None if certificate is None else {**asdict(certificate), "text": str(certificate)}
 
 

@@ -36,7 +36,7 @@ def main() -> None:
         "\nSets of the sequence, and the cross-validated cost of always stopping there\n(the order "
         "was found with the same rows, so the lowest of these is a little optimistic):"
     )
-    for members, cost in zip(adacos.sets_, adacos.expected_cost_, strict=True):
+    for members, cost in zip(adacos.sets_, adacos.expected_cost_by_set_, strict=True):
         listed = ", ".join(members) or "(nothing acquired)"
         console.print(f"  {cost:7.2f}  {listed}", highlight=False)
     walk(console, adacos, patients, _worth_watching(adacos, patients, folds == 0))

@@ -399,7 +399,7 @@ def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
     """
     policy, _ = policy_at_end(estimator, X)
     costs = policy.costs or Costs()
-    if hasattr(policy, "false_negative_cost_"):
+    if getattr(policy, "false_negative_cost_", None) is not None:
         raise InvalidInputError(
             "estimator",
             "must have a cost for each error, to be scored by total cost",

@@ -45,7 +45,7 @@ def test_a_certificate_does_not_outlive_its_fit(pima: Any) -> None:
     policy.set_params(target_recall=None, recall_confidence=None, costs=costs).fit(X, y)
     assert sorted(vars(policy)) == sorted(vars(AdaCOSClassifier(costs, **QUICK).fit(X, y)))
     for name in ("certificate_", "threshold_", "recall_estimate_"):
-        assert not hasattr(policy, name)
+        assert getattr(policy, name) is None
 
 
 @pytest.mark.parametrize("case", cases(variants=False))
@@ -75,7 +75,7 @@ def test_a_shared_fit_leaves_nothing_of_the_fit_before(pima: Any) -> None:
     fitted = AdaCOSClassifier(costs, **QUICK).fit(X, y)
     policy = COSClassifier(Costs(prices, false_positive=100), target_recall=0.8, **QUICK).fit(X, y)
     policy.set_params(costs=costs, target_recall=None).from_model(fitted)
-    assert not hasattr(policy, "threshold_")
+    assert policy.threshold_ is None
 
 
 def test_parameters_of_a_fitted_policy_change_nothing_before_the_next_fit(pima: Any) -> None:

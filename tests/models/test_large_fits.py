@@ -102,7 +102,7 @@ def test_models_and_leave_out_log_odds_are_as_good_as_without_codes(held_as_code
     )
     difference = coded.model_.leave_out_log_odds - plain.model_.leave_out_log_odds
     assert np.sqrt(np.mean(difference**2)) < 0.05
-    np.testing.assert_allclose(coded.expected_cost_, plain.expected_cost_, rtol=0.01)
+    np.testing.assert_allclose(coded.expected_cost_by_set_, plain.expected_cost_by_set_, rtol=0.01)
     same = coded.acquire(fresh).acquired == plain.acquire(fresh).acquired
     assert np.mean(same) > 0.99
 

@@ -183,4 +183,4 @@ def test_no_set_is_too_dear_to_be_reached() -> None:
     policy = AdaCOSClassifier(costs, strengths="common", cv=3).fit(*draw(300))
     assert policy.acquire(draw(40_000)[0]).cost.max() > 50
     cos = COSClassifier(costs, strengths="common", cv=3).from_model(policy)
-    assert 10 * cos.stage_ <= policy.expected_cost_.min()
+    assert 10 * cos.stage_ <= policy.expected_cost_by_set_.min()

@@ -282,7 +282,7 @@ def test_cos_selects_the_best_set_within_its_budgets() -> None:
             policy = COSClassifier(COSTS, **{name: budget}, **QUICK).fit(X, y)
             if policy.sets_ == plain.sets_:
                 inside = np.flatnonzero(paid <= budget)
-                assert policy.stage_ == inside[plain.expected_cost_[inside].argmin()]
+                assert policy.stage_ == inside[plain.expected_cost_by_set_[inside].argmin()]
             assert policy.acquire(X).cost.max() <= budget
 
 

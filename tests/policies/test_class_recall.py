@@ -282,7 +282,7 @@ def alike(named: Any, number: Any, X: np.ndarray) -> None:
     assert named.threshold_ == number.threshold_
     assert named.false_negative_cost_ == number.false_negative_cost_
     assert named.recall_estimate_ == number.recall_estimate_
-    assert not hasattr(named, "surcharges_")
+    assert named.surcharges_ is None
 
 
 @pytest.mark.filterwarnings("ignore:The positive class")

@@ -111,7 +111,7 @@ def test_a_policy_keeps_its_promises(cls: Any, name: str, data: Any) -> None:
         assert np.all(result.stage == len(sequence) - 1)
     if cls is COSClassifier:
         assert np.all(result.stage == policy.stage_)
-        assert policy.stage_ == np.argmin(policy.expected_cost_)
+        assert policy.stage_ == np.argmin(policy.expected_cost_by_set_)
 
 
 @pytest.mark.parametrize("cls", POLICIES)
@@ -270,8 +270,8 @@ def test_cos_expects_what_the_leave_out_probabilities_say() -> None:
             answers = [(1 - p) * matrix[0, a] + p * matrix[1, a] for a in (0, 1)]
             total += matrix[label, int(np.argmin(answers))]
         price = policy.costs.of([int(name[1:]) for name in members])
-        assert policy.expected_cost_[i] == pytest.approx(total / len(y) + price, rel=1e-12)
-    assert policy.stage_ == int(np.argmin(policy.expected_cost_))
+        assert policy.expected_cost_by_set_[i] == pytest.approx(total / len(y) + price, rel=1e-12)
+    assert policy.stage_ == int(np.argmin(policy.expected_cost_by_set_))
     result = policy.acquire(X)
     assert np.all(result.acquired == model.sequence.masks()[policy.stage_])
 

@@ -566,7 +566,7 @@ def test_any_policy_meets_a_target_recall(rows, fresh):
     policy = TargetRecallClassifier(SumOfAll(STATED), target_recall=0.9).fit(*rows)
     assert policy.recall_estimate_ >= 0.9
     assert recall(policy.acquire(fresh[0]), fresh[1]) == pytest.approx(0.9, abs=0.06)
-    assert not hasattr(policy, "certificate_")
+    assert policy.certificate_ is None
     policy.calibrate(*fresh, confidence=0.9)
     result = policy.acquire(fresh[0])
     assert np.sum(result.label[fresh[1] == 1] == 0) == policy.certificate_.misses

@@ -93,7 +93,7 @@ def test_the_cost_curve_is_that_of_the_rows(fitted: Any) -> None:
     alike = 100 * np.mean((y == 0) & (label == 1))
     # Nothing is acquired at the first set, and the prior is above the cut-off of 1 / 11.
     assert display.observed[0] == pytest.approx(alike)
-    assert display.ax_.lines[0].get_ydata() == pytest.approx(policy.expected_cost_)
+    assert display.ax_.lines[0].get_ydata() == pytest.approx(policy.expected_cost_by_set_)
 
 
 def test_the_trade_off_is_the_curve(fitted: Any) -> None:

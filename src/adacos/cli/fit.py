@@ -55,7 +55,6 @@ from adacos.exceptions import (
 from adacos.models.progress import listening
 from adacos.policies.base import BasePolicy, fit_in_groups
 from adacos.policies.recall import Part, set_aside
-from adacos.policies.target_recall import TargetRecallClassifier
 from adacos.registry import POLICIES
 from adacos.tables.description import Description, check_description, describe, read_description
 from adacos.tables.reading import TableFile
@@ -313,10 +312,10 @@ def _learn(
     estimator: BasePolicy, rows: TrainingRows, seconds: float, nested: bool, as_json: bool
 ) -> str | None:
     """Fit, and estimate what the policy costs on rows it was not fitted on; a doubt about it."""
-    from adacos.policies.auto import COMPARISON, AutoPolicyClassifier
+    from adacos.policies.auto import COMPARISON
     from adacos.policies.estimates import cost_doubt, estimate_leave_out
 
-    chooses = isinstance(getattr(estimator, "policy", estimator), AutoPolicyClassifier)
+    chooses = estimator.chooses
     about = f" (about {seconds:.0f} s)" if seconds > 2 else ""
     n, p = rows.n_rows, rows.table.shape[1]
     what = f"{'comparing policies on' if chooses else 'fitting'} {n:,} rows, {p} covariates{about}"
@@ -343,7 +342,7 @@ def _learn(
         except NotCertifiableError as error:
             raise refusal_on_command_line(error) from error
         learned = Part(rows.table, rows.y, rows.groups)
-        if getattr(estimator, "recall_confidence", None) is not None:
+        if estimator.recall_confidence is not None:
             fraction, seed = estimator.calibration_fraction, estimator.random_state
             learned, _ = set_aside(estimator, *learned, fraction, seed)
         estimate_leave_out(estimator, learned.X, learned.y, nested=nested, groups=learned.groups)
@@ -363,7 +362,7 @@ def _tell(
     from adacos.persistence import file_sha256
 
     held_back = 0
-    if hasattr(estimator, "training_rows_") and rows.whole is None:
+    if estimator.training_rows_ is not None and rows.whole is None:
         held_back = len(rows.y) - len(estimator.training_rows_.digests)
     digest = file_sha256(out)
     if as_json:
@@ -381,10 +380,10 @@ def _tell(
         return
     console = plain_console()
     show(estimator, console, held_back)
-    if isinstance(estimator, TargetRecallClassifier):
+    if estimator.unwrapped is not estimator:
         console.print(
-            f"{type(estimator.policy).__name__} learned from {rows.n_rows - held_back:,} rows and "
-            "acquires by these costs; for the recall its answers are decided on "
+            f"{type(estimator.unwrapped).__name__} learned from {rows.n_rows - held_back:,} rows "
+            "and acquires by these costs; for the recall its answers are decided on "
             f"{held_back:,} calibration rows."
         )
     if rows.y.dtype.kind == "U" and len(np.unique(rows.y)) == 2:

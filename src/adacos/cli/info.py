@@ -17,7 +17,6 @@ from adacos.cli.common import (
     plain_console,
     print_json,
 )
-from adacos.policies.auto import settled
 from adacos.policies.base import BasePolicy
 from adacos.tables.description import Description, description_of
 from adacos.validation import listed
@@ -69,7 +68,7 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
         console.print(_compared(card["choice"], said))
     if card["tree"] is not None:
         console.print(card["tree"]["text"], soft_wrap=True)
-    if getattr(settled(policy), "sequence", None) == "both":
+    if policy.chosen.sequence == "both":
         found = {"group_lasso": "the group lasso", "forward": "forward selection"}
         console.print(
             f"Order of {found[card['sequence']]}, which costs less in nested cross-validation."
@@ -84,7 +83,7 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
         for line in (*card["misfit"]["cells"], *card["misfit"]["states"]):
             console.print(f"- {line}")
         console.print(card["misfit"]["advice"])
-    for line in recalls_in_words(settled(policy)):
+    for line in recalls_in_words(policy.chosen):
         console.print(line)
     if card["certificate"] is not None:
         console.print(card["certificate"]["text"])

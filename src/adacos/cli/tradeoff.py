@@ -55,7 +55,6 @@ def tradeoff(
     """
     from adacos.cli.training import read_held_out
     from adacos.document.style import check_matplotlib
-    from adacos.policies.auto import settled
     from adacos.policies.trade_off import trade_off
     from adacos.report.figures import trade_off_file
     from adacos.report.words import implied_cost
@@ -78,7 +77,7 @@ def tradeoff(
         print_json({"rows": curve.rows, **curve.to_dict()})
         return
     plain_console().print(_table(curve, description_of(policy)))
-    if note := implied_cost(settled(policy)):
+    if note := implied_cost(policy.chosen):
         say(note)
     if plot is not None:
         say(f"{plot} written")

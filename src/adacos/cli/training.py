@@ -253,8 +253,8 @@ def keep_some(policy: Any) -> None:
 
     A policy that branches keeps what its leaves refer to.
     """
-    model = getattr(policy, "model_", None)
-    if model is not None and getattr(policy, "streams", False):
+    model = policy.sequence_model
+    if model is not None and policy.streams:
         policy.model_ = model.with_some_rows(KEPT_ROWS, policy.random_state)
 
 

@@ -77,6 +77,7 @@ class AdaCOSClassifier(SequencePolicy):
     """
 
     takes_many_classes = True
+    outlook: str
 
     constraints: ClassVar[Constraints] = {
         **SequencePolicy.constraints,

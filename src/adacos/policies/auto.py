@@ -163,6 +163,7 @@ class AutoPolicyClassifier(BasePolicy):
 
     stores: ClassVar[tuple[type, ...]] = (Compared,)
     takes_many_classes = True
+    chooses = True
 
     constraints: ClassVar[Constraints] = {
         "n_splines": whole(4),
@@ -355,19 +356,17 @@ class AutoPolicyClassifier(BasePolicy):
         """
         return self.policy_.decider_
 
+    @property
+    def chosen(self) -> BasePolicy:
+        """The chosen policy, in the words given to this one."""
+        chosen = copy(self.policy_)
+        if self.description_ is not None:
+            chosen.description_ = self.description_
+        return chosen
+
     def add_words(self, reasons: Reasons, state: Any) -> Reasons:
         """Add what the chosen policy can say of one row."""
-        return settled(self).add_words(reasons, state)
-
-
-def settled(policy: BasePolicy) -> BasePolicy:
-    """The policy that decides, in the words given to this one: the chosen policy, or the same."""
-    if not isinstance(policy, AutoPolicyClassifier):
-        return policy
-    chosen = copy(policy.policy_)
-    if hasattr(policy, "description_"):
-        chosen.description_ = policy.description_
-    return chosen
+        return self.chosen.add_words(reasons, state)
 
 
 def choose(

@@ -32,6 +32,7 @@ from adacos.exceptions import (
 )
 from adacos.kernels.namespace import host, is_tensor, like, namespace
 from adacos.kernels.threads import one_blas_thread
+from adacos.policies.face import PolicyFace
 from adacos.policies.fitting import TAKEN_BY, checked, refusing
 from adacos.policies.inherited_docs import inherit_entries
 from adacos.providers import ProvidedResult
@@ -78,7 +79,7 @@ def fit_in_groups(policy: Any, X: Any, y: Any, groups: Ints | None) -> Any:
     return policy.fit(X, y)
 
 
-class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of every policy.
 
     Attributes
@@ -93,6 +94,9 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Everything that decisions depend on; `acquire` and consultations run it.
     rule_ : DecisionRule
         How log-odds become a label, and the misclassification costs in force.
+    expected_cost_ : float or None
+        What a row is expected to cost of which nothing is known, covariates and errors together, by
+        the models; None for a policy that does not weigh.
 
     See Also
     --------
@@ -130,22 +134,12 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         TableEncoder,
     )
 
-    # Whether there may be more than two classes.
-    takes_many_classes: ClassVar[bool] = False
-
-    # Why a model file cannot hold it, with the remedy; empty where it can.
-    not_saved: ClassVar[str] = ""
-
     # What the parameters must satisfy, checked when fitting begins.
     constraints: ClassVar[Constraints] = {}
 
     costs: Costs | None
-    # What a row may pay at most, and on average; a policy that has the parameters stores them.
-    budget: float | None = None
-    mean_budget: float | None = None
     n_features_in_: int
     feature_names_in_: NDArray[Any]
-    decider_: Decider[Any]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -342,14 +336,14 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         )
 
     @property
-    def mixture_(self) -> Mixture | None:
-        """Which rows walk with a lower multiplier, for a mean budget."""
-        return self.decider_.terms.mixture
+    def unwrapped(self) -> BasePolicy:
+        """The policy that acquires: another where this one changes its answers only."""
+        return self
 
     @property
-    def rule_(self) -> DecisionRule:
-        """How log-odds become a label, and the misclassification costs in force."""
-        return self.decider_.rule
+    def chosen(self) -> BasePolicy:
+        """The policy that decides: another where this one chose among several."""
+        return self
 
     def saved_state(self) -> dict[str, Any]:
         """Give what a model file holds of the policy; the decider is made of it again.
@@ -648,4 +642,4 @@ class BasePolicy(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
 def _computed(cls: type, name: str) -> bool:
     """Whether what a model file holds by this name is computed from the rest."""
-    return name == "multiplier_" or isinstance(getattr(cls, name, None), property)
+    return isinstance(getattr(cls, name, None), property)

@@ -78,7 +78,7 @@ class BranchingClassifier(AdaCOSClassifier):
         a branch asks for.
     sets_ : list of tuple of str
         Sets of `model_`.
-    expected_cost_ : ndarray of shape (n_sets,)
+    expected_cost_by_set_ : ndarray of shape (n_sets,)
         Mean total cost of always stopping at each set of `model_`, see `AdaCOSClassifier`.
 
     See Also
@@ -180,13 +180,18 @@ class BranchingClassifier(AdaCOSClassifier):
         """Whether there is no branch: the policy is AdaCOS."""
         return len(self.nodes_) == 1
 
+    @property
+    def has_tree(self) -> bool:
+        """Whether there is a branch."""
+        return not self.in_one_order
+
     def _finish_fit(self, model: SequenceModel) -> None:
         self.nodes_: tuple[Node, ...] = (Node(np.empty(0, dtype=np.intp), model=model),)
         self.leaf_ = np.zeros(len(model.y), dtype=np.intp)
         super()._finish_fit(model)
 
     # Growing a tree needs the rows themselves.
-    streams = False
+    streams: ClassVar[bool] = False
 
     def _complete_fit(self, fits: PreparedRows, unlabeled: Floats | None) -> None:
         """Grow the tree and fit the models of its leaves."""
@@ -381,7 +386,7 @@ class BranchingClassifier(AdaCOSClassifier):
 
 def branches(policy: BasePolicy) -> TypeGuard[BranchingClassifier]:
     """Whether what a policy asks next depends on the values, by branches of a tree."""
-    return isinstance(policy, BranchingClassifier) and not policy.in_one_order
+    return policy.has_tree and policy.outlook is not None
 
 
 def _widened(log_odds: Floats, n_sets: int) -> Floats:

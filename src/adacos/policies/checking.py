@@ -10,10 +10,9 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from adacos.kernels.namespace import host
-from adacos.policies.auto import settled
 from adacos.policies.base import BasePolicy
 from adacos.policies.misfit import advice, misfit_by_cell
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.policies.sequence_policy import has_sets
 from adacos.tables.description import description_of
 from adacos.tables.encoder import column_values, table_rows, validate_table
 from adacos.tables.row_digests import trained_among
@@ -43,7 +42,7 @@ def alarms(policy: BasePolicy, X: Any, y: Any, groups: Any) -> list[Suspicion]:
         return found
     encoded = policy._encode(X)
     trained = trained_among(policy, encoded) > 0
-    if not trained and hasattr(policy, "training_rows_"):
+    if not trained and policy.training_rows_ is not None:
         # New rows are not learned from, however few they are.
         of_learning = ("few_rows", "many_categories")
         found = [suspicion for suspicion in found if suspicion.kind not in of_learning]
@@ -87,8 +86,8 @@ def _unlike_training(policy: BasePolicy, X: Any) -> Iterator[Suspicion]:
 
 def _misfit(policy: BasePolicy, encoded: Floats, y: Any) -> Iterator[Suspicion]:
     """Where a sum over covariates is wrong about the rows, by models that did not see them."""
-    chosen = settled(policy)
-    if not isinstance(chosen, SequencePolicy) or len(chosen.classes_) > 2:
+    chosen = policy.chosen
+    if not has_sets(chosen) or len(chosen.classes_) > 2:
         return
     true = (y == chosen.classes_[1]).astype(np.float64)
     log_odds = chosen._log_odds_with_all

@@ -27,7 +27,7 @@ class COSClassifier(SequencePolicy):
     Attributes
     ----------
     stage_ : int
-        Number of the selected set, the argmin of `expected_cost_`.
+        Number of the selected set, the argmin of `expected_cost_by_set_`.
 
     See Also
     --------
@@ -60,6 +60,11 @@ class COSClassifier(SequencePolicy):
     def stage_(self) -> int:
         """Number of the set."""
         return self.decider_.stage
+
+    @property
+    def expected_cost_(self) -> float:
+        """Mean total cost of the selected set, by out-of-fold probabilities."""
+        return float(self.expected_cost_by_set_[self.stage_])
 
     def _answers_left_out(self, rows: Ints) -> Callable[[FoldedDecider[Any]], Ints]:
         leave_out = self.model_.leave_out_log_odds[rows]

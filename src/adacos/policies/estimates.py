@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from adacos.policies.auto import AutoPolicyClassifier, settled
+from adacos.policies.auto import AutoPolicyClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.leave_out import LeaveOutCost, leave_out_cost, misfit_by_state
 from adacos.policies.misfit import misfit_by_cell
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.policies.sequence_policy import SequencePolicy, has_sets
 from adacos.policies.target_recall import TargetRecallClassifier
 from adacos.tables.description import description_of
 from adacos.typing import Floats
@@ -38,10 +38,10 @@ def leave_out_costs(policy: BasePolicy) -> list[LeaveOut]:
     As `estimate_leave_out` found it; before that, the alternatives alone, for a policy that keeps
     its out-of-fold log-odds.
     """
-    if hasattr(policy, "leave_out_"):
+    if policy.leave_out_ is not None:
         return [LeaveOut(*item) for item in policy.leave_out_]
-    policy = settled(policy)
-    if not isinstance(policy, SequencePolicy):
+    policy = policy.chosen
+    if not has_sets(policy):
         return []
     model = policy.model_
     return _of_sets(policy) + _of_all_alike(policy, model.y.astype(np.intp), model.weight)
@@ -69,26 +69,26 @@ def estimate_leave_out(
     groups : the group of each row, as for `fit`.
     """
     true = np.searchsorted(policy.classes_, np.asarray(y))
-    compared, chosen = [], settled(policy)
+    compared, chosen = [], policy.chosen
     honest = None
     if nested or _needs_nested(policy):
         honest = leave_out_cost(policy, X, y, groups=groups)
         compared.append(LeaveOut(f"{_OWN}, nested cross-validation", honest.mean, honest.error))
-    elif isinstance(chosen, SequencePolicy):
+    elif has_sets(chosen):
         result = chosen.acquire(X)
         at_stop = chosen._leave_out_at_stop(chosen._encode(X), result)
         label = chosen.rule_.label(at_stop)
         own_name = f"{_OWN}, stops chosen with these rows"
         compared.append(_mean(own_name, result.cost + _charged(policy)[true, label]))
-    compared += _of_sets(chosen) if isinstance(chosen, SequencePolicy) else []
+    compared += _of_sets(chosen) if has_sets(chosen) else []
     policy.leave_out_ = tuple(tuple(item) for item in compared + _of_all_alike(policy, true))
-    if isinstance(chosen, SequencePolicy) and len(chosen.classes_) == 2:
+    if has_sets(chosen) and len(chosen.classes_) == 2:
         p = expit(chosen._leave_out_with_all())
         cells = misfit_by_cell(chosen.encoder_, chosen._encode(X), true.astype(np.float64), p)
         policy.misfit_ = tuple(
             (tuple(cell.first), tuple(cell.second), *cell[2:]) for cell in cells[:_CELLS]
         )
-    if honest is not None and not hasattr(policy, "false_negative_cost_"):
+    if honest is not None and policy.false_negative_cost_ is None:
         policy.misfit_states_ = _states(honest)
 
 
@@ -144,7 +144,7 @@ def _of_all_alike(
         names = [description_of(policy).class_name(label) for label in policy.classes_.tolist()]
         return [_mean(f"everyone {name}", charged[true, k], weight) for k, name in enumerate(names)]
     constants = [_mean("everyone positive", charged[true, 1], weight)]
-    if not hasattr(policy, "false_negative_cost_"):
+    if policy.false_negative_cost_ is None:
         constants.append(_mean("everyone negative", charged[true, 0], weight))
     return constants
 
@@ -152,7 +152,7 @@ def _of_all_alike(
 def _charged(policy: BasePolicy) -> Floats:
     """Misclassification costs that somebody stated."""
     matrix: Floats = policy.cost_table_.matrix
-    return matrix * [[1, 1], [0, 0]] if hasattr(policy, "false_negative_cost_") else matrix
+    return matrix * [[1, 1], [0, 0]] if policy.false_negative_cost_ is not None else matrix
 
 
 def _mean(name: str, values: Floats, weight: Floats | None = None) -> LeaveOut:

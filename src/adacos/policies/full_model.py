@@ -77,6 +77,11 @@ class FullModelClassifier(SequencePolicy):
 
         return answers
 
+    @property
+    def expected_cost_(self) -> float:
+        """Mean total cost with every covariate, by out-of-fold probabilities."""
+        return float(self.expected_cost_by_set_[-1])
+
     def _may_stop_at(self) -> Ints:
         return np.array([len(self.model_.sequence) - 1])
 

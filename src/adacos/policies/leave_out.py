@@ -1,6 +1,6 @@
 """What a policy costs on rows it has not seen: nested leave-out cost, and where beliefs misfit.
 
-`expected_cost_` of a sequence policy judges each set by models without the row, but the order of
+`expected_cost_by_set_` judges each set of a sequence by models without the row, but the order of
 the sets was found with every label, and the least of several noisy costs is below its true value.
 `leave_out_cost` repeats everything in each fold: order, models, densities, threshold, stopping.
 """

@@ -15,7 +15,6 @@ import numpy as np
 
 from adacos.kernels.binomial import interval
 from adacos.policies.base import BasePolicy
-from adacos.policies.sequence_policy import SequencePolicy
 from adacos.tables.description import Description
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, NUMERIC
@@ -112,7 +111,7 @@ def advice(policy: BasePolicy, cells: Sequence[Cell]) -> str | None:
     if not cells:
         return None
     told = "What one covariate says here depends on the value of another, which a sum cannot tell."
-    if isinstance(policy, SequencePolicy) and policy.in_one_order:
+    if policy.in_one_order:
         return (
             f"{told} Try BranchingClassifier (--policy branching) or, where most covariates have "
             "few values, PlanningClassifier (--policy planning): their questions depend on the "

@@ -117,9 +117,9 @@ def score_partitions(
 
 def for_answering(policy: BasePolicy) -> BasePolicy:
     """The policy without what it keeps of training rows and no decision reads."""
-    model: Any = getattr(policy, "model_", None)
+    model: Any = policy.sequence_model
     # Branches keep more than this; of more than two classes, decisions read rows left out.
-    if not getattr(policy, "streams", False) or model is None or model.many_classes:
+    if not policy.streams or model is None or model.many_classes:
         return policy
     lean: Any = copy(policy)
     lean.training_rows_ = replace(lean.training_rows_, digests=lean.training_rows_.digests[:0])

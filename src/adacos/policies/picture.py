@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TypeGuard
 
 from adacos.policies.base import BasePolicy
-from adacos.policies.branching import BranchingClassifier, branches
+from adacos.policies.branching import BranchingClassifier
 from adacos.policies.planning import PlanningClassifier
 
 
 def pictured(policy: BasePolicy) -> TypeGuard[BranchingClassifier | PlanningClassifier]:
     """Whether what a policy asks depends on the values, and a tree shows how."""
-    return branches(policy) or (
-        isinstance(policy, PlanningClassifier) and bool(policy.tree_.places[0].question)
-    )
+    return policy.has_tree

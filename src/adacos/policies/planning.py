@@ -200,7 +200,6 @@ class PlanningClassifier(BasePolicy):
         learned = self._learn(encoded, labels, own, MOST_STATES)
         self.codes_, self.planned_, self.joint_ = learned
         self.table_ = tabulate(learned.joint, self._costs_of(learned.planned), self.caution_)
-        self.expected_cost_ = self.table_.expected_cost
         self.finish_fit()
         self.tree_ = self._tree_of_rows(encoded, run(self.decider_, encoded))
         return self
@@ -210,6 +209,16 @@ class PlanningClassifier(BasePolicy):
         return PlanningDecider(
             terms, self.codes_, self.planned_, self.joint_, self.table_, self.caution_
         )
+
+    @property
+    def expected_cost_(self) -> float:
+        """What a row is expected to cost under the plan."""
+        return self.table_.expected_cost
+
+    @property
+    def has_tree(self) -> bool:
+        """Whether the plan asks anything."""
+        return bool(self.tree_.places[0].question)
 
     @property
     def nodes_(self) -> tuple[PlanNode, ...]:

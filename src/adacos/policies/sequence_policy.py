@@ -119,7 +119,7 @@ class SequencePolicy(BasePolicy):
         How the sets were found, "group_lasso" or "forward".
     sets_ : list of tuple of str
         Covariate names of each set, in order of acquisition.
-    expected_cost_ : ndarray of shape (n_sets,)
+    expected_cost_by_set_ : ndarray of shape (n_sets,)
         Mean total cost of always stopping at each set, by leave-out probabilities. Its least value
         flatters: the order was found with the same labels. See `leave_out_cost`.
     threshold_ : float
@@ -164,7 +164,9 @@ class SequencePolicy(BasePolicy):
     shares_fits: ClassVar[bool] = True
     # Training rows, kept where the sequence or the multiplier depends on them; never saved.
     _set_fits: PreparedRows | None = None
+    sequence: str
     sequence_: str
+    training_rows_: RowDigests
     decider_: FoldedDecider[Any]
 
     def __init__(
@@ -289,6 +291,11 @@ class SequencePolicy(BasePolicy):
     def in_one_order(self) -> bool:
         """Whether every row is asked along the sets of `model_`."""
         return True
+
+    @property
+    def sequence_model(self) -> SequenceModel:
+        """Sets, models and densities."""
+        return self.model_
 
     def _weighed(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
@@ -547,21 +554,16 @@ class SequencePolicy(BasePolicy):
         return self
 
     @property
-    def multiplier_(self) -> float:
-        """By how much more than once covariate costs count, for a mean budget."""
-        return self.decider_.multiplier
-
-    @property
-    def always_positive_(self) -> bool:
-        """Whether every row is answered positive for want of a certificate."""
-        return self.rule_.always_positive
-
-    @property
-    def expected_cost_(self) -> Floats:
+    def expected_cost_by_set_(self) -> Floats:
         """Mean total cost of always stopping at each set, by leave-out probabilities."""
         return self.model_.expected_costs(replace(self.cost_table_, matrix=self.rule_.matrix))
 
 
+def has_sets(policy: BasePolicy) -> TypeGuard[SequencePolicy]:
+    """Whether a policy has a set sequence, whatever else decides what is asked."""
+    return policy.sequence_model is not None
+
+
 def asked_in_order(policy: BasePolicy) -> TypeGuard[SequencePolicy]:
     """Whether a policy asks every row in one order: its stage is then the number of a set."""
-    return isinstance(policy, SequencePolicy) and policy.in_one_order
+    return policy.in_one_order

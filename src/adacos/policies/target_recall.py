@@ -150,6 +150,8 @@ class TargetRecallClassifier(BasePolicy):
     True
     """
 
+    policy_: BasePolicy
+    training_rows_: RowDigests
     stores = (ClassRecallCertificate, RecallCertificate, RowDigests, StoppedRows)
 
     constraints: ClassVar[Constraints] = {
@@ -184,6 +186,11 @@ class TargetRecallClassifier(BasePolicy):
     def takes_many_classes(self) -> bool:  # type: ignore[override]
         """Whether there may be more than two classes: if the wrapped policy takes them."""
         return getattr(self.policy, "takes_many_classes", False)
+
+    @property
+    def chooses(self) -> bool:  # type: ignore[override]
+        """Whether fitting compares several policies: if the wrapped policy does."""
+        return self.policy.chooses
 
     @one_blas_thread
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
@@ -379,11 +386,6 @@ class TargetRecallClassifier(BasePolicy):
         return RecallDecider(terms, inner, prior)
 
     @property
-    def always_positive_(self) -> bool:
-        """Whether every row is answered positive for want of a certificate."""
-        return self.rule_.always_positive
-
-
-def inside(policy: BasePolicy) -> BasePolicy:
-    """The policy that is wrapped for a recall, which acquires; or the same."""
-    return policy.policy_ if isinstance(policy, TargetRecallClassifier) else policy
+    def unwrapped(self) -> BasePolicy:
+        """The wrapped policy, which acquires."""
+        return self.policy_

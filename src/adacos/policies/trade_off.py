@@ -17,8 +17,6 @@ from numpy.typing import ArrayLike
 from adacos.engine import run
 from adacos.exceptions import InvalidInputError, TrainingRowsWarning
 from adacos.kernels.threads import one_blas_thread
-from adacos.policies.adacos import AdaCOSClassifier
-from adacos.policies.auto import settled
 from adacos.tables.row_digests import trained_among
 from adacos.validation import integer, real
 
@@ -170,8 +168,8 @@ def trade_off(policy: Any, X: Any, y: ArrayLike, *, points: int = 30) -> TradeOf
     True
     """
     integer("points", points, at_least=2)
-    chosen = settled(policy)
-    if not isinstance(chosen, AdaCOSClassifier):
+    chosen = policy.chosen
+    if chosen.outlook is None:
         raise InvalidInputError(
             "policy",
             "must weigh acquisitions row by row: AdaCOS, Branching, or Auto that chose one of them",

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from adacos.document.blocks import Block, Grid, Heading, Text
-from adacos.policies.auto import AutoPolicyClassifier
-from adacos.policies.target_recall import inside
 from adacos.report import words
 from adacos.report.held import Held, Mean
 
 
 def choice(held: Held) -> list[Block]:
     """What was compared, where the policy was chosen automatically."""
-    given, said = inside(held.given), held.said
-    if not isinstance(given, AutoPolicyClassifier):
+    given, said = held.given.unwrapped, held.said
+    if given.choice_ is None:
         return []
     first = given.compared_[0].title
     apart = [Mean(item.more, item.more_error) for item in given.compared_]

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.kernels.binomial import interval
-from adacos.policies.sequence_policy import SequencePolicy
 from adacos.report.held import Held
 from adacos.report.numbers import FEW, Bin, shares_by_probability, stops_of
 from adacos.report.shapes import grid_of
@@ -141,18 +140,16 @@ def class_misfits(held: Held) -> list[ClassMisfit]:
 
 def class_shapes(held: Held, stage: int) -> list[ClassShape]:
     """The shape functions of one set."""
-    policy = held.policy
-    assert isinstance(policy, SequencePolicy)
-    basis = policy.model_.basis
+    names, model, basis = held.policy.encoder_.names, held.model, held.model.basis
     found = []
-    for k in policy.model_.sequence.set(stage).tolist():
+    for k in model.sequence.set(stage).tolist():
         if not (basis.group == k).any():
             continue
         values, grid, rug = grid_of(held, k)
-        later = basis.block(grid, k) @ policy.model_.coefs[stage][:, basis.group == k].T
+        later = basis.block(grid, k) @ model.coefs[stage][:, basis.group == k].T
         effects = np.column_stack([np.zeros(len(later)), later])
         effects -= effects.mean(axis=1, keepdims=True)
-        found.append(ClassShape(policy.encoder_.names[k], values, effects, rug))
+        found.append(ClassShape(names[k], values, effects, rug))
     return found
 
 

@@ -8,7 +8,7 @@ from adacos import __version__
 from adacos.card import budgets_in_words, recalls_in_words
 from adacos.consultation import fingerprint
 from adacos.document.blocks import Block, Grid, Heading, Items, Text
-from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
+from adacos.policies.sequence_policy import asked_in_order
 from adacos.report import class_counts, class_figures, figures, sections, words
 from adacos.report.choice import choice
 from adacos.report.class_counts import Share
@@ -134,7 +134,7 @@ def _confusion(held: Held) -> list[Block]:
 
 
 def _certificate(held: Held) -> list[Block]:
-    certificate = getattr(held.policy, "certificate_", None)
+    certificate = held.policy.certificate_
     if certificate is None:
         return []
     return [
@@ -221,7 +221,7 @@ def _misfit(held: Held) -> list[Block]:
 
 
 def _sensitivity(held: Held) -> list[Block]:
-    if not isinstance(held.policy, SequencePolicy):
+    if held.policy.sequence_model is None:
         return []
     methods, money = sensitivity(held), held.said.money
     rows = tuple(

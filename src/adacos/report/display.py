@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from adacos.document.style import styled
 from adacos.exceptions import InvalidInputError
-from adacos.policies.auto import settled
 from adacos.policies.base import BasePolicy
 from adacos.policies.picture import pictured
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
@@ -98,7 +97,7 @@ class AcquisitionDisplay:
             The display.
         """
         result = policy.acquire(X)
-        inner = settled(policy)
+        inner = policy.chosen
         levels: list[numbers.Level] | Tree
         if pictured(inner):
             levels = numbers.tree(inner, np.asarray(inner._encode(X)), result)

@@ -14,12 +14,12 @@ from adacos.costs import Costs
 from adacos.decision import DecisionRule
 from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
+from adacos.models.sequence_model import SequenceModel
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
-from adacos.policies.auto import settled
 from adacos.policies.base import BasePolicy
 from adacos.policies.costed import BEST, CostedClassifier
 from adacos.policies.fitting import inner_fits
-from adacos.policies.sequence_policy import SequencePolicy
+from adacos.policies.sequence_policy import SequencePolicy, has_sets
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import validate_table
 from adacos.tables.row_digests import RowDigests, trained_among
@@ -89,6 +89,13 @@ class Held:
         return np.searchsorted(self.policy.classes_, self.result.label)
 
     @property
+    def model(self) -> SequenceModel:
+        """The sequence model of a policy that has one."""
+        model = self.policy.sequence_model
+        assert model is not None
+        return model
+
+    @property
     def said(self) -> Description:
         """The words of the model."""
         return description_of(self.policy)
@@ -113,7 +120,7 @@ class Held:
     @property
     def missed_is_priced(self) -> bool:
         """Whether somebody stated what a missed positive costs; a target recall replaces it."""
-        return not hasattr(self.policy, "false_negative_cost_")
+        return self.policy.false_negative_cost_ is None
 
     @property
     def counted(self) -> str:
@@ -143,7 +150,7 @@ def hold(
             "Use the column and --positive that the model was fitted with.",
         )
     true = np.searchsorted(policy.classes_, y)
-    held = Held(policy, settled(policy), table, true, policy.acquire(table))
+    held = Held(policy, policy.chosen, table, true, policy.acquire(table))
     return held if training is None else replace(held, boosted=_boosted(held, *training))
 
 
@@ -174,7 +181,7 @@ def _boosted(held: Held, table: Any, y: NDArray[Any]) -> Boosted:
     with inner_fits():
         boosted.fit(table, y)
     known = None
-    if hasattr(policy, "training_rows_"):
+    if policy.training_rows_ is not None:
         known = trained_among(policy, encoded)
     return Boosted(boosted, len(y), known)
 
@@ -234,7 +241,7 @@ def relatives(held: Held, matrix: Floats) -> dict[str, SequencePolicy]:
     None for a policy without a set sequence, nor for one that answers everyone positive.
     """
     policy = held.policy
-    if not isinstance(policy, SequencePolicy) or policy.always_positive_:
+    if not has_sets(policy) or policy.always_positive_:
         return {}
     costs = (policy.costs or Costs()).with_misclassification(matrix)
     kinds = {"AdaCOS": AdaCOSClassifier, "COS": COSClassifier, "full model": FullModelClassifier}
@@ -242,10 +249,11 @@ def relatives(held: Held, matrix: Floats) -> dict[str, SequencePolicy]:
     policies: dict[str, SequencePolicy] = {
         OWN: copy(policy).finish_fit(DecisionRule(matrix), policy.multiplier_, policy.mixture_)
     }
-    outlook = {"outlook": policy.outlook} if hasattr(policy, "outlook") else {}
     for name, kind in kinds.items():
         if not (policy.in_one_order and isinstance(policy, kind)):
-            other = kind(costs, **(outlook if kind is AdaCOSClassifier else {}))
+            other = kind(costs)
+            if other.outlook is not None and policy.outlook is not None:
+                other.outlook = policy.outlook
             policies[name] = other.from_model(policy)
     return policies
 

@@ -18,12 +18,11 @@ from adacos.kernels.class_risk import best_label
 from adacos.models.branches import route
 from adacos.models.forecasts import FORECASTS
 from adacos.models.outlook import begin, look_ahead
-from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
 from adacos.policies.misfit import Cell, misfit_by_cell
 from adacos.policies.picture import pictured
-from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
+from adacos.policies.sequence_policy import SequencePolicy, asked_in_order, has_sets
 from adacos.policies.tree import Tree, in_words, told_tree
 from adacos.report.held import OWN, Held, relatives
 from adacos.tables.description import description_of
@@ -299,7 +298,7 @@ def misfits(held: Held) -> list[Misfit]:
 def additivity(held: Held) -> list[Cell]:
     """Cells of two covariates in which the model with all of them is wrong about these rows."""
     policy = held.policy
-    if not isinstance(policy, SequencePolicy):
+    if not has_sets(policy):
         return []
     p = expit(policy._log_odds_with_all(held.encoded))
     return misfit_by_cell(policy.encoder_, held.encoded, held.true.astype(np.float64), p)
@@ -311,7 +310,7 @@ def incoherent_share(held: Held) -> float | None:
     Information cannot do that to coherent beliefs. None for a policy that does not look ahead.
     """
     policy = held.policy
-    if not isinstance(policy, AdaCOSClassifier):
+    if policy.outlook is None or not has_sets(policy):
         return None
     encoded, matrix = held.encoded[:_ROWS_LOOKED_AT], deciding_matrix(policy)
     # Dynamic programming looks ahead with the same densities.

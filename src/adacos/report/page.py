@@ -19,7 +19,7 @@ from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html
 from adacos.policies.base import BasePolicy
 from adacos.policies.many_classes import asked_recall
 from adacos.policies.misfit import advice
-from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
+from adacos.policies.sequence_policy import asked_in_order
 from adacos.report import figures, numbers, sections, words
 from adacos.report.choice import choice
 from adacos.report.class_page import class_numbers, class_sections
@@ -256,7 +256,7 @@ def _recall(held: Held) -> list[Block]:
         if positives
         else "There is no positive among these rows."
     ]
-    certificate = getattr(held.policy, "certificate_", None)
+    certificate = held.policy.certificate_
     if certificate is not None:
         return [
             Heading("Recall"),
@@ -276,7 +276,7 @@ def _recall(held: Held) -> list[Block]:
 
 
 def _sensitivity(held: Held) -> list[Block]:
-    if not held.missed_is_priced or not isinstance(held.policy, SequencePolicy):
+    if not held.missed_is_priced or held.policy.sequence_model is None:
         return []
     methods = sensitivity(held)
     base = held.policy.cost_table_.matrix[1, 0]

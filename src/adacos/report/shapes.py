@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from adacos.models.missing import fill_holes
-from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
+from adacos.policies.sequence_policy import asked_in_order
 from adacos.report.held import Held
 from adacos.typing import Floats
 
@@ -45,12 +45,11 @@ def usual_stage(held: Held) -> int:
 def shapes(held: Held, stage: int) -> list[Shape]:
     """The shape functions of one set."""
     policy = held.policy
-    assert isinstance(policy, SequencePolicy)
-    basis, encoder = policy.model_.basis, policy.encoder_
-    coefs = policy.model_.coefs[stage]
+    basis, encoder = held.model.basis, policy.encoder_
+    coefs = held.model.coefs[stage]
     inside, covariance = coefficient_covariance(held, stage)
     shapes = []
-    for k in policy.model_.sequence.set(stage):
+    for k in held.model.sequence.set(stage):
         if not (basis.group == k).any():
             continue
         values, grid, rug = grid_of(held, int(k))
@@ -68,9 +67,7 @@ def grid_of(held: Held, k: int) -> tuple[NDArray[Any], Floats, Floats]:
 
     The latter are thinned out, and none of a category.
     """
-    policy = held.policy
-    assert isinstance(policy, SequencePolicy)
-    basis, encoder = policy.model_.basis, policy.encoder_
+    basis, encoder = held.model.basis, held.policy.encoder_
     own = np.flatnonzero(basis.source == k)
     if encoder.categories[k]:
         names = encoder.categories[k]
@@ -89,9 +86,8 @@ def coefficient_covariance(held: Held, stage: int) -> tuple[NDArray[np.intp], Fl
     the one that its coefficients explain, lambda = effective degrees of freedom / |coef|^2 (Fellner
     and Schall): the fit blends several strengths and keeps none.
     """
-    policy = held.policy
-    assert isinstance(policy, SequencePolicy)
-    model, basis = policy.model_, policy.model_.basis
+    model, basis, trained = held.model, held.model.basis, held.policy.training_rows_
+    assert trained is not None
     members = model.sequence.set(stage)
     inside = np.flatnonzero(np.isin(basis.group, members))
     filled = fill_holes(model.joint, held.encoded, np.isin(basis.source, members)).values
@@ -99,7 +95,7 @@ def coefficient_covariance(held: Held, stage: int) -> tuple[NDArray[np.intp], Fl
     columns = basis.transform(np.where(np.isnan(filled), basis.mean, filled))[:, inside]
     design = np.column_stack([np.ones(len(columns)), columns])
     p = expit(design @ np.append(model.intercepts[stage], model.coefs[stage][inside]))
-    scale = len(policy.training_rows_.digests) / len(design)
+    scale = len(trained.digests) / len(design)
     curvature = scale * design.T @ (design * (p * (1 - p))[:, None])
     _, term = np.unique(basis.term[inside], return_inverse=True)
     squares = np.bincount(term, weights=model.coefs[stage][inside] ** 2)

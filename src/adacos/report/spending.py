@@ -6,7 +6,6 @@ import warnings
 
 from adacos.document.blocks import Block, Grid, Heading
 from adacos.exceptions import TrainingRowsWarning
-from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.trade_off import trade_off
 from adacos.report import figures, words
 from adacos.report.held import Held
@@ -19,7 +18,7 @@ def spending(held: Held) -> list[Block]:
     """Covariate cost against the cost of errors, for a policy that weighs acquisitions."""
     policy, said = held.policy, held.said
     currency = f" ({said.currency})" if said.currency else ""
-    if not isinstance(policy, AdaCOSClassifier) or policy.always_positive_:
+    if policy.outlook is None or policy.always_positive_:
         return []
     y = policy.classes_[held.true]
     with warnings.catch_warnings():

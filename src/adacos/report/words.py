@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from adacos.policies.auto import AutoPolicyClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.picture import pictured
-from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
-from adacos.policies.target_recall import inside
+from adacos.policies.sequence_policy import asked_in_order
 from adacos.report.held import BOOSTED, OWN, Held, Mean, Method
 from adacos.tables.description import description_of
 from adacos.validation import listed
@@ -97,7 +95,7 @@ def errors(held: Held) -> str:
 
 def implied_cost(policy: BasePolicy) -> str:
     """What a missed positive counts as under a target recall; empty where that was stated."""
-    cost = getattr(policy, "false_negative_cost_", None)
+    cost = policy.false_negative_cost_
     if cost is None:
         return ""
     return (
@@ -108,17 +106,14 @@ def implied_cost(policy: BasePolicy) -> str:
 
 def model(held: Held, digest: str, version: str) -> str:
     """Which model it is."""
-    policy, acquires, kind = held.policy, inside(held.given), type(held.given).__name__
+    policy, acquires, kind = held.policy, held.given.unwrapped, type(held.given).__name__
     if acquires is not held.given:
         kind += f" around {type(acquires).__name__}"
     chosen = ""
-    if isinstance(acquires, AutoPolicyClassifier):
+    if acquires.choice_ is not None:
         chosen = f", which chose {acquires.choice_}"
-    learned = (
-        f", learned from {len(policy.training_rows_.digests):,} rows"
-        if isinstance(policy, SequencePolicy)
-        else ""
-    )
+    rows = policy.training_rows_ if policy.sequence_model is not None else None
+    learned = "" if rows is None else f", learned from {len(rows.digests):,} rows"
     return f"Model {digest} ({kind}{chosen}, adacos {version}){learned}."
 
 

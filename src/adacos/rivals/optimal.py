@@ -148,8 +148,12 @@ class OptimalPolicyClassifier(BasePolicy):
             self._refuse_other_values(training.encoded)
         self.planned_ = np.arange(len(self.encoder_.names))
         self.table_ = tabulate(self.joint_, training.costs)
-        self.expected_cost_ = self.table_.expected_cost
         return self.finish_fit()
+
+    @property
+    def expected_cost_(self) -> float:
+        """What a row is expected to cost under the plan."""
+        return self.table_.expected_cost
 
     def make_decider(self, terms: Terms) -> PlanDecider:
         """Give the decider that decides by what was learned."""

@@ -94,7 +94,7 @@ def summary(policy: BasePolicy, tallies: list[Tally], of_other_models: int) -> S
     """
     ended = [tally for tally in tallies if tally.course != "stopped"]
     stopped = [tally for tally in tallies if tally.course == "stopped"]
-    certificate = getattr(policy, "certificate_", None)
+    certificate = policy.certificate_
     followed = [tally for tally in _closed(ended) if tally.course == "followed"]
     matrix = policy.rule_.matrix.tolist()
     many = [str(label) for label in policy.classes_.tolist()] if len(matrix) > 2 else []

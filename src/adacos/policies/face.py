@@ -1,0 +1,121 @@
+"""What every policy can be asked about itself: by the card, the report, commands and the service.
+
+A policy without a capability answers None or False; nothing has to be probed for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from adacos.consultation import Consultation
+from adacos.consultation.steps import Classify
+from adacos.decision import Decider, DecisionRule, Mixture
+
+if TYPE_CHECKING:
+    from adacos.models.sequence_model import SequenceModel
+    from adacos.policies.auto import Compared
+    from adacos.tables.description import Description
+    from adacos.tables.row_digests import RowDigests
+
+
+class PolicyFace:
+    """The capabilities of a policy, those of one that has none of them."""
+
+    # Whether there may be more than two classes.
+    takes_many_classes: ClassVar[bool] = False
+    # Whether a table in files is read a piece at a time.
+    streams: ClassVar[bool] = False
+    # Whether fitting compares several policies.
+    chooses: ClassVar[bool] = False
+
+    # Why a model file cannot hold it, with the remedy; empty where it can.
+    not_saved: ClassVar[str] = ""
+
+    # What a row may pay at most, and on average; a policy that has the parameters stores them.
+    budget: float | None = None
+    mean_budget: float | None = None
+    # The confidence of a target recall, which takes this share of the rows; where it is asked for.
+    recall_confidence: float | None = None
+    calibration_fraction: float
+    random_state: int
+    # How a set sequence is found; a policy that has one stores it, and which was taken.
+    sequence: str | None = None
+    sequence_: str | None = None
+    # How what comes after an acquisition is foreseen; a policy that looks ahead stores it.
+    outlook: str | None = None
+    decider_: Decider[Any]
+    consultation: Callable[..., Consultation]
+    # What a fit finds if it is asked for; every policy has each of them, None where it was not.
+    certificate_: Any = None
+    threshold_: float | None = None
+    false_negative_cost_: float | None = None
+    surcharges_: dict[Any, float] | None = None
+    recall_estimate_: Any = None
+    mean_spent_: float | None = None
+    training_rows_: RowDigests | None = None
+    leave_out_: tuple[Any, ...] | None = None
+    misfit_: tuple[Any, ...] | None = None
+    misfit_states_: tuple[Any, ...] = ()
+    description_: Description | None = None
+    choice_: str | None = None
+    compared_: tuple[Compared, ...] = ()
+
+    def reason(self, money: Callable[[float], str] = "{:.2f}".format) -> str:
+        """Say why the policy was chosen; nothing where none was.
+
+        Parameters
+        ----------
+        money : function, default="{:.2f}".format
+            Puts an amount into words.
+
+        Returns
+        -------
+        str
+            The sentences.
+        """
+        return ""
+
+    @property
+    def sequence_model(self) -> SequenceModel | None:
+        """Sets, models and densities; None for a policy without a set sequence."""
+        return None
+
+    @property
+    def in_one_order(self) -> bool:
+        """Whether every row is asked along the sets of `sequence_model`."""
+        return False
+
+    @property
+    def has_tree(self) -> bool:
+        """Whether what is asked depends on the values, and a tree shows how."""
+        return False
+
+    @property
+    def expected_cost_(self) -> float | None:
+        """What a row is expected to cost of which nothing is known; None if it is not weighed."""
+        step = self.consultation().next()
+        plan = step.explanation.best_plan
+        if isinstance(step, Classify):
+            return step.explanation.stop_now
+        return None if plan is None else plan.expected_total_cost
+
+    @property
+    def multiplier_(self) -> float:
+        """By how much more than once covariate costs count, for a mean budget."""
+        return self.decider_.multiplier
+
+    @property
+    def always_positive_(self) -> bool:
+        """Whether every row is answered positive for want of a certificate."""
+        return self.rule_.always_positive
+
+    @property
+    def mixture_(self) -> Mixture | None:
+        """Which rows walk with a lower multiplier, for a mean budget."""
+        return self.decider_.terms.mixture
+
+    @property
+    def rule_(self) -> DecisionRule:
+        """How log-odds become a label, and the misclassification costs in force."""
+        return self.decider_.rule
