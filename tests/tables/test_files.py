@@ -228,9 +228,9 @@ def test_lists_and_near_misses():
     assert choices(["zzz"], names, "They are") == 'They are Systolic BP, "Troponin, ng/L".'
 
 
-def test_spreadsheets_are_refused(tmp_path):
-    with pytest.raises(InvalidInputError, match="Save the sheet as CSV"):
-        TableFile(write(tmp_path / "t.xlsx", "PK"))
+def test_older_spreadsheets_are_refused(tmp_path):
+    with pytest.raises(InvalidInputError, match=r"Save it as \.xlsx or the sheet as CSV"):
+        TableFile(write(tmp_path / "t.xls", "PK"))
 
 
 def test_compressed_quoted_and_marked_files(tmp_path):

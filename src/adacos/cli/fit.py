@@ -63,7 +63,7 @@ from adacos.validation import did_you_mean, listed
 
 
 def fit(
-    data: Annotated[Path, typer.Argument(help="CSV (plain or .gz), Parquet, or a folder of it.")],
+    data: Annotated[Path, typer.Argument(help="CSV (plain or .gz), .xlsx, Parquet, or a folder.")],
     target: Annotated[str, typer.Option(help="Column with the class, two values or more.")],
     out: Annotated[Path, typer.Option(help="Model file to write.")] = Path("model.adacos"),
     prices: Annotated[

@@ -35,7 +35,7 @@ def next_steps(
     model: Model,
     source: Annotated[
         Path,
-        typer.Argument(help="CSV (plain or .gz) or Parquet: what is known of each row so far."),
+        typer.Argument(help="CSV, .xlsx or Parquet: what is known of each row so far."),
     ],
     destination: Annotated[Path, typer.Argument(help="CSV or Parquet file to write.")],
     known: Annotated[

@@ -43,7 +43,9 @@ _WORDS = {
 
 def score(
     model: Model,
-    source: Annotated[Path, typer.Argument(help="CSV (plain or .gz), Parquet, or a folder of it.")],
+    source: Annotated[
+        Path, typer.Argument(help="CSV (plain or .gz), .xlsx, Parquet, or a folder.")
+    ],
     destination: Annotated[
         Path, typer.Argument(help="CSV or Parquet file to write; a folder with --dask.")
     ],

@@ -1,10 +1,11 @@
-"""Tables in files: CSV read in pieces, and Parquet.
+"""Tables in files: CSV and sheets of Excel read in pieces, and Parquet.
 
 CSV is read without a data-frame library: a malformed row is known by its line, and memory holds one
-piece at a time. A cell without text, or with one of the texts in `MISSING`, is unknown. The word
-none is not among them: it often is a category of its own, as in "chest pain: none". In rows for a
-fitted model the word `UNAVAILABLE` is unknown too, and noted. Whatever the bytes of a file are, the
-error is an `InvalidInputError` that names the file.
+piece at a time. The rows of a sheet are read as those of a CSV file. A cell without text, or with
+one of the texts in `MISSING`, is unknown. The word none is not among them: it often is a category
+of its own, as in "chest pain: none". In rows for a fitted model the word `UNAVAILABLE` is unknown
+too, and noted. Whatever the bytes of a file are, the error is an `InvalidInputError` that names the
+file.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import codecs
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from io import BytesIO, TextIOWrapper
 from itertools import islice
 from math import nan
@@ -26,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.exceptions import InvalidInputError, MalformedRowsError
-from adacos.tables import parquet
+from adacos.tables import excel, parquet
 from adacos.tables.cells import (
     UNAVAILABLE,
     UNKNOWN,
@@ -49,7 +50,7 @@ from adacos.validation import choices, listed
 
 CHUNK_ROWS = 50_000
 _SAMPLE_ROWS = 10_000
-_SPREADSHEETS = (".xlsx", ".xls", ".ods")
+_SPREADSHEETS = (".xls", ".xlsb", ".ods")
 # A column is text if fewer of its known cells than this share are numbers.
 _NUMERIC_SHARE = 0.9
 _MOST_LINE_CHARACTERS = 10_000_000
@@ -106,8 +107,10 @@ class Kinds(NamedTuple):
 
 
 class TableFile:
-    """A CSV file (plain or .gz), a Parquet file or a folder of such; encoding and decimal sign are
-    for CSV.
+    """A CSV file (plain or .gz), a sheet of Excel, a Parquet file or a folder of such; encoding and
+    decimal sign are for text.
+
+    Of `table.xlsx` the first sheet is read, of `table.xlsx#Name` that of this name.
 
     Attributes
     ----------
@@ -118,7 +121,8 @@ class TableFile:
     def __init__(
         self, path: str | Path, *, encoding: str = "utf-8-sig", decimal: str = "."
     ) -> None:
-        self.path, self._encoding, self.share_read = Path(path), encoding, 0.0
+        self._encoding, self.share_read = encoding, 0.0
+        self.path, self._sheet = excel.split_sheet(Path(path))
         check_decimal(decimal)
         self._decimal = decimal
         _check_file(self.path)
@@ -126,13 +130,14 @@ class TableFile:
         if self.is_parquet:
             self.columns = parquet.column_names(self.path)
             return
-        _check_encoding(encoding)
-        self._refuse_utf16()
-        with self._open() as file:
-            first = next(self._lines(file), "")
-        self._delimiter = delimiter_of(first, decimal)
-        with self._open() as file:
-            header = next(self._rows(file), Row([], 1))
+        self._is_excel = self.path.suffix.lower() in excel.ENDINGS
+        if not self._is_excel:
+            _check_encoding(encoding)
+            self._refuse_utf16()
+            with self._open() as file:
+                self._delimiter = delimiter_of(next(self._lines(file), ""), decimal)
+        with closing(self._rows()) as rows:
+            header = next(rows, Row([], 1))
         self.columns = [name.strip() for name in header.cells]
         check_names(self.columns, self.path.name)
 
@@ -140,8 +145,8 @@ class TableFile:
         """What the columns hold, judged by the first rows."""
         if self.is_parquet:
             return Kinds(parquet.text_columns(self.path))
-        with self._open() as file:
-            sample = islice(self._rows(file), 1, _SAMPLE_ROWS + 1)
+        with closing(self._rows()) as every:
+            sample = islice(every, 1, _SAMPLE_ROWS + 1)
             rows = [row.cells for row in sample if len(row.cells) == len(self.columns)]
         text, true_or_false, codes = set(), set(), set()
         for name, cells in zip(self.columns, zip(*rows, strict=True), strict=False):
@@ -197,8 +202,8 @@ class TableFile:
         if self.is_parquet:
             yield from self._parquet_pieces(wanted, kinds, chunk_rows, group)
             return
-        with self._open() as file:
-            rows = islice(self._rows(file), 1, None)
+        with closing(self._rows()) as every:
+            rows = islice(every, 1, None)
             while taken := list(islice(rows, chunk_rows)):
                 yield _parse(taken, self.columns, wanted, kinds, self._decimal)
 
@@ -279,11 +284,19 @@ class TableFile:
                 "It is often worth trying --encoding latin-1.",
             ) from error
 
-    def _rows(self, file: IO[str]) -> Iterator[Row]:
-        for count, row in enumerate(csv_rows(self._lines(file), self.path.name, self._delimiter)):
-            if count % 1000 == 0:
-                self.share_read = self._raw.tell() / self._size
-            yield row
+    def _rows(self) -> Generator[Row]:
+        """The rows of cells, the header among them."""
+        if self._is_excel:
+            for row, share in excel.rows(self.path, self._sheet, self._decimal):
+                self.share_read = share
+                yield row
+            return
+        with self._open() as file:
+            rows = csv_rows(self._lines(file), self.path.name, self._delimiter)
+            for count, row in enumerate(rows):
+                if count % 1000 == 0:
+                    self.share_read = self._raw.tell() / self._size
+                yield row
 
     def _parquet_pieces(
         self, wanted: list[str], kinds: Kinds, chunk_rows: int, group: int | None
@@ -334,7 +347,10 @@ def _check_file(path: Path) -> None:
         )
     if path.suffix.lower() in _SPREADSHEETS:
         raise InvalidInputError(
-            "file", "must be CSV or Parquet", str(path), "Save the sheet as CSV."
+            "file",
+            "must be CSV, Parquet or .xlsx",
+            str(path),
+            "Save it as .xlsx or the sheet as CSV.",
         )
 
 
