@@ -34,6 +34,22 @@ class First:
     def __init__(self, a: int = 1, b: int = 2) -> None:
         self.a, self.b = a, b
 
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Learn.
+
+        Parameters
+        ----------
+        X : table
+            The rows.
+        y : array
+            Not of the other.
+
+        Returns
+        -------
+        self
+            The base.
+        """
+
 
 class Second(First):
     """What differs.
@@ -51,6 +67,20 @@ class Second(First):
     def __init__(self, c: int = 3, a: int = 1) -> None:
         self.c, self.a = c, a
 
+    def fit(self, X: Any, groups: Any = None) -> Any:  # type: ignore[override]
+        """Learn otherwise.
+
+        Parameters
+        ----------
+        groups : array
+            New.
+
+        Raises
+        ------
+        ValueError
+            If it cannot.
+        """
+
 
 def test_a_docstring_is_completed_in_the_order_of_the_signature() -> None:
     inherit_entries(Second)
@@ -59,6 +89,15 @@ def test_a_docstring_is_completed_in_the_order_of_the_signature() -> None:
         "a : int, default=1\n    Of the base,\n    in two lines.\n\n"
         "Attributes\n----------\nx_ : int\n    Of the base.\n\n"
         "See Also\n--------\nFirst : The base."
+    )
+
+
+def test_a_method_is_completed_by_the_one_that_it_overrides() -> None:
+    inherit_entries(Second)
+    assert Second.fit.__doc__ == (
+        "Learn otherwise.\n\nParameters\n----------\nX : table\n    The rows.\n"
+        "groups : array\n    New.\n\nReturns\n-------\nself\n    The base.\n\n"
+        "Raises\n------\nValueError\n    If it cannot."
     )
 
 

@@ -114,9 +114,6 @@ class AutoPolicyClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : Costs, default=None
-        Covariate and misclassification costs. None makes every covariate free and both errors
-        cost 1.
     n_splines : int, default=10
         Number of cubic B-splines per numeric covariate.
     strengths : {"auto", "common", "per_covariate"}, default="auto"
@@ -125,14 +122,10 @@ class AutoPolicyClassifier(BasePolicy):
         Folds behind the leave-out probabilities of the chosen policy; Planning takes a number only.
     random_state : int, default=0
         Seed of all folds.
-    budget : float, default=None
-        What a row may pay for covariates at most; None for any amount.
     mean_budget : float, default=None
         What rows may pay for covariates on average.
     n_jobs : int, default=None
         Fits of one step of forward selection that run at the same time.
-    verbose : int, default=0
-        Whether `fit` prints where it is.
 
     Attributes
     ----------
@@ -204,17 +197,8 @@ class AutoPolicyClassifier(BasePolicy):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
-            Training rows; NaN marks what is unknown.
-        y : array-like of shape (n_rows,)
-            Their classes, two or more.
         groups : array-like of shape (n_rows,), default=None
             The patient, site or other group of each row, see `AdaCOSClassifier.fit`.
-
-        Returns
-        -------
-        self
-            The fitted policy.
         """
         refuse_rounds(self, why="the policies compared ask one covariate after the other")
         training = self.begin_fit(X, y, groups)

@@ -146,9 +146,26 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         inherit_entries(cls)
         for name in TAKEN_BY:
             if "fit" in vars(cls) and not has_fit_parameter(cls, name):
-                cls.fit = refusing(cls.fit, name)
+                cls.fit = refusing(cls.fit, name)  # type: ignore[method-assign]
         if "fit" in vars(cls):
-            cls.fit = checked(cls.fit)
+            cls.fit = checked(cls.fit)  # type: ignore[method-assign]
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows and their classes.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            Training rows; NaN marks what is unknown.
+        y : array-like of shape (n_rows,)
+            Their classes: two, or more for a policy that takes them.
+
+        Returns
+        -------
+        self
+            The fitted policy.
+        """
 
     def begin_fit(self, X: Any, y: Any, groups: Any = None) -> TrainingTable:
         """Validate parameters and data, and forget what an earlier fit learned.

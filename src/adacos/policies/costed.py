@@ -60,9 +60,6 @@ class CostedClassifier(BasePolicy):
         the training rows with the same answer, by cross-validation where it has `fit`. A rule for
         two classes then answers as it does; else the answer is the cheapest one at these shares,
         and `fit` warns where that is not the estimator's own.
-    costs : Costs, default=None
-        Covariate and misclassification costs. None makes every covariate free and every error
-        cost 1.
     covariates : sequence of str or int, "best" or None, default=None
         What is acquired, by name or by position, in this order; an empty list for nothing. None for
         all covariates. "best" for the set of least cross-validated total cost along an order of
@@ -160,17 +157,8 @@ class CostedClassifier(BasePolicy):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
-            Training rows; NaN marks what is unknown.
-        y : array-like of shape (n_rows,)
-            Their classes, two or more.
         groups : array-like of shape (n_rows,), default=None
             The patient, site or other group of each row: rows of one are in one fold.
-
-        Returns
-        -------
-        self
-            The fitted policy.
         """
         _check_estimator(self.estimator)
         training = self.begin_fit(X, y, groups)

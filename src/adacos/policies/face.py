@@ -20,7 +20,25 @@ if TYPE_CHECKING:
 
 
 class PolicyFace:
-    """The capabilities of a policy, those of one that has none of them."""
+    """The capabilities of a policy, those of one that has none of them.
+
+    The parameters are those that many policies have, for their docstrings to inherit.
+
+    Parameters
+    ----------
+    costs : Costs, default=None
+        Covariate and misclassification costs, with three or more classes as a matrix. None makes
+        every covariate free and every error cost 1.
+    budget : float, default=None
+        What a row may pay for covariates at most; None for any amount. What it cannot pay counts as
+        not available.
+    cv : int, default=5
+        Number of folds.
+    random_state : int, default=0
+        Seed of the folds.
+    verbose : int, default=0
+        Whether `fit` prints where it is.
+    """
 
     # Whether there may be more than two classes.
     takes_many_classes: ClassVar[bool] = False

@@ -3,46 +3,63 @@
 from __future__ import annotations
 
 import re
-from inspect import cleandoc, signature
+from collections.abc import Callable
+from functools import reduce
+from inspect import cleandoc, isfunction, signature
+from operator import or_
+from typing import Any
 
 
 def inherit_entries(cls: type) -> None:
-    """Complete the parameters and attributes in a docstring by those that bases describe.
+    """Complete the docstrings of a class and of its public methods by what its bases describe.
 
-    A class describes what is new or other than in its bases. Parameters stand in the order of the
-    signature. A docstring without a section Parameters stays as it is.
+    A class describes parameters and attributes that are new or other than in its bases, a method
+    those that are so compared with the method that it overrides, and what it returns only where
+    that is something else. Parameters stand in the order of the signature. A class docstring
+    without a section Parameters stays as it is.
     """
-    doc = cleandoc(cls.__doc__ or "")
-    if _head("Parameters") not in doc:
-        return
-    attributes = _entries(cls, "Attributes")
-    if _head("Attributes") not in doc:
-        own = _section(doc, "Parameters")
-        doc = doc.replace(own, f"{own}\n\n{_head('Attributes')}")
-    for title, entries in (("Parameters", _in_order(cls)), ("Attributes", attributes)):
-        before, head, after = doc.partition(_head(title))
-        own = _section(doc, title)
-        doc = before + head + "\n".join(entries.values()) + after.removeprefix(own)
-    cls.__doc__ = doc
+    own = _sections(cls.__doc__)
+    if "Parameters" in own:
+        parameters, attributes = (
+            reduce(or_, [_entries(base.__doc__, title) for base in reversed(cls.__mro__)])
+            for title in ("Parameters", "Attributes")
+        )
+        own["Parameters"] = _in_order(cls, parameters)
+        own["Attributes"] = "\n".join(attributes.values())
+        cls.__doc__ = _joined(own, first=("", "Parameters", "Attributes"))
+    for name, method in vars(cls).items():
+        above = next((vars(base)[name] for base in cls.__mro__[1:] if name in vars(base)), None)
+        if isfunction(method) and isfunction(above) and not name.startswith("_"):
+            _inherit_sections(method, above)
 
 
-def _in_order(cls: type) -> dict[str, str]:
-    described = _entries(cls, "Parameters")
-    return {name: described[name] for name in signature(cls).parameters if name in described}
+def _inherit_sections(method: Callable[..., Any], above: Callable[..., Any]) -> None:
+    own, inherited = _sections(method.__doc__), _sections(above.__doc__)
+    if "Returns" in inherited:
+        entries = _entries(above.__doc__, "Parameters") | _entries(method.__doc__, "Parameters")
+        own = {"Returns": inherited["Returns"]} | own | {"Parameters": _in_order(method, entries)}
+        method.__doc__ = _joined(own, first=("", "Parameters", "Returns"))
 
 
-def _entries(cls: type, title: str) -> dict[str, str]:
-    """Entries of a section by name, those of the class in place of those of its bases."""
-    found: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        entries = re.split(r"\n(?=\S)", _section(cleandoc(base.__doc__ or ""), title))
-        found |= {entry.partition(" :")[0]: entry for entry in entries if entry}
-    return found
+def _in_order(described: Callable[..., Any], entries: dict[str, str]) -> str:
+    names = signature(described).parameters
+    return "\n".join(entries[name] for name in names if name in entries)
 
 
-def _section(doc: str, title: str) -> str:
-    return doc.partition(_head(title))[2].partition("\n\n")[0]
+def _entries(doc: str | None, title: str) -> dict[str, str]:
+    """Entries of a section by name."""
+    entries = re.split(r"\n(?=\S)", _sections(doc).get(title, ""))
+    return {re.split(r" :|\n", entry)[0].lstrip("*"): entry for entry in entries if entry}
 
 
-def _head(title: str) -> str:
-    return f"{title}\n{'-' * len(title)}\n"
+def _sections(doc: str | None) -> dict[str, str]:
+    """Sections of a docstring by title, what comes before all of them under no title."""
+    start, *parts = re.split(r"\n\n(.+)\n-+\n", cleandoc(doc or ""))
+    return {"": start} | dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def _joined(sections: dict[str, str], first: tuple[str, ...]) -> str:
+    """The sections as a docstring, these first, and no empty one."""
+    ordered = {title: sections[title] for title in first} | sections
+    heads = {title: f"{title}\n{'-' * len(title)}\n" if title else "" for title in ordered}
+    return "\n\n".join(heads[title] + text for title, text in ordered.items() if text)

@@ -77,17 +77,12 @@ class PlanningClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : Costs, default=None
-        Covariate and misclassification costs, of more than two classes as a matrix. None makes
-        every covariate free and every error cost 1.
     n_codes : int, default=4
         Most codes that a number is cut into; one with fewer values keeps them.
     n_splines : int, default=10
         Number of cubic B-splines per numeric covariate.
     cv : int, default=5
         Folds behind the probabilities of training rows by models that did not see them.
-    random_state : int, default=0
-        Seed of the folds.
 
     Attributes
     ----------
@@ -179,17 +174,8 @@ class PlanningClassifier(BasePolicy):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
-            Training rows; NaN marks what is unknown.
-        y : array-like of shape (n_rows,)
-            Their classes, two or more.
         groups : array-like of shape (n_rows,), default=None
             The patient, site or other group of each row, see `AdaCOSClassifier.fit`.
-
-        Returns
-        -------
-        self
-            The fitted policy.
         """
         refuse_rounds(self, why="a plan asks one covariate after the other")
         training = self.begin_fit(X, y, groups)

@@ -69,9 +69,6 @@ class SequencePolicy(BasePolicy):
 
     Parameters
     ----------
-    costs : Costs, default=None
-        Covariate and misclassification costs, of more than two classes as a matrix. None makes
-        every covariate free and every error cost 1.
     sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
         How the sets are found: by order of entry into a cost-weighted group lasso, greedily by
         leave-out total cost (which needs both misclassification costs), or the one with which this

@@ -198,17 +198,8 @@ class TargetRecallClassifier(BasePolicy):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
-            The rows; NaN marks what is unknown.
-        y : array-like of shape (n_rows,)
-            Their classes; more than two only if the wrapped policy takes them.
         groups : array-like of shape (n_rows,), default=None
             The patient, site or other group of each row, see `AdaCOSClassifier.fit`.
-
-        Returns
-        -------
-        self
-            The fitted policy.
 
         Raises
         ------

@@ -160,11 +160,6 @@ class AACOClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : Costs or None, default=None
-        Covariate and misclassification costs; None makes every covariate free and both errors
-        cost 1.
-    budget : float or None, default=None
-        What a row may pay for covariates at most; what it cannot pay counts as not available.
     n_neighbors : sequence of int, default=(5, 20, 80)
         Numbers of neighbours tried.
     max_sets : int, default=256
@@ -234,20 +229,7 @@ class AACOClassifier(BasePolicy):
 
     @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the models of the sets, then choose the number of neighbours.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
-            Training rows; NaN or None where a value is unknown.
-        y : array-like of shape (n_rows,)
-            Classes, of which there must be two.
-
-        Returns
-        -------
-        AACOClassifier
-            Itself, fitted.
-        """
+        """Fit the models of the sets, then choose the number of neighbours."""
         training = self.begin_fit(X, y)
         encoded, labels, costs = training.encoded, training.y, training.costs
         fold = stratified_folds(encoded, labels, self.cv, self.random_state, training.groups)

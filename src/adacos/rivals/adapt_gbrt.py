@@ -83,11 +83,6 @@ class AdaptGbrtClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : Costs or None, default=None
-        Covariate and misclassification costs; None makes every covariate free and both errors
-        cost 1.
-    budget : float or None, default=None
-        What a row may pay for covariates at most; what it cannot pay counts as not available.
     depth : int, default=4
         Most splits on a path of a tree.
     n_trees : int, default=40
@@ -100,10 +95,6 @@ class AdaptGbrtClassifier(BasePolicy):
         Values of P_full to try, between 0 and 1.
     max_bins : int, default=64
         Most bins a column is cut into.
-    cv : int, default=5
-        Number of folds.
-    random_state : int, default=0
-        Seed of the folds.
     verbose : int, default=0
         Whether `fit` prints where it is: which candidate of the cross-validation.
 
@@ -190,20 +181,7 @@ class AdaptGbrtClassifier(BasePolicy):
     @one_blas_thread
     @told
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the full model, choose the settings by cross-validated total cost, fit all rows.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
-            Training rows; NaN or None where a value is unknown.
-        y : array-like of shape (n_rows,)
-            Classes, of which there must be two.
-
-        Returns
-        -------
-        AdaptGbrtClassifier
-            Itself, fitted.
-        """
+        """Fit the full model, choose the settings by cross-validated total cost, fit all rows."""
         training = self.begin_fit(X, y)
         matrix = training.costs.matrix
         self.imputer_ = GaussianImputer().fit(training.encoded)

@@ -43,11 +43,6 @@ class CEGBClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : Costs or None, default=None
-        Covariate and misclassification costs; None makes every covariate free and both errors
-        cost 1.
-    budget : float or None, default=None
-        What a row may pay for covariates at most; what it cannot pay counts as not available.
     depth : int, default=4
         Most splits on a path of a tree.
     learning_rate : float, default=0.1
@@ -58,12 +53,8 @@ class CEGBClassifier(BasePolicy):
         Number of trade-offs tried for each penalty, 0 among them.
     min_rows : int, default=5
         Least number of rows in a leaf.
-    cv : int, default=5
-        Number of folds.
     random_state : int, default=0
         Seed of the folds and of LightGBM.
-    verbose : int, default=0
-        Whether `fit` prints where it is: which fold of the cross-validation.
 
     Attributes
     ----------
@@ -136,20 +127,7 @@ class CEGBClassifier(BasePolicy):
     @one_blas_thread
     @told
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose the penalty by cross-validated total cost, then fit all rows.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
-            Training rows; NaN or None where a value is unknown.
-        y : array-like of shape (n_rows,)
-            Classes, of which there must be two.
-
-        Returns
-        -------
-        CEGBClassifier
-            Itself, fitted.
-        """
+        """Choose the penalty by cross-validated total cost, then fit all rows."""
         training = self.begin_fit(X, y)
         checkpoints = numbers_of_trees(self.n_trees)
         encoded, labels, costs = training.encoded, training.y, training.costs

@@ -95,11 +95,6 @@ class DWSMClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : Costs or None, default=None
-        Covariate and misclassification costs; None makes every covariate free and both errors
-        cost 1.
-    budget : float or None, default=None
-        What a row may pay for covariates at most; what it cannot pay counts as not available.
     variant : {"cost_weighted", "unconstrained"}, default="cost_weighted"
         "cost_weighted" charges each covariate its cost; "unconstrained" charges every covariate
         the same while learning, as in the original, whatever it costs.
@@ -186,20 +181,7 @@ class DWSMClassifier(BasePolicy):
     @one_blas_thread
     @told
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the scores by policy iteration, then the class probability where they stop.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
-            Training rows; NaN or None where a value is unknown.
-        y : array-like of shape (n_rows,)
-            Classes, of which there must be two.
-
-        Returns
-        -------
-        DWSMClassifier
-            Itself, fitted.
-        """
+        """Learn the scores by policy iteration, then the class probability where they stop."""
         training = self.begin_fit(X, y)
         rng = np.random.default_rng(self.random_state)
         charged = training.costs

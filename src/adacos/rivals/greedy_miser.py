@@ -66,11 +66,6 @@ class GreedyMiserClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : Costs or None, default=None
-        Covariate and misclassification costs; None makes every covariate free and both errors
-        cost 1.
-    budget : float or None, default=None
-        What a row may pay for covariates at most; what it cannot pay counts as not available.
     loss : {"squared", "logistic"}, default="squared"
         "squared" or "logistic".
     depth : int, default=4
@@ -83,12 +78,6 @@ class GreedyMiserClassifier(BasePolicy):
         Number of values of λ tried, 0 among them.
     max_bins : int, default=64
         Most bins a column is cut into.
-    cv : int, default=5
-        Number of folds.
-    random_state : int, default=0
-        Seed of the folds.
-    verbose : int, default=0
-        Whether `fit` prints where it is: which fold of the cross-validation.
 
     Attributes
     ----------
@@ -166,20 +155,7 @@ class GreedyMiserClassifier(BasePolicy):
     @one_blas_thread
     @told
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose λ and the number of trees by cross-validated total cost, then fit all rows.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
-            Training rows; NaN or None where a value is unknown.
-        y : array-like of shape (n_rows,)
-            Classes, of which there must be two.
-
-        Returns
-        -------
-        GreedyMiserClassifier
-            Itself, fitted.
-        """
+        """Choose λ and the number of trees by cross-validated total cost, then fit all rows."""
         training = self.begin_fit(X, y)
         settings = Boosting(self.loss, self.depth, self.learning_rate)
         checkpoints = numbers_of_trees(self.n_trees)

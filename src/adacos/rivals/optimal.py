@@ -44,9 +44,6 @@ class OptimalPolicyClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : Costs or None, default=None
-        Covariate and misclassification costs; None makes every covariate free and both errors
-        cost 1.
     joint : {"counts", "naive_bayes"}, ndarray or DiscreteProblem, default="counts"
         "counts", "naive_bayes", an array P(y, x) of shape (2, levels of the first covariate,
         …), or a `DiscreteProblem`. With a given distribution the values of X must be the
@@ -115,20 +112,7 @@ class OptimalPolicyClassifier(BasePolicy):
 
     @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
-        """Estimate or take over the joint distribution, and solve for the optimal policy.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
-            Training rows; NaN or None where a value is unknown.
-        y : array-like of shape (n_rows,)
-            Classes, of which there must be two.
-
-        Returns
-        -------
-        OptimalPolicyClassifier
-            Itself, fitted.
-        """
+        """Estimate or take over the joint distribution, and solve for the optimal policy."""
         training = self.begin_fit(X, y)
         if isinstance(self.joint, str):
             choice("joint", self.joint, ESTIMATORS)

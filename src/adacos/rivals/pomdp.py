@@ -99,11 +99,6 @@ class POMDPClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : Costs or None, default=None
-        Covariate and misclassification costs; None makes every covariate free and both errors
-        cost 1.
-    budget : float or None, default=None
-        What a row may pay for covariates at most; what it cannot pay counts as not available.
     n_components : int or None, default=None
         Components of each mixture; None chooses 1, 2, 4 or 8 by held-out log-loss.
     smoothing : float or None, default=None
@@ -119,8 +114,6 @@ class POMDPClassifier(BasePolicy):
         Random starts, and mixtures that are averaged, in each class.
     random_state : int, default=0
         Seed of folds and starts.
-    verbose : int, default=0
-        Whether `fit` prints where it is: which fold of the cross-validation.
 
     Attributes
     ----------
@@ -189,20 +182,7 @@ class POMDPClassifier(BasePolicy):
     @one_blas_thread
     @told
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit a mixture to the rows of each class.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
-            Training rows; NaN or None where a value is unknown.
-        y : array-like of shape (n_rows,)
-            Classes, of which there must be two.
-
-        Returns
-        -------
-        POMDPClassifier
-            Itself, fitted.
-        """
+        """Fit a mixture to the rows of each class."""
         training = self.begin_fit(X, y)
         numbers = N_COMPONENTS if self.n_components is None else (self.n_components,)
         amounts = SMOOTHING if self.smoothing is None else (self.smoothing,)

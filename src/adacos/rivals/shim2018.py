@@ -50,11 +50,6 @@ class Shim2018Classifier(BasePolicy):
 
     Parameters
     ----------
-    costs : Costs or None, default=None
-        Covariate and misclassification costs; None makes every covariate free and both errors
-        cost 1.
-    budget : float or None, default=None
-        What a row may pay for covariates at most; what it cannot pay counts as not available.
     reward : {"money", "log_likelihood", "auto"}, default="money"
         "log_likelihood" pays -λ c_i for acquiring i and log p(y | set) at the stop, as in the
         original; "money" pays minus the costs themselves: -c_i, and minus the Bayes risk at the
@@ -167,20 +162,7 @@ class Shim2018Classifier(BasePolicy):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Train every candidate on a part of the rows and keep the cheapest on the others.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
-            Training rows; NaN or None where a value is unknown.
-        y : array-like of shape (n_rows,)
-            Classes, of which there must be two.
-
-        Returns
-        -------
-        Shim2018Classifier
-            Itself, fitted.
-        """
+        """Train every candidate on a part of the rows and keep the cheapest on the others."""
         network, learning = _modules()
         training = self.begin_fit(X, y)
         device = _device(network.torch, self.device)

@@ -56,11 +56,6 @@ class STreeDClassifier(BasePolicy):
 
     Parameters
     ----------
-    costs : Costs or None, default=None
-        Covariate and misclassification costs, of more than two classes as a matrix; None makes
-        every covariate free and every error cost 1.
-    budget : float or None, default=None
-        What a row may pay for covariates at most; what it cannot pay counts as not available.
     max_depth : int, default=4
         Most splits on a path. Each further one takes about as many times longer as there are binary
         columns.
@@ -69,10 +64,6 @@ class STreeDClassifier(BasePolicy):
     time_limit : float, default=10.0
         Seconds for one tree. One that took them is the best found so far, and deeper ones are not
         tried; a fit takes at most 12 × `cv` + 1 times as long.
-    cv : int, default=5
-        Number of folds.
-    random_state : int, default=0
-        Seed of the folds.
 
     Attributes
     ----------
@@ -136,20 +127,7 @@ class STreeDClassifier(BasePolicy):
 
     @one_blas_thread
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose depth and leaf size by cross-validated total cost, then fit all rows.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
-            Training rows; NaN or None where a value is unknown.
-        y : array-like of shape (n_rows,)
-            Classes, two or more.
-
-        Returns
-        -------
-        STreeDClassifier
-            Itself, fitted.
-        """
+        """Choose depth and leaf size by cross-validated total cost, then fit all rows."""
         training = self.begin_fit(X, y)
         encoded, labels, costs = training.encoded, training.y, training.costs
         fold = shuffled_folds(labels, self.cv, self.random_state, training.groups)
