@@ -38,6 +38,10 @@ class ProviderWarning(UserWarning):
     """A provider failed for good: for some rows its covariate counts as not available."""
 
 
+class WorkerWarning(UserWarning):
+    """No worker of a Dask scheduler answers: all have ended, or are frozen."""
+
+
 class InvalidInputError(AdacosError, ValueError):
     """A parameter or a table breaks a rule.
 

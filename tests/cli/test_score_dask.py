@@ -104,6 +104,17 @@ def test_rows_like_those_in_training_raise_no_word(run, place, address, tmp_path
     assert not err
 
 
+def test_a_covariate_without_a_column_is_unavailable(run, place, address, tmp_path):
+    rows = frame(50).drop(columns=["ill", "b"])
+    rows.to_parquet(tmp_path / "rows.parquet")
+    arguments = ("score", place / "model.adacos", tmp_path / "rows.parquet")
+    assert run(*arguments, tmp_path / "plain.parquet")[0] == 0
+    code, _, err = run(*arguments, tmp_path / "o", "--dask", address)
+    assert code == 0
+    assert "has no column b: unavailable for every row" in err
+    alike(tmp_path / "plain.parquet", tmp_path / "o")
+
+
 def test_words_of_many_classes(run, address, tmp_path):
     table = frame(600)
     costs = Costs({"a": 1.0, "b": 2.0}, misclassification=30 * (1 - np.eye(3)))
@@ -128,7 +139,6 @@ def test_words_of_many_classes(run, address, tmp_path):
         ("there", "o", [], "a folder must hold Parquet files"),
         ("t.csv", "o", [], "workers read Parquet"),
         ("none.parquet", "o", [], "needs at least one row"),
-        ("lacking.parquet", "o", [], "no b"),
         ("wrong.parquet", "o", [], "line 3: 'much' in column 'a'"),
         ("rows", "o", ["--keep", "Id"], "Did you mean id?"),
         ("rows", "o", ["--keep", "cost"], "must name columns of the input"),
@@ -150,7 +160,6 @@ def test_mistakes_are_told_and_leave_nothing(
     rows = frame(5).drop(columns="ill")
     rows.to_csv("t.csv")
     rows[:0].to_parquet("none.parquet")
-    rows.drop(columns="b").to_parquet("lacking.parquet")
     rows.assign(a=["1", "2", "much", "4", "5"]).to_parquet("wrong.parquet")
     before = sorted(tmp_path.rglob("*"))
     arguments = ("score", place / "model.adacos", source, out, *options)
@@ -188,6 +197,32 @@ def test_no_worker_is_said(run, place, monkeypatch, tmp_path):
         arguments = ("score", place / "model.adacos", place / "rows", tmp_path / "o")
         _, _, err = run(*arguments, "--dask", cluster.scheduler_address)
     assert "yet: waiting for one" in err
+
+
+def test_no_worker_is_said_at_once_and_given_up(run, place, monkeypatch, tmp_path):
+    import dask
+
+    from adacos.models import dask_wait
+
+    monkeypatch.setattr(dask_wait, "SILENCE", 0.2)
+    with _without_workers() as cluster, dask.config.set({"adacos.timeout": None}):
+        arguments = ("score", place / "model.adacos", place / "rows", tmp_path / "o")
+        options = ("--dask", cluster.scheduler_address, "--dask-timeout", "1s")
+        code, _, err = run(*arguments, *options)
+    assert code == 2
+    waiting, given_up = (
+        err.index("warning: Dask: no worker for"),
+        err.index("adacos: workers: must"),
+    )
+    assert waiting < given_up
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_timeout_without_workers_to_wait_for(run, place, tmp_path):
+    arguments = ("score", place / "model.adacos", place / "rows", tmp_path / "o")
+    code, _, err = run(*arguments, "--dask-timeout", "10m")
+    assert code == 2
+    assert "--dask-timeout: goes with --dask" in err
 
 
 def test_another_version(run, place, address, tmp_path, monkeypatch):

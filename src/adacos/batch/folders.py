@@ -11,7 +11,6 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +27,7 @@ from adacos.batch.files import (
     with_absent,
 )
 from adacos.exceptions import InvalidInputError
+from adacos.models.dask_wait import gathered
 from adacos.policies.base import BasePolicy
 from adacos.policies.partitions import UNUSUAL, score_partitions
 from adacos.tables.description import Description, description_of
@@ -193,7 +193,6 @@ def _written(
 ) -> list[_Part]:
     """Have every partition of the answers written into the folder."""
     import dask
-    from dask.distributed import KilledWorker, as_completed
 
     lazy = answers.to_delayed()
     width = max(5, len(str(len(lazy))))
@@ -201,17 +200,9 @@ def _written(
     work = [dask.delayed(_write)(part, form, path) for part, path in zip(lazy, paths, strict=True)]
     futures, parts = client.compute(work), []
     try:
-        for future in as_completed(futures):
-            parts.append(future.result())
+        for future in futures:
+            parts.append(gathered(client, future))
             progress(sum(own.rows for own in parts))
-    except (KilledWorker, CancelledError, ImportError, RuntimeError) as error:
-        raise InvalidInputError(
-            "workers",
-            "and their scheduler must live and have adacos installed, with the extra dask",
-            f"{type(error).__name__}: {error}",
-            "A worker that dies most often lacks memory: it holds a row group of the Parquet files "
-            "for each of its threads. Give it more, or write smaller row groups.",
-        ) from error
     finally:
         client.cancel(futures)
     # A worker that died while it wrote has left a file of another name.

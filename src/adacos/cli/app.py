@@ -27,7 +27,7 @@ from adacos.cli import (
     serve,
     tradeoff,
 )
-from adacos.cli.common import say
+from adacos.cli.common import say, telling
 from adacos.exceptions import AdacosError, InvalidInputError, MissingExtraError
 
 # Characters from which what to do stands on a line of its own.
@@ -69,6 +69,7 @@ def options(
         raise typer.Exit
     if context.invoked_subcommand != "serve":  # which has handlers of its own
         context.call_on_close(_end_tidily())
+        context.with_resource(telling())
 
 
 def main() -> None:

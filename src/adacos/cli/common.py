@@ -308,14 +308,17 @@ def progress(what: str, quiet: bool, unit: str = "rows") -> Iterator[Callable[[i
 
 @contextmanager
 def telling() -> Iterator[None]:
-    """Tell warnings of the library as lines on standard error, each once."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            yield
-        finally:
-            for text in dict.fromkeys(str(warning.message) for warning in caught):
-                say(f"warning: {text}", err=True)
+    """Tell warnings of the library at once as lines on standard error, each once."""
+    told = set()
+
+    def tell(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in told:
+            told.add(str(message))
+            say(f"warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = tell
+        yield
 
 
 def _plain(value: Any) -> Any:

@@ -46,6 +46,7 @@ from adacos.cli.training import (
     read_training_rows,
     tell_doubts,
 )
+from adacos.cli.workers import DaskTimeout, refuse_timeout_alone
 from adacos.exceptions import (
     InvalidInputError,
     NotCertifiableError,
@@ -184,6 +185,7 @@ def fit(
         str | None,
         typer.Option(help="Dask scheduler whose workers hold the rows, such as tcp://host:8786."),
     ] = None,
+    dask_timeout: DaskTimeout = None,
     seed: Annotated[int, typer.Option(help="Seed of the folds and of that draw.")] = 0,
     skip_malformed: SkipMalformed = False,
     encoding: Encoding = "utf-8-sig",
@@ -214,6 +216,7 @@ def fit(
 
     started = time.perf_counter()
     _check_options(policy, out, [data, *map(Path, prices or [])])
+    refuse_timeout_alone(dask, dask_timeout)
     sequence = read_sequence(policy, sequence)
     recall = read_recall(target_recall or [])
     without = without_false_negative(policy, recall, recall_confidence, mean_budget)
@@ -242,7 +245,7 @@ def fit(
         else:
             columns = numeric or [], groups
             rows = read_training_rows(file, *wanted, skip_malformed, report, many, *columns)
-        rows = rows if dask is None else on_workers(rows, dask)
+        rows = rows if dask is None else on_workers(rows, dask, dask_timeout)
     check_errors(costs, rows, target)
     tell_malformed(rows.malformed)
     if said is not None:

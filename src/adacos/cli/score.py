@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,7 +26,7 @@ from adacos.cli.common import (
     say,
     tell_malformed,
 )
-from adacos.cli.workers import connect
+from adacos.cli.workers import DaskTimeout, connect, refuse_timeout_alone
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.tables.description import Description, description_of
@@ -62,6 +63,7 @@ def score(
         str | None,
         typer.Option(help="Dask scheduler whose workers answer, such as tcp://host:8786."),
     ] = None,
+    dask_timeout: DaskTimeout = None,
     skip_malformed: SkipMalformed = False,
     encoding: Encoding = "utf-8-sig",
     decimal: Decimal = ".",
@@ -84,6 +86,7 @@ def score(
         adacos score model.adacos patients.csv answers.csv --keep id
     """
     started = time.perf_counter()
+    refuse_timeout_alone(dask, dask_timeout)
     refuse_same_file(destination, [model])
     options: dict[str, Any] = {
         "skip_malformed": skip_malformed,
@@ -99,23 +102,19 @@ def score(
         check_folders(source, destination)
     policy = load_policy(model, expect_sha256)
     if dask is not None:
-        summary = _by_workers(policy, source, destination, dask, columns, as_json)
+        client = connect(dask, dask_timeout)
+        summary = _by_workers(policy, source, destination, client, columns, as_json)
     else:
         with progress(f"scoring {source.name}", as_json) as report:
             summary = score_file(policy, source, destination, **columns, **options, progress=report)
     seconds = time.perf_counter() - started
     tell_malformed(summary.malformed)
-    if summary.absent and not as_json:
-        say(
-            f"{source.name} has no column {listed(summary.absent)}: unavailable for every row. "
-            "Where values may still be acquired, `adacos next` says which to acquire.",
-            err=True,
-        )
     if as_json:
         _tell_json(summary, destination, seconds)
     else:
         named = "column unusual" if flag_unusual else "--flag-unusual names them"
         named += " without --dask" * (dask is not None)
+        _tell_absent(summary.absent, source)
         _tell(summary, description_of(policy), destination, seconds, named)
 
 
@@ -134,12 +133,10 @@ def _by_workers(
     policy: BasePolicy,
     source: Path,
     destination: Path,
-    address: str,
+    client: Any,
     columns: dict[str, Any],
     as_json: bool,
 ) -> ScoreSummary:
-    with progress(f"connecting to {address}", as_json):
-        client = connect(address)
     with client, progress(f"scoring {source.name}", as_json) as report:
         return score_folder(policy, source, destination, client, **columns, progress=report)
 
@@ -148,6 +145,15 @@ def _tell_json(summary: ScoreSummary, destination: Path, seconds: float) -> None
     malformed = [bad._asdict() for bad in summary.malformed]
     content = {**asdict(summary), "malformed": malformed, "seconds": round(seconds, 2)}
     print_json({"output": str(destination), **content})
+
+
+def _tell_absent(absent: Sequence[str], source: Path) -> None:
+    if absent:
+        say(
+            f"{source.name} has no column {listed(absent)}: unavailable for every row. "
+            "Where values may still be acquired, `adacos next` says which to acquire.",
+            err=True,
+        )
 
 
 def _tell(

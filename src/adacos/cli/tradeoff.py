@@ -20,7 +20,6 @@ from adacos.cli.common import (
     print_json,
     progress,
     say,
-    telling,
 )
 from adacos.exceptions import InvalidInputError
 from adacos.tables.description import description_of
@@ -67,7 +66,7 @@ def tradeoff(
     table, y = read_held_out(
         policy, data, target, positive, skip_malformed, encoding, decimal, as_json
     )
-    with progress("walking the rows", as_json), telling():
+    with progress("walking the rows", as_json):
         curve = trade_off(policy, table, y, points=points)
     if plot is not None:
         currency = description_of(policy).currency

@@ -233,7 +233,7 @@ def read_in_pieces(
     return rows
 
 
-def on_workers(rows: TrainingRows, address: str) -> TrainingRows:
+def on_workers(rows: TrainingRows, address: str, timeout: str | None) -> TrainingRows:
     """The same rows, held by the workers of a Dask scheduler."""
     if rows.whole is None:
         raise InvalidInputError(
@@ -243,7 +243,7 @@ def on_workers(rows: TrainingRows, address: str) -> TrainingRows:
             "Leave it out.",
         )
     # The client ends with this process.
-    connect(address)
+    connect(address, timeout)
     table, labels = rows.whole
     return rows._replace(whole=(table.spread(), labels))
 

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from adacos import __version__
 from adacos.cli.common import say
 from adacos.exceptions import InvalidInputError, MissingExtraError
+from adacos.models.dask_wait import waited
+
+DaskTimeout = Annotated[
+    str | None,
+    typer.Option(
+        help="Give up when no Dask worker has answered for so long, such as 600 (seconds) or 10m. "
+        "Without it there is no limit."
+    ),
+]
 
 
-def connect(address: str) -> Any:
+def refuse_timeout_alone(dask: str | None, timeout: str | None) -> None:
+    """`--dask-timeout` is about the workers that `--dask` names."""
+    if timeout is not None and dask is None:
+        raise InvalidInputError(
+            "--dask-timeout", "goes with --dask", timeout, "Name a scheduler, or leave it out."
+        )
+
+
+def connect(address: str, timeout: str | None = None) -> Any:
     """A client of the scheduler; the newest one is that which computes."""
     try:
+        import dask
         from dask.distributed import Client
     except ImportError as error:
         raise MissingExtraError("dask.distributed", "dask") from error
+    if timeout is not None:
+        dask.config.set({"adacos.timeout": timeout})
     try:
         client = Client(address)
     except (OSError, ValueError) as error:
@@ -36,8 +58,14 @@ def _check_versions(client: Any, address: str) -> None:
 
     What they cannot unpack they may wait for without end.
     """
+    workers = client.scheduler_info()["workers"]
     try:
-        found = {client.run_on_scheduler(_version), *client.run(_version).values()}
+        found = {client.run_on_scheduler(_version)}
+        asked = [client.submit(_version, workers=[one], pure=False) for one in workers]
+        found |= set(waited(client, client.gather(asked, asynchronous=True)))
+    except InvalidInputError:  # no worker answers
+        client.close()
+        raise
     except Exception as error:  # of whatever kind: it happened elsewhere
         found = {str(error)}
     if found != {__version__}:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from adacos.kernels.binned import Block
 from adacos.kernels.threads import one_blas_thread
+from adacos.models.dask_wait import computed
 from adacos.models.row_blocks import Sum
 from adacos.typing import Floats
 
@@ -31,11 +32,9 @@ def is_dask(X: Any) -> bool:
 
 def in_memory(values: Any) -> NDArray[Any]:
     """One column, brought here in its pieces: `compute` would first join them on one worker."""
-    import dask
-
     parts = values.to_delayed()
     parts = parts if isinstance(parts, list) else parts.ravel().tolist()
-    return np.concatenate([np.asarray(part) for part in dask.compute(*parts)])
+    return np.concatenate([np.asarray(part) for part in computed(parts)])
 
 
 class DaskStream:
@@ -53,14 +52,12 @@ class DaskStream:
     def head(self) -> Any:
         """Two rows as they are."""
         if hasattr(self._X, "columns"):
-            return self._X.head(2, npartitions=-1)
-        return np.asarray(self._X[:2])
+            return computed([self._X.head(2, npartitions=-1, compute=False)])[0]
+        return np.asarray(computed([self._X[:2]])[0])
 
     def each(self, work: Callable[..., Any], *given: Sequence[Any]) -> Iterator[Any]:
         """`work` of each piece where it lies."""
-        import dask
-
-        return iter(dask.compute(*self._tasks(work, *given)))
+        return iter(computed(self._tasks(work, *given)))
 
     def held(
         self, work: Callable[..., Coded], *given: Sequence[Any]
@@ -70,7 +67,7 @@ class DaskStream:
 
         coded = dask.persist(*self._tasks(work, *given))
         blocks = [dask.delayed(attrgetter("block"))(own) for own in coded]
-        sums = dask.compute(*(dask.delayed(attrgetter("sums"))(own) for own in coded))
+        sums = computed([dask.delayed(attrgetter("sums"))(own) for own in coded])
         return DaskBlocks(blocks), list(sums)
 
     def _tasks(self, work: Callable[..., Any], *given: Sequence[Any]) -> list[Any]:
@@ -99,14 +96,12 @@ class DaskBlocks:
         while len(parts) > 1:
             pairs = [plus(*parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)]
             parts = pairs + parts[len(parts) - len(parts) % 2 :]
-        result: Sum = parts[0].compute()
+        result: Sum = computed(parts)[0]
         return result
 
     def rows(self, work: Callable[[Block], Floats]) -> Floats:
         """What is made of the rows of each block, one after the other."""
-        import dask
-
-        return np.concatenate(dask.compute(*self._each(work)))
+        return np.concatenate(computed(self._each(work)))
 
     def _each(self, work: Callable[[Block], Any]) -> list[Any]:
         import dask

@@ -12,6 +12,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.models import large_fits
 from adacos.models.additive import FAMILIES
 from adacos.models.dask_stream import DaskStream, in_memory, is_dask
+from adacos.models.dask_wait import computed
 from adacos.models.streamed_fits import PieceStream, Stream, prepare_streamed, scan_stream
 from adacos.policies.many_classes import check_with_classes
 from adacos.tables.labels import check_labels
@@ -36,7 +37,7 @@ def fit_pieces(
     if policy.streams and len(y) >= large_fits.LARGE_ROWS:
         stream = DaskStream(X) if is_dask(X) else PieceStream(X, policy.n_jobs)
         return _fit_streamed(policy, stream, y, X_unlabeled, sample_weight, groups)
-    table = X.compute() if is_dask(X) else joined(list(X.pieces()))
+    table = computed([X])[0] if is_dask(X) else joined(list(X.pieces()))
     fitted: Policy = policy.fit(table, y, X_unlabeled, sample_weight, groups)
     return fitted
 
