@@ -9,7 +9,8 @@ import pytest
 
 import adacos
 from adacos.exceptions import MalformedRowsError
-from adacos.tables.reading import Kinds, TableFile
+from adacos.tables.pieces import Kinds
+from adacos.tables.reading import TableFile
 from tests.cli.conftest import read_rows
 
 ERRORS = "--false-positive", 200, "--false-negative", 200

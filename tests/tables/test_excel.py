@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from adacos.exceptions import InvalidInputError, MalformedRowsError, MissingExtraError
-from adacos.tables.reading import Piece, TableFile
+from adacos.tables.pieces import Piece
+from adacos.tables.reading import TableFile
 from tests.tables.excel_files import book
 
 HEADER = ["id", "age", "smoker", "zip", "since", "note"]

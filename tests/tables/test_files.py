@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from adacos.exceptions import InvalidInputError, MalformedRowsError
-from adacos.tables.reading import Kinds, TableFile
+from adacos.tables.pieces import Kinds
+from adacos.tables.reading import TableFile
 from adacos.tables.writing import (
     refuse_same_file,
     whole_folder_or_absent,

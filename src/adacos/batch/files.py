@@ -25,7 +25,8 @@ from adacos.tables.cells import is_number
 from adacos.tables.columns import ColumnTable
 from adacos.tables.description import Description, description_of
 from adacos.tables.parquet import ENDINGS
-from adacos.tables.reading import CHUNK_ROWS, Kinds, Malformed, Piece, TableFile
+from adacos.tables.pieces import Kinds, Malformed, Piece
+from adacos.tables.reading import CHUNK_ROWS, TableFile
 from adacos.tables.unusual import KINDS, unusual
 from adacos.tables.writing import refuse_same_file, whole_or_absent
 from adacos.typing import Bools, Floats

@@ -33,7 +33,8 @@ from adacos.policies.partitions import UNUSUAL, score_partitions
 from adacos.tables.description import Description, description_of
 from adacos.tables.parquet import files, is_parquet, n_rows, row_groups
 from adacos.tables.parquet_table import joined
-from adacos.tables.reading import CHUNK_ROWS, Kinds, TableFile
+from adacos.tables.pieces import Kinds
+from adacos.tables.reading import CHUNK_ROWS, TableFile
 from adacos.tables.writing import (
     check_new_folder,
     refuse_same_file,

@@ -33,7 +33,8 @@ from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.policies.partitions import acquired_texts
 from adacos.tables.description import Description, description_of
-from adacos.tables.reading import CHUNK_ROWS, Malformed, Piece, TableFile
+from adacos.tables.pieces import Malformed, Piece
+from adacos.tables.reading import CHUNK_ROWS, TableFile
 from adacos.tables.unusual import unusual
 from adacos.tables.writing import whole_or_absent
 from adacos.typing import Floats

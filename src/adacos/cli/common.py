@@ -24,7 +24,7 @@ from adacos.tables.cells import DECIMALS, MISSING, number
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import NUMERIC
-from adacos.tables.reading import Malformed
+from adacos.tables.pieces import Malformed
 from adacos.validation import choices, listed
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.reasons import Value
 from adacos.tables.description import description_of
-from adacos.tables.reading import Kinds, TableFile
+from adacos.tables.pieces import Kinds
+from adacos.tables.reading import TableFile
 from adacos.validation import choices
 
 

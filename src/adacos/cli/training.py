@@ -25,7 +25,8 @@ from adacos.tables.columns import ColumnTable
 from adacos.tables.description import description_of
 from adacos.tables.parquet import n_rows
 from adacos.tables.parquet_table import ParquetTable
-from adacos.tables.reading import Kinds, Malformed, TableFile
+from adacos.tables.pieces import Kinds, Malformed
+from adacos.tables.reading import TableFile
 from adacos.validation import choices, listed
 
 # Policies that hold very many rows as codes, and how many rows others learn from.

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.tables.columns import ColumnTable
 from adacos.tables.parquet import files, n_rows
-from adacos.tables.reading import Kinds, TableFile
+from adacos.tables.pieces import Kinds
+from adacos.tables.reading import TableFile
 from adacos.validation import choices
 
 # Rows in memory at a time.

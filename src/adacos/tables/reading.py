@@ -14,14 +14,13 @@ import codecs
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing, contextmanager
 from io import BytesIO, TextIOWrapper
 from itertools import islice
 from math import nan
 from pathlib import Path
-from types import MappingProxyType
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,6 @@ from numpy.typing import NDArray
 from adacos.exceptions import InvalidInputError, MalformedRowsError
 from adacos.tables import excel, parquet
 from adacos.tables.cells import (
-    UNAVAILABLE,
     UNKNOWN,
     Row,
     are_codes,
@@ -39,13 +37,12 @@ from adacos.tables.cells import (
     delimiter_of,
     is_number,
     is_truth,
-    no_number,
     number,
     truth,
 )
 from adacos.tables.columns import ColumnTable
-from adacos.tables.encoder import TableEncoder
-from adacos.typing import Bools, Ints
+from adacos.tables.pieces import Kinds, Piece, noted, numbers, parse_rows, texts, without
+from adacos.typing import Bools
 from adacos.validation import choices, listed
 
 CHUNK_ROWS = 50_000
@@ -54,56 +51,6 @@ _SPREADSHEETS = (".xls", ".xlsb", ".ods")
 # A column is text if fewer of its known cells than this share are numbers.
 _NUMERIC_SHARE = 0.9
 _MOST_LINE_CHARACTERS = 10_000_000
-
-
-class Malformed(NamedTuple):
-    """A row that was left out: its line, and why."""
-
-    line: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"line {self.line}: {self.reason}"
-
-
-class Piece(NamedTuple):
-    """Some rows of a table, the line of each, and the rows between them that were left out.
-
-    `unavailable` masks the rows with the word `UNAVAILABLE`, by column, where there are any.
-    """
-
-    table: ColumnTable
-    lines: Ints
-    malformed: list[Malformed]
-    unavailable: Mapping[str, Bools] = MappingProxyType({})
-
-
-class Kinds(NamedTuple):
-    """How columns are read: those of text, those of true and false; all others are numbers.
-
-    True is 1 and false is 0, in a CSV file as in a Parquet file. Of the columns of text, `codes`
-    are those of digits with zeros in front. In columns of `orders` the word `UNAVAILABLE` is no
-    value of its own.
-    """
-
-    text: frozenset[str]
-    truth: frozenset[str] = frozenset()
-    codes: frozenset[str] = frozenset()
-    orders: frozenset[str] = frozenset()
-
-    @staticmethod
-    def of(encoder: TableEncoder) -> Kinds:
-        """Kinds of the columns that a model was fitted on."""
-        described = zip(encoder.names, encoder.categories, encoder.low, encoder.high, strict=True)
-        text, truth, orders = set(), set(), set()
-        for name, levels, low, high in described:
-            if levels:
-                text.add(name)
-            elif {low, high} <= {0.0, 1.0}:
-                truth.add(name)
-            if UNAVAILABLE not in {level.lower() for level in levels}:
-                orders.add(name)
-        return Kinds(frozenset(text), frozenset(truth), orders=frozenset(orders))
 
 
 class TableFile:
@@ -205,7 +152,7 @@ class TableFile:
         with closing(self._rows()) as every:
             rows = islice(every, 1, None)
             while taken := list(islice(rows, chunk_rows)):
-                yield _parse(taken, self.columns, wanted, kinds, self._decimal)
+                yield parse_rows(taken, self.columns, wanted, kinds, self._decimal)
 
     def read(
         self,
@@ -314,14 +261,14 @@ class TableFile:
                 if isinstance(own, np.ndarray):
                     columns[name] = own
                     continue
-                cells = _noted(own, name, unavailable) if name in kinds.orders else own
+                cells = noted(own, name, unavailable) if name in kinds.orders else own
                 if name in kinds.text:
-                    columns[name] = _texts(cells)
+                    columns[name] = texts(cells)
                     continue
                 parse = truth if name in kinds.truth else number
                 values = [nan if c is None else parse(c) for c in cells]
-                columns[name] = _numbers(values, cells, name, faults)
-            yield _without(faults, columns, lines, [], unavailable)
+                columns[name] = numbers(values, cells, name, faults)
+            yield without(faults, columns, lines, [], unavailable)
 
 
 def _plain(name: str) -> str:
@@ -361,89 +308,3 @@ def _check_encoding(encoding: str) -> None:
         raise InvalidInputError(
             "encoding", "must be a text encoding", encoding, "For example utf-8 or latin-1."
         ) from None
-
-
-def _parse(
-    rows: list[Row], columns: list[str], wanted: list[str], kinds: Kinds, decimal: str
-) -> Piece:
-    """Rows of cells as columns; a row with a wrong cell is left out and told."""
-    width = len(columns)
-    malformed = [
-        Malformed(row.line, row.fault or f"cells: {len(row.cells)} instead of {width}")
-        for row in rows
-        if row.fault or (row.cells and len(row.cells) != width)
-    ]
-    kept = [row for row in rows if len(row.cells) == width]
-    if width > 1:
-        # As a spreadsheet leaves them below the table: nobody's row.
-        empty = [row for row in kept if not any(cell.strip() for cell in row.cells)]
-        malformed += [Malformed(row.line, "every cell is empty") for row in empty]
-        kept = [row for row in kept if any(cell.strip() for cell in row.cells)]
-    lines = np.array([row.line for row in kept], dtype=np.intp)
-    cells_of = zip(*(row.cells for row in kept), strict=True) if kept else [()] * width
-    by_column = dict(zip(columns, cells_of, strict=True))
-    faults: dict[int, str] = {}
-    result: dict[str, NDArray[Any]] = {}
-    unavailable: dict[str, Bools] = {}
-    for name in wanted:
-        cells: Sequence[str] = by_column[name]
-        if name in kinds.orders:
-            cells = _noted(cells, name, unavailable)
-        if name in kinds.text:
-            result[name] = _texts(cells)
-        else:
-            parse = truth if name in kinds.truth else number
-            values = [parse(cell, decimal) for cell in cells]
-            result[name] = _numbers(values, cells, name, faults, decimal)
-    return _without(faults, result, lines, malformed, unavailable)
-
-
-def _noted(cells: Sequence[Any], name: str, unavailable: dict[str, Bools]) -> Sequence[Any]:
-    """The cells, empty in place of the word for what is unavailable; where it was is noted."""
-    marked = [isinstance(cell, str) and cell.strip().lower() == UNAVAILABLE for cell in cells]
-    if not any(marked):
-        return cells
-    unavailable[name] = np.array(marked, dtype=np.bool_)
-    return ["" if mark else cell for cell, mark in zip(cells, marked, strict=True)]
-
-
-def _texts(cells: Iterable[Any]) -> NDArray[np.str_]:
-    """Cells as text, with "" for what is unknown."""
-    stripped = ("" if cell is None else str(cell).strip() for cell in cells)
-    known = ["" if text.lower() in UNKNOWN else text for text in stripped]
-    return np.array(known, dtype=np.str_)
-
-
-def _numbers(
-    values: list[float | None],
-    cells: Collection[Any],
-    name: str,
-    faults: dict[int, str],
-    decimal: str = ".",
-) -> NDArray[np.float64]:
-    """Parsed cells as an array; where one is no number, the row's fault is noted."""
-    if None in values:
-        for position, (value, cell) in enumerate(zip(values, cells, strict=True)):
-            if value is None:
-                faults.setdefault(
-                    position, f"{cell!r} in column {name!r} {no_number(cell, decimal)}"
-                )
-        values = [nan if value is None else value for value in values]
-    return np.array(values, dtype=np.float64)
-
-
-def _without(
-    faults: dict[int, str],
-    columns: dict[str, NDArray[Any]],
-    lines: Ints,
-    more: list[Malformed],
-    unavailable: dict[str, Bools],
-) -> Piece:
-    table = ColumnTable(columns)
-    if not faults:
-        return Piece(table, lines, sorted(more), unavailable)
-    good = np.ones(len(lines), dtype=np.bool_)
-    good[list(faults)] = False
-    malformed = [Malformed(int(lines[row]), reason) for row, reason in faults.items()]
-    noted = {name: mask[good] for name, mask in unavailable.items()}
-    return Piece(table[good], lines[good], sorted(more + malformed), noted)
