@@ -53,6 +53,9 @@ BANNED = {
 CODE = re.compile(
     r"^```.*?^```$|^:::.*?$|`[^`\n]*`|\]\([^)]*\)|<!--.*?-->", re.MULTILINE | re.DOTALL
 )
+# What a text in Python quotes or describes, and a string that is a name, not a text.
+QUOTED = re.compile(r"`[^`\n]*`|\badacos(\.\w+)+|\{[^{}]*\}|^ *\w+(, \w+)* : ", re.MULTILINE)
+NAME = re.compile(r"""[a-z]*(["'])[\w.-]*\1""")
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
@@ -61,7 +64,8 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
     if path.suffix == ".py":
         for token in tokenize.generate_tokens(io.StringIO(content).readline):
             if token.type == tokenize.STRING:
-                yield token.start[0], re.sub(r"`[^`\n]*`", "", token.string)
+                name = NAME.fullmatch(token.string)
+                yield token.start[0], "" if name else QUOTED.sub("", token.string)
     elif path.suffix == ".md":
         yield 1, CODE.sub(lambda found: re.sub(r"[^\n]", "", found[0]), content)
     else:

@@ -52,8 +52,8 @@ class Costs:
     false_negative : float or None, default=None
         Cost of answering 0 when the class is 1, c10 in the paper. A target recall takes its place.
     misclassification : array-like of shape (n_classes, n_classes) or None, default=None
-        The whole matrix C[true class, label] in place of these two; more than two classes, in their
-        order, are priced this way. Entries may be negative, but a wrong label must cost more than
+        The whole matrix C[true class, label] in place of these two, classes in their order; three
+        or more classes need it. Entries may be negative, but a wrong label must cost more than
         the right one.
     panels : mapping of str to (float, sequence of str or int) or to mapping, default=None
         For each panel the shared cost, which is part of each member's cost, and its members, by
@@ -159,7 +159,7 @@ class Costs:
         )
 
     def matrix_for(self, n_classes: int) -> Floats:
-        """Misclassification costs of so many classes.
+        """Misclassification costs for a number of classes.
 
         Parameters
         ----------
@@ -367,7 +367,7 @@ class CostTable:
         return common if self.excess is None else common + self.excess
 
     def times(self, factor: float) -> CostTable:
-        """The costs with every covariate cost so many times as high."""
+        """The costs with every covariate cost multiplied by a factor."""
         if factor == 1.0:
             return self
         return replace(

@@ -72,7 +72,7 @@ class DecisionRule:
 
 
 def probability_at(log_odds: Floats) -> Floats:
-    """P(second class) of each row, or of more than two classes that of each, (rows, K)."""
+    """P(second class) of each row, or with three or more classes that of each, (rows, K)."""
     probability: Floats = probabilities(log_odds) if log_odds.ndim == 2 else expit(log_odds)
     return probability
 
@@ -390,7 +390,7 @@ class Decider(ABC, Generic[State]):
 
     @abstractmethod
     def limit(self, state: State, left: Floats) -> State:
-        """Give a state of rows that can pay so much more, at most.
+        """Give a state of rows that can pay that much more, at most.
 
         Parameters
         ----------
@@ -557,7 +557,7 @@ class ObservedDecider(Decider[ObservedState]):
         return state.after(going, covariates)
 
     def limit(self, state: ObservedState, left: Floats) -> ObservedState:
-        """A state of rows that can pay so much more: what costs more is not available."""
+        """A state of rows that can pay that much more: what costs more is not available."""
         payable = self.costs.of_next(state.acquired) <= left[:, None]
         available = state.available & (state.acquired | payable)
         return replace(state, available=available, at_any_price=state.available)

@@ -34,7 +34,7 @@ class Purse(NamedTuple, Generic[State]):
     ceiling : what a row may pay at most.
     costs : covariate costs.
     known : mask (rows, covariates) of what was known from the start.
-    limit : gives a state of rows that can pay so much more, at most.
+    limit : gives a state of rows that can pay that much more, at most.
     """
 
     ceiling: float
@@ -82,7 +82,7 @@ class AcquisitionResult:
     label : ndarray of shape (n_rows,)
         Class given to the row.
     probability : ndarray of shape (n_rows,) or (n_rows, n_classes)
-        P(second class) when the row was classified; of more than two classes that of each.
+        P(second class) when the row was classified; with three or more classes that of each.
     acquired : ndarray of bool of shape (n_rows, n_covariates)
         Mask of what was acquired.
     order : ndarray of int of shape (n_rows, n_covariates)
@@ -183,7 +183,7 @@ class AcquisitionResult:
         Returns
         -------
         dict of str to ndarray
-            One column, probability, or of more than two classes probability_0, probability_1, …
+            One column, probability, or with three or more classes probability_0, probability_1, …
             in their order.
         """
         return probability_columns(self.probability)
@@ -444,7 +444,7 @@ class Step(NamedTuple, Generic[State]):
 
 
 def step(decider: Decider[State], rows: Rows, paid: Floats) -> Step[State]:
-    """What comes next for rows that have the same covariates, and have paid so much.
+    """What comes next for rows that have the same covariates, and what they have paid.
 
     What a row neither has nor lacks for good can be acquired, as far as what it paid leaves
     something of the budget. A covariate that the decider asks for and that is unavailable is passed

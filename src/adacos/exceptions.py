@@ -103,7 +103,7 @@ class NotCertifiableError(InvalidInputError):
     certificate : RecallCertificate
         The certificate of that largest recall.
     of_class : label
-        Of more than two classes, the one whose recall it is.
+        With three or more classes, the one whose recall it is.
     """
 
     def __init__(

@@ -321,7 +321,7 @@ def test_incomplete_challenge_folder_is_refused(challenge):
     with pytest.raises(InvalidInputError, match="no In-hospital_death"):
         load_physionet2012(challenge)
     (challenge / "Outcomes-a.txt").unlink()
-    with pytest.raises(InvalidInputError, match=r"Outcomes-a.txt must lie beside set-a"):
+    with pytest.raises(InvalidInputError, match=r"Outcomes-a.txt must lie next to set-a"):
         load_physionet2012(challenge)
 
 

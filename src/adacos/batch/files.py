@@ -47,7 +47,7 @@ class ScoreSummary:
     ----------
     rows_read : number of rows in the source.
     rows : number of rows scored and written: those read without the malformed ones.
-    malformed : rows left out.
+    malformed : rows that could not be read, which are omitted.
     labels : how often each label was given.
     mean_cost : mean covariate cost paid.
     mean_expected_cost : mean of covariate cost plus Bayes risk.
@@ -86,7 +86,7 @@ def score_file(
     """Answer every row of a CSV or Parquet file into another one.
 
     The output has the columns of `keep`, then label, class (its name, where the model's description
-    names the classes), probability (of more than two classes a column "probability of CLASS" for
+    names the classes), probability (with three or more classes a column "probability of CLASS" for
     each), cost, expected_cost, and what was acquired, in order, separated by semicolons.
 
     Parameters

@@ -78,7 +78,7 @@ def check_folders(source: str | Path, destination: str | Path) -> None:
             "output",
             "must not lie in the folder that is read",
             str(destination),
-            "Put it beside that folder: answers would be taken for rows the next time.",
+            "Put it outside of that folder: answers would be read as rows the next time.",
         )
     if Path(source).is_file() and not is_parquet(Path(source)):
         raise InvalidInputError(

@@ -1,8 +1,8 @@
-"""`adacos bench budgets`: methods beside each other where covariates may cost only so much.
+"""`adacos bench budgets`: methods compared where covariates may cost no more than a budget.
 
 Each method is fitted on the paper's folds of a data set without a budget and with each of several,
 which are shares of what all covariates cost: as a mean over rows, or as a ceiling for each row.
-What is paid and what the errors cost are those of the rows left out, so that the table is the
+What is paid and what the errors cost are those of the test rows, so that the table is the
 trade-off between the two, method by method.
 """
 
@@ -65,7 +65,7 @@ class BudgetOptions:
     kind : "mean" for a mean over rows, "ceiling" for each row.
     shares : budgets, as shares of what all covariates cost.
     error : what each error costs; None for twenty times what all covariates cost.
-    folds : folds of the paper that are tested, the first so many.
+    folds : how many folds of the paper are tested, beginning with the first.
     jobs : number of processes.
     out : folder of the report; a stopped run resumes there.
     """
@@ -109,7 +109,7 @@ class BudgetCase:
 
 @dataclass(frozen=True)
 class Spending:
-    """What the rows left out of a method's fits pay with one budget, and what errors cost them."""
+    """What the test rows of a method pay with one budget, and what errors cost them."""
 
     method: str
     budget: float | None
@@ -257,7 +257,7 @@ def _blocks(
         (options.out / "figures").mkdir(exist_ok=True)
         yield _figure(report, methods, options.out / "figures")
     except MissingExtraError as error:
-        yield Text(f"The figure is left out: {error}")
+        yield Text(f"There is no figure: {error}")
     for method in methods:
         spendings = [s for s in report.spendings if s.method == method]
         yield Heading(method)
@@ -274,7 +274,7 @@ def _blocks(
             ),
         )
     if report.failures:
-        yield Heading("Left out")
+        yield Heading("Not included")
         yield Items(tuple(gathered(report.failures)))
 
 

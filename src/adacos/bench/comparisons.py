@@ -135,7 +135,7 @@ def compare_overall(
 ) -> list[OverallComparison]:
     """Ratio of geometric means over data sets and false-positive costs from `at_least` on.
 
-    Cells in which a cost is not positive have no logarithm and are left out.
+    Cells in which a cost is not positive have no logarithm and do not count.
     """
     cells = []
     for kind in index.kinds():

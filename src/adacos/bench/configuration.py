@@ -39,7 +39,7 @@ class BenchConfig:
     paper_folds : bool, default=True
         Whether the paper's cross-validation is run.
     splits : int, default=0
-        Number of random cross-validations beside it.
+        Number of random cross-validations in addition to it.
     seed : int, default=0
         Seed of the random cross-validations.
     jobs : int, default=1

@@ -141,7 +141,7 @@ def recall_figure(
 def observed_recall_figure(
     folds: FoldTable, datasets: Sequence[str], methods: Sequence[str], target: float, folder: Path
 ) -> Picture:
-    """Recall on test rows beside the target."""
+    """Recall on test rows compared with the target."""
     figure, axes = new_figure(1, len(datasets), _width(datasets), 3.6)
     lowest = 1.0
     for axis, dataset in zip(axes[0], datasets, strict=True):

@@ -46,7 +46,7 @@ from adacos.tables.writing import write_whole
 from adacos.typing import Floats
 from adacos.validation import choices, integer
 
-TITLE = "Lomax's cost-sensitive sets: total cost beside optimal trees"
+TITLE = "Lomax's cost-sensitive sets: total cost compared with optimal trees"
 STREED = "STreeD"
 # Of the five folds of a shuffle: one, so that splits are drawn anew each time.
 _TESTED_FOLD = 0
@@ -127,7 +127,7 @@ class LomaxReport:
 
 
 def default_methods() -> list[str]:
-    """AdaCOS, COS, further policies of this library beside the paper's, STreeD and AACO."""
+    """AdaCOS, COS, the other policies of this library, STreeD and AACO."""
     families = ("group lasso", "forward", "both", "Full Model")
     further = [m.name for m in METHODS.values() if not m.rival and m.family not in families]
     beside = [name for name in ("AdaCOS (both)", *further, STREED, "AACO") if name in METHODS]
@@ -194,7 +194,7 @@ def _full_name(method: str) -> str:
 def compare(
     result: RunResult, methods: Sequence[str], against: str
 ) -> tuple[list[Ratio], list[Ratio]]:
-    """Ratios to one method, in each cell and over all cells, of the methods beside it."""
+    """Ratios of the other methods to one method, in each cell and over all cells."""
     index = OutcomeIndex(result.outcomes)
     cells: list[Ratio] = []
     overall: list[Ratio] = []
@@ -270,14 +270,14 @@ def _ratio(parts: Sequence[_Part], dataset: str, level: str, method: str) -> Rat
 
 
 def _takes(method: str, n_classes: int) -> bool:
-    """Whether a method takes so many classes."""
+    """Whether a method takes this number of classes."""
     return n_classes == 2 or getattr(METHODS[method].make(Costs()), "takes_many_classes", False)
 
 
 def _with_methods(
     sets: dict[str, LomaxSet], methods: Sequence[str]
 ) -> tuple[dict[str, LomaxSet], list[str]]:
-    """The sets that some method takes, and what is left out: sets, and methods of a set."""
+    """The sets that some method takes, and what is not included: sets, and methods of a set."""
     taken, left_out = {}, []
     for name, one in sets.items():
         absent = [method for method in methods if not _takes(method, one.n_classes)]
@@ -350,7 +350,7 @@ def _blocks(
     yield _means(report, folds, sets)
     left_out = [*report.left_out, *gathered(report.failures)]
     if left_out:
-        yield Heading("Left out")
+        yield Heading("Not included")
         yield Items(tuple(left_out))
 
 

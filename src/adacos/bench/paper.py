@@ -68,7 +68,7 @@ class PaperOptions:
         here.
     datasets : names; None for the bundled ones, and PhysioNet if `data` has its path.
     data : path of each data set that the user must bring.
-    splits, seed : number of random five-fold splits beside the paper's, and their seed.
+    splits, seed : number of random five-fold splits in addition to the paper's, and their seed.
     jobs : number of processes.
     out : folder of the report.
     quick : two of the five folds only.
@@ -157,7 +157,7 @@ def _claims(result: RunResult) -> list[Claim]:
 
 
 def configure(options: PaperOptions) -> tuple[BenchConfig, tuple[str, ...]]:
-    """The checked configuration, and what is left out of the paper's experiments and why."""
+    """The checked configuration, and which of the paper's experiments are omitted, and why."""
     left_out: list[str] = []
     check_reference(options.reference)
     methods: Sequence[str] = OWN_METHODS if options.methods is None else options.methods
@@ -175,7 +175,7 @@ def configure(options: PaperOptions) -> tuple[BenchConfig, tuple[str, ...]]:
     if options.reference is None:
         left_out.append(
             "The authors' code's numbers: pass their table with `--reference PATH` to see them "
-            "beside ours."
+            "next to ours."
         )
     config = BenchConfig(
         tuple(datasets),

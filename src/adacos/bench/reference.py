@@ -1,4 +1,4 @@
-"""Numbers to stand beside ours: the paper's Table 1, and the authors' code if the user has it."""
+"""Numbers to compare ours with: the paper's Table 1, and the authors' code if the user has it."""
 
 from __future__ import annotations
 

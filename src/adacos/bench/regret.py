@@ -167,7 +167,7 @@ class Case:
 
     @property
     def costs(self) -> Costs:
-        """Covariate costs of the problem beside the costs of errors."""
+        """Covariate costs of the problem and the costs of errors."""
         prices = list(self.problem.prices.values())
         return Costs(prices, false_positive=FALSE_POSITIVE, false_negative=FALSE_NEGATIVE)
 
@@ -213,7 +213,7 @@ class RegretReport:
         return [t for t in self.trials if not t.error and t.regret < -self.tolerance]
 
     def regrets(self, world: Any = None) -> dict[str, Floats]:
-        """Regrets of each method in per cent, in one world or in all; rounding is left out."""
+        """Regrets of each method in per cent, in one world or in all; rounding does not count."""
         regrets: dict[str, list[float]] = {}
         for t in self.trials:
             values = regrets.setdefault(t.method, [])
@@ -257,7 +257,7 @@ class Study:
     ----------
     title : heading of the report.
     worlds : what problems are drawn from.
-    run : runs one case and stores its cost beside the optimum.
+    run : runs one case and stores its cost and that of the optimum.
     blocks : the report.
     tolerance : share of the optimum by which a cost may be below it.
     """
@@ -318,7 +318,7 @@ def _world(name: str, value: float) -> World:
 
 
 def run_case(case: Case) -> None:
-    """Fit the method on a sample, and store what its policy costs beside the optimum."""
+    """Fit the method on a sample, and store what its policy and the optimum cost."""
     problem, costs = case.problem, case.costs
     X, y = problem.sample(case.n_rows, seed=case.seed)
     optimum = OptimalPolicyClassifier(costs, joint=problem).fit(X, y).expected_cost_
@@ -375,7 +375,7 @@ def _blocks(
         if report.regrets():
             yield _figure(report, methods, options.out / "figures")
     except MissingExtraError as error:
-        yield Text(f"The figure is left out: {error}")
+        yield Text(f"There is no figure: {error}")
     for name, title, values in AXES:
         yield Heading(title)
         worlds = [_world(name, value) for value in values]
@@ -404,7 +404,7 @@ def left_out(report: RegretReport, absent: dict[str, str]) -> Iterator[Block]:
     lines = [f"{name}: {why}" for name, why in absent.items()]
     lines += gathered(report.failures)
     if lines:
-        yield Heading("Left out")
+        yield Heading("Not included")
         yield Items(tuple(lines))
 
 

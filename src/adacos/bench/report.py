@@ -1,4 +1,4 @@
-"""The paper's experiments as a report: claims, Table 1, figures, comparisons, what is left out."""
+"""The paper's experiments as a report: claims, Table 1, figures, comparisons, what is omitted."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def report_blocks(findings: Findings) -> list[Block]:
 
 
 def table_1_records(folds: FoldTable, authors: Reference) -> list[dict[str, Any]]:
-    """Our Table 1 beside the paper's and the authors' code's."""
+    """Our Table 1 compared with the paper's and that of the authors' code."""
     paper = paper_table_1()
     records = []
     for cell in folds.cells(setting="symmetric"):
@@ -113,8 +113,9 @@ def _opening(f: Findings) -> Iterator[Block]:
     if len(f.config.folds) < 5:
         tested = f"fold {', '.join(str(k) for k in f.config.folds)} of the paper's five"
     yield Text(
-        "Adaptive cost-sensitive covariate acquisition: our numbers beside the paper's (Andrade "
-        "and Okajima) and, where available, the authors' code's. Costs are in cost units per row; "
+        "Adaptive cost-sensitive covariate acquisition: our numbers compared with those of the "
+        "paper (Andrade and Okajima) and, where available, of the authors' code. Costs are in cost "
+        "units per row; "
         f"means and standard deviations are over {tested}, the latter with divisor n as in the "
         "paper."
     )
@@ -124,7 +125,7 @@ def _opening(f: Findings) -> Iterator[Block]:
         (
             f"Data sets: {', '.join(dataset_title(d) for d in f.config.datasets)}.",
             f"Methods: {', '.join(f.config.methods)}.",
-            f"Random five-fold splits beside the paper's: {f.config.splits}"
+            f"Random five-fold splits in addition to the paper's: {f.config.splits}"
             + (f" (seed {f.config.seed})." if f.config.splits else "."),
             f"Run time {_duration(f.wall_seconds)} with {f.config.jobs} process(es)"
             + (
@@ -136,7 +137,7 @@ def _opening(f: Findings) -> Iterator[Block]:
         )
     )
     if f.no_figures:
-        yield Text(f"The figures are left out: {f.no_figures}")
+        yield Text(f"There are no figures: {f.no_figures}")
 
 
 def _claims(f: Findings) -> Iterator[Block]:
@@ -304,7 +305,7 @@ def _settings(f: Findings) -> Iterator[Block]:
 def _left_out(f: Findings) -> Iterator[Block]:
     lines = [*f.left_out, *gathered(f.result.failures)]
     if lines:
-        yield Heading("Left out")
+        yield Heading("Not included")
         yield Items(tuple(lines))
 
 

@@ -52,14 +52,14 @@ class Setting:
     def costs(
         self, prices: Mapping[str, float] | list[float], panels: Mapping[str, Any] | None = None
     ) -> Costs:
-        """Put these errors beside covariate costs.
+        """Combine these error costs with covariate costs.
 
         Parameters
         ----------
         prices : mapping of str to float, or list of float
             Covariate costs.
         panels : mapping of str to panel, or None, default=None
-            Panels as `Costs` takes them; they are left out unless the setting counts them.
+            Panels as `Costs` takes them; they are ignored unless the setting counts them.
 
         Returns
         -------

@@ -37,7 +37,7 @@ def library_digest() -> str:
 def code_digest(method: Method) -> str:
     """Digest of the files that a method from elsewhere is written in; empty for our own.
 
-    They are the files of its function and classes, and the modules beside them that they import.
+    They are the files of its function and classes, and the modules next to them that they import.
     """
     make: Any = method.make
     while isinstance(make, partial):
@@ -67,7 +67,7 @@ def _functions(cls: type) -> Iterator[Any]:
 
 
 def _with_neighbours(files: list[Path]) -> set[Path]:
-    """The files, and all files beside them that they import, by whatever way."""
+    """The files, and all files next to them that they import, by whatever way."""
     modules: set[Path] = set()
     waiting = list(files)
     while waiting:

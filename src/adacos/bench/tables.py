@@ -220,7 +220,7 @@ def measures(outcome: Outcome) -> dict[str, float]:
 
 
 def _class_log_loss(y: NDArray[np.int64], p: Floats) -> float:
-    """Log-loss of more than two classes; NaN where the probabilities are not those of each."""
+    """Log-loss with three or more classes; NaN where the probabilities are not those of each."""
     if p.ndim == 1 or not np.all(np.isfinite(p)):
         return np.nan
     return float(-np.log(np.maximum(p[np.arange(len(y)), y], np.finfo(np.float64).tiny)).mean())
@@ -229,7 +229,7 @@ def _class_log_loss(y: NDArray[np.int64], p: Floats) -> float:
 def summary_records(
     folds: FoldTable, references: Mapping[str, Mapping[tuple[Cell, str], tuple[float, float]]]
 ) -> list[dict[str, Any]]:
-    """Mean and standard deviation of every cell and measure, reference values beside them.
+    """Mean and standard deviation of every cell and measure, with reference values.
 
     `references` maps a source's name to its (mean, standard deviation) by cell and measure.
     """
@@ -341,7 +341,7 @@ def _row_columns(outcomes: Iterable[Outcome]) -> dict[str, NDArray[Any]]:
 
 
 def _one_probability(outcome: Outcome) -> Floats:
-    """P(class 1); of more than two classes that of the label."""
+    """P(class 1); with three or more classes that of the label."""
     if outcome.probability.ndim == 1:
         return outcome.probability
     return np.asarray(outcome.probability[np.arange(len(outcome.label)), outcome.label])

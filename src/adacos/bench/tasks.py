@@ -37,7 +37,7 @@ class Failure:
 def run_tasks(
     tasks: Sequence[Task], *, jobs: int, progress: bool | None = None
 ) -> tuple[Failure, ...]:
-    """Run tasks in so many processes; those that raised, in order of their titles.
+    """Run tasks in `jobs` processes; those that raised, in order of their titles.
 
     With one, they run where the caller's `joblib.parallel_config` says, a Dask cluster for example.
     `progress` says whether to show a bar on the terminal; None, if there is one.

@@ -71,7 +71,7 @@ class Outcome:
     ----------
     rows : position of each test row in the data set.
     y, label : true class and answer, as 0, 1, …
-    probability : P(class 1) at the stop; of more than two classes that of each, (rows, classes).
+    probability : P(class 1) at the stop; with three or more classes that of each, (rows, classes).
     cost : covariate cost paid.
     acquired : number of covariates acquired.
     """
@@ -223,7 +223,7 @@ def is_finished(unit: Unit, folder: Path) -> bool:
 def fold_of_rows(table: Dataset, split: Split) -> Ints:
     """Fold in which each row is tested, or -1: only complete rows are tested.
 
-    Of more than two classes one that has too few rows for all folds is in training only.
+    With three or more classes one that has too few rows for all folds is in training only.
     """
     gaps = np.where(_missing(table.X), np.nan, 0.0)
     classes, number = np.unique(table.y, return_inverse=True)

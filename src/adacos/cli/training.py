@@ -44,13 +44,13 @@ class TrainingRows(NamedTuple):
     table : the covariates.
     y : the class of each row; with --positive 1 for that class and 0 for all others.
     class_names : what 0 and 1 stand for then, by the class as text.
-    n_read : rows in the file, with those that were left out.
-    malformed : rows left out because they could not be read.
+    n_read : rows in the file, with those that could not be read.
+    malformed : rows that could not be read.
     missing : share of missing values of the covariates that have any.
     codes : covariates kept as categories for the zeros in front of their digits.
     groups : the group of each row, where a column of them was named.
     whole : the rows and their classes, where they are read a piece at a time; `table` and `y` are
-        then those rows whose leave-out log-odds the model keeps.
+        then those rows whose out-of-fold log-odds the model keeps.
     """
 
     table: ColumnTable
@@ -82,7 +82,7 @@ class TrainingRows(NamedTuple):
         return MOST_ROWS if few else 0
 
     def drawn(self, most: int, seed: int) -> TrainingRows:
-        """At most so many rows, drawn at random; 0 for all."""
+        """At most `most` rows, drawn at random; 0 for all."""
         if not 0 < most < len(self.y):
             return self
         rows = np.sort(np.random.default_rng(seed).choice(len(self.y), most, replace=False))
@@ -102,7 +102,7 @@ def choose_covariates(
     numeric: list[str],
     groups: str | None,
 ) -> list[str]:
-    """All columns but the target, that of the groups and those left out."""
+    """All columns but the target, that of the groups and those that are dropped."""
     grouping = [] if groups is None else [groups]
     named = (
         ("--target", [target]),
@@ -132,7 +132,7 @@ def choose_covariates(
         raise InvalidInputError("--groups", rule, target, "Name the patients or sites.")
     covariates = [name for name in file.columns if name not in (*drop, *grouping, target)]
     if not covariates:
-        raise InvalidInputError("data", "needs a covariate beside the target", target, "Add one.")
+        raise InvalidInputError("data", "needs another column than the target", target, "Add one.")
     return covariates
 
 
@@ -250,7 +250,7 @@ def on_workers(rows: TrainingRows, address: str, timeout: str | None) -> Trainin
 
 
 def keep_some(policy: Any) -> None:
-    """Keep the leave-out log-odds of so many rows that a model file stays small.
+    """Keep the out-of-fold log-odds of few enough rows that a model file stays small.
 
     A policy that branches keeps what its leaves refer to.
     """
@@ -414,7 +414,7 @@ def in_pieces(file: TableFile, policy: str) -> bool:
 
 
 def expected_seconds(table: ColumnTable, n_codes: int = 0, n_classes: int = 2) -> float:
-    """About how long a fit takes, by what was measured on one core; so many rows held as codes.
+    """About how long a fit takes, by what was measured on one core; `n_codes` rows held as codes.
 
     A factor of two either way is usual. K classes took (K - 1)^1.7 times as long as two. A set
     costs the rows times its columns, and more where its strengths are chosen, which up to 40

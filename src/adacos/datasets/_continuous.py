@@ -228,7 +228,7 @@ def make_continuous_problem(
 ) -> ContinuousProblem:
     """Draw a random problem with numeric covariates.
 
-    "mixture-2", "mixture-4", "mixture-8" and "mixture-16" have so many components, half of them of
+    "mixture-2", "mixture-4", "mixture-8" and "mixture-16" have 2 to 16 components, half of them of
     each class, in which covariates are independent and normal. With one component for each class
     the log-odds are a sum of functions of one covariate each. The others are no such mixtures:
     covariates have a Gaussian copula of one factor and different marginal distributions, and the

@@ -57,7 +57,7 @@ def load_physionet2012(path: str | Path, *, as_frame: bool | None = None) -> Dat
         must hold numbers too, and are ignored.
 
         The folder of the challenge holds one or more of `set-a`, `set-b` and `set-c`, each with
-        files `<RecordID>.txt` of lines `Time,Parameter,Value`, and beside each set its
+        files `<RecordID>.txt` of lines `Time,Parameter,Value`, and next to each set its
         `Outcomes-a.txt` (`-b`, `-c`). Rows come set by set in the order of the outcomes. The value
         of a covariate is the one with the latest time; of two at the same time, the one further
         down. -1 means unknown for Age, Gender, ICUType and Weight and is passed over; every other
@@ -131,7 +131,7 @@ def _read_outcomes(outcomes: Path, records: Path) -> list[tuple[Path, int]]:
     if not outcomes.is_file():
         raise InvalidInputError(
             "path",
-            f"{outcomes.name} must lie beside {records.name}",
+            f"{outcomes.name} must lie next to {records.name}",
             str(outcomes),
             f"Add the file, or leave {records.name} out.",
         )

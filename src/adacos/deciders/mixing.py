@@ -1,9 +1,9 @@
 """Two deciders for the rows of one table: a share of the rows has the one that spends more.
 
 Along one sequence what rows spend on average falls in steps as covariates count more often: rows
-that are alike all go on, or all stop, and before the first covariate all rows are alike. A budget
-between two steps is spent by a mixture of the deciders on either side. By Lagrange's argument no
-other way to spend it on average costs less than such a mixture.
+that are alike all continue, or all stop, and before the first covariate all rows are alike. A
+budget between two steps is spent by a mixture of the deciders on either side. By Lagrange's
+argument no other way to spend it on average costs less than such a mixture.
 
 Which decider a row has follows from its key and the seed alone. Without keys that of a row is
 its place in the table, and that of a consultation is the place of the first row. Whole numbers in
@@ -65,7 +65,7 @@ class MixedDecider(Decider[MixedState[State]]):
         return MixedState(len(rows.encoded), tuple(groups))
 
     def limit(self, state: MixedState[State], left: Floats) -> MixedState[State]:
-        """A state of rows that can pay so much more, at most."""
+        """A state of rows that can pay that much more, at most."""
         groups = tuple(
             (rows, self.pair[arm].limit(own, left[rows]), arm) for rows, own, arm in state.groups
         )
@@ -109,7 +109,7 @@ class MixedDecider(Decider[MixedState[State]]):
 def mixed(
     decider: Decider[Any], n_rows: int, keys: Sequence[Hashable] | None = None
 ) -> Decider[Any]:
-    """What decides about so many rows: the decider, or the two of its mixture."""
+    """What decides about `n_rows` rows: the decider, or the two of its mixture."""
     mixture = decider.terms.mixture
     if mixture is None:
         return decider

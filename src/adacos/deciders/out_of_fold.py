@@ -65,5 +65,5 @@ class OutOfFoldDecider(Decider[OutOfFoldState[State]]):
         return OutOfFoldState(moved, state.rows[going])
 
     def limit(self, state: OutOfFoldState[State], left: Floats) -> OutOfFoldState[State]:
-        """A state of rows that can pay so much more, at most."""
+        """A state of rows that can pay that much more, at most."""
         return state._replace(state=self.inner.limit(state.state, left))

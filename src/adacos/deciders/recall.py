@@ -49,7 +49,7 @@ class RecallDecider(Decider[State]):
         return self.inner.advance(state, going, covariates)
 
     def limit(self, state: State, left: Floats) -> State:
-        """A state of rows that can pay so much more, at most."""
+        """A state of rows that can pay that much more, at most."""
         return self.inner.limit(state, left)
 
     def log_odds(self, state: State) -> Floats:

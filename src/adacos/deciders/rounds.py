@@ -1,9 +1,9 @@
 """Rounds: results that are waited for, and covariates that are ordered together.
 
-Where waiting costs something, a row at S_i does not go on covariate by covariate: it orders
-S_j \\ S_i at once, for the later set j with the least future cost, and decides anew when the
+Where waiting costs something, a row at S_i does not continue covariate by covariate: it orders
+S_j \\ S_i at once, for the later set j with the least future cost, and decides again when the
 results are there. The future cost counts one round for the batch and what may be ordered after it,
-by dynamic programming along the sequence (`adacos.models.dynamic`, of more than two classes
+by dynamic programming along the sequence (`adacos.models.dynamic`, with three or more classes
 `adacos.models.class_values`). Rows that stood at one set then
 stand at several; each group of them walks by itself. A covariate that is immediate comes alone:
 seeing it first costs nothing.

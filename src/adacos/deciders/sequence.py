@@ -58,7 +58,7 @@ class SequenceDecider(FoldedDecider[WalkState]):
         return advance(state, going, covariates.shape[1])
 
     def limit(self, state: WalkState, left: Floats) -> WalkState:
-        """A state of rows that can pay so much more, at most."""
+        """A state of rows that can pay that much more, at most."""
         return state._replace(left=(1 + self.multiplier) * left)
 
     def judged(self, state: WalkState, rows: Ints) -> WalkState:
@@ -95,7 +95,7 @@ class OneSetDecider(SequenceDecider):
 
 @dataclass(frozen=True, eq=False)
 class CheapestSetDecider(OneSetDecider):
-    """Acquire the set of least leave-out total cost that the budgets pay for, and stop there."""
+    """Acquire the set of least out-of-fold total cost that the budgets pay for, and stop there."""
 
     @classmethod
     def cheapest(cls, terms: Terms, model: SequenceModel) -> Self:

@@ -122,7 +122,7 @@ class TreeDecider(FoldedDecider[BranchState]):
         return np.isin(np.arange(len(self.encoder.names)), self.nodes[number].path)
 
     def limit(self, state: BranchState, left: Floats) -> BranchState:
-        """A state of rows that can pay so much more, at most."""
+        """A state of rows that can pay that much more, at most."""
         assert self.budget is not None
         available, price = state.available.copy(), self.costs.of_next(state.have)
         for number, node in enumerate(self.nodes):

@@ -70,7 +70,7 @@ def weigh(
 
 
 def _weigh_classes(ahead: ClassOutlook, matrix: Floats) -> tuple[Bools, ClassOutlook]:
-    """The same of more than two classes; of a single row all future costs come back."""
+    """The same with three or more classes; of a single row all future costs come back."""
     if len(ahead.log_odds) > 1:
         return ahead.some_pays(matrix), ahead
     ahead = ahead.weighed(matrix)
@@ -92,7 +92,8 @@ def _shows_plans(state: WalkState, costs: CostTable) -> bool:
 def weigh_freely(state: WalkState, ahead: Outlook, values: ValueTables) -> tuple[Bools, Outlook]:
     """The same where one may stop at any later set that can be paid.
 
-    What going on did for rows left out says nothing of rows that cannot go on as they did.
+    What continuing did for training rows, out-of-fold, says nothing about rows that cannot continue
+    as they did.
     """
     matrix, now = values.matrix, ahead.log_odds
     plans = _shows_plans(state, values.costs)

@@ -60,7 +60,7 @@ h2 { font-size: 1.35rem; margin: 2.6rem 0 0.6rem; border-top: 1px solid #d8d8d8;
 h3 { font-size: 1.08rem; margin: 1.8rem 0 0.4rem; }
 nav { font-size: 0.92rem; margin: 0.8rem 0 0; display: flex; flex-wrap: wrap; gap: 0.3rem 1.1rem; }
 a { color: #00558c; }
-/* A shadow at the edge beyond which the table goes on. */
+/* A shadow at the edge beyond which the table continues. */
 .scroll { overflow-x: auto; margin: 0.8rem 0 1.4rem; background:
   linear-gradient(to right, #fff 30%, #fff0) left / 2.5rem 100% no-repeat local,
   linear-gradient(to left, #fff 30%, #fff0) right / 2.5rem 100% no-repeat local,

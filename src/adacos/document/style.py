@@ -1,6 +1,6 @@
 """One look for every figure, and how figures are saved.
 
-Colours are Okabe and Ito's, which the colour-blind can tell apart. A policy keeps its colour under
+Colours are Okabe and Ito's, which the colour-blind can distinguish. A policy keeps its colour under
 both set sequences and changes its line.
 """
 

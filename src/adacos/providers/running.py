@@ -1,7 +1,7 @@
 """Rows walked through a policy whose covariates are fetched on the way.
 
 Rows walk until they stop or wait for values that are not there. Then each provider is called with
-all rows that wait for it, and they walk on with what they have. What a provider does not deliver
+all rows that wait for it, and they continue with what they have. What a provider does not deliver
 for good counts as not available for the row, and nothing is paid for it.
 """
 
@@ -220,7 +220,7 @@ def _told_of_cache(what: str) -> Iterator[None]:
             "cache",
             f"must {what}, by the pair of covariate and key",
             f"{type(error).__name__}: {error}",
-            "Check the cache, and call acquire with it again: it goes on from there.",
+            "Check the cache, and call acquire with it again: it continues from there.",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""What the library brings along: one call for each policy, rival and data set."""
+"""What the library brings along: one call for each policy, baseline and data set."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The methods of the literature we compare with, as policies like our own.
 
-Names are imported on first use, so that one rival does not load what another one needs.
+Names are imported on first use, so that one baseline does not load what another one needs.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Neighbors:
     ----------
     codes : (rows, encoded columns) rounded values.
     y : classes, 0 or 1.
-    label : (rows, sets) leave-out answer of each set's model.
+    label : (rows, sets) out-of-fold answer of each set's model.
     sets : (sets, covariates) membership, from the empty set to larger ones; of one size the better
         model comes later.
     source : covariate of each encoded column.
@@ -150,7 +150,7 @@ class AACOClassifier(BasePolicy):
     that did not see them, and so is the label at the stop.
 
     The original takes k = 5 and boosted trees for any mask; here k is the one of `n_neighbors` with
-    the least leave-out total cost, and the classifiers are additive models of their own set. All
+    the least out-of-fold total cost, and the classifiers are additive models of their own set. All
     rows as near as the k-th count. With up to log2(`max_sets`) covariates every set has a model;
     beyond, the empty set, single covariates, pairs, random sets and all covariates together, of
     which the largest inside a plan judges it and the largest inside A answers.
@@ -165,7 +165,7 @@ class AACOClassifier(BasePolicy):
     max_sets : int, default=256
         Most sets that have a model.
     cv : int, default=5
-        Number of folds of the leave-out answers.
+        Number of folds of the out-of-fold answers.
     random_state : int, default=0
         Seed of the folds and of the random sets.
 
@@ -182,7 +182,7 @@ class AACOClassifier(BasePolicy):
     n_neighbors_ : int
         What was chosen.
     leave_out_cost_ : ndarray
-        Mean leave-out total cost for each of `n_neighbors`.
+        Mean out-of-fold total cost for each of `n_neighbors`.
 
     References
     ----------
@@ -308,7 +308,7 @@ def code_values(encoded: Floats, basis: AdditiveBasis) -> Codes:
 
 
 def candidate_sets(p: int, most: int, rng: np.random.Generator) -> list[Ints]:
-    """All sets of p covariates if there are at most so many, else a pool of them.
+    """All sets of p covariates if there are at most that many, else a pool of them.
 
     A pool holds the empty set, as many single covariates as fit, all covariates together, pairs for
     half of what is left, and random sets of every size alike. Smaller sets come first.
@@ -330,7 +330,7 @@ def candidate_sets(p: int, most: int, rng: np.random.Generator) -> list[Ints]:
 
 
 def _models(fits: SetFits, pool: list[Ints], p: int) -> tuple[Bools, Floats, Floats, Floats]:
-    """Membership, leave-out log-odds, intercept and coefficients of each set's model.
+    """Membership, out-of-fold log-odds, intercept and coefficients of each set's model.
 
     Sets are in the order of `Neighbors`.
     """

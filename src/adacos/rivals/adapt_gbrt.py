@@ -59,10 +59,10 @@ class Pair(NamedTuple):
 
 
 class AdaptGbrtClassifier(BasePolicy):
-    """Boosted gate and cheap classifier beside the full model.
+    """Boosted gate that sends a row to a cheap classifier or to the full model.
 
     The full model is the logistic GAM on all covariates, unavailable ones at their conditional
-    mean. While gate and cheap classifier are learned it is represented by its leave-out
+    mean. While gate and cheap classifier are learned it is represented by its out-of-fold
     probabilities, so it is not judged on rows it was fitted to. A row that the gate keeps pays for
     the covariates on its paths through gate and cheap classifier; a row sent to the full model pays
     for every available covariate.
@@ -76,10 +76,10 @@ class AdaptGbrtClassifier(BasePolicy):
     Settings are those with the least total cost in cross-validation. Of the original's grid (16 λ,
     6 learning rates, 15 fractions, 100 trees evaluated every 10) the default searches 8 λ, 2
     learning rates, 4 fractions and 40 pairs of trees evaluated every 5, in full; λ is per training
-    row, on a grid that ends beyond where a first split pays. Instead of growing both ensembles anew
-    in each of up to 50 rounds, a round updates q and adds five pairs of trees; cross-validation
-    chooses the number of rounds. Learning rates are lower than the original's because trees take
-    Newton steps.
+    row, on a grid that ends beyond where a first split pays. Instead of growing both ensembles
+    again in each of up to 50 rounds, a round updates q and adds five pairs of trees;
+    cross-validation chooses the number of rounds. Learning rates are lower than the original's
+    because trees take Newton steps.
 
     Parameters
     ----------

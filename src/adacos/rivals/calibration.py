@@ -1,6 +1,6 @@
-"""From scores to log-odds, and the cost by which tree rivals choose their settings.
+"""From scores to log-odds, and the cost by which tree baselines choose their settings.
 
-A rival that was trained on weighted rows answers by the sign of its score; one that was not has
+A baseline that was trained on weighted rows answers by the sign of its score; one that was not has
 its score turned into log-odds by a logistic curve (Platt) and answers by Bayes' rule. Written in
 log-odds both are Bayes' rule: weights w_0, w_1 proportional to the cost of a wrong answer move
 the log-odds by log(w_1 / w_0), which is minus the threshold of the misclassification matrix.

@@ -5,12 +5,12 @@ values x. Every action (answer 0, answer 1, acquire covariate i) has a score lin
 policy takes the best one.
 
 Approximate policy iteration: take states along the current policy and in random sets, roll the
-policy out after each acquisition possible there, and fit the scores anew to what each action turned
-out to cost. With π the softmax of the scores the fit minimises, over the states s,
+policy out after each acquisition possible there, and fit the scores again to what each action
+turned out to cost. With π the softmax of the scores the fit minimises, over the states s,
 
     mean over s of Σ_a π(a | s) cost(s, a) / stake + ridge / (2 n) · |θ|²,
 
-the cost of a randomised policy that acts once and then goes on as before: a cost-sensitive
+the cost of a randomised policy that acts once and then continues as before: a cost-sensitive
 classification of actions. (In hindsight the true class is always the best action, so a classifier
 of best actions would never acquire.) The fit is mixed into the scores with a step of
 1 / (1 + number of rounds); the first scores are ridge regressions of the costs.

@@ -44,7 +44,7 @@ def initial_weights(
     """Random weights of a stack of models that predict `log_odds` to begin with.
 
     The first layer of an element is `value` (of each column of its covariate) and `index` (its
-    one-hot position). A matrix of any other layer has a bias beside it.
+    one-hot position). A matrix of any other layer also has a bias.
     """
 
     def uniform(inputs: int, outputs: int, limit: float) -> NDArray[np.float32]:
@@ -130,7 +130,7 @@ def assess(weights: Weights, embedded: Any, acquired: Any, allowed: Any) -> tupl
 
 
 def acquire_chosen(acquired: Any, action: Any, going_on: Any) -> Any:
-    """The acquired sets after these actions of the rows that are going on."""
+    """The acquired sets after these actions of the rows that are continuing."""
     n_covariates = acquired.shape[-1]
     chosen = functional.one_hot(action, n_covariates + 1)[..., :n_covariates].bool()
     return acquired | (chosen & going_on.unsqueeze(-1))

@@ -204,7 +204,7 @@ class Found(NamedTuple):
 
 
 def ask_about(encoded: Floats, source: Ints, n_thresholds: int) -> Questions:
-    """At most so many thresholds of each encoded column, at quantiles of its known values.
+    """At most `n_thresholds` thresholds of each encoded column, at quantiles of its known values.
 
     A column without two values gives none, the second of a category's two indicators neither.
     """
@@ -365,7 +365,7 @@ def _log_odds(y: Floats, share: float, matrix: Floats) -> float:
 
 
 def _class_log_odds(y: Floats, share: Floats, matrix: Floats) -> Floats:
-    """The same of more than two classes, smoothed by less where that would turn the label."""
+    """The same with three or more classes, smoothed by less where that would turn the label."""
     count = np.bincount(y.astype(np.intp), minlength=len(share))
     if not len(y):
         return log_odds_of(share)

@@ -126,7 +126,7 @@ class Desk:
         return case
 
     def summary(self, author: Author | None = None) -> Summary:
-        """What was observed beside what was promised."""
+        """What was observed, compared with what was promised."""
         return summary(self._policy, *self.log.tallies(self._model, author))
 
     def _shown(self, case: Case) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def _outcome(desk: Desk) -> Callable[..., Any]:
 
 def _summary(desk: Desk) -> Callable[..., Any]:
     async def observed(request: Request) -> Response:
-        """Total cost and recall observed on the recorded cases, beside what was promised."""
+        """Total cost and recall observed on the recorded cases, and what was promised."""
         summary = await desk.threads.run(desk.summary, _author(request))
         return json_answer(as_json(summary.to_dict()))
 

@@ -32,7 +32,7 @@ class SqliteFile:
     def check(self) -> None:
         """Raise if the file, or the journal that commits go to, was taken away or replaced.
 
-        SQLite itself goes on writing to a file that has been deleted.
+        SQLite itself continues writing to a file that has been deleted.
         """
         if self._look() != self._identity or not Path(f"{self._path}-wal").exists():
             raise LogLostError

@@ -43,7 +43,7 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 ]
-_GONE = "This model is not served any more: begin the consultation anew."
+_GONE = "This model is no longer served. Begin the consultation again."
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 # What the status is of a request whose client went away; as nginx counts it.
 _CLIENT_GONE = 499

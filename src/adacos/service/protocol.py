@@ -142,7 +142,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self.flow.pause_reading()
 
     def pause_writing(self) -> None:
-        """The clock starts for the client to take what waits; so much is kept for all of them."""
+        """The clock starts for the client to take what waits; its size counts for all clients."""
         super().pause_writing()
         self.write_deadline = self.loop.time() + self.limits.write_seconds
         waiting = {one: one.transport.get_write_buffer_size() for one in self._all()}

@@ -16,7 +16,7 @@ _CLIENTS_REMEMBERED = 10_000
 class Buckets:
     """One token bucket per client: `rate` tokens a second, at most a second's worth.
 
-    Those who came last are remembered; one that is forgotten begins anew with a full bucket.
+    Those who came last are remembered; one that is forgotten begins again with a full bucket.
     """
 
     def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -316,8 +316,8 @@ class RowWarning(ValueWarning):
 class RowAnswer(BaseModel):
     """What the policy did with a row.
 
-    `probability` is that of the second class. Of more than two classes it is that of the label, and
-    `probabilities` holds that of each; of two it is absent.
+    `probability` is that of the second class. With three or more classes it is that of the label,
+    and `probabilities` holds that of each; of two it is absent.
     """
 
     label: Scalar
@@ -342,7 +342,7 @@ class CaseAnswer(BaseModel):
     `course` is "followed" if nothing was known from the start, every question was answered as asked
     and no value is unlike those in training; "stopped" if it was decided while more would have been
     asked for; else "departed".
-    `probability` is that of the second class, of more than two classes that of the label.
+    `probability` is that of the second class, with three or more classes that of the label.
     `version` is the number of outcomes that were recorded; the ETag of the answer holds it too.
     """
 

@@ -50,7 +50,7 @@ def serve(
     """Answer requests until interrupted; the exit code.
 
     `ready` is called with the address once the port is bound. `reload` gives the policy and the
-    settings to go on with when SIGHUP asks for it; earlier policies are kept for those who name
+    settings to continue with when SIGHUP asks for it; earlier policies are kept for those who name
     them.
     """
     integer("workers", workers, at_least=1)

@@ -18,7 +18,7 @@ class Settings:
     case_log : SQLAlchemy URL of the log of finished consultations; None keeps none.
     api_key : what clients must send as bearer token, good for everything.
     keys : further keys, with their roles. Without any key everyone is let in.
-    hosts : names under which clients reach the service, beside its addresses and localhost.
+    hosts : names under which clients reach the service, in addition to its addresses and localhost.
     proxies : addresses of proxies whose X-Forwarded-For is believed.
     max_body_bytes : longest request body that is read.
     max_rows : most rows in one call of score.

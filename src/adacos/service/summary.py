@@ -1,4 +1,4 @@
-"""What was observed on recorded cases, with intervals, beside what the model promised.
+"""What was observed on recorded cases, with intervals, compared with what the model promised.
 
 All intervals may be looked at as often as one likes: with the stated confidence the truth is in all
 of them, today's and every later one. Errors that have not been seen yet are allowed for: a label's
@@ -25,7 +25,7 @@ Verdict = Literal["kept", "broken", "undecided"]
 
 @dataclass(frozen=True)
 class Interval:
-    """An observed value between bounds, beside what was promised.
+    """An observed value between bounds, and what was promised.
 
     The promise is kept or broken where the bounds lie wholly on one side of it.
     """
@@ -50,8 +50,8 @@ class Shares:
 class Group:
     """What was observed on some cases.
 
-    `recall` and `false_discovery_rate` are those of the second class. Of more than two classes they
-    are absent and `by_class` holds those of each; of two `by_class` is absent.
+    `recall` and `false_discovery_rate` are those of the second class. With three or more classes
+    they are absent and `by_class` holds those of each; of two `by_class` is absent.
     """
 
     cases: int
@@ -65,11 +65,11 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary(Group):
-    """What was observed on the recorded cases of the present model, beside what was promised.
+    """What was observed on the recorded cases of the present model, and what was promised.
 
     Cases that were stopped early are counted in `stopped_early` and nowhere else: what is promised
-    is promised of consultations that the policy ends. Of more than two classes `certified_recalls`
-    holds those that are certified; it is absent where none is.
+    is promised of consultations that the policy ends. With three or more classes
+    `certified_recalls` holds those that are certified; it is absent where none is.
     """
 
     model: str
@@ -119,7 +119,7 @@ def summary(policy: BasePolicy, tallies: list[Tally], of_other_models: int) -> S
 def _observed(
     tallies: list[Tally], matrix: list[list[float]], many: list[str], *, promising: bool
 ) -> Group:
-    """Costs and shares of some cases, beside what was expected of them if that is a promise.
+    """Costs and shares of some cases, and what was expected of them if that is a promise.
 
     `many` names the classes where there are more than two.
     """

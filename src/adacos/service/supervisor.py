@@ -36,7 +36,7 @@ class Supervisor:
     """Processes that each run `work(number)`.
 
     `renew` gives the work of new processes when SIGHUP asks for it; whatever it raises is logged,
-    and the old ones go on. `patience` is how long (seconds) a process may take to end.
+    and the old ones continue. `patience` is how long (seconds) a process may take to end.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Supervisor:
             self._work = self._renew()
         except Exception as error:
             LOG.error(
-                "reload failed; the service goes on as before",
+                "reload failed; the service continues as before",
                 extra={"error": type(error).__name__, "detail": str(error)},
             )
             return

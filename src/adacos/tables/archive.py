@@ -1,8 +1,8 @@
 """Zip archives of named members within limits, read so that no small file can become a large one.
 
 An archive is a few JSON texts and arrays. What a reader may be led to unpack is bounded before
-anything is unpacked: only stored and deflated members, so many of them, and so many bytes in all
-for the size of the file. `pack` keeps to the same limits, so whatever it writes can be read.
+anything is unpacked: only stored and deflated members, limits on how many they are and, by the size
+of the file, on their bytes. `pack` keeps to the same limits, so whatever it writes can be read.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Archive:
             raise zipfile.BadZipFile(f"{total:,} bytes are packed into {size:,}")
 
     def read(self, name: str) -> bytes:
-        """One member, which must be as long as the directory says: a stream that goes on is not
+        """One member, which must be as long as the directory says: a stream that continues is not
         followed."""
         member = copy.copy(self._archive.getinfo(name))
         length = member.file_size

@@ -4,7 +4,7 @@ The one CSV reader of the library. A quotation mark without its partner swallows
 next one, and a lenient reader says nothing about it. Here a quoted cell that is never closed, that
 runs over more lines than any note does, or that holds lines shaped like the row it stands in, is an
 error with the line on which it begins: how many rows it swallowed cannot be told, so it is never
-skipped. A row that is wrong within its own line is told by its line and may be left out.
+skipped. A row that is wrong within its own line is reported by its line and may be skipped.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def _holds_rows(
     """Whether the lines of a row look like rows that a stray quotation mark ran over.
 
     Lines have numbers where rows have numbers; and one of them has as many cells as the row and
-    such a number, or all together have as many cells as so many rows. A line is compared with
+    such a number, or all together have as many cells as that many rows. A line is compared with
     recent rows and with the cells of its row that stand on other lines.
     """
     width, shapes, count = len(cells), [], 0

@@ -17,7 +17,7 @@ MANY_CLASSES = "LogisticGAM, the policies from AdaCOSClassifier to FullModelClas
 
 
 def _check_kind_of_labels(y: NDArray[Any]) -> None:
-    """Refuse classes of which some are not there, and words beside numbers: they have no order."""
+    """Refuse classes of which some are missing, and words among numbers: they have no order."""
     if y.dtype.kind != "O" or y.ndim != 1:
         return
     for row, label in enumerate(y):
@@ -58,7 +58,7 @@ def check_labels(y: Any, *, many: bool = False) -> tuple[NDArray[Any], Floats]:
             "Only binary classification is supported. The type of the target is "
             f"{type_of_target(y)}",
             f"{len(classes)} classes",
-            f"More than two classes are taken by {MANY_CLASSES}.",
+            f"Three or more classes are taken by {MANY_CLASSES}.",
         )
     if len(classes) < 2:
         raise InvalidInputError(

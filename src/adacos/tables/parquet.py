@@ -67,7 +67,7 @@ def n_rows(path: Path) -> int:
 
 
 def row_groups(path: Path) -> list[tuple[Path, int]]:
-    """File and number of each group of rows, in the order of the table; empty ones left out."""
+    """File and number of each group of rows, in the order of the table, without empty ones."""
     found = []
     for file in files(path):
         with _readable(file) as pyarrow_parquet:
@@ -87,7 +87,7 @@ def rows_before(file: Path, group: int) -> int:
 def batches(
     path: Path, wanted: list[str], text: Collection[str], rows: int, group: int | None = None
 ) -> Iterator[tuple[dict[str, list[Any] | Floats], float]]:
-    """Cells by column, at most so many rows at a time, and the share of the table read by then.
+    """Cells by column, at most that many rows at a time, and the share of the table read by then.
 
     Numbers come as an array with NaN for what is missing, unless one is infinite or the column is
     to be read as `text`. What is no number is handed over as text, so that it is read as in a CSV

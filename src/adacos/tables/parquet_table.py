@@ -24,7 +24,7 @@ class ParquetTable:
     """A Parquet file, or a folder of them with the same columns, as rows to learn from.
 
     AdaCOS, COS and Full Model take it in place of a data frame, with the name of the column that
-    holds the class. Rows so many that they would be held as codes anyway are read three times, a
+    holds the class. If the rows would be held as codes anyway, they are read three times, a
     piece at a time; the fit is that of the same rows in memory, to rounding. Fewer are read into
     memory.
 
@@ -173,7 +173,7 @@ class ParquetTable:
         for piece in self._file.pieces(self.columns, self._kinds, PIECE_ROWS):
             if piece.malformed:
                 raise InvalidInputError(
-                    self._file.path.name, "rows must be whole", str(piece.malformed[0]), "Mend it."
+                    self._file.path.name, "rows must be whole", str(piece.malformed[0]), "Fix it."
                 )
             if len(piece.table):
                 yield piece.table.select(self.columns)

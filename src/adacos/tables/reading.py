@@ -162,7 +162,7 @@ class TableFile:
         skip_malformed: bool = False,
         progress: Callable[[int, float], None] = lambda rows, share: None,
     ) -> Piece:
-        """All rows at once; malformed ones are an error unless they may be left out.
+        """All rows at once; malformed ones are an error unless they may be skipped.
 
         `progress` is called with the number of rows and the share of the file read so far.
         """

@@ -39,7 +39,7 @@ class ColumnScan(NamedTuple):
     high: float
 
     def plus(self, other: ColumnScan, most: int) -> ColumnScan:
-        """What the rows of both show, with at most so many distinct numbers."""
+        """What the rows of both show, with at most that many distinct numbers."""
         values, counts = None, None
         levels, more = (self.values, self.counts), (other.values, other.counts)
         if levels[0] is not None and more[0] is not None:

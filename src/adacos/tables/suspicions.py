@@ -61,8 +61,8 @@ _SEPARATED = re.compile(r"[+-]?\d{1,3}(?:[.,'\s\u00a0\u202f]\d{3})+(?:[.,]\d+)?"
 
 
 _MESSAGES = {
-    "leak": "{}: alone almost enough to tell the classes apart. What follows from the class, or is "
-    "known only afterwards, must be left out.",
+    "leak": "{}: alone almost enough to separate the classes. Drop the column if it follows from "
+    "the class or is known only afterwards.",
     "missing_by_class": MISSING,
     "identifier": "{}: a different whole number in nearly every row. Leave identifiers out.",
     "date": "{}: looks like dates. Turn them into a number, such as days before the decision, or "
@@ -237,7 +237,7 @@ def far_values(numbers: Floats) -> Floats:
 
 
 def _tells(values: NDArray[Any], known: Bools, positive: Bools) -> bool:
-    """Whether the values, or their being there at all, tell the classes apart."""
+    """Whether the values, or their being there at all, separate the classes."""
     if _separates(known.astype(np.float64), positive):
         return True
     if values.dtype.kind != "U":

@@ -42,7 +42,7 @@ def check_output(path: str | os.PathLike[str], parameter: str = "output") -> Pat
 
 @contextmanager
 def whole_or_absent(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends without an error.
+    """A temporary path next to `path` that takes its place when the block ends without an error.
 
     Whatever interrupts the block, Ctrl-C included, leaves `path` as it was. A file that is there
     keeps its permissions, and a link leads to the new content.
@@ -79,7 +79,7 @@ def check_new_folder(path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def whole_folder_or_absent(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary folder beside `path` that takes its place if the block ends without an error."""
+    """A temporary folder next to `path` that takes its place if the block ends without an error."""
     check_new_folder(path)
     path = Path(path)
     handle, temporary = _begun(path, tempfile.mkdtemp)
@@ -103,7 +103,7 @@ def _new_file(**names: Any) -> str:
 
 
 def _begun(path: Path, make: Callable[..., str]) -> tuple[int, Path]:
-    """A new file or folder beside `path`, held by an open handle.
+    """A new file or folder next to `path`, held by an open handle.
 
     What a killed process began there, which nobody holds any more, is removed.
     """
