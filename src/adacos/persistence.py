@@ -61,7 +61,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : estimator
-        A fitted model of this library: a policy, a rival, `LogisticGAM` or `GaussianImputer`.
+        A fitted model of this library: a policy, a baseline, `LogisticGAM` or `GaussianImputer`.
     path : str or path-like
         The file to write; what stands there is replaced once the new file is complete.
 
@@ -311,7 +311,7 @@ def _not_saved(value: Any) -> str:
 def _describe(
     value: Any, arrays: list[np.ndarray[Any, Any]], stored: Mapping[str, type] = _NOTHING
 ) -> Any:
-    """JSON description of a value; arrays are set aside and referred to by number.
+    """JSON description of a value; arrays are stored apart and referred to by number.
 
     `stored` are the classes of values that the object around it may hold.
     """

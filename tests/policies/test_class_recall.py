@@ -256,7 +256,7 @@ def test_rows_that_prove_too_little() -> None:
                 "recall_confidence": 0.9,
                 "on_uncertifiable": "always_positive",
             },
-            "more than two classes",
+            "three or more classes",
         ),
     ],
 )

@@ -490,7 +490,7 @@ def test_bad_rows_for_calibrate(base, fresh):
         AdaCOSClassifier(STATED).from_model(base).calibrate(X, y, confidence=0.9)
     with pytest.raises(InvalidInputError, match="false-negative cost"):
         AdaCOSClassifier(STATED).from_model(base).calibrate(X, y, target_recall=0.9, confidence=0.9)
-    with pytest.raises(InvalidInputError, match="no rows set aside"):
+    with pytest.raises(InvalidInputError, match="no calibration rows"):
         AdaCOSClassifier(COSTS, target_recall=0.9, recall_confidence=0.9).from_model(base)
 
 

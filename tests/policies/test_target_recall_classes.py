@@ -268,7 +268,7 @@ def test_of_two_classes_the_named_class_is_the_second() -> None:
                 "recall_confidence": 0.9,
                 "on_uncertifiable": "always_positive",
             },
-            "more than two classes",
+            "three or more classes",
         ),
     ],
 )

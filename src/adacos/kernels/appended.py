@@ -2,9 +2,9 @@
 
 The objective is that of `adacos.kernels.irls`. From one design to the next the row curvature is
 kept, so that the Cholesky factor of each fit grows by the new columns instead of being computed
-anew: P² operations a column in place of P³ / 3, and the fits go on from where they were. Gradients
-are exact, hence so are the optima; what a kept curvature costs is iterations, and when they become
-many it is taken anew.
+again: P² operations a column in place of P³ / 3, and the fits continue from where they were.
+Gradients are exact, hence so are the optima; what a kept curvature costs is iterations, and when
+they become many it is computed again.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class KeptFits(NamedTuple):
 
     Attributes
     ----------
-    left_out : (fits,), the number of folds where no row is left out.
-    candidate : (fits,), fits that differ in what is left out alone are of one candidate.
+    left_out : (fits,), the fold without which it is made; the number of folds for all rows.
+    candidate : (fits,), fits that differ in that fold alone are of one candidate.
     penalties, coef : (P, fits).
     row_curvature : (candidates, n) kept.
     factors : of the Gram matrix at that curvature plus the penalty, one for each fit.
@@ -193,7 +193,7 @@ def settle_strengths(
 
     Found without each fold and, last, with all rows, from `begin` and coefficients `start`; `grams`
     are the Gram matrices of the folds near the optimum. Each term is given its best strength with
-    everything else where it is, see `_each_own`, and all are fitted anew, until the degrees of
+    everything else where it is, see `_each_own`, and all are fitted again, until the degrees of
     freedom of every term are settled or the rounds are spent.
     """
     left_out = np.arange(len(grams) + 1)

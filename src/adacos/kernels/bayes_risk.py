@@ -230,7 +230,7 @@ def _check_matrix(matrix: npt.ArrayLike) -> npt.NDArray[np.float64]:
     ):
         raise InvalidInputError(
             "matrix",
-            "C[y, label] is 2 × 2, finite, and the wrong label is dearer than the right one",
+            "C[y, label] is 2 × 2, finite, and the wrong label costs more than the right one",
             matrix,
             "Put the true class first: [[correct 0, false positive], [false negative, correct 1]].",
         )

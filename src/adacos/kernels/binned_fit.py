@@ -8,7 +8,7 @@ quadratic model that these make, which costs nothing in rows:
 
 Strengths per term follow from it by restricted likelihood (Fellner–Schall), the next coefficients
 by its minimum, and the fits without each fold by the same steps with that fold's part of H and g
-left out. These are one Newton step from the fit with all rows: with n rows, P columns and F folds
+removed. These are one Newton step from the fit with all rows: with n rows, P columns and F folds
 they move by about sqrt(P / (F n)), and the step is wrong by the square of it.
 """
 

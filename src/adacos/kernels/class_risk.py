@@ -1,4 +1,4 @@
-"""Bayes risk of more than two classes, and its expectation while the log-odds are still Gaussian.
+"""Bayes risk of three or more classes, and its expectation while the log-odds are still Gaussian.
 
 Log-odds of K classes are those of each later class against the first: a vector u of K - 1 numbers,
 with probabilities p = softmax(0, u). For a misclassification matrix C[y, label] the Bayes risk is
@@ -9,7 +9,7 @@ Before a set of covariates is acquired u ~ N(m, R R'), and E[r(u)] has no closed
 is a mean over a fixed set of points: the normal quantiles of the first points of a Sobol sequence,
 of mean zero and unit covariance; `N_POINTS` says how many. All rows use the same points, so that a
 decision is a function of the row alone. `tests/kernels/test_class_risk.py` holds the error against
-integrals of many more points: at most 1e-3 of the dearest error.
+integrals of many more points: at most 1e-3 of the most expensive error.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def roots(covariance: Floats) -> Floats:
 
     `covariance` (..., K - 1, K - 1) is that of the log-odds. Columns are principal directions, the
     widest first: the first coordinates of the points are the most even. Their signs do not change
-    with the rounding of the covariance, which is that of the rows beside a row.
+    with the rounding of the covariance, which depends on the rows next to a row.
     """
     size = covariance.shape[-1] + 1
     centring = (np.eye(size) - 1.0 / size)[:, 1:]

@@ -1,6 +1,6 @@
-"""Penalty strengths for more than two classes, by leave-out log-likelihood.
+"""Penalty strengths for three or more classes, by out-of-fold log-likelihood.
 
-The candidates, the blend of them and what is left out of what are those of two classes, see
+The candidates, the blend of them and the folds are those of two classes, see
 `adacos.kernels.strengths`; a strength is shared by all classes. Coefficients and log-odds come and
 go as those of each later class against the first, coefficients as (K - 1, P), log-odds as
 (n, K - 1).
@@ -67,7 +67,7 @@ def fixed_class_strengths(
     start: Floats,
     tolerance: float = 1e-12,
 ) -> Blend:
-    """Fit at given strengths, with the leave-out log-odds of true refits (NaN without folds)."""
+    """Fit at given strengths, with the out-of-fold log-odds of true refits (NaN without folds)."""
     penalty, basis = penalty_of(term, strengths), contrasts(len(start) + 1)
     begin = to_contrasts(start, basis)
     fit = newton_classes(design, y, weight, penalty, basis, begin, tolerance=tolerance)

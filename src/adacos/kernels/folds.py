@@ -60,7 +60,7 @@ def row_keys(X: Floats, seed: int) -> Floats:
 
 
 def folds_of_keys(key: Floats, y: Floats, n_folds: int, seed: int, n_columns: int) -> Ints:
-    """`stratified_folds` of rows of which only the keys are at hand, made of so many columns."""
+    """`stratified_folds` of rows of which only the keys are at hand, made of `n_columns`."""
     rng = np.random.default_rng(seed)
     rng.standard_normal(n_columns)  # what `row_keys` drew
     classes = np.unique(y)
@@ -91,7 +91,7 @@ def _deal(order: Ints, n_folds: int) -> Ints:
 
 
 def drawn_rows(y: Floats, most: int, seed: int) -> Ints:
-    """At most about so many rows, drawn within each class; all of them if they are fewer."""
+    """About `most` rows, drawn within each class; all of them if they are fewer."""
     if len(y) <= most:
         return np.arange(len(y))
     rng = np.random.default_rng(seed)

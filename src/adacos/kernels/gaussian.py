@@ -1,4 +1,4 @@
-"""Gaussian model of a table with holes: its covariance, and conditional means to fill the holes.
+"""Gaussian model of a table with missing values: its covariance, and conditional means.
 
 NaN marks a missing value. The covariance is the estimator of Lounici (2014) with a missing rate
 per column: unbiased when values are missing at random, but not positive definite in general, hence

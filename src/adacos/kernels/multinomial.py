@@ -1,4 +1,4 @@
-"""Penalised multinomial logistic regression by Newton's method, for more than two classes.
+"""Penalised multinomial logistic regression by Newton's method, for three or more classes.
 
 Objective, for a design D (rows, P) whose first column is constant, classes y in 0 … K - 1, row
 weights s, scores Z = D B' with one row of B (K, P) for each class, and a penalty d >= 0 per column:

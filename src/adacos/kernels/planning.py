@@ -48,7 +48,7 @@ def solve(
 
     `prices` gives what each covariate costs once those in masks (sets, covariates) have been
     acquired, `matrix` the misclassification costs with the true class first. With a caution prices
-    count so many times in what is chosen; V is what the plan costs all the same. Plans of several
+    count that many times in what is chosen; V is what the plan costs all the same. Plans of several
     cautions are made at once: there are many small sets, on each of which little is computed.
     """
     sizes = joint.shape[1:]
@@ -87,7 +87,7 @@ def solve(
 
 
 def _subsets(n: int, size: int) -> Bools:
-    """All sets of so many of n things, as masks."""
+    """All sets of `size` of n things, as masks."""
     members = list(combinations(range(n), size))
     masks = np.zeros((len(members), n), dtype=np.bool_)
     for mask, inside in zip(masks, members, strict=True):

@@ -8,7 +8,7 @@ from adacos.typing import Floats, Ints
 
 
 def least_variance_segments(values: Floats, weight: Floats, most: int) -> Ints:
-    """First positions of at most so many segments with the least weighted squares inside.
+    """First positions of at most `most` segments with the least weighted squares inside.
 
     `values` (positions, k) are points, `weight` counts them. Exact, by dynamic programming over the
     last segment: with m positions, most · m² additions.

@@ -1,13 +1,13 @@
-"""Penalty strengths by leave-out log-likelihood: candidates are blended, not picked.
+"""Penalty strengths by out-of-fold log-likelihood: candidates are blended, not picked.
 
 Candidates are of two families of diagonal penalties. *Common*: one smoothness strength for every
 wiggly part and one ridge strength for every linear part, on a grid. *Per covariate*: a strength for
-the linear and one for the wiggly part of each covariate by restricted likelihood, found anew
+the linear and one for the wiggly part of each covariate by restricted likelihood, found again
 without each fold. All share one design, so a weighted mean of their coefficients is again an
 additive model. The weights (not negative, sum one) minimise the held-out loss of the weighted mean
 of log-odds, a convex problem; the best single candidate is a corner of it, and picking that corner
-is noisy where several are about as good. The leave-out log-odds of a fold's rows use weights found
-on the *other* folds, so that they do not see the rows they are judged on.
+is noisy where several are about as good. The out-of-fold log-odds of a fold's rows use weights
+found on the *other* folds, so that they do not see the rows they are judged on.
 
 With many rows the strengths are found on a part of them, see `PART_ROWS`.
 """
@@ -62,7 +62,7 @@ LEAST_WEIGHT = 0.05
 
 
 class Blend(NamedTuple):
-    """Fit on all rows and leave-out log-odds.
+    """Fit on all rows and out-of-fold log-odds.
 
     `strengths` is the geometric mean of the candidates' strengths with the blend's weights; `used`
     says which candidates these are, None where there was no choice, and `mixture` what was found
@@ -114,7 +114,7 @@ def fixed_strengths(
     start: Floats | None = None,
     tolerance: float = 1e-12,
 ) -> Blend:
-    """Fit at given strengths, with the leave-out log-odds of true refits (NaN without folds)."""
+    """Fit at given strengths, with the out-of-fold log-odds of true refits (NaN without folds)."""
     penalty = penalty_of(term, strengths)
     fit = newton(design, y, weight, penalty, start, tolerance=tolerance)
     if fold is None:
@@ -201,7 +201,7 @@ def _blend_chosen(
 ) -> Blend:
     """Blend on all rows of the candidates that a part of them used, from what was found there.
 
-    A common strength is kept. Those per covariate go on to where all rows want them.
+    A common strength is kept. Those per covariate continue to where all rows want them.
     """
     assert part.mixture is not None
     assert part.used is not None
@@ -284,7 +284,7 @@ def _candidates(
 def one_smoothness(tried: Bools, n_common: int, n_ridge: int) -> Bools:
     """Where nothing is wiggly, of each ridge strength the first smoothness only: all fit alike.
 
-    `n_common` candidates come first, with so many ridge strengths for each smoothness.
+    `n_common` candidates come first, with `n_ridge` ridge strengths for each smoothness.
     """
     once = np.zeros((n_common // n_ridge, n_ridge), dtype=np.bool_)
     once[:1] = tried[:n_common].reshape(once.shape).any(axis=0)
@@ -358,7 +358,7 @@ def _by_restricted_likelihood(
     start: Floats,
     grams: Floats,
 ) -> tuple[Floats, Floats]:
-    """Strengths per term and coefficients, found anew without each fold and, last, with all rows.
+    """Strengths per term and coefficients, found again without each fold and, last, with all rows.
 
     `begin` and `start` are those that they begin with. The folds do not begin with what all rows
     found: a term pruned with all rows would stay pruned.

@@ -3,7 +3,7 @@
     log-odds(x) = intercept + sum_i f_i(x_i)
 
 with f_i a penalised spline for a numeric covariate, a slope for a two-valued one and one effect
-per category for a categorical one. The set sequence is built from it. With more than two classes
+per category for a categorical one. The set sequence is built from it. With three or more classes
 every class has log-odds of its own: the multinomial model.
 """
 
@@ -69,8 +69,8 @@ def fit_additive(
 ) -> AdditiveFit:
     """Fit the model of these covariates on `columns` = basis.transform(training rows).
 
-    The strengths are found by leave-out log-likelihood over `fold` unless they are given; then the
-    tolerance of `newton` applies and `fold` may be None. `start` is the model of a similar set.
+    The strengths are found by out-of-fold log-likelihood over `fold` unless they are given; then
+    the tolerance of `newton` applies and `fold` may be None. `start` is the model of a similar set.
     `shrink` multiplies the log-odds of each row, whose missing values are integrated out.
     `candidates` limits the strengths to choose from to those that a similar set used.
     """
@@ -147,7 +147,7 @@ def _fit_classes(
     shrink: Floats | None,
     candidates: Bools | None,
 ) -> AdditiveFit:
-    """`fit_additive` for more than two classes."""
+    """`fit_additive` for three or more classes."""
     design, inside, term, terms = _design(columns, basis, covariates, shrink)
     labels = y.astype(np.intp)
     if start is None:

@@ -117,8 +117,8 @@ class AdditiveBasis:
     ) -> tuple[Floats, Ints]:
         """B-spline columns with mean 0 and standard deviation 1, and the covariate of each.
 
-        The group lasso penalises these, so many for a numeric covariate. A column without variation
-        is left out; a constant covariate therefore has no column.
+        The group lasso penalises these, several for a numeric covariate. A column without variation
+        is dropped; a constant covariate therefore has no column.
         """
         blocks, groups = [], []
         for covariate, kind in enumerate(self.kinds):
@@ -137,7 +137,7 @@ class AdditiveBasis:
 
 
 def affordable_splines(n_rows: int, kinds: tuple[str, ...], n_splines: int) -> int:
-    """B-splines per numeric covariate, at most `n_splines`: fewer where rows are few for so many.
+    """B-splines per numeric covariate, at most `n_splines`: fewer where rows are too few for them.
 
     A covariate has one column less than B-splines, and four of these are the fewest there can be.
     """

@@ -82,8 +82,8 @@ class Node:
     path : covariates acquired on the way here, in order; the free ones are not among them.
     split : what is acquired here, and which way rows go then; None at a leaf.
     below : numbers of the two nodes that follow; empty at a leaf.
-    model : models and densities with which the rows of a leaf go on; None elsewhere.
-    gain, error : how much less a row that comes here costs with the split, on rows left out, and
+    model : models and densities with which the rows of a leaf continue; None elsewhere.
+    gain, error : how much less a row that comes here costs with the split, cross-validated, and
         the standard error of that; 0 at a leaf.
     """
 

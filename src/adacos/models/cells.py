@@ -4,7 +4,7 @@ A training row counts in its cell with its probability of each class given *all*
 a model that did not see it and in which covariates act in pairs (`adacos.models.pairs`). Summed
 over the rows of a state these give P(y | x_S) for any S, without a model of every S, and coherent
 beliefs: what is expected after an acquisition is what is believed before it. The class as it
-turned out counts a little besides (`TURNED_OUT`), which mends what the model gets wrong in the
+turned out counts a little besides (`TURNED_OUT`), which corrects what the model gets wrong in the
 large. So that no cell is empty, some rows (`PSEUDO_ROWS`) are spread over all cells as if
 covariates were independent, with the probabilities of the model there. Each class has the share in
 all that it has among the rows: before anything is acquired the answer is that of the base rate.
@@ -33,7 +33,7 @@ _HALF_A_ROW = 0.5
 
 
 def effect_codes(fits: SetFits, model: PairedFit, encoder: TableEncoder, most: int) -> Codes:
-    """A code for each category or distinct value, and at most so many for a number.
+    """A code for each category or distinct value, and at most `most` for a number.
 
     A number is cut where that leaves the least variance of its contribution to the log-odds inside
     the codes: where a function is flat, no code is spent. Only values that were seen count: one

@@ -1,4 +1,4 @@
-"""What the later sets hold in store for rows of more than two classes.
+"""Lookahead to the later sets for rows of three or more classes.
 
 As `adacos.models.outlook`, with log-odds that are vectors. What a later set may tell is what it
 told training rows, see `adacos.models.evidence`; as published, the log-odds after it are normal by
@@ -64,7 +64,7 @@ class ClassOutlook(NamedTuple):
         return self._replace(future=np.asarray(self.cost + risk))
 
     def in_money(self, times: float) -> ClassOutlook:
-        """The same at the costs as they are, where they were counted so many times."""
+        """The same at the costs as they are, where they were counted `times` times."""
         cost, future = in_money(self.cost, self.future, times)
         return self._replace(cost=cost, future=future)
 

@@ -1,4 +1,4 @@
-"""What continuing is worth with more than two classes: dynamic programming over plans.
+"""What continuing is worth with three or more classes: dynamic programming over plans.
 
 As in `adacos.models.dynamic`, from the last set back, with p the class probabilities at S_i:
 
@@ -48,7 +48,7 @@ class ClassValues(NamedTuple):
     plans : for each set, (plans, K) cost by true class of continuing.
     move : for each set, the set that each of these plans goes to first.
     best : for each set, (plans, K) of the labels and those plans that are best somewhere.
-    shown : what rows left out showed beyond that; None if it does not count.
+    shown : what out-of-fold rows showed beyond that; None if it does not count.
     """
 
     matrix: Floats
@@ -64,12 +64,12 @@ class ClassValues(NamedTuple):
         return gain if self.shown is None else gain + self.shown.more_at(stage, belief)
 
     def expected_gain(self, stage: int, belief: Floats) -> Floats:
-        """The same without what rows left out showed."""
+        """The same without what out-of-fold rows showed."""
         gain = least_cost(belief, self.matrix.T) - least_cost(belief, self.plans[stage])
         return np.asarray(gain - self.rounding)
 
     def stated_gain(self, stage: int, belief: Floats) -> Floats:
-        """The gain, scaled where it is positive to what continuing saved rows left out."""
+        """The gain, scaled where it is positive to what continuing saved out-of-fold rows."""
         gain = self.gain_at(stage, belief)
         counted = 1.0 if self.shown is None else self.shown.counted[stage]
         return np.where(gain > 0, counted * gain, gain)
@@ -92,7 +92,7 @@ class ClassValues(NamedTuple):
 
 
 class ShownGain(NamedTuple):
-    """What rows left out showed of the gain of continuing.
+    """What out-of-fold rows showed of the gain of continuing.
 
     Attributes
     ----------

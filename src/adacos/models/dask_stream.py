@@ -1,7 +1,7 @@
 """Rows in a Dask collection: pieces stay where they are, only sums of them travel.
 
 Nothing here imports dask before somebody hands a collection over. The user's own `Client` is used
-where there is one, else the threads of this process. What a worker held and lost is computed anew
+where there is one, else the threads of this process. What a worker held and lost is computed again
 by the scheduler, from the same pieces and to the same numbers; sums are taken in a fixed order.
 """
 

@@ -1,9 +1,9 @@
-"""What going on is worth when one may stop at any set: dynamic programming along the sequence.
+"""What continuing is worth when one may stop at any set: dynamic programming along the sequence.
 
-AdaCOS weighs "acquire all of S_j, then decide" for each later set j. Who goes on may stop earlier
-or later than planned, as the values turn out; that freedom is worth something too. With u the
-log-odds at S_i, and those at a later S_j normal with the standard deviation s_ij of the regression
-and the mean that keeps the probability (`adacos.kernels.martingale`),
+AdaCOS weighs "acquire all of S_j, then decide" for each later set j. A row that continues may stop
+earlier or later than planned, as the values turn out; that freedom is worth something too. With u
+the log-odds at S_i, and those at a later S_j normal with the standard deviation s_ij of the
+regression and the mean that keeps the probability (`adacos.kernels.martingale`),
 
     V_i(u) = min( Bayes risk of u,  min over j > i of  c_ij + E[V_j(u_j) | u] ),
 
@@ -11,8 +11,8 @@ from the last set back. V_i is at most what AdaCOS expects, so that a row that A
 asked. Assumed: the log-odds say all that matters of the values behind them, and s_ij is that of an
 average row. What the freedom adds, V_j less the Bayes risk, is kept on a grid of log-odds with a
 point at the threshold of decision, and its expectation taken by a fixed Gauss-Hermite rule; the
-expected Bayes risk itself is that of AdaCOS, in closed form. What going on then saves can be
-corrected by what it saved rows left out, see `adacos.models.realised`.
+expected Bayes risk itself is that of AdaCOS, in closed form. What continuing then saves can be
+corrected by what it saved out-of-fold rows, see `adacos.models.realised`.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Values(NamedTuple):
     ----------
     grid : log-odds.
     freedom : (sets, grid) V_i less the Bayes risk, at most zero; as expected, not corrected.
-    gain : (sets, grid) Bayes risk less the value of going on; negative where it does not pay.
-    correction : (sets, grid) what of the gain rows left out showed, beyond what is expected.
+    gain : (sets, grid) Bayes risk less the value of continuing; negative where it does not pay.
+    correction : (sets, grid) what of the gain out-of-fold rows showed, beyond what is expected.
     sd : for each set but the last, standard deviation of the log-odds after each later set.
     accuracy : how finely they were computed.
     """
@@ -57,7 +57,7 @@ class Values(NamedTuple):
     accuracy: Accuracy = FINE
 
     def gain_at(self, stage: int, log_odds: Floats) -> Floats:
-        """What going on from a set saves, for each row that lacks nothing.
+        """What continuing from a set saves, for each complete row.
 
         Interpolated in the probability, in which the Bayes risk is piecewise linear.
         """
@@ -70,7 +70,7 @@ class Values(NamedTuple):
         return risk + _freed(mean, sd, self.freedom[stage + 1 :], self.grid, self.accuracy)
 
     def shown_at(self, stage: int, log_odds: Floats) -> Floats:
-        """What rows left out showed that going on from a set saves beyond that, for each row."""
+        """What continuing from a set saves beyond that, for each row, by out-of-fold rows."""
         return np.asarray(np.interp(expit(log_odds), expit(self.grid), self.correction[stage]))
 
 
@@ -82,7 +82,7 @@ class ValueTables:
     costs : by which acquisitions are weighed.
     matrix : C[y, label].
     accuracy : how finely values are computed.
-    realised : the costs at which tables are corrected by what rows left out showed; None for no
+    realised : the costs at which tables are corrected by what out-of-fold rows showed; None for no
         correction. Where `costs` count covariates more than once, the correction stays the same, so
         that the more they count the less it pays to continue.
     """
@@ -140,7 +140,7 @@ class ValueTables:
         return found
 
     def _correction(self, model: SequenceModel, last: int) -> Floats:
-        """What rows left out showed beyond the gain expected at the costs as they are."""
+        """What out-of-fold rows showed beyond the gain expected at the costs as they are."""
         assert self.realised is not None
         found = self._corrections.find(model, last)
         if found is None:

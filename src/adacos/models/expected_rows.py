@@ -1,4 +1,4 @@
-"""Training rows with holes in expectation: what the models and the densities learn from them.
+"""Training rows with missing values in expectation: what models and densities learn from them.
 
 See `adacos.models.missing` for the distribution of what is missing.
 """
@@ -68,7 +68,7 @@ class HoleMoments(NamedTuple):
 
 
 class ExpectedRows(NamedTuple):
-    """Rows with holes in expectation.
+    """Rows with missing values in expectation.
 
     Attributes
     ----------

@@ -5,7 +5,7 @@
 with f_i a penalised spline for a numeric covariate, a slope for a two-valued one and one effect
 per category for a categorical one (`adacos.models.additive`; very many rows as
 `adacos.models.large_fits` holds them), and on request products of pairs of covariates
-(`adacos.models.interactions`). With more than two classes every class has log-odds of its own,
+(`adacos.models.interactions`). With three or more classes every class has log-odds of its own,
 which sum to zero over the classes: the multinomial model.
 """
 
@@ -36,11 +36,11 @@ from adacos.validation import choice, integer, real
 
 
 class LogisticGAM(ClassifierMixin, BaseEstimator):
-    """Logistic additive model with smoothness and ridge strengths found by leave-out likelihood.
+    """Logistic additive model; smoothness and ridge strengths by out-of-fold likelihood.
 
     The log-odds are an intercept plus one contribution of each covariate: a penalised cubic spline
     for a number, a slope for two values, one effect per category. The model is the mean of several
-    candidate strengths with the weights of highest leave-out likelihood. On request products of
+    candidate strengths with the weights of highest out-of-fold likelihood. On request products of
     pairs of covariates are added.
 
     Parameters
@@ -57,15 +57,15 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         Candidates when the strengths are not given: a grid of one smoothness and one ridge for all
         covariates ("common"), strengths by restricted likelihood ("per_covariate"), or both.
     cv : int, splitter, iterable of (train, test) or None, default=10
-        Folds behind the leave-out probabilities; every row must be held out once. None, when the
-        strengths are given, leaves the leave-out probabilities out (NaN).
+        Folds behind the out-of-fold probabilities; every row must be held out once. None, when the
+        strengths are given, means no out-of-fold probabilities (NaN).
     random_state : int, default=0
         Seed of the folds, when `cv` is a number.
     interactions : {"auto"}, list of pairs of covariates or None, default=None
         Products of standardised columns of two covariates, a category being a column, with a ridge:
         those of all pairs ("auto"), or of the pairs of names or positions given. Their strength is
-        found as the others are, and they are left away unless they predict rows left out better by
-        two standard errors. With `smoothness` and `ridge` given they stay, a pair with the
+        found as the others are, and they are left away unless they predict out-of-fold rows better
+        by two standard errors. With `smoothness` and `ridge` given they stay, a pair with the
         geometric mean of its ridge strengths. None for an additive model.
 
     Attributes
@@ -89,8 +89,8 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
     ridge_ : ndarray of shape (n_features,)
         Likewise.
     leave_out_proba_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        For each training row P(class 1), or of more than two classes the probability of each, by a
-        model fitted and tuned without it.
+        For each training row P(class 1), or with three or more classes the probability of each, by
+        a model fitted and tuned without it.
     leave_out_log_loss_ : float
         Their mean negative log-likelihood.
 
@@ -146,7 +146,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Classes, of which there must be two at least.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of each row; a row of weight 0 is left out.
+            Weight of each row; a row of weight 0 is ignored.
 
         Returns
         -------
@@ -239,7 +239,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            The log-odds; of more than two classes they sum to zero in each row.
+            The log-odds; with three or more classes they sum to zero in each row.
         """
         encoded = self._encoded(X)
         pieces = [
@@ -326,7 +326,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         values : ndarray
             Values of the covariate, or its categories.
         contribution : ndarray
-            The contribution to the log-odds at each of them; with more than two classes one column
+            The contribution to the log-odds at each of them; with three or more classes one column
             for each.
         """
         check_is_fitted(self)

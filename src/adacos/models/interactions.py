@@ -1,11 +1,11 @@
-"""Products of pairs of covariates beside the additive functions of `LogisticGAM`.
+"""Products of pairs of covariates next to the additive functions of `LogisticGAM`.
 
     log-odds(x) = intercept + Σ_i f_i(x_i) + Σ_kl w_kl x_k x_l,
 
 x standardised, with indicators for categories. A `PairedBasis` holds the products as further
 columns, those of two covariates as one more group with a ridge term of its own, so that strengths,
-refits and leave-out log-odds are those of the additive model (`adacos.models.additive`). Products
-that do not predict rows left out clearly better are left away.
+refits and out-of-fold log-odds are those of the additive model (`adacos.models.additive`). Products
+that do not predict out-of-fold rows clearly better are dropped.
 """
 
 from __future__ import annotations
@@ -121,9 +121,10 @@ def fit_paired(
 ) -> tuple[AdditiveBasis, AdditiveFit]:
     """Basis and fit with products of the pairs in `asked` (covariates, covariates), if they help.
 
-    They help if they lower the leave-out loss clearly; otherwise basis and fit are the additive
-    ones. The leave-out log-odds of a fold come from what the other folds choose. With the strengths
-    given nothing is chosen: a pair has the geometric mean of its covariates' ridge strengths.
+    They help if they lower the out-of-fold loss clearly; otherwise basis and fit are the additive
+    ones. The out-of-fold log-odds of a fold come from what the other folds choose. With the
+    strengths given nothing is chosen: a pair has the geometric mean of its covariates' ridge
+    strengths.
     """
     _check_size(basis, asked, n_classes)
     products = varying_products(basis, encoded, weight, asked)
@@ -168,7 +169,7 @@ def _check_size(basis: AdditiveBasis, asked: Bools, n_classes: int) -> None:
 
 
 def _paired(basis: AdditiveBasis, products: Products, ratio: float) -> PairedBasis:
-    """The basis with these products, at so many times the strength of a linear part."""
+    """The basis with these products, at `ratio` times the strength of a linear part."""
     covariates = basis.source[np.column_stack([products.first, products.second])]
     pairs, number = np.unique(covariates, axis=0, return_inverse=True)
     number = number.ravel()
@@ -203,7 +204,7 @@ def _pair_strengths(paired: PairedBasis, strengths: Floats) -> Floats:
 def _choice(
     fits: tuple[AdditiveFit, AdditiveFit], y: Floats, weight: Floats, fold: Ints
 ) -> tuple[bool, AdditiveFit]:
-    """Whether the second fit is clearly better, and the better one with its leave-out log-odds."""
+    """Whether the second fit is clearly better, and the better one, out-of-fold."""
     losses = np.stack([log_loss(fit.leave_out_log_odds, y) for fit in fits])
     gain, folds = losses[0] - losses[1], range(int(fold.max()) + 1)
     helps = _clear(gain, weight)

@@ -112,7 +112,7 @@ def _integrated(model: SequenceModel, stage: int, inside: Ints) -> tuple[Any, Fl
 def _integrated_classes(
     model: SequenceModel, stage: int, inside: Ints, own: Bools
 ) -> tuple[Floats, Floats]:
-    """The same for more than two classes; the variance is that between two of them, on average."""
+    """The same for three or more classes; the variance is that between two of them, on average."""
     basis, coefs = model.basis, model.coefs[stage]
     outside = np.flatnonzero(~own & (coefs != 0).any(axis=0))
     intercepts, kept = model.intercepts[stage], np.where(own, coefs, 0.0)

@@ -2,14 +2,14 @@
 
 From `LARGE_ROWS` complete rows of two classes on, covariates are cut into levels
 (`adacos.models.levels`) and rows are codes (`adacos.kernels.binned`). All rows make the
-coefficients, the strengths, the leave-out log-odds and the moments of the densities. A stratified
+coefficients, the strengths, the out-of-fold log-odds and the moments of the densities. A stratified
 sample of `SAMPLE_ROWS` finds the order of the sets, the joint model for what is unavailable, the
 places of the cuts, and where each fit begins.
 
-Strengths are those per covariate, of highest restricted likelihood: with so many rows the blend
-with common ones (`adacos.kernels.strengths`) has nothing to add. Where only common strengths are
-allowed they are blended on the sample. A strength is a prior precision, the same for any number of
-rows.
+Strengths are those per covariate, of highest restricted likelihood: with this number of rows the
+blend with common ones (`adacos.kernels.strengths`) has nothing to add. Where only common strengths
+are allowed they are blended on the sample. A strength is a prior precision, the same for any number
+of rows.
 """
 
 from __future__ import annotations
@@ -62,10 +62,11 @@ class LargeFits:
     blocks : the rows.
     sample_block : the sample as codes.
     moments : Gram matrix of [1, standardised values, columns].
-    y, weight, fold : labels, weights and folds of the rows whose leave-out log-odds are kept.
+    y, weight, fold : labels, weights and folds of the rows whose out-of-fold log-odds are kept.
     families : candidates of the strengths.
     table : the rows and their classes as they were given, to fit on some of them.
-    kept : numbers of the rows whose leave-out log-odds are kept, whose weights then stand for all;
+    kept : numbers of the rows whose out-of-fold log-odds are kept, whose weights then stand for
+    all;
         None for every row.
     """
 
@@ -148,7 +149,7 @@ PreparedRows = SetFits | LargeFits
 
 
 def holds_codes(n: int, n_classes: int) -> bool:
-    """Whether so many complete rows are held as codes."""
+    """Whether n complete rows are held as codes."""
     return n >= LARGE_ROWS and n_classes == 2
 
 

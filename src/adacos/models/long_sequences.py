@@ -1,11 +1,11 @@
 """Models of the sets late in a long sequence: strengths kept, the next covariate appended.
 
 Choosing strengths takes a hundred fits of a set. Late in a long sequence sets differ by one
-covariate in many, so that the choice is made anew only when they have grown by a factor
+covariate in many, so that the choice is made again only when they have grown by a factor
 (`adacos.models.set_fits`). In between a set keeps the candidates of the strengths that the last
 choice used, with all rows and without each fold; their weights in the blend are found for every
 set. To the new covariate a common candidate gives its strengths, and the candidate per covariate
-those of highest restricted likelihood. What a fold keeps was found without it, so leave-out
+those of highest restricted likelihood. What a fold keeps was found without it, so out-of-fold
 log-odds stay honest.
 """
 

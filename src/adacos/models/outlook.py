@@ -1,4 +1,4 @@
-"""Where rows stand at one set of a sequence, and what the later sets hold in store.
+"""Where rows stand at one set of a sequence, and the lookahead to the later sets.
 
 `begin` places rows that have some covariates at a set, `look_ahead` gives their log-odds there and,
 for each later set, mean and standard deviation of the log-odds after acquiring it and its cost;
@@ -75,7 +75,7 @@ class Outlook(NamedTuple):
         paid.
     forecast : what is made of the regression.
     future : (rows, later sets) cost of each plus the Bayes risk expected after it, once evaluated.
-    shown : (rows,) by how much all of it is less because rows left out fared better.
+    shown : (rows,) by how much all of it is less because out-of-fold rows fared better.
     """
 
     log_odds: Floats
@@ -93,7 +93,7 @@ class Outlook(NamedTuple):
         )
 
     def in_money(self, times: float) -> Outlook:
-        """The same at the costs as they are, where they were counted so many times."""
+        """The same at the costs as they are, where they were counted `times` times."""
         cost, future = in_money(self.cost, self.future, times)
         return self._replace(cost=cost, future=future)
 
@@ -154,7 +154,7 @@ def _place(
 
 
 def advance(state: WalkState, going: Bools, n_sets: int = 1) -> WalkState:
-    """The rows in `going` so many sets further."""
+    """The rows in `going`, `n_sets` further."""
     stage, rows = state.stage + n_sets, namespace(going).nonzero(going)[0]
     encoded = state.encoded[rows]
     available = None if state.available is None else state.available[rows]
@@ -247,14 +247,14 @@ def left_out(state: WalkState, rows: Ints) -> WalkState:
 def moved_to(state: WalkState, log_odds: Floats) -> WalkState:
     """The state in which rows have these log-odds now, and those of later sets are moved as far.
 
-    Of more than two classes `part` has the classes of each set side by side.
+    With three or more classes `part` has the classes of each set side by side.
     """
     shift = (log_odds - log_odds_now(state)).reshape(len(log_odds), -1)
     return state._replace(part=state.part + np.tile(shift, len(state.model.sequence)))
 
 
 def in_money(cost: Floats, future: Floats | None, times: float) -> tuple[Floats, Floats | None]:
-    """Costs of later sets, and future costs, as they are where they were counted so many times."""
+    """Costs of later sets, and future costs, as they are where they were counted `times` times."""
     if times == 1.0:
         return cost, future
     if future is not None:

@@ -1,12 +1,12 @@
-"""Models in which covariates act in pairs: products of two beside the additive functions.
+"""Models in which covariates act in pairs: products of two next to the additive functions.
 
     log-odds(x) = intercept + Σ_k f_k(x_k) + Σ_kl w_kl x_k x_l,
 
 x standardised, with indicators for categories. Products are ridge-penalised, with the strength that
-predicts rows left out best; one of the strengths leaves nothing of them. Where there are too many,
-those of the first covariates of a given order are taken. They must not be chosen by how they go
-with the class: rows would have a say in the models that leave them out. The policies along a
-set sequence are additive; these models judge branches, and say what rows are likely to be where all
+predicts out-of-fold rows best; one of the strengths leaves nothing of them. Where there are too
+many, those of the first covariates of a given order are taken. They must not be chosen by how they
+go with the class: rows would have a say in the models that leave them out. The policies along a set
+sequence are additive; these models judge branches, and say what rows are likely to be where all
 orders of questions are weighed (`adacos.models.cells`).
 """
 
@@ -96,7 +96,7 @@ class PairedFit(NamedTuple):
 
 
 def paired_fit(fits: SetFits, order: Ints) -> PairedFit:
-    """The model of all covariates, with the products that predict rows left out better.
+    """The model of all covariates, with the products that predict out-of-fold rows better.
 
     Where there are too many, `order` says which covariates come first.
     Several classes are fitted one by one: a multinomial fit of as many columns takes several times
@@ -128,7 +128,7 @@ def paired_fit(fits: SetFits, order: Ints) -> PairedFit:
 def class_probabilities(log_odds: Floats) -> Floats:
     """Probability of every class (…, classes) from the functions of a `PairedFit` (…, functions).
 
-    Those of more than two classes are brought to a sum of 1.
+    Those of three or more classes are brought to a sum of 1.
     """
     shares = expit(log_odds)
     if shares.shape[-1] == 1:
@@ -146,7 +146,7 @@ def leave_out_by_pairs(fits: SetFits, fold: Ints, order: Ints) -> Floats:
 def leave_out_probabilities(fits: SetFits, fold: Ints, order: Ints) -> Floats:
     """P(second class) of the prepared rows, each by a model without its fold.
 
-    Of more than two classes that of each, (rows, K): every class is set against all others, and
+    With three or more classes that of each, (rows, K): every class is set against all others, and
     the probabilities are brought to a sum of 1.
     """
     if fits.n_classes == 2:
@@ -199,7 +199,7 @@ def _additive(fits: SetFits) -> tuple[Floats, Floats]:
 
 
 def _by_strength(fits: SetFits, y: Floats, products: Products, fold: Ints) -> tuple[Floats, Floats]:
-    """Leave-out log-odds (rows, strengths) with products of each strength, and their losses."""
+    """Out-of-fold log-odds (rows, strengths) with products of each strength, and their losses."""
     additive, penalty = _additive(fits)
     columns = products.columns(fits.basis, fits.complete[: len(y)])
     design = np.hstack([additive, columns])

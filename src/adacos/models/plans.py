@@ -77,7 +77,7 @@ class PlanTable:
 def tabulate(joint: Floats, costs: CostTable, caution: float = 1.0) -> PlanTable:
     """The best plan for P(y, x), shape (classes, values of the first covariate, …).
 
-    With `caution` covariate costs count so many times in what is chosen.
+    With `caution` covariate costs count that many times in what is chosen.
     """
     return tabulate_each(joint, costs, (caution,))[0]
 

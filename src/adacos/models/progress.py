@@ -23,7 +23,7 @@ _LISTENERS: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=(
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Let a listener hear what is told inside, beside those that listen already."""
+    """Let a listener hear what is reported inside, as do those that listen already."""
     token = _LISTENERS.set((*_LISTENERS.get(), listener))
     try:
         yield
@@ -32,7 +32,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def tell(what: str, done: int, whole: int) -> None:
-    """Say that so many parts of the whole are done."""
+    """Say that `done` parts of the whole are done."""
     for listener in _LISTENERS.get():
         listener(what, done, whole)
 

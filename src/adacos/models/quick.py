@@ -1,7 +1,7 @@
 """Quick models of a set sequence, with which policies are compared while a tree is grown.
 
-Strengths are central instead of chosen and no row is left out by folds: whoever compares leaves out
-rows by giving them the weight 0. The order of the sets is greedy: next comes the covariate whose
+Strengths are central instead of chosen and there are no folds: whoever compares keeps rows out
+by giving them the weight 0. The order of the sets is greedy: next comes the covariate whose
 standardised columns have the largest gradient norm per cost and root of their number, the one that
 a cost-weighted group lasso would let enter once the set before is fitted.
 """
@@ -30,9 +30,9 @@ def quick_model(
     """Set sequence that begins with the covariates in `first`, its models and densities.
 
     `fits` are prepared rows without unlabelled ones, `weight` counts them, `prices` are the costs
-    of the covariates that are not in `first`, and `lacking` is what the holes add to the moment
-    matrix for one unit of weight. With more than two classes these rows say what comes
-    of continuing.
+    of the covariates that are not in `first`, and `lacking` is what missing values add to the
+    moment matrix for one unit of weight. With three or more classes these rows say what comes of
+    continuing.
     """
     basis, kept = fits.basis, weight > 0
     columns, y, count = fits.columns[kept], fits.y[kept], weight[kept]

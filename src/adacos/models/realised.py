@@ -1,20 +1,20 @@
-"""What going on did for rows left out, beside what it was expected to do.
+"""What continuing did for out-of-fold rows, compared with what it was expected to do.
 
 `adacos.models.dynamic` believes its forecast: a normal one, of log-odds that say all that matters.
 The training rows tell what came instead. Row r has log-odds u_ri at every set, by models that did
 not see it, and a class y_r. From the last set back, with label_i the best label at u_ri,
 
-    G_ri = c_i,i+1 + ( G_r,i+1 if the row goes on from S_i+1, else C[y_r, label_i+1] )
+    G_ri = c_i,i+1 + ( G_r,i+1 if the row continues from S_i+1, else C[y_r, label_i+1] )
 
-is what going on from S_i cost it, so that C[y_r, label_i] - G_ri is what it saved. The saving that
-was expected at u_ri is corrected by the mean difference among rows of similar log-odds: first among
-many of them, then among fewer what is left. Of n rows a mean m with standard error s counts
+is what continuing from S_i cost it, so that C[y_r, label_i] - G_ri is what it saved. The saving
+that was expected at u_ri is corrected by the mean difference among rows of similar log-odds: first
+among many of them, then among fewer what is left. Of n rows a mean m with standard error s counts
 
     m max(0, 1 - e² / m²),   e² = (LIMIT s)² + (D / n)²,
 
-with D the dearest error, which a standard error does not see before it happens: nothing within
-e counts, and all of it where rows are many. Rows decide from S_i+1 on by expectations that are
-corrected already.
+with D the most expensive error, which a standard error does not see before it happens: nothing
+within e counts, and all of it where rows are many. Rows decide from S_i+1 on by expectations that
+are corrected already.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _CELLS = 200
 def realised_correction(
     model: SequenceModel, costs: CostTable, matrix: Floats, grid: Floats, gain: Floats
 ) -> Floats:
-    """By how much going on from each set saves more than expected, (sets, grid).
+    """By how much continuing from each set saves more than expected, (sets, grid).
 
     Parameters
     ----------
     model : sets, and the rows that are followed along them. Sets of which these have no log-odds
         are not corrected.
     costs, matrix : of covariates, and C[y, label].
-    grid, gain : log-odds, and the saving expected of going on from each set at them, (sets, grid).
+    grid, gain : log-odds, and the saving expected of continuing at them, (sets, grid).
         The last set is the one that walks end at.
     """
     correction, last = np.zeros_like(gain), len(gain) - 1

@@ -12,7 +12,7 @@ Value = TypeVar("Value")
 
 
 class Recent(Generic[Key, Value]):
-    """At most so many values by key, the least recently used ones dropped.
+    """At most a given number of values by key, the least recently used ones dropped.
 
     Threads may share it. Copies and pickles begin empty.
     """

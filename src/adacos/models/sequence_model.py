@@ -106,7 +106,7 @@ class SequenceModel:
 
     @property
     def many_classes(self) -> bool:
-        """Whether there are more than two classes: log-odds are then vectors."""
+        """Whether there are three or more classes: log-odds are then vectors."""
         return self.intercepts.ndim == 2
 
     @property
@@ -150,7 +150,7 @@ class SequenceModel:
             raise ValueError("the parts of the sequence model do not fit each other")
 
     def with_some_rows(self, most: int, seed: int) -> SequenceModel:
-        """The same with the leave-out log-odds of at most about so many rows, drawn by class.
+        """The same with the out-of-fold log-odds of about `most` rows, drawn by class.
 
         Each then stands for as many of its class as there are for one kept.
         """
@@ -167,7 +167,7 @@ class SequenceModel:
         )
 
     def expected_costs(self, costs: CostTable) -> Floats:
-        """Mean total cost of always stopping at each set, from the leave-out log-odds."""
+        """Mean total cost of always stopping at each set, from the out-of-fold log-odds."""
         means, weights = [], []
         for first in range(0, len(self.y), ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)
@@ -270,7 +270,7 @@ def build_sequence_model(
 def _followed(fits: PreparedRows, left_out: Floats) -> FollowedRows:
     """Complete rows, drawn by class where there are many.
 
-    With more than two classes all rows where fewer than half of them are complete: these then tell
+    With three or more classes all rows where fewer than half of them are complete: these then tell
     of the values that they have.
     """
     known = (fits.weight > 0) & ~np.isnan(left_out).any(axis=tuple(range(1, left_out.ndim)))

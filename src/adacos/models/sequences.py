@@ -65,7 +65,7 @@ class SetSequence:
 def payable_first(sequence: SetSequence, costs: CostTable, budget: float | None) -> SetSequence:
     """The sequence with what a budget pays for first, the rest after it; else the order stays.
 
-    A dear covariate that comes early would end every walk; what comes after it may still be had.
+    An expensive covariate that comes early would end every walk; later ones may still be acquired.
     """
     if budget is None:
         return sequence
@@ -78,7 +78,7 @@ def payable_first(sequence: SetSequence, costs: CostTable, budget: float | None)
 
 
 def order_among(order: Ints, kept: NDArray[np.bool_]) -> Ints:
-    """The order of some covariates, numbered anew among them."""
+    """The order of some covariates, renumbered among them."""
     number = np.cumsum(kept) - 1
     return np.asarray(number[order[kept[order]]])
 
@@ -98,7 +98,7 @@ def group_lasso_sequence(
     have the same size, as in the paper, it is absorbed by lambda. B-splines that no row reaches
     count too, so that numeric covariates are of one size. They are fewer where rows are few for
     many covariates, see `sequence_splines`. Free covariates are not penalised and
-    make S_1; a constant covariate has nothing to offer and comes last. Of more than two classes
+    make S_1; a constant covariate has nothing to offer and comes last. With three or more classes
     each is set against the others, and a covariate enters with the first path that it enters.
     """
     n_splines = sequence_splines(len(y), basis.kinds)
@@ -135,11 +135,11 @@ def _first_entries(
 def forward_sequence(
     costs: CostTable, y: Floats, weight: Floats, leave_out: Callable[[list[Ints]], list[Floats]]
 ) -> SetSequence:
-    """Greedy order: each set adds the covariate with the least leave-out total cost.
+    """Greedy order: each set adds the covariate with the least cross-validated total cost.
 
-    `leave_out` gives the leave-out log-odds of the models of several sets at once. Cheap sets often
-    give every row the same label; covariates that tie in total cost are told apart by the
-    leave-out log-likelihood.
+    `leave_out` gives the out-of-fold log-odds of the models of several sets at once. Cheap sets
+    often give every row the same label; among covariates that tie in total cost the out-of-fold
+    log-likelihood decides.
     """
     p = len(costs.covariates)
     order = [int(i) for i in np.flatnonzero(costs.covariates == 0)]

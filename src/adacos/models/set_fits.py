@@ -121,7 +121,7 @@ class SetFits:
     def _keeps_strengths(self, covariates: Ints, start: AdditiveFit) -> bool:
         """Whether the set is large, and grew little since strengths were chosen.
 
-        More than two classes are fitted in full.
+        Three or more classes are fitted in full.
         """
         near = len(covariates) < GROWTH * start.chosen_at
         large = len(covariates) > LONG_SEQUENCE or self._is_large(covariates)
@@ -138,7 +138,7 @@ class SetFits:
         return fit
 
     def screen(self, sets: list[Ints]) -> list[Floats]:
-        """Leave-out log-odds of several sets at central strengths, for comparing them."""
+        """Out-of-fold log-odds of several sets at central strengths, for comparing them."""
         return [fit.leave_out_log_odds for fit in self.screened(sets)]
 
     def screened(self, sets: list[Ints]) -> list[AdditiveFit]:

@@ -1,4 +1,4 @@
-"""Rows of which some covariates are not to be had: what the others can still tell about them.
+"""Rows of which some covariates are unavailable: what the others can still tell about them.
 
 Of the contributions T to the log-odds of a later model that are unknown now, acquiring B makes some
 known, those of B itself, and tells something about the rest that it is correlated with. By the law
@@ -43,7 +43,7 @@ class Learnable(NamedTuple):
 def learnable(model: SequenceModel, encoded: Floats, available: Bools, stage: int) -> Learnable:
     """What rows that have the available covariates of S_stage can learn from the later sets.
 
-    With more than two classes there are several functions of each later set, see `polarised`.
+    With three or more classes there are several functions of each later set, see `polarised`.
     """
     basis, joint, sequence = model.basis, model.joint, model.sequence
     acquired = available & sequence.masks()[stage]
@@ -95,7 +95,7 @@ class _Scores(NamedTuple):
 
     @classmethod
     def of(cls, pattern: HolePattern, source: Ints, upcoming: Ints, sets: Bools) -> _Scores:
-        """Those of a pattern of holes, of which the `upcoming` covariates can be acquired."""
+        """Those of a pattern of missing values; the `upcoming` covariates can be acquired."""
         deviation = np.sqrt(np.maximum(np.diag(pattern.covariance), 1e-300))
         own = source[pattern.missing]
         to_come = np.concatenate([np.flatnonzero(own == k) for k in upcoming])

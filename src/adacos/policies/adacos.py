@@ -1,11 +1,11 @@
-"""AdaCOS: acquire along the sequence as long as going on is expected to pay for itself.
+"""AdaCOS: acquire along the sequence as long as continuing is expected to pay for itself.
 
 At S_i a row stops when F(S_j \\ S_i) >= F(empty) for every j > i, where F(S) is what acquiring S is
 expected to lead to plus the cost of S. The expectation is over the log-odds after S_j, normal with
 the standard deviation of z, the contribution of S_j \\ S_i to model j, and a mean that keeps the
 probability or, as published, that of z (`outlook="paper"`). What S_j leads to is the Bayes risk
 there, or what is best from there on (`outlook="dynamic"`, `adacos.models.dynamic`), by default
-corrected by what came of going on (`outlook="realised"`, `adacos.models.realised`).
+corrected by what continuing cost past rows (`outlook="realised"`, `adacos.models.realised`).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class AdaCOSClassifier(SequencePolicy):
     outlook : {"realised", "dynamic", "coherent", "paper"}, default="realised"
         How what comes after an acquisition is foreseen. "coherent": the probability expected then
         is the probability now, so that information is never expected to do harm. "dynamic":
-        likewise, and what going on is worth counts that one may stop at any later set as the values
-        turn out, by dynamic programming along the sequence. "realised": likewise, corrected where
-        continuing has cost training rows, left out of the models, more or less than that by more
+        likewise, and what continuing is worth counts that one may stop at any later set as the
+        values turn out, by dynamic programming along the sequence. "realised": likewise, corrected
+        where continuing has cost training rows, cross-validated, more or less than that by more
         than chance would explain. Where waiting costs something "realised" is "dynamic". "paper":
         by the regression alone, as published.
     mean_budget : float, default=None
         What rows may pay for covariates on average. Covariate costs then count 1 + `multiplier_`
-        times, so that training rows left out of the models keep it.
+        times, so that training rows, cross-validated, keep it.
 
     Attributes
     ----------
@@ -49,8 +49,8 @@ class AdaCOSClassifier(SequencePolicy):
         By how much more than once covariate costs count, for a mean budget; 0 where it does not
         bind.
     mean_spent_ : float
-        With a mean budget, what new rows are expected to pay on average, by training rows left out
-        of the models.
+        With a mean budget, what new rows are expected to pay on average, by cross-validation on
+        the training rows.
     mixture_ : Mixture or None
         Which rows walk with a lower multiplier, where this spends a mean budget that one multiplier
         does not; `acquire` and `consultation` tell rows apart by their keys.

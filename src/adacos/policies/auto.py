@@ -1,13 +1,14 @@
-"""The policy that pays on the table at hand, chosen by nested leave-out cost.
+"""The policy that pays on the table at hand, chosen by nested cross-validation.
 
-Every candidate is fitted anew without each fold, with everything that it chooses, and runs on its
-rows. Only Branching is looked at first on all rows: where they ask for no branch it is AdaCOS.
+Every candidate is fitted from scratch without each fold, with everything that it chooses, and runs
+on its rows. Only Branching is looked at first on all rows: where they ask for no branch it is
+AdaCOS.
 
-One of them stands unless another is shown to be better: it must cost less by more than the standard
-error of the paired difference and one error of the dearest kind among the rows (which standard
-errors do not see before it happens). COS, though simpler, has to show as much: otherwise it is
-taken by chance. Planning stands where it need not cut any covariate, and leaves no order for
-Branching to find; AdaCOS stands elsewhere.
+One of them is kept unless another is shown to be better: it must cost less by more than the
+standard error of the paired difference and one error of the most expensive kind among the rows
+(which standard errors do not see before it happens). COS, though simpler, has to show as much:
+otherwise it is taken by chance. Planning stands where it need not cut any covariate, and leaves no
+order for Branching to find; AdaCOS stands elsewhere.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ CANDIDATES = (
 
 @dataclass(frozen=True)
 class Compared:
-    """One candidate on the training rows, each left out of the fit that answers it.
+    """One candidate on the training rows, each answered by a fit without it.
 
     Parameters
     ----------
@@ -104,13 +105,13 @@ class Compared:
 
 
 class AutoPolicyClassifier(BasePolicy):
-    """The policy that costs least on rows left out, among AdaCOS, Branching, Planning and COS.
+    """The policy that costs least in cross-validation: AdaCOS, Branching, Planning or COS.
 
-    One stands unless another is shown to be better on the training rows by nested leave-out cost:
-    Planning where every covariate has few values, AdaCOS elsewhere. `compared_` says what was seen.
-    Use it where nothing is known about the table; `fit` takes 10 to 70 times as long as that of
-    AdaCOS, and more where branches pay. Planning is not among the candidates with a budget, nor
-    where values are missing; Branching not where Planning stands.
+    One is kept unless another is shown to be better on the training rows by nested
+    cross-validation: Planning where every covariate has few values, AdaCOS elsewhere. `compared_`
+    says what was seen. Use it where nothing is known about the table; `fit` takes 10 to 70 times as
+    long as that of AdaCOS, and more where branches pay. Planning is not among the candidates with a
+    budget, nor where values are missing; Branching not where Planning stands.
 
     Parameters
     ----------
@@ -119,7 +120,8 @@ class AutoPolicyClassifier(BasePolicy):
     strengths : {"auto", "common", "per_covariate"}, default="auto"
         Penalties of the chosen policy to choose from, see `LogisticGAM`.
     cv : int, splitter or iterable of (train, test), default=10
-        Folds behind the leave-out probabilities of the chosen policy; Planning takes a number only.
+        Folds behind the out-of-fold probabilities of the chosen policy; Planning takes a number
+        only.
     random_state : int, default=0
         Seed of all folds.
     mean_budget : float, default=None
@@ -132,7 +134,7 @@ class AutoPolicyClassifier(BasePolicy):
     choice_ : str
         Name of the chosen candidate.
     compared_ : tuple of Compared
-        Every candidate with its nested leave-out cost, the one that stands first.
+        Every candidate with its cost in nested cross-validation, the one that is kept first.
     policy_ : policy
         The chosen policy, fitted on all rows.
 
@@ -361,7 +363,8 @@ def choose(
 ) -> Candidate:
     """The candidate to take, from the total cost of each row under each of them.
 
-    The first stands. `dearest` is what the dearest error costs more than the cheapest answer.
+    The first is kept. `dearest` is what the most expensive error costs more than the cheapest
+    answer.
     """
     standing, *others = candidates
     taken, least = standing, 0.0

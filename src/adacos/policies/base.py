@@ -221,7 +221,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like or data frame of shape (n_rows, n_covariates)
-            Training rows or new ones. Of more than 50,000 rows so many are drawn.
+            Training rows or new ones. Of more than 50,000 rows, 50,000 are drawn.
         y : array-like of shape (n_rows,), default=None
             Their classes, if they are known.
         groups : array-like of shape (n_rows,), default=None
@@ -265,7 +265,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if needed and self.cost_table_.covariates.any():
             warnings.warn(
                 f"No cost is stated for an error ({listed(needed)}), so that each counts as 1 "
-                "beside the covariate costs. Pass Costs(..., false_positive=..., "
+                "next to the covariate costs. Pass Costs(..., false_positive=..., "
                 "false_negative=...).",
                 UnstatedCostWarning,
                 stacklevel=6,
@@ -551,7 +551,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _acquire_tensor(
         self, X: Any, known: ArrayLike | None, keys: Sequence[Hashable] | None
     ) -> AcquisitionResult:
-        """`acquire` with a tensor: the result is tensors beside it, but for labels of words."""
+        """`acquire` with a tensor: the result is tensors on its device, but for labels of words."""
         encoded = encode_tensor(self.encoder_, X)
         encoded = encoded if self.decider_.takes_tensors and not self.mixture_ else host(encoded)
         decider = mixed(self.decider_, len(encoded), keys)

@@ -1,7 +1,7 @@
 """Branching: the next question depends on what the values so far were.
 
-A shallow tree of questions whose leaves go on as AdaCOS, each with an order and models of its own.
-It is grown by realised cost on rows left out (`adacos.policies.growing`); where no split pays, the
+A shallow tree of questions whose leaves continue as AdaCOS, each with its own order and models. It
+is grown by realised cost on out-of-fold rows (`adacos.policies.growing`); where no split pays, the
 policy is AdaCOS.
 """
 
@@ -42,10 +42,10 @@ _LEAF_FAMILIES = FAMILIES["common"]
 class BranchingClassifier(AdaCOSClassifier):
     """AdaCOS with branches: what is acquired next depends on the values seen.
 
-    The first questions form a tree. Each leaf goes on as AdaCOS, with an order and models of its
+    The first questions form a tree. Each leaf continues as AdaCOS, with an order and models of its
     own, which are fitted to the rows of the leaf and, with less weight, to the others. A branch is
-    made only where the total cost of rows left out falls by more than one error of the dearest kind
-    and an allowance for noise; where none is, the policy is AdaCOS.
+    made only where the cross-validated total cost falls by more than one error of the most
+    expensive kind and an allowance for noise; where none is, the policy is AdaCOS.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class BranchingClassifier(AdaCOSClassifier):
     target_recall : float or mapping of class to float, default=None
         Least share of positive rows to be answered positive, in place of a false-negative cost.
         It may name the positive class, {"sick": 0.95}, and means the same.
-        With more than two classes a recall for each of those that are to be protected, by name:
+        With three or more classes a recall for each of those that are to be protected, by name:
         the costs stay, and errors about these classes are surcharged as far as it takes.
 
     Attributes
@@ -88,7 +88,7 @@ class BranchingClassifier(AdaCOSClassifier):
 
     Notes
     -----
-    A row for which the covariate of a branch is not available goes on as AdaCOS would, with what
+    A row for which the covariate of a branch is unavailable continues as AdaCOS would, with what
     it has. `fit` tries every affordable covariate at up to three cuts and takes several times as
     long as that of AdaCOS. The page about theory says what is guaranteed.
 
@@ -230,8 +230,8 @@ class BranchingClassifier(AdaCOSClassifier):
     def _keep_branches_that_pay(self, X: Any, plain: float) -> None:
         """Keep the mean budget with the branches, or without them if that costs no more.
 
-        `plain` is what rows left out cost without branches. Their questions are asked of everyone
-        who comes to them, however dear the mean budget makes them.
+        `plain` is what out-of-fold rows cost without branches. Their questions are asked of
+        everyone who comes to them, however expensive the mean budget makes them.
         """
         self._keep_mean_budget(X)
         kept = self._kept_rows(X)

@@ -143,7 +143,7 @@ class Spent(NamedTuple):
 
     @property
     def by_new_rows(self) -> float:
-        """What new rows pay: as those left out, unless these differ where new ones are alike."""
+        """What new rows pay: as out-of-fold rows, unless these differ where new ones are alike."""
         parted = abs(self.left_out - self.as_new) > 2 * self.error
         return self.as_new if parted else self.left_out
 

@@ -1,4 +1,4 @@
-"""The certified threshold of a policy over a set sequence, earned on rows held back."""
+"""The certified threshold of a policy over a set sequence, earned on calibration rows."""
 
 from __future__ import annotations
 

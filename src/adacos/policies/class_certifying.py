@@ -1,4 +1,4 @@
-"""A certificate of the recalls of several classes, earned on rows held back.
+"""A certificate of the recalls of several classes, earned on calibration rows.
 
 Policies with ever smaller surcharges, see `adacos.policies.class_recall`, are fixed in advance on
 training rows, and tried on held-out rows from cautious to bold, up to the first that fails. One

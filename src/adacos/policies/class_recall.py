@@ -54,12 +54,12 @@ class Targets(NamedTuple):
     recalls: Floats
 
     def stricter(self, share: float) -> Targets:
-        """The same with so much of the allowed misses."""
+        """The same with this share of the allowed misses."""
         return self._replace(recalls=1 - share * (1 - self.recalls))
 
 
 def targets_of(wanted: Any, classes: NDArray[Any]) -> Targets:
-    """The target recalls of more than two classes, which must be named."""
+    """The target recalls of three or more classes, which must be named."""
     known = classes.tolist()
     if not isinstance(wanted, Mapping):
         raise InvalidInputError(
@@ -89,7 +89,7 @@ def _classes_meant(unknown: list[Any], known: list[Any]) -> str:
 
 
 def surcharged(matrix: Floats, targets: Targets, surcharges: Floats) -> Floats:
-    """The costs by which every wrong answer to a row of these classes costs so much more."""
+    """The costs by which a wrong answer to a row of these classes costs its surcharge more."""
     rows = np.zeros((len(matrix), 1))
     rows[targets.classes, 0] = surcharges
     return np.asarray(matrix + rows * (1 - np.eye(len(matrix))))
@@ -109,7 +109,7 @@ def least_surcharges(
     ----------
     recall_at : from the surcharges of all classes to the recall of the one of this number.
     recalls : what is to be reached.
-    scale : cost of the dearest error.
+    scale : cost of the most expensive error.
     start : surcharges to begin with, at most those wanted.
     accuracy : relative.
     cycles : how often all classes are gone through.
@@ -143,14 +143,14 @@ class Recalls(Protocol):
 
     @property
     def scale(self) -> float:
-        """Cost of the dearest error."""
+        """Cost of the most expensive error."""
 
     def at(self, surcharges: Floats, k: int) -> float:
         """The recall of one class at these surcharges."""
 
 
 class LeftOutRecalls:
-    """Recalls of a policy's classes on training rows that are left out of the models."""
+    """Cross-validated recalls of a policy's classes on training rows."""
 
     def __init__(self, policy: Any, targets: Targets) -> None:
         self.decider, self.targets = policy.decider_, targets
@@ -164,7 +164,7 @@ class LeftOutRecalls:
 
     @property
     def scale(self) -> float:
-        """Cost of the dearest error."""
+        """Cost of the most expensive error."""
         return float(np.ptp(self.decider.costs.matrix))
 
     def at(self, surcharges: Floats, k: int) -> float:
@@ -208,7 +208,7 @@ class StoppedRecalls:
 
     @property
     def scale(self) -> float:
-        """Cost of the dearest error."""
+        """Cost of the most expensive error."""
         return float(np.ptp(self.matrix))
 
     def at(self, surcharges: Floats, k: int) -> float:
@@ -218,7 +218,7 @@ class StoppedRecalls:
 
 
 def use_class_recalls(policy: Any, wanted: Any) -> None:
-    """Let a policy reach these recalls on training rows that are left out of the models."""
+    """Let a policy reach these recalls on training rows, cross-validated."""
     reach_recalls(policy, targets_of(wanted, policy.classes_), partial(LeftOutRecalls, policy))
 
 

@@ -15,8 +15,8 @@ from adacos.typing import Ints
 class COSClassifier(SequencePolicy):
     """Cost-sensitive selection: one set for every row, the one with the least total cost.
 
-    The set is chosen by leave-out probabilities on the training rows; what a row's values are has
-    no say in what is acquired.
+    The set is chosen by out-of-fold probabilities on the training rows. The values of a row do not
+    change what is acquired.
 
     Parameters
     ----------

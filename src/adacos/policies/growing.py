@@ -1,7 +1,7 @@
-"""Growing a tree of questions: a split is made where it pays on rows that were left out.
+"""Growing a tree of questions: a split is made where it pays on out-of-fold rows.
 
 The tree begins as a single leaf, which is AdaCOS. At each leaf, every affordable covariate is tried
-as the next question for all its rows, each side going on as AdaCOS with quick models of its own
+as the next question for all its rows, each side continuing as AdaCOS with quick models of its own
 (`adacos.models.quick`). What that costs is not what the models expect but what happens on rows that
 they were not fitted to: paid plus cost of the answer, cross-fitted over folds. The best split is
 made if it lowers that cost by more than `ERRORS` standard errors of the difference.
@@ -73,7 +73,7 @@ class Ground:
     kept : the covariates, by their position in the whole table.
     outlook : by which the leaves decide, see `AdaCOSClassifier`.
     fold : fold of each row.
-    lacking : what the holes add to the moment matrix, for one unit of row weight.
+    lacking : what missing values add to the moment matrix, for one unit of row weight.
     likely : probability of class 1 of each row by a model that did not see it; of more than two
         classes that of each, (rows, K).
     budget : what a row may pay at most; None for any amount.
@@ -399,7 +399,7 @@ def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: 
 def _outcome(
     land: Ground, model: SequenceModel, rows: Ints, reached: Bools, left: float = np.inf
 ) -> Floats:
-    """What becomes of rows with AdaCOS and this model that can pay so much more, (rows, classes).
+    """What becomes of rows with AdaCOS and this model that have a budget left, (rows, classes).
 
     What they pay beyond the path plus the cost of their answer, if they are of each class.
     """

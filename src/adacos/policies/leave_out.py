@@ -1,4 +1,4 @@
-"""What a policy costs on rows it has not seen: nested leave-out cost, and where beliefs misfit.
+"""What a policy costs on unseen rows, by nested cross-validation, and where beliefs misfit.
 
 `expected_cost_by_set_` judges each set of a sequence by models without the row, but the order of
 the sets was found with every label, and the least of several noisy costs is below its true value.
@@ -44,7 +44,7 @@ class LeaveOutCost:
     ----------
     mean : float
         Mean realised cost of a row: what was paid plus what the answer cost. Where a target recall
-        takes the place of the cost of a miss, that is not known and left out.
+        takes the place of the cost of a miss, that is not known and not counted.
     error : float
         Standard error of the mean over the rows, or over their groups.
     realised : ndarray of shape (n_rows,)
@@ -56,7 +56,7 @@ class LeaveOutCost:
     result : AcquisitionResult
         What it did with each row.
     fold : ndarray of int of shape (n_rows,)
-        Fold in which each row was left out.
+        Fold in which each row was held out.
     """
 
     mean: float
@@ -69,9 +69,9 @@ class LeaveOutCost:
 
     def __str__(self) -> str:
         return (
-            f"Leave-out cost {self.mean:.4g} per row, standard error {self.error:.2g} "
+            f"Cross-validated cost {self.mean:.4g} per row, standard error {self.error:.2g} "
             f"({len(self.realised)} rows in {len(np.unique(self.fold))} folds; everything is "
-            "chosen anew without the fold)."
+            "chosen from scratch without the fold)."
         )
 
 
@@ -86,9 +86,9 @@ def leave_out_cost(
 ) -> LeaveOutCost:
     """Nested estimate of what a policy costs on new rows.
 
-    The policy is fitted anew without each fold, with everything that it chooses, and runs on the
-    fold's rows: this takes `folds` times as long as `fit`. Models of fewer rows are a little worse,
-    so that the estimate is slightly pessimistic.
+    The policy is fitted from scratch without each fold, with everything that it chooses, and runs
+    on the fold's rows: this takes `folds` times as long as `fit`. Models of fewer rows are a little
+    worse, so that the estimate is slightly pessimistic.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def leave_out_cost(
     >>> X, y, prices, *_ = load_pima()
     >>> costs = Costs(prices, false_positive=100, false_negative=1000)
     >>> print(leave_out_cost(AdaCOSClassifier(costs), X, y))
-    Leave-out cost ...
+    Cross-validated cost ...
     """
     integer("folds", folds, at_least=2)
     integer("random_state", random_state, at_least=0)
@@ -158,7 +158,7 @@ def leave_out_cost(
 
 
 def _as_each_class(fitted: BasePolicy, result: AcquisitionResult) -> list[Floats]:
-    """Total cost of rows as rows of each of more than two classes; not all need be among them."""
+    """Total cost of rows as rows of each of three or more classes; not all need be among them."""
     label = np.searchsorted(fitted.classes_, result.label)
     matrix = fitted.cost_table_.matrix
     return [total_of(result.cost, np.asarray(k), label, matrix) for k in range(len(matrix))]
@@ -170,7 +170,7 @@ SEQUENCES = ("group_lasso", "forward")
 
 
 def better_sequence(policy: Any, X: Any, y: Any, groups: Ints | None) -> str:
-    """The way to find the sets with which a policy has the lower nested leave-out cost.
+    """The way to find the sets with which a policy costs less in nested cross-validation.
 
     Forward selection is taken only if its cost is lower; the fits of the comparison are rougher
     than that of the policy, and it takes about five of them for each way.
@@ -230,7 +230,7 @@ def misfit_by_state(
     left_out : LeaveOutCost
         From `leave_out_cost`, with misclassification costs on both sides.
     least_rows : int, default=20
-        States of fewer rows are left out: nothing can be said of them.
+        States of fewer rows are not reported: nothing can be said of them.
     confidence : float, default=0.95
         Of all intervals together: each is the wider the more states there are. It is exact in the
         share of either class among the rows of the state, and so allows for errors that have not
@@ -270,7 +270,7 @@ def misfit_by_state(
 def _difference(left_out: LeaveOutCost, rows: Ints, confidence: float) -> tuple[float, float]:
     """Interval of realised - expected for rows of one state, by the share of the second class.
 
-    Of more than two classes by the normal distribution of the mean difference.
+    With three or more classes by the normal distribution of the mean difference.
     """
     if left_out.of_class.shape[1] > 2:
         differences = left_out.realised[rows] - left_out.expected[rows]

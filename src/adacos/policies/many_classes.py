@@ -1,4 +1,4 @@
-"""What is particular about more than two classes: what is refused, and the dearest error."""
+"""What is particular about three or more classes: what is refused, the most expensive error."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_many_classes(policy: Any, certifies: bool = False) -> None:
     if certifies and policy.on_uncertifiable == "always_positive":
         raise InvalidInputError(
             "on_uncertifiable",
-            "cannot be 'always_positive' with more than two classes, of which none is the positive",
+            "cannot be 'always_positive' with three or more classes, of which none is the positive",
             f"{len(policy.classes_)} classes",
             "Choose 'error', or 'largest' for what the rows do prove.",
         )
@@ -80,10 +80,10 @@ def asked_recall(policy: Any) -> Any:
 
 
 def dearest_error(matrix: Floats, y: Floats, weight: Floats | None = None) -> float:
-    """What the dearest error costs more than the cheapest answer.
+    """What the most expensive error costs more than the cheapest answer.
 
-    Of more than two classes, of which the dearest is often very rare, its mean over the rows: the
-    dearest error for the class of each.
+    With three or more classes the most expensive one is often very rare. Then it is the mean over
+    the rows of the most expensive error for the class of each.
     """
     if len(matrix) == 2:
         return float(np.ptp(matrix))

@@ -29,7 +29,7 @@ UNUSUAL = {kind: f"unusual_{kind}" for kind in KINDS[1:]}
 
 
 class _Asked(NamedTuple):
-    """What is asked for beside the answers: see `score_partitions`."""
+    """What is asked for in addition to the answers: see `score_partitions`."""
 
     known: NDArray[np.bool_] | None = None
     keep: tuple[Any, ...] = ()
@@ -72,10 +72,11 @@ def score_partitions(
     -------
     dask.dataframe.DataFrame
         A line for each row, in the partitions of X: the columns of `keep`, label (a category where
-        classes are words), probability (of more than two classes probability_0, probability_1, …),
-        cost, expected_cost and stage, see `AcquisitionResult`; if asked for, acquired: a category,
-        the names of the covariates in order, separated by semicolons; and unusual_outside_range,
-        unusual_implausible, unusual_unknown_category, unusual_unknown_value: how many values.
+        classes are words), probability (with three or more classes probability_0, probability_1,
+        …), cost, expected_cost and stage, see `AcquisitionResult`; if asked for, acquired: a
+        category, the names of the covariates in order, separated by semicolons; and
+        unusual_outside_range, unusual_implausible, unusual_unknown_category, unusual_unknown_value:
+        how many values.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """The picture of a plan: its first questions, and what becomes of rows after each answer.
 
 A plan has a state for every combination of values, far too many to draw. The picture follows it
-for a few questions, and puts values together from which everything drawn goes on alike; rows that
-are asked more are told of as those of a leaf (`adacos.policies.tree`).
+for a few questions, and joins values after which everything drawn is the same; rows that are
+asked more are described as those of a leaf (`adacos.policies.tree`).
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def plan_nodes(
     """The first questions of a plan, the root first; a single leaf where nothing is asked.
 
     `planned` are the covariates of the table's axes, `matrix` the misclassification costs by which
-    labels are told apart.
+    labels are chosen.
     """
     label = best_label(table.log_odds, matrix)
     nodes: list[PlanNode] = []

@@ -97,7 +97,7 @@ class PlanningClassifier(BasePolicy):
     table_ : PlanTable
         What to acquire next, log-odds and expected cost in every state.
     caution_ : float
-        How many times covariate costs count in what is chosen, by the cost of rows left out.
+        How many times covariate costs count in what is chosen, by cross-validated cost.
     expected_cost_ : float
         Expected total cost of the plan if the estimate were true; new rows cost more.
     tree_ : Tree

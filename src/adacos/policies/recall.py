@@ -4,7 +4,7 @@ A row is answered positive where its probability reaches the threshold t, which 
 the false-negative cost c10 = (1 - t) / t * c01. Thresholds are handled here as log-odds.
 
 `recall_threshold` is the paper's estimate: the boldest t that enough positive training rows reach,
-judged by leave-out probabilities. `certify` adds a promise for new rows: thresholds are tried on
+judged by out-of-fold probabilities. `certify` adds a promise for new rows: thresholds are tried on
 held-out positives from cautious to bold, each by an exact binomial test, up to the first that
 fails. A wrong threshold is certified only if the first wrong one passes its own test, so the
 number of thresholds costs no confidence, and nothing is assumed about the model.
@@ -17,8 +17,8 @@ Where not even the first threshold passes, the refusal holds the largest recall 
 certify: the exact lower bound at the first threshold of the same fixed sequence. Taking it is part
 of the same attempt. If the recall of the first threshold reaches the target, a refusal's bound lies
 below it and cannot be wrong; if not, a wrong certificate and a wrong bound both need the bound at
-the first threshold to exceed its recall. Asking anew for a lower recall on the same rows is another
-attempt, with its own share of wrong certificates.
+the first threshold to exceed its recall. Asking again for a lower recall on the same rows is
+another attempt, with its own share of wrong certificates.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def recall_threshold(log_odds: Floats, recall: float, weight: Floats | None = No
     Parameters
     ----------
     log_odds : ndarray of shape (n_positives,)
-        Leave-out log-odds of positive rows. Probabilities do as well, or any other score. For a
+        Out-of-fold log-odds of positive rows. Probabilities do as well, or any other score. For a
         policy that may stop at several sets pass each row's least log-odds over them: a row that
         reaches the threshold at every set is answered positive wherever it stops.
     recall : float
@@ -203,8 +203,8 @@ def threshold_sequence(log_odds: Floats, size: int = 150) -> Floats:
     Parameters
     ----------
     log_odds : ndarray of shape (n_positives, n_sets)
-        Leave-out log-odds of the positive training rows, one column per set at which the policy may
-        stop.
+        Out-of-fold log-odds of the positive training rows, one column per set at which the policy
+        may stop.
     size : int, default=150
         Number of thresholds.
 

@@ -71,8 +71,8 @@ class SequencePolicy(BasePolicy):
     ----------
     sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
         How the sets are found: by order of entry into a cost-weighted group lasso, greedily by
-        leave-out total cost (which needs both misclassification costs), or the one with which this
-        policy has the lower nested leave-out cost, see `adacos.policies.leave_out`.
+        cross-validated total cost (which needs both misclassification costs), or the one with which
+        this policy costs less in nested cross-validation, see `adacos.policies.leave_out`.
     n_splines : int, default=10
         Number of cubic B-splines per numeric covariate; fewer, but four at least, where there
         would be more than 256 columns and more columns than rows, or with more than 40 numeric
@@ -80,7 +80,7 @@ class SequencePolicy(BasePolicy):
     strengths : {"auto", "common", "per_covariate"}, default="auto"
         Penalties to choose from, see `LogisticGAM`.
     cv : int, splitter or iterable of (train, test), default=10
-        Folds behind the leave-out probabilities: their number, or splits that hold out every row
+        Folds behind the out-of-fold probabilities: their number, or splits that hold out every row
         once.
     random_state : int, default=0
         Seed of the folds and of the calibration split.
@@ -89,16 +89,16 @@ class SequencePolicy(BasePolicy):
         beyond it are not weighed. Covariates that can be paid together are asked first.
     target_recall : float or mapping of class to float, default=None
         Least share of positive rows to be answered positive, in place of a false-negative cost.
-        That cost then follows from the leave-out probabilities: it is the least one for which the
+        That cost then follows from the out-of-fold probabilities: it is the least one for which the
         target is met wherever the policy stops.
         It may name the positive class, {"sick": 0.95}, and means the same.
-        With more than two classes a recall for each of those that are to be protected, by name:
+        With three or more classes a recall for each of those that are to be protected, by name:
         the costs stay, and errors about these classes are surcharged as far as it takes.
     recall_confidence : float, default=None
         Confidence with which the target recall is to hold for new rows. `fit` then sets
         `calibration_fraction` of each class aside, learns from the rest and calls `calibrate`.
     calibration_fraction : float, default=0.5
-        Share of the rows set aside for that.
+        Share of the rows that are kept as calibration rows.
     on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
         What to do when the calibration rows do not prove the target recall: raise; certify the
         largest recall that they do prove, in the same attempt; or answer positive for every row
@@ -117,17 +117,17 @@ class SequencePolicy(BasePolicy):
     sets_ : list of tuple of str
         Covariate names of each set, in order of acquisition.
     expected_cost_by_set_ : ndarray of shape (n_sets,)
-        Mean total cost of always stopping at each set, by leave-out probabilities. Its least value
-        flatters: the order was found with the same labels. See `leave_out_cost`.
+        Mean total cost of always stopping at each set, by out-of-fold probabilities. Its least
+        value flatters: the order was found with the same labels. See `leave_out_cost`.
     threshold_ : float
         With a target recall, the probability from which on a row is answered positive.
     false_negative_cost_ : float
         The cost of a false negative that the threshold stands for.
     surcharges_ : dict of class to float
-        With target recalls of more than two classes, by how much more than was stated an error
+        With target recalls of three or more classes, by how much more than was stated an error
         about each costs.
     recall_estimate_ : float or dict of class to float
-        Share of positive training rows whose leave-out probability reaches the threshold at every
+        Share of positive training rows whose out-of-fold probability reaches the threshold at every
         set at which the policy may stop, and by class the share that is answered with it; after
         `calibrate`, the recall on the calibration rows.
     training_rows_ : RowDigests
@@ -222,8 +222,8 @@ class SequencePolicy(BasePolicy):
             Further rows without labels; they sharpen the covariance used for missing values and
             the conditional densities.
         sample_weight : array-like of shape (n_rows,), default=None
-            How often each row counts, in the models and in the leave-out costs: weight 2 is the row
-            twice, 0 leaves it out. It cannot be combined with `recall_confidence`, whose exact
+            How often each row counts, in the models and in the cross-validated costs: weight 2 is
+            the row twice, 0 ignores it. It cannot be combined with `recall_confidence`, whose exact
             tests count rows, nor with `sequence="both"`.
         groups : array-like of shape (n_rows,), default=None
             The patient, site or other group of each row. Rows of a group are on one side of every
@@ -313,7 +313,7 @@ class SequencePolicy(BasePolicy):
 
         Policies that differ only in misclassification costs, in target recall, or in kind, share
         one fit this way. With a forward sequence, which depends on the misclassification costs, it
-        is the models of the sets that are shared: the sequence is found anew for these costs.
+        is the models of the sets that are shared: the sequence is found again for these costs.
 
         Parameters
         ----------
@@ -375,11 +375,11 @@ class SequencePolicy(BasePolicy):
 
     @property
     def _walks_training_rows(self) -> bool:
-        """Whether something is found by walking training rows that are left out of the models."""
+        """Whether something is found by walking training rows with out-of-fold models."""
         return self.mean_budget is not None or isinstance(asked_recall(self), Mapping)
 
     def _keep_mean_budget(self, X: Any) -> None:
-        """Count covariate costs so often that training rows left out keep the mean budget."""
+        """Count covariate costs so often that out-of-fold training rows keep the mean budget."""
         if self.mean_budget is None or self.rule_.always_positive:
             return
         decider, rows = self.decider_.with_multiplier(0.0), self._kept_rows(X)
@@ -451,7 +451,7 @@ class SequencePolicy(BasePolicy):
         confidence : float, default=None
             Instead of the parameter `recall_confidence`.
         allow_training_rows : bool, default=False
-            Whether to go on where the rows look like those that were trained on.
+            Whether to continue where the rows look like those that were trained on.
         groups : array-like of shape (n_rows,), default=None
             The patient, site or other group of each row; one positive row of each, drawn at random,
             counts. No group may have rows that the policy was trained on. Without it, so do rows
@@ -488,7 +488,7 @@ class SequencePolicy(BasePolicy):
             self._use_target_recall()
 
     def _use_target_recall(self) -> None:
-        """Answer by the threshold that leave-out probabilities ask for, or by surcharges."""
+        """Answer by the threshold that out-of-fold probabilities ask for, or by surcharges."""
         recall = asked_recall(self)
         if isinstance(recall, Mapping):
             use_class_recalls(self, recall)
@@ -504,7 +504,7 @@ class SequencePolicy(BasePolicy):
         return self.model_.log_odds_by_set(encoded)[:, self._may_stop_at()]
 
     def _leave_out_of_positives(self) -> Floats:
-        """Leave-out log-odds of the positive training rows at the sets where a row may stop."""
+        """Out-of-fold log-odds of the positive training rows at the sets where a row may stop."""
         positive: Floats = self.model_.leave_out_log_odds[self.model_.y == 1]
         return positive[:, self._may_stop_at()]
 
@@ -519,7 +519,7 @@ class SequencePolicy(BasePolicy):
         return threshold
 
     def _leave_out_at_stop(self, encoded: Floats, result: AcquisitionResult) -> Floats:
-        """Leave-out log-odds of the training rows where they stopped."""
+        """Out-of-fold log-odds of the training rows where they stopped."""
         return np.asarray(self.model_.leave_out_log_odds[np.arange(len(result)), result.stage])
 
     def _answers_left_out(self, rows: Ints) -> Callable[[FoldedDecider[Any]], Ints]:
@@ -529,7 +529,7 @@ class SequencePolicy(BasePolicy):
         return lambda decider: run(decider.out_of_fold(rows), encoded).label
 
     def _leave_out_with_all(self) -> Floats:
-        """Leave-out log-odds of the training rows with every covariate."""
+        """Out-of-fold log-odds of the training rows with every covariate."""
         return np.asarray(self.model_.leave_out_log_odds[:, -1])
 
     def _log_odds_with_all(self, encoded: Floats) -> Floats:
@@ -552,7 +552,7 @@ class SequencePolicy(BasePolicy):
 
     @property
     def expected_cost_by_set_(self) -> Floats:
-        """Mean total cost of always stopping at each set, by leave-out probabilities."""
+        """Mean total cost of always stopping at each set, by out-of-fold probabilities."""
         return self.model_.expected_costs(replace(self.cost_table_, matrix=self.rule_.matrix))
 
 

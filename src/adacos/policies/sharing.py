@@ -17,7 +17,7 @@ def check_shareable(policy: Any, fitted: Any) -> None:
     if policy.recall_confidence is not None:
         raise InvalidInputError(
             "recall_confidence",
-            "must be None: a model that is fitted already has no rows set aside",
+            "must be None: a model that is fitted already has no calibration rows",
             policy.recall_confidence,
             "Call calibrate(X, y, confidence=...) afterwards with rows the model has not seen.",
         )
@@ -27,7 +27,7 @@ def check_shareable(policy: Any, fitted: Any) -> None:
         if not (_same(own, defaults[name]) or _same(own, other)):
             raise InvalidInputError(
                 name,
-                "must be that of the fitted policy, or left out: from_model learns nothing",
+                "must be that of the fitted policy, or not given: from_model learns nothing",
                 own,
                 f"It was fitted with {name}={other!r}; to change it, call fit.",
             )

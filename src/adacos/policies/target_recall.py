@@ -1,8 +1,8 @@
 """Any policy with a target recall: it acquires as ever, and its answers at the stop are changed.
 
 Of two classes by a threshold on its probability, of more by surcharges on errors about the classes
-that have a target, see `adacos.policies.class_recall`. Both are found on rows set aside, which the
-policy was not fitted on. Surcharges that are to be certified must be fixed before the rows that
+that have a target, see `adacos.policies.class_recall`. Both are found on calibration rows, which
+the policy was not fitted on. Surcharges that are to be certified must be fixed before the rows that
 prove them are looked at: by training rows, each answered by a fit without its fold.
 """
 
@@ -78,20 +78,20 @@ class TargetRecallClassifier(BasePolicy):
 
     The policies of the paper take a target recall themselves, and then stop earlier or later for
     it. This class is for all others: the wrapped policy acquires and stops by the costs it was
-    given, and a row is answered positive if its probability at the stop reaches a threshold. Of
-    more than two classes several may have a target; errors about them then cost a surcharge besides
+    given, and a row is answered positive if its probability at the stop reaches a threshold. With
+    three or more classes several may have a target. Errors about them then cost a surcharge
     when a row is answered at its stop, as much as its recall takes and no more.
 
     Parameters
     ----------
     policy : policy
-        An unfitted policy; for more than two classes one that takes them.
+        An unfitted policy; for three or more classes one that takes them.
     target_recall : float or mapping of class to float, default=0.95
-        Least share of positive rows to be answered positive. Of more than two classes the least
+        Least share of positive rows to be answered positive. With three or more classes the least
         share of the rows of each named class to be answered with it.
     recall_confidence : float, default=None
         Confidence with which that is to hold for new rows, for all named classes together; None for
-        the share among the rows set aside.
+        the share among the calibration rows.
     calibration_fraction : float, default=0.5
         Share of each class that `fit` sets aside to choose the threshold or the surcharges on.
     on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
@@ -110,7 +110,7 @@ class TargetRecallClassifier(BasePolicy):
     surcharges_ : dict of class to float
         Of more than two, what every error about the class costs beyond what was stated.
     recall_estimate_ : float or dict of class to float
-        Recall on the rows set aside.
+        Recall on the calibration rows.
     stopped_ : StoppedRows
         Of more than two, the rows by which surcharges are found, where they stopped: those set
         aside, or with a confidence the training rows, each by a fit without its fold.
@@ -134,12 +134,12 @@ class TargetRecallClassifier(BasePolicy):
     >>> from adacos.rivals import GreedyMiserClassifier
     >>> X, y, prices, *_ = load_heart()
     >>> costs = Costs(prices, false_positive=100, false_negative=100)
-    >>> rival = GreedyMiserClassifier(costs, n_trees=5)
-    >>> policy = TargetRecallClassifier(rival, target_recall=0.9).fit(X, y)
+    >>> miser = GreedyMiserClassifier(costs, n_trees=5)
+    >>> policy = TargetRecallClassifier(miser, target_recall=0.9).fit(X, y)
     >>> policy.recall_estimate_ >= 0.9
     True
 
-    Of more than two classes:
+    With three or more classes:
 
     >>> from sklearn.datasets import load_iris
     >>> from adacos import PlanningClassifier
@@ -184,7 +184,7 @@ class TargetRecallClassifier(BasePolicy):
 
     @property
     def takes_many_classes(self) -> bool:  # type: ignore[override]
-        """Whether there may be more than two classes: if the wrapped policy takes them."""
+        """Whether there may be three or more classes: if the wrapped policy takes them."""
         return getattr(self.policy, "takes_many_classes", False)
 
     @property
@@ -204,7 +204,7 @@ class TargetRecallClassifier(BasePolicy):
         Raises
         ------
         NotCertifiableError
-            If the rows set aside do not prove the recall and `on_uncertifiable` is "error".
+            If the calibration rows do not prove the recall and `on_uncertifiable` is "error".
         """
         check_parameters(self)
         check_recall_parameters(self)
@@ -256,7 +256,7 @@ class TargetRecallClassifier(BasePolicy):
         confidence : float, default=None
             Instead of the parameter `recall_confidence`.
         allow_training_rows : bool, default=False
-            Whether to go on where the rows look like those that were trained on.
+            Whether to continue where the rows look like those that were trained on.
         groups : array-like of shape (n_rows,), default=None
             The group of each row; one row of each, drawn at random, counts. None of them may have
             rows that the policy was trained on.
@@ -294,7 +294,7 @@ class TargetRecallClassifier(BasePolicy):
         return StoppedRows(run_mixed(self.policy_.decider_, encoded).probability, number)
 
     def _choose_surcharges(self, learned: Part, encoded: Floats, aside: Part) -> None:
-        """Choose the surcharges on rows set aside, or prove with them what training rows fix."""
+        """Choose the surcharges on calibration rows, or prove with them what training rows fix."""
         targets = targets_of(self.target_recall, self.classes_)
         if self.recall_confidence is None:
             self.stopped_ = self._stopped(encoded, aside.y)

@@ -134,13 +134,13 @@ def trade_off(policy: Any, X: Any, y: ArrayLike, *, points: int = 30) -> TradeOf
     y : array-like of shape (n_rows,)
         Their classes.
     points : int, default=30
-        Multipliers tried; those that lead to what another led to already are left out.
+        Multipliers tried; those that lead to what another led to already are dropped.
 
     Returns
     -------
     TradeOff
-        What rows cost, by multiplier. Where more is counted, less is paid but for a few rows that
-        go on to a later set instead.
+        What rows cost, by multiplier. Where more is counted, less is paid except by a few rows that
+        continue to a later set instead.
 
     Raises
     ------

@@ -39,7 +39,7 @@ class Place:
     positive : float
         Share of the rows here that are answered positive, with the second of the classes.
     gain, error : float
-        How much less a row that comes here costs with the question, on rows left out, and the
+        How much less a row that comes here costs with the question, cross-validated, and the
         standard error of that; 0 at a leaf.
     answers : tuple of float
         With three or more classes the share of the rows here that are answered with each; of two
@@ -175,7 +175,7 @@ class Tree:
         Returns
         -------
         str
-            What it saves on rows left out.
+            What it saves in cross-validation.
         """
         place = self.places[number]
         return (
