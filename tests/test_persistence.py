@@ -27,11 +27,14 @@ from adacos import (
     FullModelClassifier,
     GaussianImputer,
     LogisticGAM,
+    TargetRecallClassifier,
     load,
     save,
 )
 from adacos.exceptions import InvalidInputError, ModelFileError
+from adacos.model_fields import fields_of
 from adacos.persistence import FORMAT
+from adacos.validation import fits
 from tests.golden.problems import problem
 from tests.golden.record import hashed
 from tests.model_files import answer, manifest, rewritten
@@ -315,6 +318,76 @@ def test_parts_that_do_not_fit_each_other_are_refused(
         load(path)
 
 
+def test_every_field_is_needed_and_of_its_type(
+    fitted: dict[str, tuple[Any, Any]], tmp_path: Path
+) -> None:
+    """Each in turn is absent, a text, and a number: nothing of that is loaded."""
+    for model in (fitted["named gam"][0], fitted["named imputer"][0]):
+        check_fields(model, tmp_path)
+    policy = fitted["COSClassifier without costs"][0]
+    check_fields(policy, tmp_path)
+    check_fields(TargetRecallClassifier(policy, target_recall=0.9).fit(*numbers(60, 0)), tmp_path)
+
+
+def check_fields(model: Any, folder: Path) -> None:
+    path, bad = folder / "model.adacos", folder / "bad.adacos"
+    save(model, path)
+    load(path)
+    for name, hint in fields_of(type(model)).items():
+        if fits(None, hint):
+            continue
+        for wrong in (None, "text", -7.5):
+            if wrong is not None and fits(wrong, hint):
+                continue
+
+            def change(members: Any, name: str = name, wrong: Any = wrong) -> None:
+                model = json.loads(members["model.json"])
+                model["state"][name] = wrong
+                if wrong is None:
+                    del model["state"][name]
+                members["model.json"] = json.dumps(model).encode()
+
+            with pytest.raises(ModelFileError, match=name):
+                load(rewritten(path, bad, change, honest=True))
+
+
+def test_a_learned_attribute_that_is_no_field_is_not_saved(
+    fitted: dict[str, tuple[Any, Any]], tmp_path: Path
+) -> None:
+    policy = copy.copy(fitted["COSClassifier by name"][0])
+    policy.memory_ = 3.0
+    with pytest.raises(InvalidInputError, match=r"saved_fields.*received memory_.*float"):
+        save(policy, tmp_path / "model.adacos")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_format_1_is_upgraded_and_format_2_holds_fields_only(
+    fitted: dict[str, tuple[Any, Any]], tmp_path: Path
+) -> None:
+    """Files of format 1 also hold what is computed now, and lack what was added later."""
+    model, X = fitted["COSClassifier by name"]
+    path = tmp_path / "model.adacos"
+    save(model, path)
+
+    def as_before(members: Any) -> None:
+        content = json.loads(members["model.json"])
+        content["state"] |= {"always_positive_": False, "expected_cost_": 7.0}
+        del content["state"]["multiplier_"]
+        members["model.json"] = json.dumps(content).encode()
+
+    def of_format_1(members: Any) -> None:
+        as_before(members)
+        altered("manifest.json", f'"format": {FORMAT}'.encode(), b'"format": 1')(members)
+
+    same(
+        load(rewritten(path, tmp_path / "1", of_format_1, honest=True)).acquire(X), model.acquire(X)
+    )
+    with pytest.raises(
+        ModelFileError, match=r"absent \{'multiplier_'\}, unknown \{.*expected_cost_"
+    ):
+        load(rewritten(path, tmp_path / "2", as_before, honest=True))
+
+
 def test_a_part_of_a_newer_version_is_named_with_the_remedy(
     fitted: dict[str, tuple[Any, Any]], tmp_path: Path
 ) -> None:
@@ -482,6 +555,8 @@ OLD = Path(__file__).with_name("saved")
 @pytest.mark.parametrize("name", json.loads((OLD / "decisions.json").read_text(encoding="utf-8")))
 def test_a_file_of_an_earlier_format_decides_as_it_did(name: str) -> None:
     """Files of format 1, and what the policies that were saved decided."""
+    with zipfile.ZipFile(OLD / f"{name}.adacos") as archive:
+        assert json.loads(archive.read("manifest.json"))["format"] == 1 < FORMAT
     expected = json.loads((OLD / "decisions.json").read_text(encoding="utf-8"))[name]
     result = load(OLD / f"{name}.adacos").acquire(problem(expected.pop("table")).X_decided)
     assert {field: hashed(getattr(result, field)) for field in expected} == expected

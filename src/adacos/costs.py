@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.namespace import like, namespace, put_along, sum_where
-from adacos.typing import Bools, Floats
+from adacos.typing import Bools, Fields, Floats
 from adacos.validation import (
     check_cost_size,
     check_names_sorted,
@@ -102,6 +102,16 @@ class Costs:
     (95.0, 140.0, 95.0)
     """
 
+    # What a model file holds, by type.
+    saved_fields: ClassVar[Fields] = {
+        "covariates": dict[Any, float] | tuple[float, ...] | None,
+        "matrix": Floats,
+        "panels": dict[Any, Panel],
+        "round_cost": float,
+        "immediate": tuple[str | int, ...],
+        "_false_positive_given": bool,
+        "_false_negative_given": bool,
+    }
     round_cost: float = 0.0  # not in older model files
     immediate: tuple[str | int, ...] = ()
     _false_positive_given: bool = True
@@ -441,13 +451,9 @@ def _checked_matrix(
     false_positive: float | None, false_negative: float | None, misclassification: Any
 ) -> Floats:
     if misclassification is None:
-        wrong_positive = (
-            1.0 if false_positive is None else one_cost("false_positive", false_positive, above=0)
-        )
-        wrong_negative = (
-            1.0 if false_negative is None else one_cost("false_negative", false_negative, above=0)
-        )
-        return np.array([[0.0, wrong_positive], [wrong_negative, 0.0]])
+        given = {"false_positive": false_positive, "false_negative": false_negative}
+        wrong = [1.0 if x is None else one_cost(name, x, above=0) for name, x in given.items()]
+        return np.array([[0.0, wrong[0]], [wrong[1], 0.0]])
     if false_positive is not None or false_negative is not None:
         raise InvalidInputError(
             "misclassification",
@@ -466,8 +472,8 @@ def _checked_matrix(
         raise InvalidInputError("misclassification", rule, misclassification, remedy)
     for entry in matrix[matrix != 0].tolist():
         check_cost_size("misclassification", entry)
-    wrong = matrix - np.diag(matrix)[:, None] + np.diag(np.full(len(matrix), np.inf))
-    if not np.all(wrong > 0):
+    more = matrix - np.diag(matrix)[:, None] + np.diag(np.full(len(matrix), np.inf))
+    if not np.all(more > 0):
         raise InvalidInputError(
             "misclassification",
             "a wrong label must cost more than the right one in each row",

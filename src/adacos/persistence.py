@@ -2,36 +2,36 @@
 
 A model file is a zip archive: `model.json` describes the objects, `arrays/<n>.npy` hold the arrays
 (never pickled), and `manifest.json` the format number, the adacos version and the SHA-256 of every
-other member. Objects are rebuilt attribute by attribute, and only of classes that the registry
-names or that one of these declares in `stores`; a file can therefore hold values, but no behaviour.
-Floats survive bit for bit.
+other member. Objects are rebuilt field by field, and only of classes that the registry names or
+that the fields of one of these are of, see `adacos.model_fields`; a file can therefore hold values,
+but no behaviour. Floats survive bit for bit. Files of older formats are read too.
 
 The checksums inside protect against accident only: who can write the file can write them too.
 Against a file that was exchanged, `load(path, sha256=...)` compares the whole file with a digest
 that was kept elsewhere. What a file may make `load` unpack is bounded (`adacos.tables.archive`),
-its objects must have the attributes of their classes, columns, classes and costs must fit each
-other, and the model must answer before it is handed over.
+its objects must have the fields of their classes, each of its type, columns, classes and costs must
+fit each other, and the model must answer before it is handed over.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import hashlib
 import json
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from io import BufferedReader
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 
 from adacos import __version__
 from adacos.card import model_card
-from adacos.costs import CostTable
 from adacos.exceptions import InvalidInputError, MissingExtraError, ModelFileError
-from adacos.registry import resolve, saved_classes, stored_by
+from adacos.model_fields import check_state, made_of, state_of, stored_by, upgraded
+from adacos.registry import resolve, saved_classes
 from adacos.tables.archive import (
     UNREADABLE,
     Archive,
@@ -41,13 +41,10 @@ from adacos.tables.archive import (
     values_of,
 )
 from adacos.tables.columns import ColumnTable
-from adacos.tables.encoder import covariate_names
 from adacos.tables.writing import write_whole
-from adacos.validation import fits
 
-FORMAT = 1
+FORMAT = 2
 
-_MOST_SPLINES = 10_000
 # A consultation that tries a model out asks for the next step about so often.
 _STEPS_TRIED = 20
 _ROWS_TRIED = 20
@@ -150,9 +147,9 @@ def load(path: str | os.PathLike[str], *, sha256: str | None = None) -> Any:
     with open(path, "rb") as file:
         if sha256 is not None:
             _check_digest(file, path, sha256)
-        members, writer = _members(file, path)
+        members, number, writer = _members(file, path)
     try:
-        model = _rebuild(values_of(members.pop("model.json")), members)
+        model = _Reader(members, number).value(values_of(members.pop("model.json")))
         if members:
             raise ValueError(f"arrays that nothing refers to: {sorted(members)[:3]}")
         if not hasattr(model, "get_params"):
@@ -188,8 +185,10 @@ def _check_digest(file: BufferedReader, path: str | os.PathLike[str], expected: 
         raise ModelFileError(f"{path} is not the file that was expected: its SHA-256 is {digest}.")
 
 
-def _members(file: BufferedReader, path: str | os.PathLike[str]) -> tuple[dict[str, bytes], str]:
-    """The checked members of a model file, and the version that wrote it."""
+def _members(
+    file: BufferedReader, path: str | os.PathLike[str]
+) -> tuple[dict[str, bytes], int, str]:
+    """The checked members of a model file, its format, and the version that wrote it."""
     try:
         archive = Archive(file)
     except UNREADABLE as error:
@@ -224,44 +223,7 @@ def _members(file: BufferedReader, path: str | os.PathLike[str]) -> tuple[dict[s
             raise ModelFileError(f"{path} is not a readable adacos model ({error}).") from error
         if hashlib.sha256(members[name]).hexdigest() != digests[name]:
             raise ModelFileError(damaged)
-    return members, writer
-
-
-def _check_parts(model: Any) -> None:
-    """Refuse a fitted model whose columns, classes and costs do not fit each other."""
-    encoder, classes = getattr(model, "encoder_", None), getattr(model, "classes_", None)
-    if encoder is None or classes is None:
-        return
-    if covariate_names(model) != encoder.names:
-        raise ValueError("the names of the columns do not fit the encoder")
-    if not np.array_equal(np.unique(classes), classes):
-        raise ValueError("the classes are not distinct and in order")
-    costs, rule = getattr(model, "cost_table_", None), getattr(model, "rule_", None)
-    if costs is None or rule is None:
-        return
-    if costs.names != encoder.names or not len(costs.matrix) == len(rule.matrix) == len(classes):
-        raise ValueError("the costs do not fit the columns or the classes")
-    _check_costs(costs)
-    # A target recall stands for other costs.
-    replaced = {"threshold_", "surcharges_"} & set(vars(model))
-    if not replaced and not np.array_equal(rule.matrix, costs.matrix):
-        raise ValueError("the rule does not fit the costs")
-
-
-def _check_costs(costs: CostTable) -> None:
-    p, k = len(costs.names), len(costs.matrix)
-    amounts = [costs.covariates, costs.shared, np.array([costs.round_cost])]
-    amounts += [] if costs.excess is None else [costs.excess]
-    if not (
-        costs.covariates.shape == costs.panel.shape == (p,)
-        and (costs.excess is None or costs.excess.shape == (p,))
-        and (costs.immediate is None or costs.immediate.shape == (p,))
-        and costs.matrix.shape == (k, k)
-        and np.isfinite(costs.matrix).all()
-        and all((np.isfinite(each) & (each >= 0)).all() for each in amounts)
-        and set(costs.panel.tolist()) - {-1} == set(range(len(costs.shared)))
-    ):
-        raise ValueError("the parts of the costs do not fit each other")
+    return members, number, writer
 
 
 def _try_out(model: Any) -> None:
@@ -341,8 +303,8 @@ def _describe(
             name,
             _not_saved(value) or "Replace the parameter by a plain value.",
         )
-    state = value.saved_state() if hasattr(value, "saved_state") else _content(value)
-    return {"object": name, "state": {k: _describe(v, arrays, stored) for k, v in state.items()}}
+    state = {k: _describe(item, arrays, stored) for k, item in state_of(value).items()}
+    return {"object": name, "state": state}
 
 
 class _UnknownPartError(LookupError):
@@ -358,74 +320,45 @@ def _known_class(name: str, stored: Mapping[str, type]) -> tuple[Any, Mapping[st
     return cls, stored_by(cls)
 
 
-def _rebuild(node: Any, members: dict[str, bytes], stored: Mapping[str, type] = _NOTHING) -> Any:
-    """The value that a description stands for; each array is used once."""
-    if not isinstance(node, dict):
-        return node
-    if "object" in node:
-        cls, stored = _known_class(node["object"], stored)
+@dataclass(frozen=True)
+class _Reader:
+    """Makes values of their descriptions.
+
+    Attributes
+    ----------
+    arrays : members that are not used yet.
+    format : number of the format that the file has.
+    """
+
+    arrays: dict[str, bytes]
+    format: int
+
+    def value(self, node: Any, stored: Mapping[str, type] = _NOTHING) -> Any:
+        """The value that a description stands for; each array is used once."""
+        if not isinstance(node, dict):
+            return node
+        if "object" in node:
+            return self._object(node["object"], node["state"], stored)
+        ((kind, content),) = node.items()
+        if kind == "array":
+            return array_from(self.arrays.pop(f"arrays/{int(content)}.npy"))
+        if kind == "float":
+            return float(content)
+        if kind == "dict":
+            return {self.value(k, stored): self.value(v, stored) for k, v in content}
+        items = [self.value(item, stored) for item in content]
+        if kind == "objects":
+            array = np.empty(len(items), dtype=object)
+            array[:] = items
+            return array
+        return {"list": list, "tuple": tuple}[kind](items)
+
+    def _object(self, name: str, content: Any, stored: Mapping[str, type]) -> Any:
+        cls, stored = _known_class(name, stored)
         if cls is None:
-            raise _UnknownPartError(node["object"])
-        state = {name: _rebuild(item, members, stored) for name, item in node["state"].items()}
-        _check_state(cls, state)
-        instance = _instance(cls, state)
-        # A policy's method of that name looks at rows.
-        if not dataclasses.is_dataclass(cls):
-            _check_parts(instance)
-        elif hasattr(cls, "check"):
-            instance.check()
-        return instance
-    ((kind, content),) = node.items()
-    if kind == "array":
-        return array_from(members.pop(f"arrays/{int(content)}.npy"))
-    if kind == "float":
-        return float(content)
-    if kind == "dict":
-        return {_rebuild(k, members, stored): _rebuild(v, members, stored) for k, v in content}
-    items = [_rebuild(item, members, stored) for item in content]
-    if kind == "objects":
-        array = np.empty(len(items), dtype=object)
-        array[:] = items
-        return array
-    return {"list": list, "tuple": tuple}[kind](items)
-
-
-def _content(value: Any) -> dict[str, Any]:
-    """What a value is made of."""
-    if dataclasses.is_dataclass(value):
-        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
-    return dict(vars(value))
-
-
-def _instance(cls: Any, state: dict[str, Any]) -> Any:
-    """An object made of a checked state."""
-    instance: Any = cls.__new__(cls)
-    if dataclasses.is_dataclass(cls):
-        return type(instance)(**state)
-    if hasattr(instance, "restore"):
-        instance.restore(state)
-    else:
-        instance.__dict__.update(state)
-    return instance
-
-
-def _check_state(cls: type[Any], state: dict[str, Any]) -> None:
-    """The attributes are those of the class: all that it needs, none that hides its methods."""
-    wrong: list[str] = []
-    if dataclasses.is_dataclass(cls):
-        fields = dataclasses.fields(cls)
-        needed = {f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING}
-        unknown = set(state) - {field.name for field in fields if field.init}
-        hints = get_type_hints(cls)
-        wrong = [name for name in state if name in hints and not fits(state[name], hints[name])]
-    else:
-        parameters = set(getattr(cls, "_get_param_names", lambda: vars(cls()))())
-        unknown = {name for name in set(state) - parameters if not name.endswith("_")}
-        # What the class itself has a value for was no parameter when older files were written.
-        needed = {name for name in parameters if not hasattr(cls, name)}
-    unknown |= {name for name in state if callable(getattr(cls, name, None))}
-    absent = needed - set(state)
-    if absent or unknown or wrong:
-        raise ValueError(f"{cls.__name__}: absent {absent}, unknown {unknown}, wrong {wrong}")
-    if not 0 <= state.get("n_splines", 0) <= _MOST_SPLINES:
-        raise ValueError(f"n_splines = {state['n_splines']}")
+            raise _UnknownPartError(name)
+        state = {name: self.value(item, stored) for name, item in content.items()}
+        if self.format < 2:
+            state = upgraded(cls, state)
+        check_state(cls, state)
+        return made_of(cls, state)

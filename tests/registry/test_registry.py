@@ -23,6 +23,7 @@ from adacos.datasets import Dataset
 from adacos.decision import STOP, Decision, ObservedDecider, ObservedState, Terms
 from adacos.document.style import dataset_title, look
 from adacos.exceptions import InvalidInputError, ModelFileError
+from adacos.model_fields import stored_by
 from adacos.policies.base import BasePolicy
 from adacos.registry import (
     DATASETS,
@@ -32,7 +33,6 @@ from adacos.registry import (
     register_dataset,
     register_policy,
     saved_classes,
-    stored_by,
 )
 from tests.interpreter import fresh
 
@@ -50,7 +50,7 @@ class Halves:
 class ToyClassifier(BasePolicy):
     """Acquires the first covariate and answers by the side of its middle a row lies on."""
 
-    stores = (Halves,)
+    saved_fields = {"halves_": Halves}  # noqa: RUF012
 
     def __init__(self, costs: Costs | None = None) -> None:
         self.costs = costs

@@ -11,7 +11,7 @@ which sum to zero over the classes: the multinomial model.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,7 @@ from adacos.models.large_fits import holds_codes, prepare_large
 from adacos.tables.encoder import TableEncoder, covariate_names, validate_table
 from adacos.tables.labels import check_labels
 from adacos.tables.weights import check_folds, check_weights
-from adacos.typing import Bools, Floats, Ints
+from adacos.typing import Bools, Fields, Floats, Ints
 from adacos.validation import choice, integer, real
 
 
@@ -111,8 +111,21 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
     (768, 2)
     """
 
-    # Classes of the values that a fitted model holds, for model files.
-    stores = (AdditiveBasis, PairedBasis, TableEncoder)
+    # What a model file holds besides parameters, by type.
+    saved_fields: ClassVar[Fields] = {
+        "n_features_in_": int,
+        "feature_names_in_": NDArray[Any] | None,
+        "classes_": NDArray[Any],
+        "encoder_": TableEncoder,
+        "basis_": AdditiveBasis | PairedBasis,
+        "intercept_": float | Floats,
+        "coef_": Floats,
+        "ridge_": Floats,
+        "smoothness_": Floats,
+        "interactions_": list[tuple[str, str]],
+        "leave_out_proba_": Floats,
+        "leave_out_log_loss_": float,
+    }
     interactions: Any = None  # not in older model files
 
     def __init__(

@@ -41,7 +41,7 @@ from adacos.policies.planning import PlanningClassifier, loses_nothing
 from adacos.policies.rounds import refuse_rounds
 from adacos.reasons import Reasons
 from adacos.tables.encoder import table_rows, validate_table
-from adacos.typing import Floats, Ints
+from adacos.typing import Fields, Floats, Ints
 from adacos.validation import Constraints, folds, jobs, one_of, whole
 
 FOLDS = 5
@@ -156,7 +156,11 @@ class AutoPolicyClassifier(BasePolicy):
     'Planning'
     """
 
-    stores: ClassVar[tuple[type, ...]] = (Compared,)
+    saved_fields: ClassVar[Fields] = {
+        "policy_": BasePolicy,
+        "choice_": str,
+        "compared_": tuple[Compared, ...],
+    }
     takes_many_classes = True
     chooses = True
 

@@ -38,7 +38,7 @@ from adacos.policies.inherited_docs import inherit_entries
 from adacos.providers import ProvidedResult
 from adacos.providers.running import Cache, Desk, check_providers, provide
 from adacos.reasons import Reasons
-from adacos.tables.description import CovariateDescription, Description
+from adacos.tables.description import Description
 from adacos.tables.encoder import (
     TableEncoder,
     covariate_names,
@@ -50,7 +50,7 @@ from adacos.tables.labels import check_labels
 from adacos.tables.suspicions import Suspicion
 from adacos.tables.tensors import encode_tensor
 from adacos.tables.weights import groups_of
-from adacos.typing import Bools, Floats, Ints
+from adacos.typing import Bools, Fields, Floats, Ints
 from adacos.validation import Constraints, check_parameters, listed
 
 
@@ -123,16 +123,23 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     AcquisitionResult(768 rows, 0.00 of 8 covariates and 0.00 paid per row)
     """
 
-    # Classes of the values that fitted objects hold, for model files; a subclass adds its own.
-    stores: ClassVar[tuple[type, ...]] = (
-        Costs,
-        CostTable,
-        CovariateDescription,
-        DecisionRule,
-        Description,
-        Mixture,
-        TableEncoder,
-    )
+    # What a model file holds besides plain parameters, by type; a subclass adds its own. A field
+    # whose type admits None may be absent.
+    saved_fields: ClassVar[Fields] = {
+        "costs": Costs | None,
+        "n_features_in_": int,
+        "feature_names_in_": NDArray[Any] | None,
+        "classes_": NDArray[Any],
+        "encoder_": TableEncoder,
+        "cost_table_": CostTable,
+        "rule_": DecisionRule,
+        "multiplier_": float,
+        "mixture_": Mixture | None,
+        "description_": Description | None,
+        "leave_out_": tuple[tuple[Any, ...], ...] | None,
+        "misfit_": tuple[tuple[Any, ...], ...] | None,
+        "misfit_states_": tuple[Any, ...] | None,
+    }
 
     # What the parameters must satisfy, checked when fitting begins.
     constraints: ClassVar[Constraints] = {}
@@ -362,33 +369,18 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """The policy that decides: another where this one chose among several."""
         return self
 
-    def saved_state(self) -> dict[str, Any]:
-        """Give what a model file holds of the policy; the decider is made of it again.
-
-        Returns
-        -------
-        dict
-            Parameters and what was learned, by name.
-        """
-        state = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        decider = state.pop("decider_", None)
-        if decider is not None:
-            state |= {"rule_": decider.rule, "multiplier_": decider.multiplier}
-            state |= {"mixture_": decider.terms.mixture}
-        return state
-
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the policy of which a model file holds the state.
 
         Parameters
         ----------
         state : mapping
-            What `saved_state` gave.
+            Parameters and fields by name, see `saved_fields`.
         """
-        own = {name: value for name, value in state.items() if not _computed(type(self), name)}
-        self.__dict__.update(own)
+        of_decider = ("rule_", "multiplier_", "mixture_")
+        self.__dict__.update({k: value for k, value in state.items() if k not in of_decider})
         if "rule_" in state:
-            self.finish_fit(state["rule_"], state.get("multiplier_", 0.0), state.get("mixture_"))
+            self.finish_fit(state["rule_"], state["multiplier_"], state.get("mixture_"))
 
     def add_words(self, reasons: Reasons, state: Any) -> Reasons:
         """Add to the reasons of the decider what only the policy can say of one row.
@@ -655,8 +647,3 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         tags.classifier_tags.multi_class = self.takes_many_classes
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _computed(cls: type, name: str) -> bool:
-    """Whether what a model file holds by this name is computed from the rest."""
-    return isinstance(getattr(cls, name, None), property)

@@ -21,7 +21,7 @@ from adacos.decision import Terms
 from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.models.additive import FAMILIES
-from adacos.models.branches import Node, Split, route
+from adacos.models.branches import Node, route
 from adacos.models.large_fits import PreparedRows
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.set_fits import prepare
@@ -30,9 +30,9 @@ from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import leave_out_total
 from adacos.policies.growing import ground, grow, leaf_weights
 from adacos.policies.rounds import refuse_rounds
-from adacos.policies.tree import Place, Tree, told_tree, tree_of
+from adacos.policies.tree import Tree, told_tree, tree_of
 from adacos.reasons import Reasons
-from adacos.typing import Floats
+from adacos.typing import Fields, Floats, Ints
 from adacos.validation import Constraints, whole
 
 # Strengths of the leaves' models to choose from: with few rows one for all covariates does as well.
@@ -107,7 +107,11 @@ class BranchingClassifier(AdaCOSClassifier):
 
     constraints: ClassVar[Constraints] = {**AdaCOSClassifier.constraints, "max_depth": whole(0)}
 
-    stores: ClassVar[tuple[type, ...]] = (Node, Place, Split, Tree)
+    saved_fields: ClassVar[Fields] = {
+        "nodes_": tuple[Node, ...],
+        "leaf_": Ints,
+        "tree_": Tree,
+    }
 
     # A tree is grown from the training rows.
     shares_fits: ClassVar[bool] = False

@@ -27,11 +27,11 @@ from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
 from adacos.policies.plan_tree import PlanNode, plan_nodes, plan_tree
 from adacos.policies.rounds import refuse_rounds
-from adacos.policies.tree import Place, Tree
+from adacos.policies.tree import Tree
 from adacos.tables.codes import Codes
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
-from adacos.typing import Bools, Floats, Ints
+from adacos.typing import Bools, Fields, Floats, Ints
 from adacos.validation import Constraints, whole
 
 # States that are planned at most, and covariates: there are 2^p sets of them to work off.
@@ -144,7 +144,14 @@ class PlanningClassifier(BasePolicy):
 
     takes_many_classes = True
 
-    stores: ClassVar[tuple[type, ...]] = (Codes, Place, PlanTable, Tree)
+    saved_fields: ClassVar[Fields] = {
+        "codes_": Codes,
+        "planned_": Ints,
+        "joint_": Floats,
+        "table_": PlanTable,
+        "caution_": float,
+        "tree_": Tree,
+    }
 
     constraints: ClassVar[Constraints] = {
         "n_codes": whole(2),

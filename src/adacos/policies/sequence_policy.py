@@ -21,13 +21,9 @@ from adacos.kernels.folds import stratified_folds
 from adacos.kernels.namespace import host
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
-from adacos.models.basis import AdditiveBasis
-from adacos.models.density import ConditionalDensity
 from adacos.models.large_fits import PreparedRows, prepare_rows
-from adacos.models.missing import JointModel
 from adacos.models.progress import listening, print_progress
-from adacos.models.sequence_model import FollowedRows, SequenceModel, build_sequence_model
-from adacos.models.sequences import SetSequence
+from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import (
     BUDGET_CONSTRAINTS,
@@ -58,7 +54,7 @@ from adacos.policies.sharing import check_shareable
 from adacos.policies.streaming import fit_pieces, is_streamed
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
-from adacos.typing import Floats, Ints
+from adacos.typing import Fields, Floats, Ints
 from adacos.validation import Constraints, check_parameters, folds, jobs, one_of, whole
 
 
@@ -150,10 +146,18 @@ class SequencePolicy(BasePolicy):
         **RECALL_CONSTRAINTS,
     }
 
-    stores: ClassVar[tuple[type, ...]] = (
-        *(AdditiveBasis, ClassRecallCertificate, ConditionalDensity, FollowedRows, JointModel),
-        *(RecallCertificate, RowDigests, SequenceModel, SetSequence),
-    )
+    saved_fields: ClassVar[Fields] = {
+        "model_": SequenceModel,
+        "sequence_": str,
+        "sets_": list[tuple[str, ...]],
+        "training_rows_": RowDigests,
+        "mean_spent_": float | None,
+        "threshold_": float | None,
+        "false_negative_cost_": float | None,
+        "surcharges_": dict[Any, float] | None,
+        "recall_estimate_": float | dict[Any, float] | None,
+        "certificate_": RecallCertificate | ClassRecallCertificate | None,
+    }
 
     # Whether a table in files is read a piece at a time.
     streams: ClassVar[bool] = True

@@ -59,7 +59,7 @@ from adacos.policies.recall import (
     set_aside,
 )
 from adacos.tables.row_digests import RowDigests
-from adacos.typing import Floats
+from adacos.typing import Fields, Floats
 from adacos.validation import Constraints, check_parameters, whole
 
 # Log-odds tried as thresholds, cautious first; fixed, so that no row has a say in them.
@@ -152,7 +152,16 @@ class TargetRecallClassifier(BasePolicy):
 
     policy_: BasePolicy
     training_rows_: RowDigests
-    stores = (ClassRecallCertificate, RecallCertificate, RowDigests, StoppedRows)
+    saved_fields: ClassVar[Fields] = {
+        "policy_": BasePolicy,
+        "prior_": float,
+        "training_rows_": RowDigests,
+        "threshold_": float | None,
+        "surcharges_": dict[Any, float] | None,
+        "recall_estimate_": float | dict[Any, float] | None,
+        "stopped_": StoppedRows | None,
+        "certificate_": RecallCertificate | ClassRecallCertificate | None,
+    }
 
     constraints: ClassVar[Constraints] = {
         "random_state": whole(0),

@@ -27,7 +27,6 @@ from adacos.registry.tables import (
     register_policy,
     resolve,
     saved_classes,
-    stored_by,
 )
 
 __all__ = [
@@ -46,5 +45,4 @@ __all__ = [
     "register_policy",
     "resolve",
     "saved_classes",
-    "stored_by",
 ]

@@ -331,14 +331,6 @@ def saved_classes() -> dict[str, str | type]:
     return {**ESTIMATORS, **{policy.class_name: policy.home for policy in POLICIES.values()}}
 
 
-def stored_by(cls: type) -> dict[str, type]:
-    """Classes of the values that objects of a class hold, by name.
-
-    They are declared as `stores`, by the class for itself and by its bases for theirs.
-    """
-    return {kind.__name__: kind for base in cls.__mro__ for kind in vars(base).get("stores", ())}
-
-
 def public_names() -> dict[str, str]:
     """Module of our own estimators and loaders, by name."""
     homes: list[Any] = [*ESTIMATORS.values(), *(p.home for p in POLICIES.values() if not p.rival)]

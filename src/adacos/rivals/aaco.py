@@ -30,7 +30,7 @@ from adacos.models.basis import AdditiveBasis
 from adacos.models.progress import tell
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
-from adacos.typing import Bools, Floats, Ints
+from adacos.typing import Bools, Fields, Floats, Ints
 from adacos.validation import Constraints, amount, each, whole
 
 Codes = NDArray[np.int8]
@@ -200,7 +200,14 @@ class AACOClassifier(BasePolicy):
     (468, 8)
     """
 
-    stores = (AdditiveBasis, Neighbors)
+    saved_fields: ClassVar[Fields] = {
+        "basis_": AdditiveBasis,
+        "intercepts_": Floats,
+        "coefs_": Floats,
+        "leave_out_cost_": Floats,
+        "n_neighbors_": int,
+        "neighbors_": Neighbors,
+    }
 
     constraints: ClassVar[Constraints] = {
         "budget": amount,

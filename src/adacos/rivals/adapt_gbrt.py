@@ -32,7 +32,7 @@ from adacos.rivals.calibration import class_weights, fit_calibration
 from adacos.rivals.greedy_miser import RIDGE, first_score, gradient_of, lambda_grid
 from adacos.rivals.trees import Bins, Forest, Tree, cut, grow_tree, plant
 from adacos.tables.imputer import GaussianImputer
-from adacos.typing import Bools, Floats, Ints
+from adacos.typing import Bools, Fields, Floats, Ints
 from adacos.validation import Constraints, amount, each, finite, whole
 
 # Pairs of trees between two updates of q, which are also the numbers of trees tried.
@@ -136,7 +136,20 @@ class AdaptGbrtClassifier(BasePolicy):
     (468, 8)
     """
 
-    stores = (Forest,)
+    saved_fields: ClassVar[Fields] = {
+        "imputer_": GaussianImputer,
+        "full_": LogisticGAM,
+        "cv_cost_": Floats,
+        "lambda_": float,
+        "learning_rate_": float,
+        "full_fraction_": float,
+        "n_trees_": int,
+        "slope_": float,
+        "gate_constant_": float,
+        "gate_": Forest,
+        "cheap_constant_": float,
+        "cheap_": Forest,
+    }
 
     constraints: ClassVar[Constraints] = {
         "budget": amount,

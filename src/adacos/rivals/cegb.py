@@ -22,7 +22,7 @@ from adacos.policies.base import BasePolicy
 from adacos.rivals.calibration import mean_total_cost
 from adacos.rivals.greedy_miser import lambda_grid, numbers_of_trees
 from adacos.rivals.trees import Forest, ForestDecider, cut
-from adacos.typing import Floats, Ints
+from adacos.typing import Fields, Floats, Ints
 from adacos.validation import Constraints, amount, finite, whole
 
 PENALTIES = ("lazy", "coupled")
@@ -85,7 +85,13 @@ class CEGBClassifier(BasePolicy):
     (468, 8)
     """
 
-    stores = (Forest,)
+    saved_fields: ClassVar[Fields] = {
+        "cv_cost_": Floats,
+        "penalty_": str,
+        "tradeoff_": float,
+        "n_trees_": int,
+        "forest_": Forest,
+    }
 
     constraints: ClassVar[Constraints] = {
         "budget": amount,

@@ -32,7 +32,7 @@ from adacos.engine import acquired_in, walk
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.progress import tell, told
 from adacos.policies.base import BasePolicy
-from adacos.typing import Bools, Floats, Ints
+from adacos.typing import Bools, Fields, Floats, Ints
 from adacos.validation import Constraints, amount, finite, maybe, one_of, whole
 
 VARIANTS = ("cost_weighted", "unconstrained")
@@ -139,7 +139,11 @@ class DWSMClassifier(BasePolicy):
     (468, 8)
     """
 
-    stores = (LinearScores,)
+    saved_fields: ClassVar[Fields] = {
+        "scores_": LinearScores,
+        "rewards_": Floats,
+        "logistic_": Floats,
+    }
 
     constraints: ClassVar[Constraints] = {
         "budget": amount,

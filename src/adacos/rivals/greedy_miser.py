@@ -26,7 +26,7 @@ from adacos.rivals.calibration import (
     mean_total_cost,
 )
 from adacos.rivals.trees import Bins, Forest, ForestDecider, best_stumps, cut, grow_tree, plant
-from adacos.typing import Floats, Ints
+from adacos.typing import Fields, Floats, Ints
 from adacos.validation import Constraints, amount, finite, one_of, whole
 
 LOSSES = ("logistic", "squared")
@@ -110,7 +110,15 @@ class GreedyMiserClassifier(BasePolicy):
     (468, 8)
     """
 
-    stores = (Forest,)
+    saved_fields: ClassVar[Fields] = {
+        "cv_cost_": Floats,
+        "decision_": str,
+        "lambda_": float,
+        "n_trees_": int,
+        "calibration_": Floats,
+        "constant_": float,
+        "forest_": Forest,
+    }
 
     constraints: ClassVar[Constraints] = {
         "budget": amount,

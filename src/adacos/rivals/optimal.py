@@ -19,7 +19,7 @@ from adacos.models.plans import PlanTable, tabulate
 from adacos.policies.base import BasePolicy
 from adacos.tables.codes import UNKNOWN, Codes, fit_codes, integer_codes
 from adacos.tables.kinds import CATEGORICAL
-from adacos.typing import Floats, Ints
+from adacos.typing import Fields, Floats, Ints
 from adacos.validation import Constraints, choice, finite, maybe, whole
 
 ESTIMATORS = ("counts", "naive_bayes")
@@ -87,7 +87,13 @@ class OptimalPolicyClassifier(BasePolicy):
     11.0
     """
 
-    stores = (Codes, DiscreteProblem, PlanTable)
+    saved_fields: ClassVar[Fields] = {
+        "joint": DiscreteProblem | Any,
+        "codes_": Codes,
+        "joint_": Floats,
+        "planned_": Ints,
+        "table_": PlanTable,
+    }
 
     constraints: ClassVar[Constraints] = {
         "smoothing": finite(above=0),

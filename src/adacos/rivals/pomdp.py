@@ -29,7 +29,7 @@ from adacos.kernels.threads import one_blas_thread
 from adacos.models.progress import tell, told
 from adacos.policies.base import BasePolicy
 from adacos.tables.codes import UNKNOWN, Codes, fit_codes
-from adacos.typing import Bools, Floats, Ints
+from adacos.typing import Bools, Fields, Floats, Ints
 from adacos.validation import Constraints, amount, finite, maybe, whole
 
 # What the log-loss of held-out rows chooses from.
@@ -140,7 +140,12 @@ class POMDPClassifier(BasePolicy):
     (468, 8)
     """
 
-    stores = (Codes, HiddenStates)
+    saved_fields: ClassVar[Fields] = {
+        "codes_": Codes,
+        "n_components_": int,
+        "smoothing_": float,
+        "model_": HiddenStates,
+    }
 
     constraints: ClassVar[Constraints] = {
         "budget": amount,

@@ -21,7 +21,7 @@ from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.kernels.bayes_risk import label_of
 from adacos.kernels.folds import stratified_folds
 from adacos.policies.base import BasePolicy
-from adacos.typing import Floats, Ints
+from adacos.typing import Fields, Floats, Ints
 from adacos.validation import Constraints, amount, each, finite, maybe, one_of, whole
 
 REWARDS = ("auto", "money", "log_likelihood")
@@ -111,6 +111,17 @@ class Shim2018Classifier(BasePolicy):
     >>> policy.acquire(X[300:]).acquired.shape  # doctest: +SKIP
     (468, 8)
     """
+
+    saved_fields: ClassVar[Fields] = {
+        "centre_": Floats,
+        "scale_": Floats,
+        "candidates_": list[tuple[str, float]],
+        "reward_": str,
+        "lambda_": float,
+        "validation_cost_": Floats,
+        "n_updates_": int,
+        "weights_": dict[str, NDArray[Any]],
+    }
 
     constraints: ClassVar[Constraints] = {
         "budget": amount,

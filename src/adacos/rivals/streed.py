@@ -25,7 +25,7 @@ from adacos.kernels.threads import one_blas_thread
 from adacos.models.progress import tell
 from adacos.policies.base import BasePolicy
 from adacos.rivals.trees import NEVER, Forest, ForestDecider
-from adacos.typing import Bools, Floats, Ints
+from adacos.typing import Bools, Fields, Floats, Ints
 from adacos.validation import Constraints, amount, finite, whole
 
 # Least numbers of rows in a leaf that are tried; the largest first, so that it wins a tie.
@@ -94,7 +94,13 @@ class STreeDClassifier(BasePolicy):
     (468, 8)
     """
 
-    stores = (Forest,)
+    saved_fields: ClassVar[Fields] = {
+        "cv_cost_": dict[tuple[int, int], float],
+        "depth_": int,
+        "min_rows_": int,
+        "forest_": Forest,
+        "optimal_": bool,
+    }
     takes_many_classes = True
 
     constraints: ClassVar[Constraints] = {

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from adacos.kernels.gaussian import conditional_mean, covariance_with_missing
 from adacos.tables.encoder import covariate_names, refuse_empty
-from adacos.typing import Floats
+from adacos.typing import Fields, Floats
 
 
 class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -43,6 +44,14 @@ class GaussianImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> float(GaussianImputer().fit_transform(X)[99, 1].round(1))
     2.0
     """
+
+    # What a model file holds, by type.
+    saved_fields: ClassVar[Fields] = {
+        "n_features_in_": int,
+        "feature_names_in_": NDArray[Any] | None,
+        "mean_": Floats,
+        "covariance_": Floats,
+    }
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Estimate mean and covariance.

@@ -1,0 +1,200 @@
+"""What a model file holds of each object: named fields of stated types, and nothing else.
+
+A value of ours is a dataclass, and its fields are those it is made from. An estimator has its
+parameters and, if it is fitted, what its class and the bases of it name in `saved_fields`; so has
+`Costs`. Each field is checked against its type before an object is made. Objects are of classes
+that these types or the registry name. Their parts must then fit together: columns, classes, costs.
+
+Formats: 1 held every attribute of an estimator, those that are computed now among them; since 2
+it is the fields. `upgraded` makes the state of one the state of the other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from adacos.costs import CostTable
+from adacos.decision import Decider
+from adacos.exceptions import InvalidInputError
+from adacos.tables.encoder import covariate_names
+from adacos.typing import Fields
+from adacos.validation import fits
+
+_MOST_SPLINES = 10_000
+
+
+def fields_of(cls: type) -> dict[str, Any]:
+    """Type of each field of an estimator besides its plain parameters, its bases' first."""
+    named: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        own: Fields = vars(base).get("saved_fields", {})
+        named.update(own)
+    return named
+
+
+def stored_by(cls: type) -> dict[str, type]:
+    """Classes of the values that the fields of an estimator hold, by name."""
+    found: dict[str, type] = {}
+    for hint in fields_of(cls).values():
+        _collect(hint, found)
+    return found
+
+
+def _collect(hint: Any, found: dict[str, type]) -> None:
+    """Add the classes of values that a type names, and those that their fields name."""
+    inside: Iterable[Any] = get_args(hint)
+    if _is_value(hint):
+        if hint.__name__ in found:
+            return
+        found[hint.__name__] = hint
+        inside = (_made_from(hint) if dataclasses.is_dataclass(hint) else fields_of(hint)).values()
+    for inner in inside:
+        _collect(inner, found)
+
+
+def _is_value(hint: Any) -> bool:
+    """Whether a type is a class of values of ours; estimators are found by the registry."""
+    return isinstance(hint, type) and (
+        dataclasses.is_dataclass(hint)
+        or (hasattr(hint, "saved_fields") and not issubclass(hint, BaseEstimator))
+    )
+
+
+def _made_from(cls: Any) -> dict[str, Any]:
+    """Type of each field that objects of a dataclass are made from."""
+    hints = get_type_hints(cls)
+    return {field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init}
+
+
+def state_of(value: Any) -> dict[str, Any]:
+    """The fields of an object of ours, by name."""
+    cls = type(value)
+    if dataclasses.is_dataclass(cls):
+        return {name: getattr(value, name) for name in _made_from(cls)}
+    names = {**dict.fromkeys(_parameters(cls)), **fields_of(cls)}
+    # A decider is made again from the fields.
+    more = [
+        name
+        for name, item in vars(value).items()
+        if name.endswith("_") and name not in names and not isinstance(item, Decider)
+    ]
+    if more:
+        raise InvalidInputError(
+            "model",
+            "may have learned what saved_fields of its class names, and nothing else",
+            more[0],
+            f"Name it there: {more[0]!r}: {type(vars(value)[more[0]]).__name__}.",
+        )
+    fitted = any(name.endswith("_") for name in vars(value))
+    return {
+        name: getattr(value, name)
+        for name in names
+        if name in vars(value) or (fitted and name.endswith("_") and _computed(cls, name))
+    }
+
+
+def check_state(cls: type[Any], state: Mapping[str, Any]) -> None:
+    """The fields are those of the class, all that it needs, and each of its type."""
+    if dataclasses.is_dataclass(cls):
+        hints = _made_from(cls)
+        needed = {
+            field.name
+            for field in dataclasses.fields(cls)
+            if field.init and field.default is field.default_factory is dataclasses.MISSING
+        }
+    else:
+        parameters, learned = _parameters(cls), fields_of(cls)
+        hints = {**dict.fromkeys(parameters, Any), **learned}
+        if parameters and not any(name in state for name in learned if name.endswith("_")):
+            learned = {}  # an unfitted policy, which is the parameter of another
+        needed = {name for name, hint in learned.items() if not fits(None, hint)} | set(parameters)
+        # A parameter that older files lack has a value in the class.
+        needed = {name for name in needed if name.endswith("_") or not hasattr(cls, name)}
+    unknown = set(state) - set(hints)
+    wrong = [name for name in state if name in hints and not fits(state[name], hints[name])]
+    if unknown or wrong or needed - set(state):
+        raise ValueError(
+            f"{cls.__name__}: absent {needed - set(state)}, unknown {unknown}, wrong {wrong}"
+        )
+    if not 0 <= state.get("n_splines", 0) <= _MOST_SPLINES:
+        raise ValueError(f"n_splines = {state['n_splines']}")
+
+
+def made_of(cls: Any, state: dict[str, Any]) -> Any:
+    """An object made of a checked state, with parts that fit each other."""
+    value: Any
+    if dataclasses.is_dataclass(cls):
+        make: Any = cls
+        value = make(**state)
+        if hasattr(value, "check"):
+            value.check()
+        return value
+    value = cls.__new__(cls)
+    if hasattr(value, "restore"):
+        value.restore(state)
+    else:
+        value.__dict__.update(state)
+    _check_parts(value)
+    return value
+
+
+def upgraded(cls: type, state: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of an object in this format that a file of format 1 holds."""
+    if dataclasses.is_dataclass(cls):
+        return dict(state)
+    named = fields_of(cls)
+    kept = {k: value for k, value in state.items() if k in named or not _computed(cls, k)}
+    if "rule_" in kept:
+        kept.setdefault("multiplier_", 0.0)
+    return kept
+
+
+def _parameters(cls: Any) -> list[str]:
+    return cls._get_param_names() if issubclass(cls, BaseEstimator) else []
+
+
+def _computed(cls: type, name: str) -> bool:
+    """Whether objects compute what has this name."""
+    return isinstance(getattr(cls, name, None), property)
+
+
+def _check_parts(model: Any) -> None:
+    """Refuse a fitted model whose columns, classes and costs do not fit each other."""
+    encoder, classes = getattr(model, "encoder_", None), getattr(model, "classes_", None)
+    if encoder is None or classes is None:
+        return
+    if covariate_names(model) != encoder.names:
+        raise ValueError("the names of the columns do not fit the encoder")
+    if not np.array_equal(np.unique(classes), classes):
+        raise ValueError("the classes are not distinct and in order")
+    costs, rule = getattr(model, "cost_table_", None), getattr(model, "rule_", None)
+    if costs is None or rule is None:
+        return
+    if costs.names != encoder.names or not len(costs.matrix) == len(rule.matrix) == len(classes):
+        raise ValueError("the costs do not fit the columns or the classes")
+    _check_costs(costs)
+    # A target recall stands for other costs.
+    replaced = model.threshold_ is not None or model.surcharges_ is not None
+    if not replaced and not np.array_equal(rule.matrix, costs.matrix):
+        raise ValueError("the rule does not fit the costs")
+
+
+def _check_costs(costs: CostTable) -> None:
+    p, k = len(costs.names), len(costs.matrix)
+    amounts = [costs.covariates, costs.shared, np.array([costs.round_cost])]
+    amounts += [] if costs.excess is None else [costs.excess]
+    if not (
+        costs.covariates.shape == costs.panel.shape == (p,)
+        and (costs.excess is None or costs.excess.shape == (p,))
+        and (costs.immediate is None or costs.immediate.shape == (p,))
+        and costs.matrix.shape == (k, k)
+        and np.isfinite(costs.matrix).all()
+        and all((np.isfinite(each) & (each >= 0)).all() for each in amounts)
+        and set(costs.panel.tolist()) - {-1} == set(range(len(costs.shared)))
+    ):
+        raise ValueError("the parts of the costs do not fit each other")
