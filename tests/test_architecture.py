@@ -106,3 +106,31 @@ def test_nothing_above_the_policies_tests_their_types() -> None:
         if "isinstance(policy, BasePolicy" not in match[0]
     ]
     assert not found
+
+
+# What may be told apart by the number of classes, and where. Both become fewer, never more.
+TWINS = {
+    "kernels/class_risk.py",
+    "kernels/class_strengths.py",
+    "models/class_outlook.py",
+    "models/class_values.py",
+    "policies/class_certifying.py",
+    "policies/class_recall.py",
+    "report/class_counts.py",
+    "report/class_figures.py",
+    "report/class_page.py",
+}
+MOST_SITES = 115
+SITE = re.compile(
+    r"(n_classes|classes_?\)|matrix\)) *(==|!=|<|>|<=|>=) *[23]\b|\.many_classes\b"
+    r"|\b(log_odds|probability|intercepts|coef_|effect|left_out|likely|start)\.ndim\b"
+    r"|isinstance\([^)]*ClassOutlook"
+)
+
+
+def test_two_classes_and_more_are_one_mechanism() -> None:
+    """No module for three or more classes is added, nor a place that asks how many there are."""
+    assert {p.relative_to(PACKAGE).as_posix() for p in PACKAGE.rglob("class_*.py")} <= TWINS
+    lines = [line for p in PACKAGE.rglob("*.py") for line in p.read_text("utf-8").splitlines()]
+    sites = [line.strip() for line in lines if SITE.search(line)]
+    assert len(sites) <= MOST_SITES, "\n".join(sites)

@@ -1,20 +1,21 @@
 """Why a policy over a set sequence decides as it does about one row.
 
 What each later set would cost and leave at risk, which values of the next covariate would change
-the label, and what each covariate adds to the log-odds.
+the label, and what each covariate adds to the log-odds: with two classes to those of the second,
+with three or more to those of the label against the most probable other class.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from adacos.costs import CostTable
 from adacos.decision import DecisionRule
 from adacos.kernels.bayes_risk import decision_threshold
+from adacos.models.class_outlook import ClassOutlook
 from adacos.models.opening import after_opening
 from adacos.models.outlook import Outlook, WalkState, log_odds_with, stage_with
 from adacos.reasons import Contribution, Flip, Plan, Reasons, Value
@@ -31,34 +32,7 @@ _COARSE, _FINE = 129, 33
 
 def sequence_reasons(
     state: WalkState,
-    outlook: Outlook,
-    rule: DecisionRule,
-    encoder: TableEncoder,
-    classes: Sequence[object],
-    upcoming: int | None,
-) -> Reasons:
-    """Reasons about one row that stands at a set; `upcoming` is what it acquires next, if any."""
-    label = int(rule.label(outlook.log_odds)[0])
-    return Reasons(
-        plans=_plans(state, outlook, rule, encoder.names),
-        flips=()
-        if upcoming is None
-        else _flips(
-            state,
-            upcoming,
-            label,
-            rule,
-            encoder,
-            classes[1 - label],
-            stage_with(state, upcoming),
-        ),
-        **_contributions(state, float(outlook.log_odds[0]), encoder.names),
-    )
-
-
-def opening_reasons(
-    state: WalkState,
-    outlook: Outlook,
+    outlook: Outlook | ClassOutlook,
     rule: DecisionRule,
     encoder: TableEncoder,
     classes: Sequence[object],
@@ -66,44 +40,41 @@ def opening_reasons(
     costs: CostTable,
     worth: Worth,
 ) -> Reasons:
-    """Reasons to ask first for covariates of the set itself, which the row does not have yet.
+    """Reasons about one row that is at a set; `asked` is what it acquires next, if anything.
 
-    They are weighed by themselves, all of them together; `worth` says what rows with these log-odds
-    cost from there on. What is expected of them is part of the starting value of the log-odds.
+    Covariates of the set itself, which the row does not have yet, are asked for and weighed
+    together; `worth` says what rows with these log-odds cost from there on. What is expected of
+    them is part of the starting value of the log-odds. Of later covariates the first comes next.
     """
-    label = int(rule.label(outlook.log_odds)[0])
-    log_odds, mass = after_opening(state)
-    left = float(mass @ worth(state, log_odds))
-    cost = float(costs.of_order(np.array(asked, dtype=np.intp)))
-    names = tuple(encoder.names[k] for k in asked)
-    summed = _contributions(state, float(outlook.log_odds[0]), encoder.names)
-    expected = [part for part in summed["contributions"] if part.covariate in names]
-    return Reasons(
-        plans=(Plan(names, cost, cost + left),),
-        flips=tuple(
-            flip
-            for k in asked
-            for flip in _flips(state, k, label, rule, encoder, classes[1 - label], state.stage)
-        ),
-        intercept=summed["intercept"] + sum(part.log_odds for part in expected),
-        contributions=tuple(part for part in summed["contributions"] if part not in expected),
-    )
+    opening = bool(np.isin(asked, state.model.sequence.set(state.stage)).any())
+    label, names = int(rule.label(outlook.log_odds)[0]), encoder.names
+    intercept, contributions = _contributions(state, outlook.log_odds[0], label, names)
+    if opening:
+        plans: tuple[Plan, ...] = (_opening_plan(state, names, asked, costs, worth),)
+        there = {names[k] for k in asked}
+        intercept += sum(part.log_odds for part in contributions if part.covariate in there)
+        contributions = tuple(part for part in contributions if part.covariate not in there)
+    else:
+        plans, asked = _plans(state, outlook, rule, names), asked[:1]
+    flips: list[Flip] = []
+    for k in asked:
+        stage = state.stage if opening else stage_with(state, k)
+        flips += _flips(state, k, label, rule, encoder, classes, stage)
+    return Reasons(plans, tuple(flips), intercept, contributions)
 
 
 def _plans(
-    state: WalkState, outlook: Outlook, rule: DecisionRule, names: tuple[str, ...]
+    state: WalkState,
+    outlook: Outlook | ClassOutlook,
+    rule: DecisionRule,
+    names: tuple[str, ...],
 ) -> tuple[Plan, ...]:
     """One plan for each later set that adds something to be had."""
-    cost = np.broadcast_to(outlook.cost, outlook.mean.shape)[0]
-    if outlook.future is not None:
-        future = outlook.future[0]
-    else:
-        every = slice(0, outlook.mean.shape[1])
-        future = cost + outlook.expected_risk(np.zeros(1, dtype=np.intp), every, rule.matrix)[0]
+    future = outlook.weighed(rule.matrix).future
+    assert future is not None
+    cost = np.broadcast_to(outlook.cost, future.shape)[0].tolist()
     plans, covariates = [], []
-    for k, price, total in zip(
-        state.upcoming.tolist(), cost.tolist(), future.tolist(), strict=True
-    ):
+    for k, price, total in zip(state.upcoming.tolist(), cost, future[0].tolist(), strict=True):
         if state.available is None or state.available[0, k]:
             covariates.append(names[k])
             if price < math.inf:
@@ -111,29 +82,64 @@ def _plans(
     return tuple(plans)
 
 
-def _contributions(state: WalkState, log_odds: float, names: tuple[str, ...]) -> dict[str, Any]:
+def _opening_plan(
+    state: WalkState,
+    names: tuple[str, ...],
+    asked: Sequence[int],
+    costs: CostTable,
+    worth: Worth,
+) -> Plan:
+    """The plan to acquire the covariates of the set itself, all together."""
+    log_odds, mass = after_opening(state)
+    cost = float(costs.of_order(np.array(asked, dtype=np.intp)))
+    left = float(mass @ worth(state, log_odds))
+    return Plan(tuple(names[k] for k in asked), cost, cost + left)
+
+
+def _contributions(
+    state: WalkState, log_odds: Floats, label: int, names: tuple[str, ...]
+) -> tuple[float, tuple[Contribution, ...]]:
     """Intercept and what each covariate adds to it; they sum to the log-odds.
 
     An unavailable covariate adds what is expected of it. The variance of what is unavailable draws
     the sum towards zero, each part alike.
     """
-    stage, lacking = state.stage, state.lacking
-    covariates, coef = state.model.sequence.set(stage), state.model.coefs[[stage]]
+    model, stage, lacking = state.model, state.stage, state.lacking
+    pair, later = _explained(log_odds, label), slice(None)
+    if not model.many_classes:
+        later = slice(stage, stage + 1)
+    covariates = model.sequence.set(stage)
+    coef = (pair @ np.atleast_2d(model.coefs[stage]))[None]
     means = {} if lacking is None else lacking.means
     there = np.array([k not in means for k in covariates], dtype=np.bool_)
     amounts = np.empty(len(covariates))
-    amounts[there] = state.model.basis.contributions(state.encoded, covariates[there], coef)[:, 0]
-    amounts[~there] = [means[k][0, stage] for k in covariates[~there].tolist()]
-    intercept = float(state.model.intercepts[stage])
-    if lacking is not None:
-        total = intercept + float(amounts.sum())
-        shrink = log_odds / total if total != 0 else 1.0
+    amounts[there] = model.basis.contributions(state.encoded, covariates[there], coef)[:, 0]
+    amounts[~there] = [float(means[k][0, later] @ pair) for k in covariates[~there].tolist()]
+    intercept = float(np.atleast_1d(model.intercepts[stage]) @ pair)
+    total = intercept + float(amounts.sum())
+    if lacking is not None and total != 0:
+        shrink = float(np.atleast_1d(log_odds) @ pair) / total
         intercept, amounts = shrink * intercept, shrink * amounts
-    added = tuple(
-        Contribution(names[k], None, amount)
-        for k, amount in zip(covariates.tolist(), amounts.tolist(), strict=True)
-    )
-    return {"intercept": intercept, "contributions": added}
+    pairs = zip(covariates.tolist(), amounts.tolist(), strict=True)
+    return intercept, tuple(Contribution(names[k], None, amount) for k, amount in pairs)
+
+
+def _explained(log_odds: Floats, label: int) -> Floats:
+    """Which combination of the log-odds of one row is explained."""
+    every = np.append(0.0, log_odds)
+    if len(every) == 2:
+        return np.ones(1)
+    other = int(np.argmax(np.where(np.arange(len(every)) == label, -np.inf, every)))
+    return np.asarray(np.eye(len(every))[label, 1:] - np.eye(len(every))[other, 1:])
+
+
+def _lead(rule: DecisionRule, log_odds: Floats, label: int) -> Floats:
+    """Positive where a label is given; with two classes, how far beyond the cut-off."""
+    if log_odds.ndim == 1:
+        return np.asarray(
+            (1.0 if label == 1 else -1.0) * (log_odds - decision_threshold(rule.matrix))
+        )
+    return np.where(rule.label(log_odds) == label, 1.0, -1.0)
 
 
 def _flips(
@@ -142,34 +148,39 @@ def _flips(
     label: int,
     rule: DecisionRule,
     encoder: TableEncoder,
-    other: object,
+    classes: Sequence[object],
     stage: int,
-) -> tuple[Flip, ...]:
-    """Values of a covariate for which the model of a set that holds it gives the other label."""
-    basis = state.model.basis
+) -> list[Flip]:
+    """Values of a covariate for which the model of a set that holds it gives another label."""
+    basis, name = state.model.basis, encoder.names[covariate]
     columns = np.flatnonzero(basis.source == covariate)
-    threshold = decision_threshold(rule.matrix)
-    sign = 1.0 if label == 0 else -1.0
-    kind, name = basis.kinds[covariate], encoder.names[covariate]
+    kind = basis.kinds[covariate]
+    others = [k for k in range(len(classes)) if k != label]
+    found = []
     if kind == CONSTANT:
-        return ()
+        return []
     if kind == NUMERIC:
         grid = np.linspace(basis.low[columns[0]], basis.high[columns[0]], _COARSE)
-        beyond = sign * (log_odds_with(state, covariate, grid[:, None], stage) - threshold)
-        changes = np.flatnonzero((beyond[1:] > 0) != (beyond[:-1] > 0))
-        # Each change is looked at closely.
-        close = np.linspace(grid[changes], grid[changes + 1], _FINE, axis=1)
-        log_odds = log_odds_with(state, covariate, close.reshape(-1, 1), stage)
-        height = sign * (log_odds.reshape(close.shape) - threshold)
-        ranges = _ranges(beyond > 0, close, height)
-        return (Flip(name, other, ranges, ()),) if ranges else ()
+        log_odds = log_odds_with(state, covariate, grid[:, None], stage)
+        for k in others:
+            ahead = _lead(rule, log_odds, k) > 0
+            changes = np.flatnonzero(ahead[1:] != ahead[:-1])
+            # Each change is looked at closely.
+            close = np.linspace(grid[changes], grid[changes + 1], _FINE, axis=1)
+            near = log_odds_with(state, covariate, close.reshape(-1, 1), stage)
+            ranges = _ranges(ahead, close, _lead(rule, near, k).reshape(close.shape))
+            found += [Flip(name, classes[k], ranges, ())] if ranges else []
+        return found
     candidates = np.eye(len(columns)) if kind == CATEGORICAL else np.stack([basis.low, basis.high])
     if kind != CATEGORICAL:
         candidates = candidates[:, columns]
-    turning = sign * (log_odds_with(state, covariate, candidates, stage) - threshold) > 0
-    names = encoder.categories[covariate] if kind == CATEGORICAL else candidates[:, 0].tolist()
-    values: tuple[Value, ...] = tuple(names[i] for i in np.flatnonzero(turning))
-    return (Flip(name, other, (), values),) if values else ()
+    words = encoder.categories[covariate] if kind == CATEGORICAL else candidates[:, 0].tolist()
+    log_odds = log_odds_with(state, covariate, candidates, stage)
+    for k in others:
+        turning = np.flatnonzero(_lead(rule, log_odds, k) > 0)
+        values: tuple[Value, ...] = tuple(words[i] for i in turning)
+        found += [Flip(name, classes[k], (), values)] if values else []
+    return found
 
 
 def _ranges(

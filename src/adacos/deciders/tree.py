@@ -8,13 +8,12 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from adacos.consultation.reasons import sequence_reasons
 from adacos.costs import ROUNDING
 from adacos.deciders.out_of_fold import FoldedDecider
 from adacos.deciders.sequence import AdaCOSDecider
 from adacos.decision import STOP, Decision, Rows
 from adacos.models.branches import Node
-from adacos.models.outlook import WalkState, advance, begin, log_odds_now, look_ahead
+from adacos.models.outlook import WalkState, advance, begin, log_odds_now
 from adacos.models.sequence_model import SequenceModel
 from adacos.reasons import Reasons
 from adacos.typing import Bools, Floats, Ints
@@ -203,10 +202,6 @@ class TreeDecider(FoldedDecider[BranchState]):
             ((_, walk),) = state.walks
             weighed = decision.weighed
             return self.along.explain(walk, weighed if isinstance(weighed, Decision) else decision)
+        stop = Decision(np.array([STOP]), decision.log_odds)
         walk = self._unbranched(state, np.arange(1))
-        if walk.model.many_classes:
-            stop = Decision(np.array([STOP]), decision.log_odds)
-            return replace(self.along.explain(walk, stop), plans=())
-        ahead, classes = look_ahead(walk, self.costs), self.classes.tolist()
-        reasons = sequence_reasons(walk, ahead, self.rule, self.encoder, classes, None)
-        return replace(reasons, plans=())
+        return replace(self.along.explain(walk, stop), plans=())

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from adacos.consultation.class_reasons import class_reasons
-from adacos.consultation.reasons import opening_reasons, sequence_reasons
+from adacos.consultation.reasons import sequence_reasons
 from adacos.decision import STOP, Decider, Decision, State
 from adacos.kernels.bayes_risk import bayes_risk
 from adacos.models.class_outlook import ClassOutlook, look_ahead_classes
@@ -26,36 +25,21 @@ def walk_reasons(decider: SequenceDecider, state: WalkState, decision: Decision)
     if state.available is not None and np.isin(asked, state.upcoming).all():
         # Of a batch, what is not to be had is passed over.
         asked = [k for k in asked if state.available[0, k]]
-    classes = decider.classes.tolist()
-    if state.model.many_classes:
-        ahead = decision.weighed
-        if not isinstance(ahead, ClassOutlook):
-            ahead = look_ahead_classes(state, decider.weighed_costs)
-        if ahead.future is None:
-            ahead = ahead.weighed(decider.rule.matrix)
-        ahead = ahead.in_money(1 + decider.multiplier)
-        own = state, ahead, decider.rule, decider.encoder, classes, asked
-        reasons = class_reasons(*own, decider.costs, decider.worth)
-        told = told_of_recalls(decider), told_of_budgets(decider, state, ahead)
-        return replace(reasons, because=" ".join(filter(None, told)))
     outlook = decision.weighed
-    if not isinstance(outlook, Outlook):
-        outlook = look_ahead(state, decider.weighed_costs)
-    turned = describe_past_cases(outlook, decider.rule.matrix)
+    if not isinstance(outlook, (Outlook, ClassOutlook)):
+        ahead = look_ahead_classes if state.model.many_classes else look_ahead
+        outlook = ahead(state, decider.weighed_costs)
+    past = describe_past_cases(outlook, decider.rule.matrix)
     outlook = outlook.in_money(1 + decider.multiplier)
-    if np.isin(asked, state.model.sequence.set(state.stage)).any():
-        one = state, outlook, decider.rule, decider.encoder, classes, asked
-        return opening_reasons(*one, decider.costs, decider.worth)
-    reasons = sequence_reasons(
-        state, outlook, decider.rule, decider.encoder, classes, asked[0] if asked else None
-    )
-    because = " ".join(filter(None, (turned, told_of_budgets(decider, state, outlook))))
-    return replace(reasons, because=because)
+    own = state, outlook, decider.rule, decider.encoder, decider.classes.tolist(), asked
+    reasons = sequence_reasons(*own, decider.costs, decider.worth)
+    told = past, told_of_recalls(decider), told_of_budgets(decider, state, outlook)
+    return replace(reasons, because=" ".join(filter(None, told)))
 
 
-def describe_past_cases(outlook: Outlook, matrix: Floats) -> str:
+def describe_past_cases(outlook: Outlook | ClassOutlook, matrix: Floats) -> str:
     """Say where what continuing did for past cases, cross-validated, changes a decision."""
-    if outlook.future is None or outlook.shown is None:
+    if isinstance(outlook, ClassOutlook) or outlook.future is None or outlook.shown is None:
         return ""
     now = float(bayes_risk(outlook.log_odds, matrix)[0])
     best = float(outlook.future[0].min(initial=np.inf))

@@ -62,11 +62,10 @@ def weigh(
         return weigh_freely(state, ahead, values)
     if ahead.mean.size > _FEW_CELLS:
         return ahead.some_pays(matrix), ahead
+    ahead = ahead.weighed(matrix)
+    assert ahead.future is not None
     risk = bayes_risk(ahead.log_odds, matrix)
-    every = slice(0, ahead.mean.shape[1])
-    future = ahead.cost + ahead.expected_risk(np.arange(len(risk)), every, matrix)
-    gain = np.asarray((future < risk[:, None]).any(axis=1))
-    return gain, ahead._replace(future=future)
+    return np.asarray((ahead.future < risk[:, None]).any(axis=1)), ahead
 
 
 def _weigh_classes(ahead: ClassOutlook, matrix: Floats) -> tuple[Bools, ClassOutlook]:

@@ -58,6 +58,8 @@ class ClassOutlook(NamedTuple):
 
     def weighed(self, matrix: Floats) -> ClassOutlook:
         """The outlook with all future costs evaluated, if one stops after each set."""
+        if self.future is not None:
+            return self
         rows = np.arange(len(self.log_odds))
         risks = [self.expected_risk(rows, j, matrix) for j in range(self.cost.shape[1])]
         risk = np.stack(risks, axis=1) if risks else np.empty((len(rows), 0))

@@ -92,6 +92,14 @@ class Outlook(NamedTuple):
             self.log_odds[rows, None], self.mean[rows, sets], self.sd[rows, sets], matrix
         )
 
+    def weighed(self, matrix: Floats) -> Outlook:
+        """The outlook with all future costs evaluated, if one stops after each set."""
+        if self.future is not None:
+            return self
+        every = slice(0, self.mean.shape[1])
+        risk = self.expected_risk(np.arange(len(self.log_odds)), every, matrix)
+        return self._replace(future=self.cost + risk)
+
     def in_money(self, times: float) -> Outlook:
         """The same at the costs as they are, where they were counted `times` times."""
         cost, future = in_money(self.cost, self.future, times)
