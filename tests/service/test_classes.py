@@ -14,7 +14,7 @@ from adacos import AdaCOSClassifier
 from adacos.kernels.anytime import confidence_sequence
 from adacos.service import summary as summaries
 from adacos.service.app import create_app
-from adacos.service.case_log import Tally
+from adacos.service.case_tallies import Tally
 from adacos.service.schemas import CaseAnswer, ScoreAnswer, StepAnswer
 from adacos.service.settings import Settings
 from adacos.service.summary import Summary, summary
@@ -96,10 +96,12 @@ def test_bounds_of_the_cost_are_those_of_all_shares_together(monkeypatch):
         counts = rng.integers(0, 12, size=(3, 3))
         matrix = rng.uniform(-20, 40, size=(3, 3))
         policy = SimpleNamespace(
-            rule_=SimpleNamespace(matrix=matrix), classes_=np.array(["a", "b", "c"])
+            rule_=SimpleNamespace(matrix=matrix),
+            certificate_=None,
+            classes_=np.array(["a", "b", "c"]),
         )
         tallies = [
-            Tally(label, true, "followed", int(n), 2.0 * n, 0.0)
+            Tally(label, true, "followed", int(n), 2.0 * n, 2.0 * n, "2026-01-05")
             for (true, label), n in np.ndenumerate(counts)
             if n
         ]

@@ -7,8 +7,10 @@ import sqlite3
 import threading
 import time
 from collections import Counter
+from datetime import date
 
 import pytest
+import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from adacos.cli.app import app
@@ -105,6 +107,7 @@ TAMPERED = {
     "update adacos_audit set who = 'x' where number = 3": "row 3 of the audit",
     "delete from adacos_audit where number = 3": "row 4 of the audit",
     "delete from adacos_audit where number = 6": "the end of the audit",
+    "update adacos_tallies set cases = 9": "the counts of cases",
     "update adacos_models set classes = '[1, 0]'": "model",
     "insert into adacos_cases select 'x', recorded, model, consultation, course, label, "
     "probability, cost, expected_cost, outcome, outcome_recorded, version, salt from adacos_cases "
@@ -142,6 +145,39 @@ def test_a_case_that_was_taken_out_is_missing(pima, history):
     assert served(pima[1], history).get("/v1/health").status_code == 200
 
 
+def test_the_summary_reads_counts_and_not_the_cases(pima, log_url):
+    """However many cases there are; the counts follow records, corrections and deletions."""
+    client = served(pima[1], log_url)
+    for number in range(6):
+        client.post("/v1/cases", json={**ONE, "id": f"c{number}"})
+    for number, outcome in ((0, 1), (1, 0), (2, 1)):
+        client.post(f"/v1/cases/c{number}/outcome", json={"outcome": outcome})
+    client.post("/v1/cases/c2/outcome", json={"outcome": 0}, headers={"If-Match": '"1"'})
+    rows_of(log_url, "update adacos_cases set recorded = '2026-01-01' where id in ('c4', 'c5')")
+    log, read = CaseLog(log_url), []
+    sa.event.listen(log._engine, "before_cursor_execute", lambda *given: read.append(given[2]))
+    counted, _ = log.tallies(fingerprint(pima[1]))
+    assert read
+    assert all("adacos_cases" not in statement for statement in read)
+    assert {(one.outcome, one.cases) for one in counted} == {(None, 3), (0, 2), (1, 1)}
+    assert log.tallies("another model")[1] == 6
+    CliRunner().invoke(app, ["cases", "delete", log_url, "--before", "2026-02-01"])
+    counted, _ = log.tallies(fingerprint(pima[1]))
+    assert {(one.outcome, one.cases) for one in counted} == {(None, 1), (0, 2), (1, 1)}
+    expected = rows_of(log_url, "select sum(cost), sum(expected_cost) from adacos_cases")
+    sums = sum(one.cost for one in counted), sum(one.expected_cost for one in counted)
+    assert sums == pytest.approx(expected[0])
+
+
+def test_counts_are_by_the_week_of_the_case(pima, log_url):
+    served(pima[1], log_url).post("/v1/cases", json={**ONE, "id": "c"})
+    (week,) = {one.week for one in CaseLog(log_url).tallies(fingerprint(pima[1]))[0]}
+    (recorded,) = rows_of(log_url, "select recorded from adacos_cases")
+    monday, day = date.fromisoformat(week), date.fromisoformat(recorded[0][:10])
+    assert monday.weekday() == 0
+    assert 0 <= (day - monday).days < 7
+
+
 def test_a_whole_chain_made_again_is_noticed_by_the_head_that_was_kept(history):
     log = CaseLog(history, create=False)
     kept = log.verify().head
@@ -160,6 +196,8 @@ def test_a_whole_chain_made_again_is_noticed_by_the_head_that_was_kept(history):
         "(select recorded from adacos_outcomes where number = 1) where id = 'c0'",
     )
     rows_of(history, "delete from adacos_outcomes where number = 2")
+    rows_of(history, "delete from adacos_tallies where cases = 0")
+    rows_of(history, "update adacos_tallies set outcome = 0 where outcome = 1")
     assert log.verify().changed == ()
     assert log.verify(kept).changed == ("the audit before the head that was kept",)
 
@@ -252,6 +290,8 @@ def test_a_log_of_the_second_version_is_chained(pima, log_url):
         rows_of(log_url, statement)
     client = served(pima[1], log_url)
     assert client.get("/v1/cases/old").headers["etag"] == '"2"'
+    assert client.get("/v1/cases/summary").json()["stopped_early"]["cases"] == 0
+    assert client.get("/v1/cases/summary").json()["recall"]["cases"] == 1
     verdict = CaseLog(log_url, create=False).verify()
     assert (verdict.changed, verdict.missing) == ((), ())
     assert rows_of(log_url, "select number from adacos_audit order by number")[0] == (7,)

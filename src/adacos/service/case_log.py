@@ -30,6 +30,7 @@ from adacos.service.case_chain import (
     verify,
 )
 from adacos.service.case_tables import CASES, HEAD, MODELS, OUTCOMES, PROBE
+from adacos.service.case_tallies import Tally, count, count_again, tallies_of
 from adacos.service.case_versions import bring_up_to_date, require_present_version
 from adacos.service.database import (
     changing,
@@ -71,18 +72,6 @@ class Case:
     recorded: str = ""
     outcome: int | None = None
     version: int = 0
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Cases of one model with the same label, the same outcome and the same course."""
-
-    label: int
-    outcome: int | None
-    course: Course
-    cases: int
-    cost: float
-    expected_cost: float
 
 
 class CaseLog:
@@ -139,6 +128,9 @@ class CaseLog:
     def verify(self, kept_head: str | None = None) -> Verdict:
         """Whether everything is as it was recorded; see `case_chain`."""
         with self._engine.connect() as connection:
+            if connection.dialect.name == "postgresql":
+                # All that is compared is of one moment, also while cases are recorded.
+                connection.execution_options(isolation_level="REPEATABLE READ")
             return verify(connection, kept_head)
 
     def delete(self, before: str, author: Author) -> tuple[int, bool]:
@@ -150,6 +142,7 @@ class CaseLog:
             old = sa.select(CASES.c.id).where(CASES.c.recorded < before).order_by(CASES.c.id)
             ids = list(connection.execute(old.with_for_update()).scalars())
             delete_cases(connection, ids, author)
+            count_again(connection)
         return len(ids), empty_journal(self._engine)
 
     def record(self, case: Case, author: Author) -> tuple[Case, bool]:
@@ -170,6 +163,7 @@ class CaseLog:
             with changing(self._engine) as connection:
                 connection.execute(sa.insert(CASES), row)
                 append(connection, author, "case", case.id, case_digest(row))
+                count(connection, {**row, "outcome": None})
         except sa.exc.IntegrityError:
             earlier = self.find(case.id)
             if earlier is None:
@@ -209,7 +203,7 @@ class CaseLog:
         with changing(self._engine) as connection:
             # Whoever else corrects it waits here: the order of the rows is that of the times.
             query = sa.select(CASES).where(CASES.c.id == case_id).with_for_update()
-            found = connection.execute(query).mappings().one()
+            found = dict(connection.execute(query).mappings().one())
             case = _case(found)
             if case.outcome == outcome:
                 return case
@@ -221,33 +215,21 @@ class CaseLog:
             standing = {"outcome": outcome, "outcome_recorded": moment, "version": version}
             connection.execute(sa.update(CASES).where(CASES.c.id == case_id).values(**standing))
             append(connection, author, "outcome", case_id, outcome_digest(found["salt"], row))
+            count(connection, found, times=-1)
+            count(connection, {**found, "outcome": outcome})
         self._check_file()
         return replace(case, outcome=outcome, version=version)
 
     def tallies(self, model: str, author: Author | None = None) -> tuple[list[Tally], int]:
-        """Cases of one model counted by label and outcome, and the number of other cases.
+        """Cases of one model counted by week and kind, and the number of other cases.
 
         An author's look at them is noted; the service's own is not.
         """
-        kinds = CASES.c.label, CASES.c.outcome, CASES.c.course
-        of_model = (
-            sa.select(
-                *kinds,
-                sa.func.count(),
-                sa.func.sum(CASES.c.cost),
-                sa.func.sum(CASES.c.expected_cost),
-            )
-            .where(CASES.c.model == model)
-            .group_by(*kinds)
-        )
-        others = sa.select(sa.func.count()).select_from(CASES).where(CASES.c.model != model)
         if author is not None:
             with changing(self._engine) as connection:
                 append(connection, author, "summary")
         with self._engine.connect() as connection:
-            tallies = [_tally(row) for row in connection.execute(of_model)]
-            of_others = int(connection.execute(others).scalar_one())
-        return tallies, of_others
+            return tallies_of(connection, model)
 
     def _check_file(self) -> None:
         if self._file is not None:
@@ -260,6 +242,8 @@ class CaseLog:
     def _refuse_changed(self, verdict: Verdict) -> None:
         if verdict.missing:
             LOG.warning("cases were deleted without a trace", extra={"cases": len(verdict.missing)})
+            with changing(self._engine) as connection:
+                count_again(connection)
         if verdict.changed:
             more = f" and {len(verdict.changed) - 3} more" if len(verdict.changed) > 3 else ""
             raise InvalidInputError(
@@ -293,8 +277,3 @@ def _case(row: Mapping[Any, Any]) -> Case:
         outcome=row["outcome"],
         version=row["version"],
     )
-
-
-def _tally(row: Sequence[Any]) -> Tally:
-    label, outcome, course, cases, cost, expected = row
-    return Tally(label, outcome, course, int(cases), float(cost), float(expected))

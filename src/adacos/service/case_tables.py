@@ -58,6 +58,21 @@ AUDIT = sa.Table(
     sa.Column("content", sa.String(64)),
     sa.Column("digest", sa.String(64), nullable=False, server_default=sa.text("''")),
 )
+# Cases counted by week and kind, so that a summary need not read all of them: see `case_tallies`.
+TALLIES = sa.Table(
+    "adacos_tallies",
+    METADATA,
+    sa.Column("model", sa.String(16), primary_key=True),
+    # The Monday with which the week begins.
+    sa.Column("week", sa.String(10), primary_key=True),
+    sa.Column("course", sa.String(16), primary_key=True),
+    sa.Column("label", sa.Integer, primary_key=True, autoincrement=False),
+    # -1 where there is none yet.
+    sa.Column("outcome", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("cases", sa.Integer, nullable=False),
+    sa.Column("cost", sa.Double, nullable=False),
+    sa.Column("expected_cost", sa.Double, nullable=False),
+)
 # One row: the last of AUDIT. Whoever adds to AUDIT locks it.
 HEAD = sa.Table(
     "adacos_head",

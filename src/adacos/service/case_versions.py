@@ -21,7 +21,9 @@ from adacos.service.case_tables import (
     OUTCOMES,
     PROBE,
     SCHEMA,
+    TALLIES,
 )
+from adacos.service.case_tallies import count_again
 
 
 def _outcomes_get_a_history(connection: sa.Connection) -> None:
@@ -56,8 +58,18 @@ def _history_is_chained(connection: sa.Connection) -> None:
     begin_chain(connection)
 
 
+def _cases_are_counted(connection: sa.Connection) -> None:
+    """3 to 4: cases are counted by week and kind."""
+    METADATA.create_all(connection, tables=[TALLIES])
+    count_again(connection)
+
+
 # Step k leads from version k + 1 to version k + 2.
-_STEPS: list[Callable[[sa.Connection], None]] = [_outcomes_get_a_history, _history_is_chained]
+_STEPS: list[Callable[[sa.Connection], None]] = [
+    _outcomes_get_a_history,
+    _history_is_chained,
+    _cases_are_counted,
+]
 VERSION = len(_STEPS) + 1
 # Columns of CASES that a version brought.
 _BROUGHT = {3: {"version", "salt"}}

@@ -3,20 +3,30 @@
 All intervals may be looked at as often as one likes: with the stated confidence the truth is in all
 of them, today's and every later one. Errors that have not been seen yet are allowed for: a label's
 share of errors has an upper bound above 0 even if there was none so far.
+
+Bounds are of all cases together. A change is looked for as well: cases of the last weeks that speak
+against a promise break it, however well it was kept before.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from adacos.consultation import fingerprint
 from adacos.kernels.anytime import confidence_sequence
+from adacos.kernels.change import likeliest_begin, log_evidence, log_growth
 from adacos.policies.base import BasePolicy
-from adacos.service.case_log import Tally
+from adacos.service.case_tallies import Tally
 
 CONFIDENCE = 0.95
+# In each year a promise that is kept is called broken with a probability of 1 - CONFIDENCE at most.
+_WEEKS_A_YEAR = 365.25 / 7
+_CHANGED = math.log(_WEEKS_A_YEAR / (1 - CONFIDENCE))
 # What is left out where there is none.
 _ABSENT = ("recall", "false_discovery_rate", "by_class", "certified_recalls")
 
@@ -24,10 +34,24 @@ Verdict = Literal["kept", "broken", "undecided"]
 
 
 @dataclass(frozen=True)
+class Change:
+    """Cases since some week against which a promise does not hold, however it was kept before.
+
+    `since` is the Monday with which that week begins.
+    """
+
+    since: str
+    observed: float
+    promised: float
+    cases: int
+
+
+@dataclass(frozen=True)
 class Interval:
     """An observed value between bounds, and what was promised.
 
-    The promise is kept or broken where the bounds lie wholly on one side of it.
+    The promise is kept or broken where the bounds lie wholly on one side of it. It is broken too
+    where the cases of the last weeks speak against it, as `change` says.
     """
 
     observed: float | None
@@ -36,6 +60,7 @@ class Interval:
     promised: float | None
     promise: Verdict | None
     cases: int
+    change: Change | None = None
 
 
 @dataclass(frozen=True)
@@ -168,7 +193,7 @@ def _cases(tallies: Iterable[Tally]) -> int:
 
 def _verdict(*, kept: bool, broken: bool) -> Verdict:
     """What the interval says about a promise."""
-    return "kept" if kept else "broken" if broken else "undecided"
+    return "broken" if broken else "kept" if kept else "undecided"
 
 
 def _share(
@@ -181,10 +206,65 @@ def _share(
     relevant = [tally for tally in tallies if among(tally)]
     total, successes = _cases(relevant), _cases(tally for tally in relevant if counted(tally))
     low, high = (float(end) for end in confidence_sequence(successes, total, CONFIDENCE))
-    promise = None
+    promise, change = None, None
     if promised is not None and total:
-        promise = _verdict(kept=low >= promised, broken=high < promised)
-    return Interval(successes / total if total else None, low, high, promised, promise, total)
+        change = _change_of_share(relevant, counted, promised)
+        broken = high < promised or change is not None
+        promise = _verdict(kept=low >= promised, broken=broken)
+    observed = successes / total if total else None
+    return Interval(observed, low, high, promised, promise, total, change)
+
+
+def _change_of_share(
+    tallies: list[Tally], counted: Callable[[Tally], bool], promised: float
+) -> Change | None:
+    """Since when the share of `counted` cases is lower than promised, if it is."""
+    numbers, weeks = _by_week(tallies)
+    cases = _sums(numbers, tallies, lambda tally: tally.cases)
+    missed = _sums(numbers, tallies, lambda tally: 0 if counted(tally) else tally.cases)
+    growth = log_growth(missed, (1 - promised) * cases[:, None], cases[:, None], [1.0])
+    if log_evidence(growth)[-1] < _CHANGED:
+        return None
+    first = likeliest_begin(growth)
+    number = cases[first:].sum()
+    return Change(weeks[first], 1 - missed[first:].sum() / number, promised, int(number))
+
+
+def _change_of_cost(tallies: list[Tally], matrix: list[list[float]]) -> Change | None:
+    """Since when cases cost more than was promised of them, if they do."""
+    costs = np.asarray(matrix)
+    least = costs.min(axis=0)
+    numbers, weeks = _by_week(tallies)
+    cases, promised = (np.zeros((len(weeks), len(costs))) for _ in range(2))
+    for week, tally in zip(numbers, tallies, strict=True):
+        cases[week, tally.label] += tally.cases
+        promised[week, tally.label] += (
+            tally.expected_cost - tally.cost - tally.cases * least[tally.label]
+        )
+    errors = _sums(
+        numbers, tallies, lambda t: t.cases * (costs[t.outcome, t.label] - least[t.label])
+    )
+    growth = log_growth(errors, promised, cases, costs.max(axis=0) - least)
+    if log_evidence(growth)[-1] < _CHANGED:
+        return None
+    first = likeliest_begin(growth)
+    since = [t for week, t in zip(numbers, tallies, strict=True) if week >= first]
+    number = _cases(since)
+    paid = sum(t.cost + t.cases * costs[t.outcome, t.label] for t in since)
+    expected = sum(t.expected_cost for t in since)
+    return Change(weeks[first], float(paid) / number, expected / number, number)
+
+
+def _by_week(tallies: list[Tally]) -> tuple[list[int], list[str]]:
+    """The number of the week of each tally, and the weeks."""
+    weeks = sorted({tally.week for tally in tallies})
+    number = {week: k for k, week in enumerate(weeks)}
+    return [number[tally.week] for tally in tallies], weeks
+
+
+def _sums(numbers: list[int], tallies: list[Tally], of: Callable[[Any], float]) -> Any:
+    """Sums over the tallies of each week."""
+    return np.bincount(numbers, [of(tally) for tally in tallies])
 
 
 def _total_cost(closed: list[Tally], matrix: list[list[float]], *, promising: bool) -> Interval:
@@ -217,8 +297,9 @@ def _total_cost(closed: list[Tally], matrix: list[list[float]], *, promising: bo
     if not promising:
         return Interval(observed, low, high, None, None, n)
     promised = sum(tally.expected_cost for tally in closed) / n
-    promise = _verdict(kept=high <= promised, broken=low > promised)
-    return Interval(observed, low, high, promised, promise, n)
+    change = _change_of_cost(closed, matrix)
+    promise = _verdict(kept=high <= promised, broken=low > promised or change is not None)
+    return Interval(observed, low, high, promised, promise, n, change)
 
 
 def _dearest(ends: Sequence[tuple[float, float]], more: Sequence[float]) -> float:
