@@ -218,7 +218,7 @@ def test_the_threshold_is_shown_with_the_probability(service, open_page):
     page = open_page(service)
     rule = "Called positive at 50.0% or above: missing a case counts as much as a false alarm."
     expect(page.locator("#title")).to_have_text("Diabetes in Pima women")
-    expect(page.locator("#about")).to_contain_text(rule)
+    expect(page.locator("#about")).to_have_text(f"Outcome: diabetes within five years. {rule}")
     start(page)
     expect(page.locator("#now")).to_contain_text("(cut-off 50.0%)")
     expect(page.locator("#now")).to_contain_text("diabetes within five years")

@@ -70,6 +70,7 @@ def test_words_are_kept_with_the_model(policy, path, tmp_path):
     said = description_of(adacos.load(tmp_path / "m.adacos"))
     assert said == read_description(path)
     assert said.money(2) == "2.00\N{NO-BREAK SPACE}USD"
+    assert said.money(-1234567.891) == "-1,234,567.89\N{NO-BREAK SPACE}USD"
     assert said.class_name("yes") == "diseased"
     assert said.label("age") == "Age of the patient"
     assert said.label("smoker") == "smoker"

@@ -56,7 +56,7 @@ EscapeFormulas = Annotated[
 ]
 ExpectSha256 = Annotated[
     str | None,
-    typer.Option(help="Refuse the model unless this is the SHA-256 of its file, as `fit` told it."),
+    typer.Option(help="Refuse the model unless its file has this SHA-256, which `fit` prints."),
 ]
 
 _YES, _NO = ("yes", "true"), ("no", "false")

@@ -76,20 +76,20 @@ def fit(
         typer.Option(help="NAME=SHARED:MEMBER,MEMBER: covariates that share a cost."),
     ] = None,
     default_price: Annotated[
-        float | None, typer.Option(help="Cost of covariates that the prices leave out.")
+        float | None, typer.Option(help="Cost of covariates without one in --prices.")
     ] = None,
     false_positive: Annotated[
-        float | None, typer.Option(help="Cost of answering positive when it is not.")
+        float | None, typer.Option(help="Cost of a false alarm: positive is answered, wrongly.")
     ] = None,
     false_negative: Annotated[
-        float | None, typer.Option(help="Cost of answering negative when it is positive.")
+        float | None, typer.Option(help="Cost of a missed case: negative is answered, wrongly.")
     ] = None,
     target_recall: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[CLASS=]RECALL",
-            help="Least recall, with --policy adacos, branching, cos and full in place of a "
-            "false-negative cost; with three or more classes CLASS=RECALL, repeatable.",
+            help="Lowest recall to reach; with --policy adacos, branching, cos and full in place "
+            "of a false-negative cost; with three or more classes CLASS=RECALL, repeatable.",
         ),
     ] = None,
     recall_confidence: Annotated[
@@ -133,7 +133,7 @@ def fit(
         ),
     ] = None,
     drop: Annotated[
-        list[str] | None, typer.Option(help="Column to leave out, such as an identifier.")
+        list[str] | None, typer.Option(help="Column that is no covariate, such as an identifier.")
     ] = None,
     categorical: Annotated[
         list[str] | None, typer.Option(help="Column of codes to treat as categories.")
@@ -146,8 +146,8 @@ def fit(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column of patients or sites, no covariate: rows of one stay on one side of "
-            "every split, and count once in a certificate.",
+            help="Column that groups rows, such as patient or site; not a covariate. Rows of a "
+            "group stay on one side of every split and count once in a certificate.",
         ),
     ] = None,
     policy: Annotated[
@@ -176,9 +176,9 @@ def fit(
         int | None,
         typer.Option(
             min=0,
-            help="Learn from at most this many rows, drawn at random; 0 for all. All by default if "
-            "they lack no value, are of two classes and the policy is adacos, cos or full, else "
-            "from 200,000.",
+            help="Learn from at most this many rows, drawn at random; 0 for all. The default is "
+            "all rows for adacos, cos and full with two classes and no missing values, else "
+            "200,000.",
         ),
     ] = None,
     dask: Annotated[

@@ -165,7 +165,7 @@ def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table
         table.add_column(title, overflow="fold")
     table.add_column("cost", justify="right")
     if stops:
-        table.add_column("cross-validated cost if all stop here", justify="right", max_width=14)
+        table.add_column("out-of-fold cost if all stop here", justify="right", max_width=14)
     if 0 in stops:
         table.add_row("0", "nothing acquired", "", "", "", stops[0])
     for rank, name in enumerate(order, start=1):

@@ -43,7 +43,7 @@ def next_steps(
     ] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(help="Column to copy; repeatable. Default: all that are no covariates."),
+        typer.Option(help="Column to copy; repeatable. Default: all but the covariates."),
     ] = None,
     paid: Annotated[
         str | None,

@@ -78,7 +78,7 @@ def report(
     if written["training_rows"]:
         say(
             f"warning: {written['training_rows']:,} of {len(y):,} rows are rows that the model was "
-            "trained on: the report is too good. Take other rows.",
+            "trained on: the report is too optimistic. Use other rows.",
             err=True,
         )
     if as_json:

@@ -14,7 +14,7 @@ from adacos.models.dask_wait import waited
 DaskTimeout = Annotated[
     str | None,
     typer.Option(
-        help="Give up when no Dask worker has answered for so long, such as 600 (seconds) or 10m. "
+        help="Give up when no Dask worker answers for this time, such as 600 (seconds) or 10m. "
         "Without it there is no limit."
     ),
 ]

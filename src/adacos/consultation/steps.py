@@ -12,7 +12,7 @@ from adacos.reasons import Contribution, Flip, Plan, Reasons, Value
 
 # How an amount is written.
 Money = Callable[[float], str]
-plain_money: Money = "{:.2f}".format
+plain_money: Money = "{:,.2f}".format
 # Where a saving comes from if no value of the next covariate would change the label.
 NO_SINGLE_VALUE = (
     "No single value would change the result, but the answer may make a later question worth "

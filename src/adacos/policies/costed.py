@@ -117,8 +117,8 @@ class CostedClassifier(BasePolicy):
     A rule of thumb:
 
     >>> rule = CostedClassifier(lambda rows: rows[:, 0] > 126, costs, covariates=["Glucose"])
-    >>> rule.fit(X[:500], y[:500]).predict(X[500:505])
-    array([0, 1, 0, 1, 1])
+    >>> rule.fit(X[:500], y[:500]).predict(X[504:509])
+    array([0, 0, 1, 1, 0])
     """
 
     takes_many_classes = True

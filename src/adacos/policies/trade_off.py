@@ -190,7 +190,7 @@ def trade_off(policy: Any, X: Any, y: ArrayLike, *, points: int = 30) -> TradeOf
     if trained:
         warnings.warn(
             f"{trained:,} of {len(encoded):,} rows are rows that the policy was trained on: on "
-            "these it errs less than on new rows, and the curve is too good. Take other rows.",
+            "these it errs less than on new rows, so the curve is too optimistic. Use other rows.",
             TrainingRowsWarning,
             stacklevel=3,
         )

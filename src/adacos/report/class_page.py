@@ -186,7 +186,7 @@ def _calibration(held: Held) -> list[Block]:
         Grid(
             ("log-loss", "Brier score"),
             ((f"{loss:.3f}", f"{brier:.3f}"),),
-            caption="Of the probabilities at the stop; the Brier score sums over the classes.",
+            caption="For the probabilities at the stop; the Brier score sums over the classes.",
         ),
     ]
 
@@ -212,9 +212,9 @@ def _misfit(held: Held) -> list[Block]:
     return [
         Heading("Does it fit?"),
         Text(
-            "What the model expected of its answers where it stopped, and what was found. An "
-            "interval that does not hold what was expected is marked; one in twenty does so by "
-            f"chance, and {len(marks)} of {len(misfits)} do here."
+            "How often the model expected to be wrong where it stopped, and how often it was. An "
+            "interval without the expected share is marked. By chance that is one in twenty; here "
+            f"it is {len(marks)} of {len(misfits)}."
         ),
         Grid((*header, "their cost, expected", "found"), rows, marks=marks),
     ]
@@ -234,7 +234,7 @@ def _sensitivity(held: Held) -> list[Block]:
         Grid(
             ("cost of errors", *(m.name for m in methods[0][1])),
             rows,
-            caption="Mean total cost per row where what every error costs beyond a right answer is "
-            "multiplied.",
+            caption="Mean total cost per row if every error costs this many times as much beyond "
+            "a right answer.",
         ),
     ]

@@ -148,7 +148,7 @@ def _compared(held: Held, compared: list[Method]) -> str:
         best = next(m for m in compared if m.name == "everyone positive")
     apart = words.with_error(held, Mean(abs(best.more.value), best.more.error))
     apart += " more" if best.more.value >= 0 else " less"
-    lead = "What it has to be compared with" if silent else "The best alternative below"
+    lead = "The alternative to compare it with" if silent else "The best alternative below"
     policy = "The policy costs"
     if not held.missed_is_priced:
         policy = "Without missed positives, which nobody gave a cost, the policy costs"
@@ -190,7 +190,7 @@ def _calibration(held: Held) -> list[Block]:
         Grid(
             ("Brier score", "area under the curve", "slope", "intercept"),
             (tuple(f"{value:.3f}" if value == value else "–" for value in scores),),
-            caption="Of the probabilities at the stop. Ideal are slope 1 and intercept 0. A slope "
+            caption="For the probabilities at the stop. Slope 1 and intercept 0 are ideal. A slope "
             "below 1 means that probabilities are too extreme, above 1 that they are too close to "
             "the average; an intercept above 0 means that they are too low.",
         ),
@@ -218,9 +218,9 @@ def _misfit(held: Held) -> list[Block]:
     return [
         Heading("Does it fit?"),
         Text(
-            "What the model expected of its answers where it stopped, and what was found. An "
-            "interval that does not hold what was expected is marked; one in twenty does so by "
-            f"chance, and {len(marks)} of {len(misfits)} do here." + _coherence(held)
+            "How often the model expected to be wrong where it stopped, and how often it was. An "
+            "interval without the expected share is marked. By chance that is one in twenty; here "
+            f"it is {len(marks)} of {len(misfits)}." + _coherence(held)
         ),
         Grid((*header, "its cost, expected", "found"), rows, marks=marks),
         *_additivity(held),
@@ -241,7 +241,7 @@ def _coherence(held: Held) -> str:
     if share is None:
         return ""
     if share == 0:
-        return " Nowhere does the lookahead expect further values to raise the risk."
+        return " The lookahead never expects further values to raise the risk."
     return (
         f" In {share:.0%} of cases (row, set, later set) the lookahead expects further values to "
         "raise the risk, which information cannot do: it then stops too early."

@@ -95,7 +95,7 @@ def importances(held: Held) -> list[Block]:
             ("covariate", "rows that acquire it", "costs", "lowers the Bayes risk by"),
             rows,
             caption="Means over all held-out rows. The last column is how much higher the Bayes "
-            "risk at the stop would be if the covariate could not be had; where it is not above "
+            "risk at the stop would be if the covariate were unavailable; where it is not above "
             "0, nothing is lost without it.",
         ),
     ]

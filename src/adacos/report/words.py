@@ -13,8 +13,8 @@ from adacos.validation import listed
 
 _EXPLAINED = {
     OWN: "the policy that this page is about.",
-    "AdaCOS": "decides row by row, along one order of covariates, whether what comes next is worth "
-    "its cost.",
+    "AdaCOS": "decides row by row, along one order of covariates, whether the next ones are worth "
+    "their cost.",
     "COS": "acquires one set of covariates for every row: the one with the lowest expected total "
     "cost.",
     "full model": "acquires every covariate of every row.",
@@ -25,26 +25,26 @@ _EXPLAINED = {
     "everyone negative": "acquires nothing and answers negative for every row.",
 }
 PURPOSE = (
-    "For research use. The policy acquires covariates one after the other and stops when what the "
-    "next ones cost is more than the wrong answers they are expected to prevent."
+    "For research use. The policy acquires covariates one after the other. It stops when the next "
+    "ones cost more than the wrong answers that they are expected to prevent."
 )
 _COMMON = (
-    "total cost: what was paid for covariates, plus what the answer costs if it is wrong.",
-    "Bayes risk: the cost of a wrong answer that is to be expected with what is known.",
-    "standard error: how much a mean over other rows of the kind would typically differ.",
+    "total cost: what was paid for covariates, plus the cost of the answer if it is wrong.",
+    "Bayes risk: the expected cost of a wrong answer, given what is known.",
+    "standard error: how much the mean would typically differ on other rows of the same kind.",
 )
 _OF_TWO = (
     "recall: share of the positive rows that are answered positive; specificity: share of the "
     "negative rows that are answered negative.",
-    "log-odds: logarithm of the odds; 0 is a probability of one half, and what covariates add to "
-    "it adds up.",
-    "net benefit: positives found per row, less false alarms and costs, each in the worth of a "
+    "log-odds: logarithm of the odds, 0 at a probability of one half; the contributions of "
+    "covariates are summed.",
+    "net benefit: positives found per row, less false alarms and costs, all in units of one "
     "positive found.",
 )
 _OF_MANY = (
     "recall of a class: share of its rows that are answered with it.",
-    "log-odds of two classes: logarithm of the ratio of their probabilities; what covariates add "
-    "to it adds up.",
+    "log-odds of two classes: logarithm of the ratio of their probabilities; the contributions of "
+    "covariates are summed.",
 )
 
 
@@ -66,12 +66,12 @@ def described(held: Held) -> list[str]:
 
 
 def part_in_fitting(held: Held) -> str:
-    """Whether the rows had a part in fitting, which makes every figure of the page too good."""
+    """Whether the rows had a part in fitting, which makes every figure too optimistic."""
     if not held.trained_on:
-        return "They should have had no part in fitting."
+        return "They should not have been used for fitting."
     return (
-        f"{held.trained_on:,} of them are rows that the model was trained on: on these it errs "
-        "less than on new rows, and every figure of this page is too good. Take other rows."
+        f"The model was trained on {held.trained_on:,} of them. It errs less on these than on new "
+        "rows, so every figure on this page is too optimistic. Use other rows."
     )
 
 

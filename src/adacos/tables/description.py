@@ -66,7 +66,7 @@ class Description:
 
     def money(self, amount: float) -> str:
         """An amount with its currency, if that is known."""
-        text = f"{amount:.2f}"
+        text = f"{amount:,.2f}"
         return f"{text}\N{NO-BREAK SPACE}{self.currency}" if self.currency else text
 
     def shown(self, name: str, value: Value) -> str:

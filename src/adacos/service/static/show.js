@@ -12,7 +12,7 @@ export function showModel() {
   if (card.title) at("title").textContent = document.title = card.title;
   at("headline").hidden = !card.headline;
   at("headline").textContent = card.headline || "";
-  at("about").textContent = (card.outcome ? `${card.outcome}. ` : "") + threshold();
+  at("about").textContent = (card.outcome ? `Outcome: ${card.outcome}. ` : "") + threshold();
   at("intended").hidden = !card.intended_use;
   at("intended").textContent = `Intended use: ${card.intended_use}`;
   at("model").textContent = `Model ${card.model} · ${card.covariates.length} covariates · adacos ${card.version}`

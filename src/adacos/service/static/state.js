@@ -95,7 +95,8 @@ export function keptConsultation() {
 
 // --- words ---------------------------------------------------------------------------------------
 
-const within = (amount) => (Math.abs(amount) < 0.005 ? 0 : amount).toFixed(2);
+const within = (amount) => (Math.abs(amount) < 0.005 ? 0 : amount)
+  .toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 export const money = (amount) => within(amount) + (state.card.currency ? `\u00a0${state.card.currency}` : "");
 export const signed = (number) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(2);
 export const percent = (share) => `${(100 * share).toFixed(1)}%`;
