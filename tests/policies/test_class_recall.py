@@ -32,8 +32,8 @@ from adacos.policies.class_recall import (
     surcharged,
     targets_of,
 )
-from adacos.report.class_page import _summary
 from adacos.report.held import hold, methods
+from adacos.report.page import _summary
 from tests.policy_checks import check_consultation, same
 
 QUICK: dict[str, Any] = {"cv": 3, "strengths": "common"}

@@ -12,8 +12,9 @@ from sklearn.metrics import confusion_matrix, log_loss, recall_score
 
 from adacos import AdaCOSClassifier, COSClassifier
 from adacos.metrics import total_costs
-from adacos.report import class_counts, figures, write_report
+from adacos.report import answers, figures, numbers, write_report
 from adacos.report.held import FACTORS, Held, hold, methods, sensitivity
+from adacos.report.shapes import shapes
 from tests.rivals.problems import THREE_COSTS, three_table
 
 pytest.importorskip("matplotlib")
@@ -30,25 +31,25 @@ def held() -> Held:
 
 
 def test_counts_are_those_of_the_rows(held: Held) -> None:
-    counts = class_counts.confusion(held)
+    counts = answers.confusion(held)
     np.testing.assert_array_equal(counts, confusion_matrix(held.true, held.label, labels=range(3)))
-    lines = class_counts.class_lines(held)
+    lines = answers.class_lines(held)
     found = [line.recall.value for line in lines]
     np.testing.assert_allclose(found, recall_score(held.true, held.label, average=None))
     assert all(line.recall.low <= line.recall.value <= line.recall.high for line in lines)
     wrong = held.charged[held.true, held.label]
     for k, line in enumerate(lines):
         assert line.cost == pytest.approx(wrong[held.true == k].mean())
-    loss, brier = class_counts.class_scores(held)
+    loss, brier = numbers.class_scores(held)
     p = held.result.probability
     assert loss == pytest.approx(log_loss(held.true, p))
     assert brier == pytest.approx(np.mean(np.sum((np.eye(3)[held.true] - p) ** 2, axis=1)))
-    rows = sum(bin.rows for bin in class_counts.class_calibration(held)[1])
+    rows = sum(bin.rows for bin in numbers.class_calibration(held)[1])
     assert rows == len(held.true)
 
 
 def test_misfits_hold_expected_and_found(held: Held) -> None:
-    lines = class_counts.class_misfits(held)
+    lines = numbers.misfits(held)
     assert lines
     expected = held.result.expected_cost - held.result.cost
     wrong = held.charged[held.true, held.label]
@@ -65,7 +66,7 @@ def test_shapes_are_the_differences_of_log_odds(held: Held) -> None:
     """A change of one value changes log-odds of two classes by the difference of their shapes."""
     policy = held.policy
     stage = len(policy.sets_) - 1
-    found = {shape.covariate: shape for shape in class_counts.class_shapes(held, stage)}
+    found = {shape.covariate: shape for shape in shapes(held, stage)}
     shape = found["sugar"]
     np.testing.assert_allclose(shape.effects.sum(axis=1), 0.0, atol=1e-9)
     row = held.table.dropna().head(1)

@@ -192,7 +192,7 @@ def test_the_report_speaks_of_the_tree(auto, policy, tmp_path, monkeypatch) -> N
     counts = {int(rows.sum()) for rows in leaves}
     by_leaf: dict[str, int] = {}
     for misfit in numbers.misfits(held):
-        by_leaf[misfit.stop] = by_leaf.get(misfit.stop, 0) + misfit.rows
+        by_leaf[misfit.stop] = by_leaf.get(misfit.stop, 0) + misfit.found.among
     assert sum(by_leaf.values()) > 0.95 * len(y)
     assert max(by_leaf.values()) <= max(counts)
     drawn = []

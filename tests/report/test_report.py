@@ -22,7 +22,7 @@ from adacos import (
 )
 from adacos.exceptions import InvalidInputError
 from adacos.metrics import total_costs
-from adacos.report import covariate_importances, figures, numbers, write_report
+from adacos.report import covariate_importances, figures, model_figures, numbers, write_report
 from adacos.report.held import hold, methods, sensitivity
 from adacos.report.shapes import shapes, usual_stage
 from tests.report.every_policy import build, registered, table
@@ -149,7 +149,7 @@ def test_the_legend_of_the_calibration_is_clear_of_the_intervals(monkeypatch):
     original = figures._svg
     monkeypatch.setattr(figures, "_svg", lambda figure: drawn.append(figure) or original(figure))
     bins = [numbers.Bin(p, 0.9, 0.5, 1.0, 10) for p in (0.05, 0.3, 0.6, 0.95)]
-    figures.calibration(bins, bins, (0.2, 0.8), 0.5, np.linspace(0, 1, 50))
+    model_figures.calibration(bins, bins, (0.2, 0.8), 0.5, np.linspace(0, 1, 50))
     assert len(drawn) == 2
     for figure in drawn:
         figure.draw_without_rendering()
@@ -241,16 +241,16 @@ def test_misfits_count_the_wrong_answers(asking):
     data, policy = asking
     held = hold(policy, data.X, data.y)
     found = numbers.misfits(held)
-    counted = [m.rows for m in found]
+    counted = [m.found.among for m in found]
     assert sum(counted) > 0.8 * len(held.true)
     last = found[-1]
     stage = [f"after {names[-1]}" if names else "" for names in policy.sets_].index(last.stop)
     rows = (held.result.stage == stage) & (held.label == last.answer)
-    assert last.rows == rows.sum()
-    assert last.found == np.sum(held.true[rows] != last.answer)
+    assert last.found.among == rows.sum()
+    assert last.found.found == np.sum(held.true[rows] != last.answer)
     risk = held.result.expected_cost - held.result.cost
-    assert last.expected * last.price == pytest.approx(risk[rows].mean())
-    assert last.low <= last.found / last.rows <= last.high
+    assert last.expected_cost == pytest.approx(risk[rows].mean())
+    assert last.found.low <= last.found.value <= last.found.high
 
 
 def test_the_band_is_as_wide_as_refits_differ():
@@ -268,7 +268,7 @@ def test_the_band_is_as_wide_as_refits_differ():
     found = [fitted(seed) for seed in range(16)]
     for name in ("x0", "x1"):
         own = [next(s for s in run if s.covariate == name) for run in found]
-        spread = np.std([np.interp(grid, s.values, s.effect) for s in own], axis=0, ddof=1)
+        spread = np.std([np.interp(grid, s.values, s.effects[:, 0]) for s in own], axis=0, ddof=1)
         half = np.mean([np.interp(grid, s.values, s.half) for s in own], axis=0) / 1.96
         assert 0.6 < np.mean(half) / np.mean(spread) < 1.6
         assert all(len(s.rug) > 0 for s in own)
@@ -290,7 +290,7 @@ def test_shapes_are_those_of_the_usual_stop(asking):
         if policy.encoder_.categories[k]:
             return
         column = encoded[:, np.flatnonzero(policy.encoder_.source == k)[0]]
-        total = total + np.interp(column, shape.values, shape.effect)
+        total = total + np.interp(column, shape.values, shape.effects[:, 0])
     np.testing.assert_allclose(total, policy.model_.log_odds(encoded, stage), atol=0.05)
 
 

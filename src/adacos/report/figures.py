@@ -11,8 +11,7 @@ import numpy as np
 from adacos.document.style import Picture, new_figure, styled
 from adacos.policies.trade_off import TradeOff
 from adacos.report.held import OWN, Method
-from adacos.report.numbers import Bin, Curve, Level
-from adacos.report.shapes import Shape
+from adacos.report.numbers import Curve, Level
 from adacos.typing import Floats
 
 _BLUE, _VERMILLION, _GREEN, _GREY, _BLACK = "#0072B2", "#D55E00", "#009E73", "#767676", "#000000"
@@ -152,104 +151,6 @@ def draw_cost_curve(
         axis.set_xticks(at, names, rotation=40, ha="right")
         axis.set_ylabel(unit)
         axis.set_ylim(bottom=min(0.0, float(observed.min())))
-
-
-@styled
-def shape_functions(shapes: list[Shape], names: dict[str, str], units: dict[str, str]) -> Picture:
-    """Contribution of each covariate to the log-odds, on its own scale."""
-
-    def draw(narrow: bool) -> Any:
-        columns = 2 if narrow else 3
-        rows = -(-len(shapes) // columns)
-        figure, axes = new_figure(rows, columns, NARROW if narrow else 8.4, 2.1 * rows + 0.2)
-        for axis, shape in zip(axes.ravel(), shapes, strict=False):
-            if shape.values.dtype.kind == "U":
-                at = np.arange(len(shape.values))
-                axis.bar(at, shape.effect, yerr=shape.half, color=_BLUE, capsize=2.5)
-                axis.set_xticks(at, shape.values, rotation=40, ha="right")
-            else:
-                low, high = shape.effect - shape.half, shape.effect + shape.half
-                axis.fill_between(shape.values, low, high, color=_BLUE, alpha=0.2, linewidth=0)
-                axis.plot(shape.values, shape.effect, color=_BLUE)
-                floor = np.full(len(shape.rug), 0.0)
-                across = axis.get_xaxis_transform()
-                axis.plot(shape.rug, floor, "|", color=_BLACK, alpha=0.5, transform=across)
-                axis.set_xlabel(units.get(shape.covariate, ""))
-            axis.axhline(0.0, color=_GREY, linewidth=0.8)
-            axis.set_title(names[shape.covariate], fontsize=9.5)
-        for axis in axes.ravel()[len(shapes) :]:
-            axis.set_visible(False)
-        figure.supylabel("contribution to the log-odds", fontsize=9.5)
-        return figure
-
-    return picture(
-        draw,
-        "shape_functions",
-        "What each value adds to the log-odds, with a pointwise 95% band; every covariate has its "
-        "own scale. Ticks at the foot are values of the held-out rows.",
-    )
-
-
-@styled
-def calibration(
-    bins: list[Bin],
-    near: list[Bin],
-    window: tuple[float, float] | None,
-    threshold: float,
-    probability: Floats,
-) -> Picture:
-    """Observed share against probability, everywhere and near the threshold."""
-
-    def draw(narrow: bool) -> Any:
-        shape = (2, 1, NARROW, 6.8) if narrow else (1, 2, 8.4, 4.1)
-        figure, axes = new_figure(*shape)
-        first, second = axes.ravel()
-        _calibration_panel(first, bins, (0.0, 1.0), "all probabilities")
-        if window is None:
-            second.hist(probability, bins=np.linspace(0, 1, 26), color=_BLUE)
-            second.set_xlabel("probability at the stop")
-            second.set_ylabel("rows")
-        else:
-            _calibration_panel(second, near, window, "near the threshold in use")
-            second.axvline(threshold, color=_GREY, linewidth=0.9)
-            inside = probability[(probability >= window[0]) & (probability <= window[1])]
-            across = second.get_xaxis_transform()
-            second.plot(
-                inside, np.zeros(len(inside)), "|", color=_BLACK, alpha=0.3, transform=across
-            )
-        # Outside the axes, where no interval can reach.
-        handles, labels = first.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=1 if narrow else 2)
-        return figure
-
-    return picture(
-        draw,
-        "calibration",
-        "Rows grouped by the probability with which they were answered, and the share of positives "
-        "among them: over all probabilities, and near the threshold (grey line), where being right "
-        "decides the answer. Ticks at the foot are rows.",
-    )
-
-
-def _calibration_panel(axis: Any, bins: list[Bin], window: tuple[float, float], title: str) -> None:
-    axis.plot([0, 1], [0, 1], color=_GREY, linestyle="--", linewidth=1, label="ideal")
-    share = np.array([b.share for b in bins])
-    spread = [[b.share - b.low for b in bins], [b.high - b.share for b in bins]]
-    axis.errorbar(
-        [b.probability for b in bins],
-        share,
-        yerr=np.maximum(spread, 0.0),
-        fmt="o",
-        color=_VERMILLION,
-        capsize=2.5,
-        label="share of positives, exact 95% interval",
-    )
-    axis.set_title(title)
-    axis.set_xlabel("probability at the stop")
-    axis.set_ylabel("share of positives")
-    axis.set_xlim(*window)
-    top = max([window[1], *(b.high for b in bins)]) if window != (0.0, 1.0) else 1.0
-    axis.set_ylim(0, min(1.0, 1.03 * top))
 
 
 @styled

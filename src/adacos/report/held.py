@@ -106,6 +106,17 @@ class Held:
         return [self.said.class_name(label) for label in self.policy.classes_.tolist()]
 
     @property
+    def two_classes(self) -> bool:
+        """Whether one of two classes is the positive one."""
+        return len(self.policy.classes_) == 2
+
+    @property
+    def probabilities(self) -> Floats:
+        """Probability of every class at the stop, (rows, K)."""
+        p = self.result.probability
+        return np.column_stack([1 - p, p]) if self.two_classes else p
+
+    @property
     def encoded(self) -> Floats:
         """The rows as the model takes them, NaN where there is no value."""
         policy = self.policy
@@ -205,7 +216,7 @@ def methods(held: Held) -> list[Method]:
         label = np.searchsorted(held.policy.classes_, result.label)
         methods.append(_method(BOOSTED, result.cost, label, held, held.charged))
     alike = [("everyone positive", 1)] + [("everyone negative", 0)] * held.missed_is_priced
-    if len(held.policy.classes_) > 2:
+    if not held.two_classes:
         alike = [(f"everyone {name}", k) for k, name in enumerate(held.class_names)]
     for name, answer in alike:
         label = np.full(n, answer, dtype=np.intp)
@@ -221,7 +232,7 @@ def sensitivity(held: Held) -> list[tuple[float, list[Method]]]:
     methods = []
     for factor in FACTORS:
         matrix = held.policy.cost_table_.matrix.copy()
-        if len(matrix) == 2:
+        if held.two_classes:
             matrix[1, 0] = matrix[1, 1] + factor * (matrix[1, 0] - matrix[1, 1])
         else:
             right = np.diag(matrix)[:, None]

@@ -24,6 +24,7 @@ from adacos.policies.misfit import Cell, misfit_by_cell
 from adacos.policies.picture import pictured
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order, has_sets
 from adacos.policies.tree import Tree, in_words, told_tree
+from adacos.report.answers import Share
 from adacos.report.held import OWN, Held, relatives
 from adacos.tables.description import description_of
 from adacos.typing import Floats, Ints
@@ -32,7 +33,7 @@ _BINS = 10
 # Fewer rows than this in a bin say nothing about its share.
 _ROWS_IN_A_BIN = 20
 # Fewer rows than this with one answer at one stop are not worth a line.
-FEW = 5
+_FEW = 5
 # Held-out rows on which the outlook is held against itself.
 _ROWS_LOOKED_AT = 2000
 
@@ -95,21 +96,22 @@ class Curve(NamedTuple):
 
 
 class Misfit(NamedTuple):
-    """Wrong answers of one kind at one stop: expected share, found, exact interval, their cost."""
+    """Rows with one answer at one stop: share of wrong answers and their cost, expected and found.
+
+    Costs are means per row.
+    """
 
     stop: str
     answer: int
-    rows: int
     expected: float
-    found: int
-    low: float
-    high: float
-    price: float
+    found: Share
+    expected_cost: float
+    cost: float
 
     @property
     def agrees(self) -> bool:
         """Whether the expected share lies inside the interval of the one found."""
-        return self.low <= self.expected <= self.high
+        return self.found.low <= self.expected <= self.found.high
 
 
 def stops(held: Held) -> list[Stop]:
@@ -264,41 +266,51 @@ def decision_curves(held: Held) -> tuple[Floats, list[Curve]]:
     return grid, curves
 
 
-def recall_of(held: Held) -> tuple[int, int, float, float]:
-    """Positives found, positives, and the exact 95% interval of the recall."""
-    caught = int(held.label[held.true == 1].sum())
-    positives = int(held.true.sum())
-    if positives == 0:
-        return 0, 0, 0.0, 1.0
-    low, high = interval(caught, positives, 0.95)
-    return caught, positives, float(low), float(high)
+def class_calibration(held: Held) -> list[list[Bin]]:
+    """Observed share of each class among rows of like probability of it."""
+    return [
+        shares_by_probability(p, (held.true == k).astype(np.intp))
+        for k, p in enumerate(held.probabilities.T)
+    ]
+
+
+def class_scores(held: Held) -> tuple[float, float]:
+    """Log-loss and Brier score (sum over the classes) of the probabilities at the stop."""
+    p, each = held.probabilities, np.arange(len(held.true))
+    own = np.maximum(p[each, held.true], np.finfo(np.float64).tiny)
+    truth = np.eye(p.shape[1])[held.true]
+    return float(-np.log(own).mean()), float(((p - truth) ** 2).sum(axis=1).mean())
 
 
 def misfits(held: Held) -> list[Misfit]:
     """Wrong answers expected and found at each stop with each answer."""
-    result, label = held.result, held.label
-    wrong_here = np.where(label == 1, 1 - result.probability, result.probability)
+    p, label, true = held.probabilities, held.label, held.true
+    expected_cost = (p * held.charged.T[label]).sum(axis=1)
+    cost = held.charged[true, label]
     lines = []
     stop, names = stops_of(held)
     for number in np.unique(stop):
-        for answer in (0, 1):
+        for answer in range(p.shape[1]):
             rows = (stop == number) & (label == answer)
-            n = int(rows.sum())
-            if n < FEW:
+            if rows.sum() < _FEW:
                 continue
-            wrong = int(np.sum(held.true[rows] != answer))
-            low, high = interval(wrong, n, 0.95)
-            price = held.charged[1 - answer, answer] - held.charged[answer, answer]
-            expected = float(wrong_here[rows].mean())
-            name, ends = names[int(number)], (float(low), float(high))
-            lines.append(Misfit(name, answer, n, expected, wrong, *ends, float(price)))
+            lines.append(
+                Misfit(
+                    names[int(number)],
+                    answer,
+                    float(1 - p[rows, answer].mean()),
+                    Share.of(int((true[rows] != answer).sum()), int(rows.sum())),
+                    float(expected_cost[rows].mean()),
+                    float(cost[rows].mean()),
+                )
+            )
     return lines
 
 
 def additivity(held: Held) -> list[Cell]:
     """Cells of two covariates in which the model with all of them is wrong about these rows."""
     policy = held.policy
-    if not has_sets(policy):
+    if not (has_sets(policy) and held.two_classes):
         return []
     p = expit(policy._log_odds_with_all(held.encoded))
     return misfit_by_cell(policy.encoder_, held.encoded, held.true.astype(np.float64), p)
@@ -307,10 +319,11 @@ def additivity(held: Held) -> list[Cell]:
 def incoherent_share(held: Held) -> float | None:
     """Share of rows × sets × later sets in which the outlook expects the Bayes risk to rise.
 
-    Information cannot do that to coherent beliefs. None for a policy that does not look ahead.
+    Information cannot do that to coherent beliefs. None for a policy that does not look ahead,
+    and with three or more classes.
     """
     policy = held.policy
-    if policy.outlook is None or not has_sets(policy):
+    if policy.outlook is None or not (has_sets(policy) and held.two_classes):
         return None
     encoded, matrix = held.encoded[:_ROWS_LOOKED_AT], deciding_matrix(policy)
     # Dynamic programming looks ahead with the same densities.

@@ -5,24 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from adacos import __version__
 from adacos.card import (
     budgets_in_words,
     headline,
+    recalls_in_words,
     rule_in_words,
 )
 from adacos.consultation import fingerprint
 from adacos.consultation.cut_off import cut_off_of, percent
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html
 from adacos.policies.base import BasePolicy
-from adacos.policies.many_classes import asked_recall
 from adacos.policies.misfit import advice
 from adacos.policies.sequence_policy import asked_in_order
-from adacos.report import figures, numbers, sections, words
+from adacos.report import figures, model_figures, numbers, sections, words
+from adacos.report.answers import answers, class_lines
 from adacos.report.choice import choice
-from adacos.report.class_page import class_numbers, class_sections
 from adacos.report.held import (
     BOOSTED,
     OWN,
@@ -54,9 +55,7 @@ def write_report(
     """
     held = hold(policy, table, y, training)
     compared = methods(held)
-    many = len(held.policy.classes_) > 2
-    blocks = class_sections(held, compared) if many else _sections(held, compared)
-    path.write_text(to_html(title, blocks), encoding="utf-8")
+    path.write_text(to_html(title, _sections(held, compared)), encoding="utf-8")
     told: dict[str, Any] = {
         "rows": len(held.true),
         "training_rows": held.trained_on,
@@ -65,9 +64,11 @@ def write_report(
     }
     if held.boosted is not None:
         told["boosting"] = _of_boosting(held.boosted, compared)
-    if many:
-        return {**told, **class_numbers(held)}
-    return {**told, "recall": None if held.true.sum() == 0 else compared[0].recall}
+    shares = [line.recall for line in class_lines(held)]
+    recalls = [share.value if share.among else None for share in shares]
+    classes = map(str, held.policy.classes_.tolist())
+    recall = recalls[1] if held.two_classes else dict(zip(classes, recalls, strict=True))
+    return {**told, "recall": recall}
 
 
 def _of_boosting(boosted: Boosted, compared: list[Method]) -> dict[str, Any]:
@@ -82,9 +83,10 @@ def _of_boosting(boosted: Boosted, compared: list[Method]) -> dict[str, Any]:
 
 
 def _sections(held: Held, compared: list[Method]) -> list[Block]:
-    """The page of a policy of two classes."""
+    """All sections of the page."""
     return [
         *_summary(held, compared),
+        *answers(held),
         *sections.policy(held),
         *choice(held),
         *sections.importances(held),
@@ -93,23 +95,21 @@ def _sections(held: Held, compared: list[Method]) -> list[Block]:
         *_shapes(held),
         *_calibration(held),
         *_misfit(held),
-        *_recall(held),
         *_sensitivity(held),
         *_decision_curves(held),
         Heading("Glossary"),
-        Items(words.explained([m.name for m in compared])),
+        Items(words.explained([m.name for m in compared], held.two_classes)),
     ]
 
 
 def _summary(held: Held, compared: list[Method]) -> list[Block]:
-    policy, said = held.policy, held.said
-    own, first = compared[0], headline(policy)
+    first = headline(held.policy)
     lines = [
-        f"{len(held.true):,} held-out rows, {held.true.mean():.1%} "
-        f"{words.class_in_words(held, 1)}. {words.part_in_fitting(held)}",
-        words.errors(held),
-        rule_in_words(policy),
-        *filter(None, [budgets_in_words(policy)]),
+        f"{words.shares(held)} {words.part_in_fitting(held)}",
+        *words.errors(held),
+        rule_in_words(held.policy),
+        *filter(None, [budgets_in_words(held.policy)]),
+        *recalls_in_words(held.policy),
         _compared(held, compared),
         *words.boosting(held, compared),
         words.model(held, fingerprint(held.given), __version__),
@@ -120,22 +120,42 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
         Text(words.PURPOSE),
         Items(tuple(lines)),
         Heading("What it costs"),
+        _costs(held, compared),
+        *_charged(held),
+    ]
+
+
+def _costs(held: Held, compared: list[Method]) -> Grid:
+    """What each way of answering costs, and how right it is."""
+    right = ("recall", "specificity") if held.two_classes else ("right answers",)
+    rows = []
+    for m in compared:
+        shares = (m.recall, m.specificity) if held.two_classes else (m.right,)
+        rows.append(
+            (
+                m.name,
+                words.with_error(held, m.total),
+                *map(_percent, shares),
+                held.said.money(m.covariate.value),
+                "" if m is compared[0] else words.with_error(held, m.more),
+            )
+        )
+    # What is read most comes first: a narrow window shows the rest by scrolling.
+    header = ("", held.counted, *right, "covariate cost", f"more than {OWN}")
+    return Grid(header, tuple(rows), caption="Means per row on the held-out rows ± standard error.")
+
+
+def _charged(held: Held) -> list[Block]:
+    """What an answer costs, where that takes a table."""
+    if held.two_classes:
+        return []
+    pairs = zip(held.class_names, held.charged.tolist(), strict=True)
+    return [
         Grid(
-            # What is read most comes first: a narrow window shows the rest by scrolling.
-            ("", held.counted, "recall", "specificity", "covariate cost", f"more than {OWN}"),
-            tuple(
-                (
-                    m.name,
-                    words.with_error(held, m.total),
-                    _percent(m.recall),
-                    _percent(m.specificity),
-                    said.money(m.covariate.value),
-                    "" if m is own else words.with_error(held, m.more),
-                )
-                for m in compared
-            ),
-            caption="Means per row on the held-out rows ± standard error.",
-        ),
+            ("", *(f"answered {name}" for name in held.class_names)),
+            tuple((name, *map(held.said.money, line)) for name, line in pairs),
+            caption="What an answer costs, by the true class.",
+        )
     ]
 
 
@@ -174,19 +194,32 @@ def _shapes(held: Held) -> list[Block]:
         Heading("Shape functions"),
         Text(
             f"The model of {', '.join(said.label(name) for name in policy.sets_[stage])}, at which "
-            f"{share:.1%} of the rows stop."
+            f"{share:.1%} of the rows stop." + ("" if held.two_classes else words.DIFFERENCES)
         ),
-        figures.shape_functions(curves, names, units),
+        model_figures.shape_functions(curves, held.class_names, names, units),
     ]
 
 
 def _calibration(held: Held) -> list[Block]:
+    if not held.two_classes:
+        loss, brier = numbers.class_scores(held)
+        return [
+            Heading("Calibration"),
+            model_figures.calibration_by_class(numbers.class_calibration(held), held.class_names),
+            Grid(
+                ("log-loss", "Brier score"),
+                ((f"{loss:.3f}", f"{brier:.3f}"),),
+                caption="For the probabilities at the stop; the Brier score sums over the classes.",
+            ),
+        ]
     window, own = numbers.threshold_window(held), cut_off_of(held.policy.rule_)
     near = [] if window is None else numbers.calibration(held, *window)
     scores = numbers.scores(held)
     return [
         Heading("Calibration"),
-        figures.calibration(numbers.calibration(held), near, window, own, held.result.probability),
+        model_figures.calibration(
+            numbers.calibration(held), near, window, own, held.result.probability
+        ),
         Grid(
             ("Brier score", "area under the curve", "slope", "intercept"),
             (tuple(f"{value:.3f}" if value == value else "–" for value in scores),),
@@ -198,18 +231,19 @@ def _calibration(held: Held) -> list[Block]:
 
 
 def _misfit(held: Held) -> list[Block]:
-    misfits, said = numbers.misfits(held), held.said
+    misfits, money = numbers.misfits(held), held.said.money
     if not misfits:
         return []
+    # What nobody gave a cost has none.
+    priced = np.any(held.charged * (1 - np.eye(len(held.charged))), axis=0).tolist()
     rows = tuple(
         (
-            f"{m.stop}, {said.class_name(held.policy.classes_[m.answer])}",
-            f"{m.rows:,}",
+            f"{m.stop}, {held.class_names[m.answer]}",
+            f"{m.found.among:,}",
             f"{m.expected:.1%}",
-            f"{m.found / m.rows:.1%}",
-            f"{m.low:.1%} to {m.high:.1%}",
-            said.money(m.expected * m.price) if m.price else "–",
-            said.money(m.found / m.rows * m.price) if m.price else "–",
+            f"{m.found.value:.1%}",
+            f"{m.found.low:.1%} to {m.found.high:.1%}",
+            *(map(money, (m.expected_cost, m.cost)) if priced[m.answer] else "––"),
         )
         for m in misfits
     )
@@ -222,7 +256,7 @@ def _misfit(held: Held) -> list[Block]:
             "interval without the expected share is marked. By chance that is one in twenty; here "
             f"it is {len(marks)} of {len(misfits)}." + _coherence(held)
         ),
-        Grid((*header, "its cost, expected", "found"), rows, marks=marks),
+        Grid((*header, "their cost, expected", "found"), rows, marks=marks),
         *_additivity(held),
     ]
 
@@ -248,51 +282,32 @@ def _coherence(held: Held) -> str:
     )
 
 
-def _recall(held: Held) -> list[Block]:
-    caught, positives, low, high = numbers.recall_of(held)
-    lines = [
-        f"{caught} of {positives} held-out positives were called positive: recall "
-        f"{_percent(caught / positives)}, exact 95% interval {_percent(low)} to {_percent(high)}."
-        if positives
-        else "There is no positive among these rows."
-    ]
-    certificate = held.policy.certificate_
-    if certificate is not None:
-        return [
-            Heading("Recall"),
-            Items(tuple(lines)),
-            Text(
-                "The certificate was obtained on calibration rows when the model was fitted, "
-                "not on the held-out rows:"
-            ),
-            Items(tuple(str(certificate).splitlines())),
-        ]
-    target = asked_recall(held.policy)
-    if target is not None:
-        lines.append(f"Target recall {_percent(target)}; no certificate was asked for.")
-    else:
-        lines.append("No recall was certified: the policy follows the costs of errors.")
-    return [Heading("Recall"), Items(tuple(lines))]
-
-
 def _sensitivity(held: Held) -> list[Block]:
     if not held.missed_is_priced or held.policy.sequence_model is None:
         return []
-    methods = sensitivity(held)
+    methods, money = sensitivity(held), held.said.money
+    what = "false-negative cost" if held.two_classes else "cost of errors"
+    caption = "Mean total cost per row"
+    if not held.two_classes:
+        caption += " if every error costs this many times as much beyond a right answer"
     base = held.policy.cost_table_.matrix[1, 0]
     rows = tuple(
-        (held.said.money(factor * base), *(held.said.money(m.total.value) for m in compared))
+        (
+            money(factor * base) if held.two_classes else f"{factor:g} times",
+            *(money(m.total.value) for m in compared),
+        )
         for factor, compared in methods
     )
-    header = ("false-negative cost", *(m.name for m in methods[0][1]))
     return [
         Heading("Cost sensitivity"),
-        figures.sensitivity(methods, in_currency(held)),
-        Grid(header, rows, caption="Mean total cost per row."),
+        figures.sensitivity(methods, in_currency(held), what),
+        Grid((what, *(m.name for m in methods[0][1])), rows, f"{caption}."),
     ]
 
 
 def _decision_curves(held: Held) -> list[Block]:
+    if not held.two_classes:
+        return []
     threshold, curves = numbers.decision_curves(held)
     own = cut_off_of(held.policy.rule_)
     rows = tuple((curve.name, f"{curve.in_use:.4f}") for curve in curves)

@@ -21,15 +21,17 @@ _STRONGEST = 1e8
 
 
 class Shape(NamedTuple):
-    """What each value of a covariate adds to the log-odds, half the width of its 95% band.
+    """What each value of a covariate adds to the log-odds.
 
-    `rug` are values of held-out rows, empty for categories.
+    With two classes `effects` has one column, for the second of them, and `half` is half the width
+    of its 95% band. With more it has a column for each class against all of them, which sum to
+    zero, and there is no band. `rug` are values of held-out rows, empty for categories.
     """
 
     covariate: str
     values: NDArray[Any]
-    effect: Floats
-    half: Floats
+    effects: Floats
+    half: Floats | None
     rug: Floats
 
 
@@ -44,22 +46,25 @@ def usual_stage(held: Held) -> int:
 
 def shapes(held: Held, stage: int) -> list[Shape]:
     """The shape functions of one set."""
-    policy = held.policy
-    basis, encoder = held.model.basis, policy.encoder_
-    coefs = held.model.coefs[stage]
-    inside, covariance = coefficient_covariance(held, stage)
-    shapes = []
-    for k in held.model.sequence.set(stage):
+    names, model, basis = held.policy.encoder_.names, held.model, held.model.basis
+    spread = coefficient_covariance(held, stage) if held.two_classes else None
+    found = []
+    for k in model.sequence.set(stage).tolist():
         if not (basis.group == k).any():
             continue
-        values, grid, rug = grid_of(held, int(k))
-        block = basis.block(grid, int(k))
-        part = np.flatnonzero(basis.group[inside] == k) + 1
-        variance = np.einsum("ij,jk,ik->i", block, covariance[np.ix_(part, part)], block)
-        half = _QUANTILE * np.sqrt(np.maximum(variance, 0.0))
-        effect = block @ coefs[basis.group == k]
-        shapes.append(Shape(encoder.names[k], values, effect, half, rug))
-    return shapes
+        values, grid, rug = grid_of(held, k)
+        block, half = basis.block(grid, k), None
+        effects = block @ np.atleast_2d(model.coefs[stage])[:, basis.group == k].T
+        if spread is None:
+            effects = np.column_stack([np.zeros(len(effects)), effects])
+            effects -= effects.mean(axis=1, keepdims=True)
+        else:
+            inside, covariance = spread
+            part = np.flatnonzero(basis.group[inside] == k) + 1
+            variance = np.einsum("ij,jk,ik->i", block, covariance[np.ix_(part, part)], block)
+            half = _QUANTILE * np.sqrt(np.maximum(variance, 0.0))
+        found.append(Shape(names[k], values, effects, half, rug))
+    return found
 
 
 def grid_of(held: Held, k: int) -> tuple[NDArray[Any], Floats, Floats]:

@@ -28,6 +28,10 @@ PURPOSE = (
     "For research use. The policy acquires covariates one after the other. It stops when the next "
     "ones cost more than the wrong answers that they are expected to prevent."
 )
+DIFFERENCES = (
+    " The difference of two classes at a value is what it adds to the log-odds of one against the "
+    "other."
+)
 _COMMON = (
     "total cost: what was paid for covariates, plus the cost of the answer if it is wrong.",
     "Bayes risk: the expected cost of a wrong answer, given what is known.",
@@ -48,10 +52,10 @@ _OF_MANY = (
 )
 
 
-def explained(names: Collection[str], n_classes: int = 2) -> tuple[str, ...]:
+def explained(names: Collection[str], two_classes: bool) -> tuple[str, ...]:
     """What the words of the page mean; of the methods only those that occur."""
     own = tuple(f"{name}: {text}" for name, text in _EXPLAINED.items() if name in names)
-    return (*own, *_COMMON[:2], *(_OF_TWO if n_classes == 2 else _OF_MANY), *_COMMON[2:])
+    return (*own, *_COMMON[:2], *(_OF_TWO if two_classes else _OF_MANY), *_COMMON[2:])
 
 
 def described(held: Held) -> list[str]:
@@ -81,16 +85,27 @@ def class_in_words(held: Held, number: int) -> str:
     return f"with {held.said.class_name(label)}" if held.said.classes else f"of class {label}"
 
 
-def errors(held: Held) -> str:
-    """What wrong answers cost."""
+def shares(held: Held) -> str:
+    """Of which class the rows are."""
+    told = [
+        f"{(held.true == k).mean():.1%} {class_in_words(held, k)}"
+        for k in range(len(held.class_names))
+    ]
+    return f"{len(held.true):,} held-out rows: {', '.join(told)}."
+
+
+def errors(held: Held) -> list[str]:
+    """What wrong answers cost, where that takes no table."""
+    if not held.two_classes:
+        return []
     (c00, c01), (c10, c11) = held.policy.cost_table_.matrix.tolist()
     said = held.said
     text = f"False positive {said.money(c01)}"
     if not held.missed_is_priced:
-        return f"{text}, false negative not given."
+        return [f"{text}, false negative not given."]
     text += f", false negative {said.money(c10)}"
     right = f", true negative {said.money(c00)}, true positive {said.money(c11)}"
-    return text + (right if c00 or c11 else "") + "."
+    return [text + (right if c00 or c11 else "") + "."]
 
 
 def implied_cost(policy: BasePolicy) -> str:

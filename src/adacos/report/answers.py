@@ -1,0 +1,146 @@
+"""Who is answered what, and how right: counts by class, and the section of the report on them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from adacos.document.blocks import Block, Grid, Heading, Items, Text
+from adacos.kernels.binomial import interval
+from adacos.policies.many_classes import asked_recall
+from adacos.report.held import Held
+from adacos.typing import Ints
+
+
+class Share(NamedTuple):
+    """Rows counted among others, with the exact 95% interval of their share."""
+
+    found: int
+    among: int
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, found: int, among: int) -> Share:
+        """The share of a number of rows among others."""
+        low, high = interval(found, among, 0.95) if among else (0.0, 1.0)
+        return cls(found, among, float(low), float(high))
+
+    @property
+    def value(self) -> float:
+        """The share; NaN of none."""
+        return self.found / self.among if self.among else np.nan
+
+
+class ClassLine(NamedTuple):
+    """How one class fares: how many of its rows are found, and of its answers right.
+
+    `cost` is the mean misclassification cost of its rows, NaN of none.
+    """
+
+    name: str
+    recall: Share
+    right: Share
+    cost: float
+
+
+def confusion(held: Held) -> Ints:
+    """Number of rows by true class and answer."""
+    counts = np.zeros(held.charged.shape, dtype=np.intp)
+    np.add.at(counts, (held.true, held.label), 1)
+    return counts
+
+
+def class_lines(held: Held) -> list[ClassLine]:
+    """Every class in order."""
+    counts = confusion(held)
+    rows, answers = counts.sum(axis=1), counts.sum(axis=0)
+    wrong = (counts * held.charged).sum(axis=1)
+    return [
+        ClassLine(
+            name,
+            Share.of(int(counts[k, k]), int(rows[k])),
+            Share.of(int(counts[k, k]), int(answers[k])),
+            float(wrong[k] / rows[k]) if rows[k] else np.nan,
+        )
+        for k, name in enumerate(held.class_names)
+    ]
+
+
+def answers(held: Held) -> list[Block]:
+    """The recall of the positive class, or with three or more classes of each of them."""
+    blocks = _recall(held) if held.two_classes else _by_class(held)
+    certificate = held.policy.certificate_
+    if certificate is None:
+        return blocks
+    return [
+        *blocks,
+        Text(
+            "The certificate was obtained on calibration rows when the model was fitted, "
+            "not on the held-out rows:"
+        ),
+        Items(tuple(str(certificate).splitlines())),
+    ]
+
+
+def _recall(held: Held) -> list[Block]:
+    recall, target = class_lines(held)[1].recall, asked_recall(held.policy)
+    lines = [
+        f"{recall.found} of {recall.among} held-out positives were called positive: recall "
+        f"{recall.value:.1%}, exact 95% interval {recall.low:.1%} to {recall.high:.1%}."
+        if recall.among
+        else "There is no positive among these rows."
+    ]
+    if held.policy.certificate_ is None and target is not None:
+        lines.append(f"Target recall {target:.1%}; no certificate was asked for.")
+    elif held.policy.certificate_ is None:
+        lines.append("No recall was certified: the policy follows the costs of errors.")
+    return [Heading("Recall"), Items(tuple(lines))]
+
+
+def _by_class(held: Held) -> list[Block]:
+    counts, money = confusion(held), held.said.money
+    paid = counts * held.charged / len(held.true)
+    rows = []
+    for k, name in enumerate(held.class_names):
+        cells = (
+            f"{n:,}" if cost == 0 else f"{n:,} ({money(cost)})"
+            for n, cost in zip(counts[k].tolist(), paid[k].tolist(), strict=True)
+        )
+        rows.append((name, *cells, money(float(paid[k].sum()))))
+    rows.append(("all", *map(money, paid.sum(axis=0).tolist()), money(float(paid.sum()))))
+    marks = tuple((k, k + 1, "good") for k in range(len(counts)))
+    by_class = tuple(
+        (
+            line.name,
+            *_told(line.recall),
+            *_told(line.right),
+            money(line.cost) if line.recall.among else "–",
+        )
+        for line in class_lines(held)
+    )
+    return [
+        Heading("Classes and answers"),
+        Grid(
+            ("true class", *(f"answered {name}" for name in held.class_names), "cost"),
+            tuple(rows),
+            "Held-out rows, and in brackets what they add to the mean misclassification cost.",
+            marks,
+        ),
+        Grid(
+            ("class", "recall", "95% interval", "right where answered", "95% interval", "cost"),
+            by_class,
+            caption="Share of a class's rows that are answered with it, share of the answers with "
+            "it that are right, and the mean misclassification cost of its rows.",
+        ),
+    ]
+
+
+def _told(share: Share) -> tuple[str, str]:
+    if not share.among:
+        return "none", ""
+    return (
+        f"{share.found:,} of {share.among:,} ({share.value:.1%})",
+        f"{share.low:.1%} to {share.high:.1%}",
+    )
