@@ -42,3 +42,11 @@ def finish(page) -> list[str]:
     while page.locator("#question").is_visible():
         asked.append(answer(page))
     return asked
+
+
+def discard(page) -> None:
+    """Begin again with something entered that is in no case: pressed twice."""
+    for _ in range(2):
+        page.get_by_role("button", name="New consultation").click()
+        expect(page.locator("button:disabled")).to_have_count(0)
+    page.locator("#start-form").wait_for()

@@ -11,7 +11,7 @@ import adacos
 from adacos.consultation.steps import NO_SINGLE_VALUE, Acquire
 from adacos.tables.description import read_description
 from tests.browser.conftest import AXE, DESCRIPTIONS, served
-from tests.browser.consulting import ROW, answer, expect, finish, start
+from tests.browser.consulting import ROW, answer, discard, expect, finish, start
 
 pytestmark = pytest.mark.browser
 
@@ -143,7 +143,7 @@ def test_an_implausible_known_value_needs_a_second_press(service, open_page):
     assert page.locator("#consultation").is_hidden()
     button.click()
     page.locator("#warnings").wait_for()
-    page.get_by_role("button", name="New consultation").click()
+    discard(page)
     start(page)
     page.get_by_text("I have another value instead").click()
     page.get_by_label("Other question").select_option("BMI")

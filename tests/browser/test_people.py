@@ -9,7 +9,7 @@ import pytest
 import adacos
 from adacos import AdaCOSClassifier, Costs
 from tests.browser.conftest import playwright, served
-from tests.browser.consulting import answer, finish, start
+from tests.browser.consulting import answer, discard, finish, start
 
 pytestmark = pytest.mark.browser
 expect = playwright.expect
@@ -152,7 +152,7 @@ def test_a_reload_keeps_the_consultation_of_this_tab(service, open_page):
     assert page.locator("#decision-facts").inner_text() == decided
     page.get_by_role("button", name="Undo").click()
     assert page.locator("#question").is_visible()
-    page.get_by_role("button", name="New consultation").click()
+    discard(page)
     page.reload()
     page.locator("#start-form").wait_for()
     assert page.locator("#consultation").is_hidden()

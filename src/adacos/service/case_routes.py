@@ -92,7 +92,7 @@ class Desk:
         )
         recorded, new = self.log.record(case, author)
         if (recorded.model, recorded.consultation) != (case.model, case.consultation):
-            raise HTTPException(409, "Another consultation has this id.")
+            raise HTTPException(409, "A case with this id was recorded already, with other values.")
         return self._shown(recorded), new
 
     def record_outcome(

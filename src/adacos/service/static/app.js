@@ -6,6 +6,9 @@ import {
   at, bare, call, described, forgetConsultation, keepConsultation, keepKey, keptConsultation, keptKey, state, tell,
 } from "./state.js";
 
+// What `confirmed` holds once the user was told that a new consultation discards the present one.
+const DISCARD = "discard";
+
 function complain(error) {
   at("problem").textContent = error.message;
   at("problem").hidden = false;
@@ -43,16 +46,30 @@ function quietly(action) {
 // --- the course of a consultation ----------------------------------------------------------------
 
 async function load() {
-  const card = await call("/v1/model");
+  const kept = keptConsultation();
+  state.card = null;
+  const newest = await call("/v1/model");
+  const replaced = kept !== null && kept.model !== newest.model;
+  // A consultation ends with the model it began with, as long as the service has that.
+  const card = (replaced && await earlierCard(kept.model)) || newest;
   state.card = card;
   state.covariates = new Map(card.covariates.map((own, position) => [own.name, { ...own, position }]));
   showModel();
   at("key").hidden = true;
   keepKey(state.key);
-  const kept = keptConsultation();
   begin();
-  if (kept) resume(kept);
+  if (kept && kept.model === card.model) resume(kept);
+  else if (kept) refill(kept);
   focusNext();
+}
+
+async function earlierCard(model) {
+  try {
+    return await call("/v1/model", undefined, model);
+  } catch (error) {
+    if (error.status === 410) return null;
+    throw error;
+  }
 }
 
 function askForKey() {
@@ -66,7 +83,7 @@ function askForKey() {
 }
 
 function begin() {
-  Object.assign(state, { known: bare(), events: [], steps: [], confirmed: "", caseId: newId(), rowKey: newId() });
+  Object.assign(state, { known: bare(), events: [], steps: [], confirmed: "", caseId: newId(), rowKey: newId(), saved: "" });
   at("known").replaceChildren(...[...state.covariates.keys()].map((name) => field(name, "known", { optional: true })));
   at("consultation").hidden = true;
   at("start").hidden = false;
@@ -75,11 +92,26 @@ function begin() {
 }
 
 // After a reload of the tab: where it was left.
-function resume({ known, events, steps, caseId, rowKey }) {
-  Object.assign(state, { known, events, steps, caseId, rowKey });
+function resume({ known, events, steps, caseId, rowKey, saved }) {
+  Object.assign(state, { known, events, steps, caseId, rowKey, saved });
   fill(at("known"), known);
   keepConsultation();
   show();
+}
+
+// Where the model is no longer there: what was entered is not lost.
+function refill({ known, events }) {
+  fill(at("known"), Object.assign(bare(), known, ...events.map((event) => event.observe || {})));
+  complain(new Error("The model was replaced, and the one that this consultation began with is no longer served. "
+    + "What was entered is filled in below as already known: check it and press Start. What was paid for it before "
+    + "is not counted."));
+}
+
+// Whether a new consultation would throw away what was entered and is in no case.
+function isUnsaved() {
+  if (!state.steps.length || state.saved) return false;
+  const entered = state.events.length > 0 || Object.keys(state.known).length > 0;
+  return entered && (state.card.case_log || state.steps.at(-1).action === "acquire");
 }
 
 // Ask for the next step, unless a value just entered is so odd that it needs a second press.
@@ -94,8 +126,6 @@ async function advance(entered, containers) {
   }
   state.confirmed = "";
   state.steps.push(step);
-  // Sent again with the same id if an answer is lost, a case is saved once.
-  state.caseId = newId();
   keepConsultation();
   show();
   return true;
@@ -225,15 +255,19 @@ at("undo").addEventListener("click", quietly(async () => {
 // The service may have a new model, which the next consultation begins with: no field is shown before it
 // is there, or what is typed meanwhile would be lost.
 at("again").addEventListener("click", quietly(() => {
+  if (isUnsaved() && state.confirmed !== DISCARD) {
+    state.confirmed = DISCARD;
+    throw new Error("What was entered is not saved. Press New consultation again to discard it.");
+  }
   forgetConsultation();
   return load();
 }));
 at("print").addEventListener("click", () => window.print());
 at("record").addEventListener("click", quietly(async () => {
-  const recorded = await call("/v1/cases", { ...described(), id: state.caseId });
-  at("record").hidden = true;
-  at("recorded").hidden = false;
-  at("recorded").textContent = `Saved as case ${recorded.id}.`;
+  // A consultation has one id: sent again because an answer was lost, it is saved once.
+  state.saved = (await call("/v1/cases", { ...described(), id: state.caseId })).id;
+  keepConsultation();
+  show();
   tell(at("recorded").textContent);
 }));
 state.key = keptKey();

@@ -62,7 +62,8 @@ export function fill(container, values) {
     const number = state.covariates.get(name).choices.findIndex((choice) => choice.value === values[name]);
     const radio = wrapper.querySelector(`input[value="${number}"]`);
     if (radio) radio.checked = true;
-    else control(wrapper).value = number >= 0 ? number : short(values[name]);
+    else if (number >= 0) control(wrapper).value = number;
+    else if (typeof values[name] === "number") control(wrapper).value = values[name];
   }
 }
 

@@ -28,6 +28,7 @@ export function show() {
   at("consultation").hidden = false;
   at("question").hidden = !asking;
   at("decision").hidden = asking;
+  at("undo").hidden = Boolean(state.saved);
   if (asking) showQuestion(step);
   else showDecision(step);
   showCosts(step);
@@ -122,11 +123,14 @@ function showDecision(step) {
       certificate.text);
     at("certificate").classList.toggle("void", Boolean(caveat || headline));
   }
-  at("record").hidden = !state.card.case_log;
-  at("recorded").hidden = true;
+  at("record").hidden = !state.card.case_log || Boolean(state.saved);
+  at("recorded").hidden = !state.saved;
+  at("recorded").textContent = `Saved as case ${state.saved}.`;
   at("printed").textContent = `${state.card.notice} Model ${state.card.model}, adacos `
     + `${state.card.version}, ${new Date().toLocaleString()}.`;
   offer("more", []);
+  // What was saved is not changed behind the back of the record.
+  if (state.saved) at("more").hidden = true;
 }
 
 function whyNow(step) {

@@ -6,7 +6,7 @@ export const at = (id) => document.getElementById(id);
 // without ancestors.
 export const state = {
   card: null, covariates: new Map(), key: null, known: bare(), events: [], steps: [], confirmed: "", caseId: "",
-  rowKey: "",
+  rowKey: "", saved: "",
 };
 
 export function bare() {
@@ -15,12 +15,12 @@ export function bare() {
 
 // --- the service ---------------------------------------------------------------------------
 
-export async function call(path, body) {
+export async function call(path, body, model = body && state.card?.model) {
   const headers = {};
   if (state.key) headers.Authorization = `Bearer ${state.key}`;
   if (body) headers["Content-Type"] = "application/json";
   // A consultation ends with the model it began with, even if the service has a new one.
-  if (body && state.card) headers["Adacos-Model"] = state.card.model;
+  if (model) headers["Adacos-Model"] = model;
   let answer;
   try {
     answer = await fetch(path, {
@@ -75,19 +75,19 @@ export const keepKey = (key) => store("adacos-key", key);
 export const keptKey = () => stored("adacos-key");
 
 export function keepConsultation() {
-  const { known, events, steps, caseId, rowKey } = state;
+  const { known, events, steps, caseId, rowKey, saved } = state;
   store("adacos-consultation", steps.length
-    ? JSON.stringify({ model: state.card.model, known, events, steps, caseId, rowKey })
+    ? JSON.stringify({ model: state.card.model, known, events, steps, caseId, rowKey, saved })
     : null);
 }
 
 export const forgetConsultation = () => store("adacos-consultation", null);
 
-// The consultation that was kept, if it was with this model.
+// The consultation that was kept, with whatever model.
 export function keptConsultation() {
   try {
     const kept = JSON.parse(stored("adacos-consultation"));
-    return kept && kept.model === state.card.model && kept.steps.length === kept.events.length + 1 ? kept : null;
+    return kept && kept.steps.length === kept.events.length + 1 ? kept : null;
   } catch {
     return null;
   }
