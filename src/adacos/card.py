@@ -94,6 +94,7 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "misfit": _misfit(given),
         "target_recall": _by_name(asked_recall(policy)),
         "recall_estimate": _by_name(policy.recall_estimate_),
+        "recall_at": policy.unwrapped.recall_at,
         "certificate": _certificate(policy),
         "round_cost": policy.cost_table_.round_cost,
         "immediate": _immediate(policy.cost_table_),
@@ -141,6 +142,8 @@ def threshold_reason(policy: BasePolicy) -> str:
         )
     recall = asked_recall(policy)
     if recall is not None:
+        if policy.unwrapped.recall_at == "every_set":
+            return f"chosen to find at least about {recall:.1%} of cases, wherever they stop"
         return f"chosen to find about {recall:.1%} of cases"
     (c00, c01), (c10, c11) = deciding_matrix(policy).tolist()
     ratio = (c10 - c11) / (c01 - c00)

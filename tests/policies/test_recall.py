@@ -41,6 +41,7 @@ from adacos.policies.base import BasePolicy
 from adacos.policies.recall import (
     RecallCertificate,
     allowed_misses,
+    boldest_threshold,
     certify,
     false_negative_cost,
     from_first_telling,
@@ -101,7 +102,7 @@ def test_false_negative_cost_makes_the_threshold_optimal(threshold):
 @pytest.mark.parametrize("target", [0.8, 0.95, 0.99])
 @pytest.mark.parametrize("kind", [AdaCOSClassifier, COSClassifier])
 def test_every_set_of_the_sequence_counts(base, kind, target):
-    policy = kind(COSTS, target_recall=target).from_model(base)
+    policy = kind(COSTS, target_recall=target, recall_at="every_set").from_model(base)
     model = policy.model_
     leave_out = expit(model.leave_out_log_odds[model.y == 1])
     reached = np.all(leave_out >= policy.threshold_ - 1e-12, axis=1)
@@ -114,9 +115,8 @@ def test_full_model_stops_at_the_last_set_only(base):
     policy = FullModelClassifier(COSTS, target_recall=0.95).from_model(base)
     last = policy.model_.leave_out_log_odds[policy.model_.y == 1][:, -1]
     assert logit(policy.threshold_) == pytest.approx(recall_threshold(last, 0.95))
-    assert (
-        policy.threshold_ >= AdaCOSClassifier(COSTS, target_recall=0.95).from_model(base).threshold_
-    )
+    at_every_set = AdaCOSClassifier(COSTS, target_recall=0.95, recall_at="every_set")
+    assert policy.threshold_ >= at_every_set.from_model(base).threshold_
 
 
 def test_the_empty_set_keeps_the_threshold_at_the_prior():
@@ -126,10 +126,56 @@ def test_the_empty_set_keeps_the_threshold_at_the_prior():
     X = np.column_stack([y * 10 + rng.normal(size=400), rng.normal(size=400)])
     for false_positive in (0.001, 1.0, 1000.0):
         costs = Costs([1.0, 1.0], false_positive=false_positive)
-        policy = AdaCOSClassifier(costs, target_recall=0.95).fit(X, y)
+        policy = AdaCOSClassifier(costs, target_recall=0.95, recall_at="every_set").fit(X, y)
         assert policy.threshold_ < expit(policy.model_.intercepts[0])
         assert policy.threshold_ == pytest.approx(0.05, rel=1e-4)
         assert recall(policy.acquire(X), y) >= 0.95
+        walked = AdaCOSClassifier(costs, target_recall=0.95).from_model(policy)
+        assert walked.threshold_ >= policy.threshold_
+        assert recall(walked.acquire(X), y) >= 0.95
+
+
+@pytest.mark.parametrize("kind", [AdaCOSClassifier, COSClassifier])
+def test_new_rows_have_the_recall_that_was_asked_for(kind):
+    # Counted at every set they had 0.91, and paid for it.
+    new_X, new_y = WORLD.rows(np.random.default_rng(99), 20_000)
+    found, spent = [], []
+    for seed in range(5):
+        rows = WORLD.rows(np.random.default_rng(seed), 400)
+        if seed % 2:
+            rows[0][np.random.default_rng(seed).random(rows[0].shape) < 0.1] = np.nan
+        policy = kind(COSTS, target_recall=0.8, random_state=seed).fit(*rows)
+        assert policy.recall_estimate_ == pytest.approx(0.8, abs=0.02)
+        assert policy.recall_estimate_ >= 0.8
+        bound = kind(COSTS, target_recall=0.8, recall_at="every_set").from_model(policy)
+        results = policy.acquire(new_X), bound.acquire(new_X)
+        found.append([recall(result, new_y) for result in results])
+        spent.append([operation_cost(result, new_y, COSTS) for result in results])
+    # Three standard errors of a mean over five samples of about 150 positives.
+    (at_stop, at_every_set), (cost, more) = np.mean(found, axis=0), np.mean(spent, axis=0)
+    assert at_stop == pytest.approx(0.8, abs=0.045)
+    assert at_every_set > at_stop
+    assert cost < more
+
+
+def test_the_boldest_threshold_is_the_largest_that_enough_rows_reach():
+    scores = np.random.default_rng(0).normal(size=200)
+    low, high = float(scores.min()), float(scores.max())
+    found, reached = boldest_threshold(lambda t: float(np.mean(scores >= t)), 0.8, low, high)
+    assert found == pytest.approx(recall_threshold(scores, 0.8), abs=2e-4)
+    assert reached == 0.8
+    # Where even the largest is reached, or only the smallest.
+    assert boldest_threshold(lambda t: 1.0, 0.8, low, high) == (high, 1.0)
+    assert boldest_threshold(lambda t: float(t <= low), 0.8, low, high)[1] == 1.0
+
+
+def test_a_model_without_its_training_rows_says_what_helps(base, tmp_path):
+    adacos.save(base, tmp_path / "model.adacos")
+    loaded = adacos.load(tmp_path / "model.adacos")
+    with pytest.raises(InvalidInputError, match="recall_at='every_set'"):
+        AdaCOSClassifier(COSTS, target_recall=0.9).from_model(loaded)
+    bound = AdaCOSClassifier(COSTS, target_recall=0.9, recall_at="every_set")
+    assert bound.from_model(loaded).recall_estimate_ >= 0.9
 
 
 @pytest.mark.parametrize("kind", POLICIES)

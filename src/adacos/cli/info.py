@@ -90,7 +90,8 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
     elif card["target_recall"] is not None and card["positive_class"] is not None:
         console.print(
             f"Target recall {card['target_recall']:.1%}, estimated "
-            f"{card['recall_estimate']:.1%}; not certified."
+            + ("to be at least " if card["recall_at"] == "every_set" else "")
+            + f"{card['recall_estimate']:.1%}; not certified."
         )
     for lead, text in (("Intended use", card["intended_use"]), ("Source", card["citation"])):
         if text:

@@ -130,6 +130,7 @@ class BranchingClassifier(AdaCOSClassifier):
         budget: float | None = None,
         mean_budget: float | None = None,
         target_recall: float | Mapping[Any, float] | None = None,
+        recall_at: str = "stop",
         recall_confidence: float | None = None,
         calibration_fraction: float = 0.5,
         on_uncertifiable: str = "error",
@@ -147,6 +148,7 @@ class BranchingClassifier(AdaCOSClassifier):
             budget=budget,
             mean_budget=mean_budget,
             target_recall=target_recall,
+            recall_at=recall_at,
             recall_confidence=recall_confidence,
             calibration_fraction=calibration_fraction,
             on_uncertifiable=on_uncertifiable,
@@ -201,10 +203,10 @@ class BranchingClassifier(AdaCOSClassifier):
         """Grow the tree and fit the models of its leaves."""
         assert fits.table is not None
         encoded = self._encode(fits.table[0])
-        self._keep_mean_budget(fits.table[0])
+        self._keep_mean_budget()
         plain = np.inf
         if self.multiplier_ > 0:
-            plain = leave_out_total(self.decider_, self._kept_rows(fits.table[0]))
+            plain = leave_out_total(self.decider_, self._kept_rows())
         costs = replace(self.decider_.weighed_costs, matrix=self.rule_.matrix)
         if self.max_depth and not self.rule_.always_positive:
             land = ground(
@@ -228,20 +230,20 @@ class BranchingClassifier(AdaCOSClassifier):
         if self.target_recall is not None and not self.in_one_order:
             self._use_target_recall()
         if self.mean_budget is not None and not self.in_one_order:
-            self._keep_branches_that_pay(fits.table[0], plain)
+            self._keep_branches_that_pay(plain)
         self.tree_ = self._tree_of_rows(encoded, run_mixed(self.decider_, encoded))
 
-    def _keep_branches_that_pay(self, X: Any, plain: float) -> None:
+    def _keep_branches_that_pay(self, plain: float) -> None:
         """Keep the mean budget with the branches, or without them if that costs no more.
 
         `plain` is what out-of-fold rows cost without branches. Their questions are asked of
         everyone who comes to them, however expensive the mean budget makes them.
         """
-        self._keep_mean_budget(X)
-        kept = self._kept_rows(X)
+        self._keep_mean_budget()
+        kept = self._kept_rows()
         if np.isinf(self.multiplier_) or leave_out_total(self.decider_, kept) >= plain:
             self._finish_fit(self.model_)
-            self._keep_mean_budget(X)
+            self._keep_mean_budget()
 
     def _tree_of_rows(self, encoded: Floats, result: AcquisitionResult) -> Tree:
         """What became of rows; the labels of the result are 0, 1, …."""

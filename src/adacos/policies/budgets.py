@@ -24,7 +24,6 @@ from adacos.decision import Mixture, State
 from adacos.engine import run
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows
-from adacos.models.large_fits import PreparedRows
 from adacos.models.sequence_model import SequenceModel
 from adacos.policies.rounds import refuse_rounds
 from adacos.typing import Floats, Ints
@@ -189,13 +188,14 @@ def refuse_mean_budget(policy: Any) -> None:
         )
 
 
-def shared_rows(fits: PreparedRows | None, what: str = "a mean budget") -> Any:
-    """The training rows of a policy whose fit is shared, for what is kept on them."""
-    if fits is None or fits.table is None:
+def shared_rows(rows: Floats | None, what: str = "a mean budget") -> Floats:
+    """The encoded training rows of a policy whose fit is shared, for what is found on them."""
+    if rows is None:
         raise InvalidInputError(
             "fitted",
-            f"must be fitted in this process with {what} too",
+            f"must be fitted in this process, for {what}",
             "a policy without its training rows",
-            f"Fit this policy: {what} is kept in cross-validation.",
+            f"Fit this policy: {what} is kept in cross-validation."
+            + (" Or pass recall_at='every_set'." if "recall" in what else ""),
         )
-    return fits.table[0]
+    return rows

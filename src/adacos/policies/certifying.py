@@ -85,7 +85,7 @@ def certified_threshold(
 
     thresholds = threshold_sequence(policy._leave_out_of_positives())
     # Where the estimate answers positive for all, the costs ask for just that.
-    if tells_apart(policy._estimate_threshold(recall)):
+    if tells_apart(policy._threshold_at_every_set(recall)):
         thresholds = from_first_telling(thresholds, tells_apart)
     try:
         certificate, threshold = certify(

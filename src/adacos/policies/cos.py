@@ -75,5 +75,5 @@ class COSClassifier(SequencePolicy):
 
         return answers
 
-    def _keep_mean_budget(self, X: Any) -> None:
+    def _keep_mean_budget(self) -> None:
         """Nothing to do: every row pays for the selected set, which is within the budget."""

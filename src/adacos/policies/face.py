@@ -55,6 +55,8 @@ class PolicyFace:
     mean_budget: float | None = None
     # The confidence of a target recall, which takes this share of the rows; where it is asked for.
     recall_confidence: float | None = None
+    # Where rows must reach the threshold of a target recall to count as found.
+    recall_at: str = "stop"
     calibration_fraction: float
     random_state: int
     # How a set sequence is found; a policy that has one stores it, and which was taken.

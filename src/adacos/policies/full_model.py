@@ -52,7 +52,7 @@ class FullModelClassifier(SequencePolicy):
 
     takes_many_classes = True
 
-    def _keep_mean_budget(self, X: Any) -> None:
+    def _keep_mean_budget(self) -> None:
         """Nothing to do: a budget that does not pay for everything was refused."""
 
     def _finish_fit(self, model: SequenceModel) -> None:

@@ -3,11 +3,13 @@
 A row is answered positive where its probability reaches the threshold t, which is Bayes' rule for
 the false-negative cost c10 = (1 - t) / t * c01. Thresholds are handled here as log-odds.
 
-`recall_threshold` is the paper's estimate: the boldest t that enough positive training rows reach,
-judged by out-of-fold probabilities. `certify` adds a promise for new rows: thresholds are tried on
-held-out positives from cautious to bold, each by an exact binomial test, up to the first that
-fails. A wrong threshold is certified only if the first wrong one passes its own test, so the
-number of thresholds costs no confidence, and nothing is assumed about the model.
+`boldest_threshold` finds a t at which enough positive training rows are found where the policy
+stops, judged by out-of-fold probabilities. `recall_threshold` is the paper's estimate: the boldest t
+that enough of them reach at every set, which is a lower bound of the recall. `certify` adds a
+promise for new rows: thresholds are tried on held-out positives from cautious to bold, each by an
+exact binomial test, up to the first that fails. A wrong threshold is certified only if the first
+wrong one passes its own test, so the number of thresholds costs no confidence, and nothing is
+assumed about the model.
 
 The test counts independent rows. Where rows come in groups, or look like copies of each other, one
 held-out positive row of each group is drawn and counted: what is certified is the recall of a row
@@ -53,6 +55,8 @@ ON_UNCERTIFIABLE = ("error", "largest", "always_positive")
 GROUPED = "; of each group of rows one was drawn and counted"
 # Log-odds below which a threshold is as good as zero; keeps the false-negative cost finite.
 _LOWEST = -300.0
+# Accuracy of a threshold that is found by bisection; a share of rows may round below the target.
+_ACCURACY, _ROUNDING = 1e-4, 1e-9
 
 
 @dataclass(frozen=True)
@@ -160,6 +164,48 @@ def recall_threshold(log_odds: Floats, recall: float, weight: Floats | None = No
     # The tolerance keeps 0.95 * 20 from rounding up to 20 rows; one row at least must reach it.
     needed = max(int(np.ceil(recall * len(ordered) - 1e-9)), 1)
     return float(ordered[len(ordered) - needed])
+
+
+def boldest_threshold(
+    recall_at: Callable[[float], float], recall: float, low: float, high: float
+) -> tuple[float, float]:
+    """A threshold as large as a recall allows, with its recall, by bisection.
+
+    Where the recall rises and falls with the threshold it is one of those above which it falls
+    below the target.
+
+    Parameters
+    ----------
+    recall_at : callable
+        From a threshold as log-odds to the recall of a policy that answers by it.
+    recall : float
+        What is to be reached.
+    low, high : float
+        Thresholds between which it lies. The recall is reached at `low`; it is returned where no
+        other is known to reach it.
+
+    Returns
+    -------
+    threshold : float
+        The threshold.
+    reached : float
+        Its recall.
+
+    Examples
+    --------
+    >>> from adacos.policies.recall import boldest_threshold
+    >>> threshold, reached = boldest_threshold(lambda t: 1 - t, 0.75, 0.0, 1.0)
+    >>> round(threshold, 3), round(reached, 3)
+    (0.25, 0.75)
+    """
+    tried = {t: recall_at(t) for t in (low, high)}
+    if tried[high] >= recall - _ROUNDING:
+        return high, tried[high]
+    while high - low > _ACCURACY:
+        middle = (low + high) / 2
+        tried[middle] = recall_at(middle)
+        low, high = (middle, high) if tried[middle] >= recall - _ROUNDING else (low, middle)
+    return low, tried[low]
 
 
 def false_negative_cost(threshold: float, false_positive: float) -> float:

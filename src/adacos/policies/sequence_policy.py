@@ -17,7 +17,7 @@ from adacos.costs import Costs
 from adacos.deciders.out_of_fold import FoldedDecider
 from adacos.engine import AcquisitionResult, run
 from adacos.exceptions import InvalidInputError
-from adacos.kernels.folds import stratified_folds
+from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.namespace import host
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
@@ -45,6 +45,7 @@ from adacos.policies.many_classes import (
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
     RecallCertificate,
+    boldest_threshold,
     check_recall_parameters,
     recall_threshold,
     set_aside,
@@ -56,6 +57,9 @@ from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
 from adacos.typing import Fields, Floats, Ints
 from adacos.validation import Constraints, check_parameters, folds, jobs, one_of, whole
+
+# Positive training rows on which a threshold is found, drawn where there are more.
+_MOST_POSITIVES = 5000
 
 
 class SequencePolicy(BasePolicy):
@@ -85,11 +89,16 @@ class SequencePolicy(BasePolicy):
         beyond it are not weighed. Covariates that can be paid together are asked first.
     target_recall : float or mapping of class to float, default=None
         Least share of positive rows to be answered positive, in place of a false-negative cost.
-        That cost then follows from the out-of-fold probabilities: it is the least one for which the
-        target is met wherever the policy stops.
+        That cost then follows from training rows answered by models that did not see them: it is
+        the least one that was found to reach the target.
         It may name the positive class, {"sick": 0.95}, and means the same.
         With three or more classes a recall for each of those that are to be protected, by name:
         the costs stay, and errors about these classes are surcharged as far as it takes.
+    recall_at : {"stop", "every_set"}, default="stop"
+        Which positive rows count as found by a threshold, of two classes: those that the policy
+        answers positive where it stops, or those that reach the threshold at every set at which it
+        may stop. "every_set" is the rule of the paper, a lower bound: new rows then have a higher
+        recall than was asked for, at a higher cost.
     recall_confidence : float, default=None
         Confidence with which the target recall is to hold for new rows. `fit` then sets
         `calibration_fraction` of each class aside, learns from the rest and calls `calibrate`.
@@ -123,9 +132,9 @@ class SequencePolicy(BasePolicy):
         With target recalls of three or more classes, by how much more than was stated an error
         about each costs.
     recall_estimate_ : float or dict of class to float
-        Share of positive training rows whose out-of-fold probability reaches the threshold at every
-        set at which the policy may stop, and by class the share that is answered with it; after
-        `calibrate`, the recall on the calibration rows.
+        Share of positive training rows, or by class of its rows, that are found by models that did
+        not see them, counted as `recall_at` says; after `calibrate`, the recall on the calibration
+        rows.
     training_rows_ : RowDigests
         Salted digests of the training rows, by which `calibrate` knows them again.
     certificate_ : RecallCertificate or ClassRecallCertificate
@@ -141,6 +150,7 @@ class SequencePolicy(BasePolicy):
         "cv": folds,
         "random_state": whole(0),
         "n_jobs": jobs,
+        "recall_at": one_of("stop", "every_set"),
         "verbose": whole(0),
         **BUDGET_CONSTRAINTS,
         **RECALL_CONSTRAINTS,
@@ -163,10 +173,14 @@ class SequencePolicy(BasePolicy):
     streams: ClassVar[bool] = True
     # Whether `from_model` can be called.
     shares_fits: ClassVar[bool] = True
-    # Training rows, kept where the sequence or the multiplier depends on them; never saved.
+    # Training rows as they were prepared, kept where the sequence depends on them, and encoded,
+    # for what is found by walking them; never saved.
     _set_fits: PreparedRows | None = None
+    _rows: Floats | None = None
     sequence: str
     sequence_: str
+    # Model files in which it is not named were written when it could not be chosen.
+    recall_at: str = "every_set"
     training_rows_: RowDigests
     decider_: FoldedDecider[Any]
 
@@ -182,6 +196,7 @@ class SequencePolicy(BasePolicy):
         budget: float | None = None,
         mean_budget: float | None = None,
         target_recall: float | Mapping[Any, float] | None = None,
+        recall_at: str = "stop",
         recall_confidence: float | None = None,
         calibration_fraction: float = 0.5,
         on_uncertifiable: str = "error",
@@ -197,6 +212,7 @@ class SequencePolicy(BasePolicy):
         self.budget = budget
         self.mean_budget = mean_budget
         self.target_recall = target_recall
+        self.recall_at = recall_at
         self.recall_confidence = recall_confidence
         self.calibration_fraction = calibration_fraction
         self.on_uncertifiable = on_uncertifiable
@@ -271,8 +287,8 @@ class SequencePolicy(BasePolicy):
             beside=beside,
         )
         fits = replace(fits, table=(X, y, training.groups))
-        keep = self.sequence != "group_lasso" or self._walks_training_rows
-        self._set_fits = fits if keep else None
+        self._rows = training.encoded
+        self._set_fits = fits if self.sequence != "group_lasso" else None
         self._finish_fit(self._build(fits))
         self._complete_fit(fits, unlabeled)
         if held_out is not None:
@@ -285,8 +301,7 @@ class SequencePolicy(BasePolicy):
 
     def _complete_fit(self, fits: PreparedRows, unlabeled: Floats | None) -> None:
         """What a policy learns beyond the sequence model."""
-        assert fits.table is not None
-        self._keep_mean_budget(fits.table[0])
+        self._keep_mean_budget()
 
     @property
     def in_one_order(self) -> bool:
@@ -359,9 +374,7 @@ class SequencePolicy(BasePolicy):
         self._bind_costs(fitted.encoder_.names)
         check_with_classes(self)
         model = fitted.model_
-        self._set_fits, self.sequence_ = None, fitted.sequence_
-        if self._walks_training_rows:
-            self._set_fits = fitted._set_fits
+        self._set_fits, self._rows, self.sequence_ = None, fitted._rows, fitted.sequence_
         if self.sequence != "group_lasso":
             self._set_fits = fitted._set_fits
             if self._set_fits is None:
@@ -373,27 +386,21 @@ class SequencePolicy(BasePolicy):
                 )
             model = self._build(self._set_fits)
         self._finish_fit(model)
-        if self.mean_budget is not None:
-            self._keep_mean_budget(shared_rows(fitted._set_fits))
+        self._keep_mean_budget()
         return self
 
-    @property
-    def _walks_training_rows(self) -> bool:
-        """Whether something is found by walking training rows with out-of-fold models."""
-        return self.mean_budget is not None or isinstance(asked_recall(self), Mapping)
-
-    def _keep_mean_budget(self, X: Any) -> None:
+    def _keep_mean_budget(self) -> None:
         """Count covariate costs so often that out-of-fold training rows keep the mean budget."""
         if self.mean_budget is None or self.rule_.always_positive:
             return
-        decider, rows = self.decider_.with_multiplier(0.0), self._kept_rows(X)
+        decider, rows = self.decider_.with_multiplier(0.0), self._kept_rows()
         kept = keep_mean_budget(decider, rows, self.mean_budget, self.random_state)
         self.mean_spent_ = kept.spent
         self.finish_fit(self.rule_, kept.multiplier, kept.mixture)
 
-    def _kept_rows(self, X: Any) -> KeptRows:
+    def _kept_rows(self) -> KeptRows:
         """Training rows on which budgets and costs are found, drawn where there are many."""
-        return KeptRows.drawn(self._encode(X), self.model_, self.random_state)
+        return KeptRows.drawn(shared_rows(self._rows), self.model_, self.random_state)
 
     def _build(self, fits: PreparedRows) -> SequenceModel:
         """Sequence model for the costs in use; of two sequences the one that costs less."""
@@ -408,7 +415,7 @@ class SequencePolicy(BasePolicy):
     def __getstate__(self) -> dict[str, Any]:
         """What goes into a pickle or a copy: everything but the training rows."""
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_set_fits"}
+        return {k: value for k, value in state.items() if k not in ("_set_fits", "_rows")}
 
     def _check_combinations(self) -> None:
         """Parameters that exclude each other."""
@@ -492,16 +499,38 @@ class SequencePolicy(BasePolicy):
             self._use_target_recall()
 
     def _use_target_recall(self) -> None:
-        """Answer by the threshold that out-of-fold probabilities ask for, or by surcharges."""
+        """Answer by the threshold that training rows ask for, or by surcharges."""
         recall = asked_recall(self)
         if isinstance(recall, Mapping):
             use_class_recalls(self, recall)
             return
-        threshold = self._estimate_threshold(recall)
-        reached = np.all(self._leave_out_of_positives() >= threshold, axis=1)
+        threshold = self._threshold_at_every_set(recall)
+        leave_out = self._leave_out_of_positives()
         weight = self.model_.weight[self.model_.y == 1]
-        self.recall_estimate_ = float(np.average(reached, weights=weight))
+        # A confidence has the threshold found on calibration rows.
+        if self.recall_at == "stop" and self.recall_confidence is None:
+            highest = recall_threshold(leave_out.max(axis=1), recall, weight)
+            threshold, estimate = boldest_threshold(
+                self._recall_left_out(), recall, threshold, highest
+            )
+        else:
+            reached = np.all(leave_out >= threshold, axis=1)
+            estimate = float(np.average(reached, weights=weight))
+        self.recall_estimate_ = estimate
         self._use_threshold(threshold)
+
+    def _recall_left_out(self) -> Callable[[float], float]:
+        """From a threshold to the recall of training rows by models that did not see them."""
+        rows = np.flatnonzero(self.model_.y == 1)
+        rows = rows[drawn_rows(np.ones(len(rows)), _MOST_POSITIVES, self.random_state)]
+        answers, weight = self._answers_left_out(rows), self.model_.weight[rows]
+        decider, costs = self.decider_, self.cost_table_.matrix
+
+        def recall_at(threshold: float) -> float:
+            found = answers(decider.with_rule(threshold_rule(costs, threshold))) == 1
+            return float(np.average(found, weights=weight))
+
+        return recall_at
 
     def _log_odds_anywhere(self, encoded: Floats) -> Floats:
         """Log-odds of rows at every set at which the policy may stop."""
@@ -512,8 +541,8 @@ class SequencePolicy(BasePolicy):
         positive: Floats = self.model_.leave_out_log_odds[self.model_.y == 1]
         return positive[:, self._may_stop_at()]
 
-    def _estimate_threshold(self, recall: float) -> float:
-        """The paper's threshold for a target recall, as log-odds."""
+    def _threshold_at_every_set(self, recall: float) -> float:
+        """The paper's threshold for a target recall, as log-odds: reached at every set."""
         least = self._leave_out_of_positives().min(axis=1)
         weight: Floats = self.model_.weight[self.model_.y == 1]
         threshold = recall_threshold(least, recall, None if np.all(weight == 1) else weight)
@@ -528,8 +557,7 @@ class SequencePolicy(BasePolicy):
 
     def _answers_left_out(self, rows: Ints) -> Callable[[FoldedDecider[Any]], Ints]:
         """Gives the answers of a decider to training rows, by models that did not see them."""
-        X = shared_rows(self._set_fits, "a target recall by class")
-        encoded = self._encode(X)[rows]
+        encoded = shared_rows(self._rows, "a target recall")[rows]
         return lambda decider: run(decider.out_of_fold(rows), encoded).label
 
     def _leave_out_with_all(self) -> Floats:

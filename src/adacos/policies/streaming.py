@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from adacos.deciders.weighing import FREE
 from adacos.exceptions import InvalidInputError
 from adacos.models import large_fits
 from adacos.models.additive import FAMILIES
@@ -88,13 +89,24 @@ def _fit_streamed(
         n_jobs=policy.n_jobs,
     )
     policy._set_fits = None
+    # Complete rows are decided by their log-odds alone, so that none of the values is read.
+    policy._rows = np.broadcast_to(0.0, (len(fits.y), len(policy.encoder_.source)))
     policy._finish_fit(policy._build(fits))
     return policy
 
 
 def _refuse(policy: Any, n_classes: int, X_unlabeled: Any, sample_weight: Any, groups: Any) -> None:
     """What needs the rows themselves, or another fit."""
+    # What the values say of later sets, and what a row has paid, is read off the rows.
+    waits = policy.costs is not None and policy.costs.round_cost > 0
+    reads = waits or policy.budget is not None or policy.outlook not in (None, *FREE)
+    at_stop = policy.target_recall is not None and policy.recall_at == "stop"
     wrong = [
+        (
+            "recall_at",
+            "must be 'every_set' with a budget, a round cost or this outlook",
+            at_stop and reads,
+        ),
         ("sequence", "must be 'group_lasso' or 'forward'", policy.sequence == "both"),
         ("mean_budget", "must be None", policy.mean_budget is not None),
         ("recall_confidence", "must be None", policy.recall_confidence is not None),
