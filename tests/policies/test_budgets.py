@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from copy import copy
 from typing import Any
 
@@ -307,11 +308,12 @@ def test_budgets_and_shared_fits() -> None:
     with pytest.raises(InvalidInputError, match="budget"):
         AdaCOSClassifier(COSTS, budget=3.0).from_model(plain)
     with pytest.raises(InvalidInputError, match="mean budget"):
-        AdaCOSClassifier(COSTS, mean_budget=2.0).from_model(plain)
+        AdaCOSClassifier(COSTS, mean_budget=2.0).from_model(pickle.loads(pickle.dumps(plain)))
     first = AdaCOSClassifier(COSTS, mean_budget=2.0, **QUICK).fit(X, y)
-    again = AdaCOSClassifier(COSTS, mean_budget=2.0).from_model(first)
-    assert again.multiplier_ == first.multiplier_
-    same(again.acquire(X), first.acquire(X))
+    for fitted in (plain, first):
+        again = AdaCOSClassifier(COSTS, mean_budget=2.0).from_model(fitted)
+        assert again.multiplier_ == first.multiplier_
+        same(again.acquire(X), first.acquire(X))
 
 
 def test_wrappers_keep_the_ceiling_of_what_they_wrap() -> None:

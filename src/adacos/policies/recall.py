@@ -4,8 +4,8 @@ A row is answered positive where its probability reaches the threshold t, which 
 the false-negative cost c10 = (1 - t) / t * c01. Thresholds are handled here as log-odds.
 
 `boldest_threshold` finds a t at which enough positive training rows are found where the policy
-stops, judged by out-of-fold probabilities. `recall_threshold` is the paper's estimate: the boldest t
-that enough of them reach at every set, which is a lower bound of the recall. `certify` adds a
+stops, judged by out-of-fold probabilities. `recall_threshold` is the paper's estimate: the boldest
+t that enough of them reach at every set, which is a lower bound of the recall. `certify` adds a
 promise for new rows: thresholds are tried on held-out positives from cautious to bold, each by an
 exact binomial test, up to the first that fails. A wrong threshold is certified only if the first
 wrong one passes its own test, so the number of thresholds costs no confidence, and nothing is

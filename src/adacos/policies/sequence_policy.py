@@ -17,7 +17,7 @@ from adacos.costs import Costs
 from adacos.deciders.out_of_fold import FoldedDecider
 from adacos.engine import AcquisitionResult, run
 from adacos.exceptions import InvalidInputError
-from adacos.kernels.folds import drawn_rows, stratified_folds
+from adacos.kernels.folds import stratified_folds
 from adacos.kernels.namespace import host
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
@@ -45,21 +45,18 @@ from adacos.policies.many_classes import (
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
     RecallCertificate,
-    boldest_threshold,
     check_recall_parameters,
     recall_threshold,
     set_aside,
     threshold_rule,
 )
+from adacos.policies.recall_estimate import estimated_threshold
 from adacos.policies.sharing import check_shareable
 from adacos.policies.streaming import fit_pieces, is_streamed
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
 from adacos.typing import Fields, Floats, Ints
 from adacos.validation import Constraints, check_parameters, folds, jobs, one_of, whole
-
-# Positive training rows on which a threshold is found, drawn where there are more.
-_MOST_POSITIVES = 5000
 
 
 class SequencePolicy(BasePolicy):
@@ -504,33 +501,8 @@ class SequencePolicy(BasePolicy):
         if isinstance(recall, Mapping):
             use_class_recalls(self, recall)
             return
-        threshold = self._threshold_at_every_set(recall)
-        leave_out = self._leave_out_of_positives()
-        weight = self.model_.weight[self.model_.y == 1]
-        # A confidence has the threshold found on calibration rows.
-        if self.recall_at == "stop" and self.recall_confidence is None:
-            highest = recall_threshold(leave_out.max(axis=1), recall, weight)
-            threshold, estimate = boldest_threshold(
-                self._recall_left_out(), recall, threshold, highest
-            )
-        else:
-            reached = np.all(leave_out >= threshold, axis=1)
-            estimate = float(np.average(reached, weights=weight))
-        self.recall_estimate_ = estimate
+        threshold, self.recall_estimate_ = estimated_threshold(self, recall)
         self._use_threshold(threshold)
-
-    def _recall_left_out(self) -> Callable[[float], float]:
-        """From a threshold to the recall of training rows by models that did not see them."""
-        rows = np.flatnonzero(self.model_.y == 1)
-        rows = rows[drawn_rows(np.ones(len(rows)), _MOST_POSITIVES, self.random_state)]
-        answers, weight = self._answers_left_out(rows), self.model_.weight[rows]
-        decider, costs = self.decider_, self.cost_table_.matrix
-
-        def recall_at(threshold: float) -> float:
-            found = answers(decider.with_rule(threshold_rule(costs, threshold))) == 1
-            return float(np.average(found, weights=weight))
-
-        return recall_at
 
     def _log_odds_anywhere(self, encoded: Floats) -> Floats:
         """Log-odds of rows at every set at which the policy may stop."""
