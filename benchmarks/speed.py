@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -215,8 +216,17 @@ def alone(workload: str, shared: Path, repeats: int) -> str:
     return f"| {OWN[workload]} | adacos | {least:.3g} s | | {peak.max():.0f} MiB | {what} |"
 
 
+def measured() -> str:
+    """When and on which commit a table is measured."""
+    command = ["git", "describe", "--always", "--dirty"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    commit = said.stdout.strip() or "unknown"
+    return f"Measured on {date.today():%Y-%m-%d} at commit {commit}."
+
+
 def write(page: Path, lines: list[str]) -> None:
-    """Replace what stands between the marks."""
+    """Replace the text between the marks by the table, with its date and commit."""
+    lines = [*lines, "", measured()]
     text = page.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)

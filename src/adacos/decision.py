@@ -83,7 +83,7 @@ class Rows(NamedTuple):
     Attributes
     ----------
     encoded : encoded values (rows, encoded columns), NaN where there is none.
-    available : mask (rows, covariates) of what can be had or is there.
+    available : mask (rows, covariates) of what can be acquired or is there.
     have : mask (covariates) of what every row has, as far as it is available.
     known : mask (covariates) of what was known from the start, at no cost; part of `have`.
     numbers : their places in the table; None for a row that comes alone.

@@ -105,12 +105,12 @@ class RegretOptions:
     Parameters
     ----------
     methods : registered names; None for all that can be run here.
-    problems : random problems for each world.
+    problems : random problems of each kind.
     seed : that of the first of them; the others follow.
     rows : training rows.
     jobs : number of processes.
     out : folder of the report; a stopped study resumes there.
-    quick : one problem for each world and 300 rows, of our own policies unless others are named.
+    quick : one problem of each kind and 300 rows, of our own policies unless others are named.
     """
 
     methods: Sequence[str] | None = None
@@ -213,7 +213,7 @@ class RegretReport:
         return [t for t in self.trials if not t.error and t.regret < -self.tolerance]
 
     def regrets(self, world: Any = None) -> dict[str, Floats]:
-        """Regrets of each method in per cent, in one world or in all; rounding does not count."""
+        """Regrets of each method in per cent, of one kind or of all; rounding does not count."""
         regrets: dict[str, list[float]] = {}
         for t in self.trials:
             values = regrets.setdefault(t.method, [])
@@ -411,7 +411,7 @@ def left_out(report: RegretReport, absent: dict[str, str]) -> Iterator[Block]:
 def grid(
     header: Sequence[str], worlds: Sequence[Any], report: RegretReport, methods: Sequence[str]
 ) -> Grid:
-    """Mean regret of each method in each world, with its standard error over problems."""
+    """Mean regret of each method for each kind of problem, and its standard error."""
     means = np.full((len(methods), len(worlds)), np.inf)
     rows = [[method] for method in methods]
     for j, world in enumerate(worlds):

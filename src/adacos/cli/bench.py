@@ -106,14 +106,14 @@ def regret(
     methods: Annotated[
         str | None, typer.Option(help="Names separated by commas. Default: all installed.")
     ] = None,
-    problems: Annotated[int, typer.Option(help="Random problems for each world.")] = 4,
-    seed: Annotated[int, typer.Option(help="Seed of the first problem of a world.")] = 0,
+    problems: Annotated[int, typer.Option(help="Random simulated problems of each kind.")] = 4,
+    seed: Annotated[int, typer.Option(help="Seed of the first problem of each kind.")] = 0,
     rows: Annotated[int, typer.Option(help="Training rows.")] = 1000,
     continuous: Annotated[
         bool, typer.Option("--continuous", help="Problems with numeric covariates.")
     ] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="One problem for each world, 300 rows, few methods.")
+        bool, typer.Option("--quick", help="One problem of each kind, 300 rows, few methods.")
     ] = False,
     jobs: Jobs = None,
     out: Out = Path("regret"),

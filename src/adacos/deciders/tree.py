@@ -28,7 +28,7 @@ class BranchState(NamedTuple):
     Attributes
     ----------
     encoded : their encoded values, of which only those acquired have been read.
-    available : mask (rows, covariates) of what can be had or is there.
+    available : mask (rows, covariates) of what can be acquired or is there.
     have : mask (rows, covariates) of what they have, as far as it is available.
     known : mask (covariates) of what was known from the start.
     node : node at whose question each row stands; -1 for rows along a set sequence.

@@ -7,8 +7,8 @@ As in `adacos.models.dynamic`, from the last set back, with p the class probabil
 p_j is p after the evidence of `adacos.models.evidence`. V_i is concave and piecewise linear in p: a
 least value over plans, each with an expected cost for each true class. Plans are found at the
 beliefs of some training rows. Each is charged what it costs these rows by their true class, so that
-their value is one that can be had and not a promise of the log-odds. Where waiting costs nothing,
-S_i+1 comes before S_j and leaves every choice open; else all S_j are weighed.
+their value is one that can be reached and not a promise of the log-odds. Where waiting costs
+nothing, S_i+1 comes before S_j and leaves every choice open; else all S_j are weighed.
 
 `realised` corrects the gain of continuing, as in `adacos.models.realised`, among rows of similar
 gain. What is left of the difference between what rows that continue saved and what was expected

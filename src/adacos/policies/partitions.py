@@ -147,7 +147,7 @@ def acquired_texts(result: AcquisitionResult | NextSteps) -> list[str]:
 
 
 def _checked(policy: BasePolicy, X: Any, known: Sequence[str], asked: _Asked) -> _Asked:
-    """What is asked for, with these covariates known, if it can be had of these rows."""
+    """What is asked for, with these covariates known, if these rows allow it."""
     names = policy.encoder_.names
     _refuse_absent("known", "must name covariates of the policy", known, names)
     has = list(getattr(X, "columns", []))

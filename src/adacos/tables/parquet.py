@@ -91,7 +91,7 @@ def batches(
 
     Numbers come as an array with NaN for what is missing, unless one is infinite or the column is
     to be read as `text`. What is no number is handed over as text, so that it is read as in a CSV
-    file. Of a single file one group of rows can be had alone.
+    file. From a single file one group of rows can be read alone.
     """
     done, whole = 0, max(n_rows(path), 1)
     for file in files(path):
