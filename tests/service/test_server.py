@@ -173,19 +173,37 @@ def test_a_reload_changes_the_model_but_not_under_a_consultation(model, pima, tm
         assert model_of(service.url) == fingerprint(new)
 
 
-def test_a_hangup_before_the_service_is_ready_reloads_it(model):
-    """As soon as the command runs: it reads its files, and again after the signal."""
-    code = (
-        "import os, signal, sys\n"
-        "from adacos.cli import app, serve\n"
+# Where the process is hung up: as its libraries are imported, and as it reads its files.
+HUNG_UP = {
+    "importing": (
+        "class HangUp:\n"
+        "    def find_spec(self, name, *given):\n"
+        "        if name == 'numpy':\n"
+        "            sys.meta_path.remove(self)\n"
+        "            os.kill(os.getpid(), signal.SIGHUP)\n"
+        "sys.meta_path.insert(0, HangUp())\n"
+    ),
+    "reading": (
+        "from adacos.cli import serve\n"
         "load = serve.load_policy\n"
         "def hung_up(*given):\n"
         "    os.kill(os.getpid(), signal.SIGHUP)\n"
         "    serve.load_policy = load\n"
         "    return load(*given)\n"
         "serve.load_policy = hung_up\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("when", HUNG_UP)
+def test_a_hangup_before_the_service_is_ready_reloads_it(model, when):
+    """As soon as the command runs: it reads its files, and again after the signal."""
+    code = (
+        "import os, signal, sys\n"
+        f"{HUNG_UP[when]}"
         "sys.argv[:] = ['adacos', 'serve', sys.argv[1], '--port', '0', '--json']\n"
-        "app.main()\n"
+        "from adacos.cli import start\n"
+        "start.main()\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(model)],

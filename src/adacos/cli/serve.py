@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from adacos.cli.common import ExpectSha256, Json, Model, load_policy
+from adacos.cli.start import hold_hangup, reloads
 from adacos.exceptions import InvalidInputError, MissingExtraError
 from adacos.tables.description import describe
 
@@ -92,11 +92,9 @@ def serve(
 
     Example: adacos serve model.adacos --case-log sqlite:///cases.db
     """
-    # Where a terminal is attached, SIGHUP says that it was closed, and ends the service.
-    reloads = hasattr(signal, "SIGHUP") and not (sys.stdin is not None and sys.stdin.isatty())
-    if reloads:
-        # One that comes before the service can heed it waits; the supervisor lets it through.
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
+    reloading = reloads()
+    if reloading:
+        hold_hangup()
     need_service()
     from adacos.service.keys import read_keys
     from adacos.service.server import is_loopback, serve
@@ -136,7 +134,7 @@ def serve(
         else:
             typer.echo(f"adacos answers at {url} (Ctrl-C ends it)")
 
-    reload = chosen if reloads else None
+    reload = chosen if reloading else None
     policy, settings = chosen()
     code = serve(
         policy, settings, host=host, port=port, workers=workers, ready=ready, reload=reload
