@@ -10,6 +10,7 @@ share it.
 from __future__ import annotations
 
 import hashlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -33,6 +34,8 @@ State = TypeVar("State")
 
 # In place of a covariate: stop and classify.
 STOP = -1
+# A whole number as text; with a zero in front it would be a code.
+_WHOLE = re.compile(r"-?[1-9][0-9]{0,18}|0")
 
 
 @dataclass(frozen=True)
@@ -207,7 +210,9 @@ class Mixture:
     seed: int
 
     def spends_more(self, key: Any) -> bool:
-        """Whether the row of this key is one of them."""
+        """Whether the row of this key is one of them; "17" and 17 are one key, as in a file."""
+        if isinstance(key, str) and _WHOLE.fullmatch(key):
+            key = int(key)
         if isinstance(key, Integral):
             # In integers, because the product has no digits left behind the point as a float.
             turned = int(key) * _GOLDEN % 2**64 / 2.0**64

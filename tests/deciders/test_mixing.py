@@ -18,10 +18,11 @@ from adacos import (
     save,
     trade_off,
 )
-from adacos.batch.files import score_file
+from adacos.batch import next_file, score_file
 from adacos.card import model_card
 from adacos.consultation import Consultation
 from adacos.decision import Mixture
+from adacos.exceptions import InvalidInputError
 from tests.policy_checks import same
 
 QUICK: dict[str, Any] = {"cv": 3, "strengths": "common", "n_splines": 5}
@@ -186,3 +187,35 @@ def test_a_file_in_pieces_has_the_rows_that_a_table_has(tmp_path: Any) -> None:
     score_file(policy, source, answers, chunk_rows=37)
     paid = np.loadtxt(answers, delimiter=",", skiprows=1, usecols=2)
     np.testing.assert_array_equal(paid, policy.acquire(X).cost)
+
+
+def test_rows_of_a_file_keep_their_policy_in_another_order(tmp_path: Any) -> None:
+    """Keys of a column, as numbers and as words, are those of `acquire` and of a consultation."""
+    policy, X = fitted(), drawn(1, 60)[0]
+    order = np.random.default_rng(0).permutation(60)
+    for keys in (list(range(100, 160)), [f"P{k}" for k in range(60)]):
+        source, orders = tmp_path / "rows.csv", tmp_path / "orders.csv"
+        paid, first = [], []
+        for rows in (np.arange(60), order):
+            lines = [f"{keys[row]}," + ",".join(map(repr, X[row].tolist())) for row in rows]
+            source.write_text("\n".join(["id,x0,x1,x2,x3", *lines]) + "\n")
+            score_file(policy, source, tmp_path / "a.csv", key="id", chunk_rows=17)
+            paid.append(np.loadtxt(tmp_path / "a.csv", delimiter=",", skiprows=1, usecols=2))
+            source.write_text("\n".join(["id", *(str(keys[row]) for row in rows)]) + "\n")
+            next_file(policy, source, orders, key="id", chunk_rows=17)
+            first.append([line.split(",")[1] for line in orders.read_text().splitlines()[1:]])
+        np.testing.assert_array_equal(paid[0][order], paid[1])
+        np.testing.assert_array_equal(paid[0], policy.acquire(X, keys=keys).cost)
+        assert [first[0][row] for row in order] == first[1]
+        asks = [hasattr(policy.consultation(key=str(key)).next(), "covariates") for key in keys]
+        assert [bool(name) for name in first[0]] == asks
+        assert 0 < sum(asks) < 60
+
+
+def test_a_column_of_keys_is_checked(tmp_path: Any) -> None:
+    policy, source = fitted(), tmp_path / "rows.csv"
+    source.write_text("id,x0,x1,x2,x3\n7,1,2,3,4\n,1,2,3,4\n")
+    for function in (score_file, next_file):
+        for key, told in (("x0", "no covariate"), ("Id", "Did you mean"), ("id", "line 3")):
+            with pytest.raises(InvalidInputError, match=told):
+                function(policy, source, tmp_path / "out.csv", key=key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -75,6 +75,7 @@ def score_file(
     *,
     known: Sequence[str] = (),
     keep: Sequence[str] = (),
+    key: str | None = None,
     skip_malformed: bool = False,
     flag_unusual: bool = False,
     escape_formulas: bool = False,
@@ -95,6 +96,8 @@ def score_file(
     source, destination : two files; the ending says of which kind.
     known : covariates known from the start in every row that has a value.
     keep : columns to copy, such as an identifier.
+    key : column with what each row is known by. Where a mean budget is kept by a mixture of two
+        policies, it decides which of them the row has; without it the place in the file does.
     skip_malformed : leave rows out that cannot be read; by default they are an error.
     flag_unusual : add a column `unusual` with each value behind the answer that is unlike those of
         the training rows, such as "Age:implausible", separated by semicolons.
@@ -109,14 +112,16 @@ def score_file(
     check_names("known", known, names, "must name covariates of the model")
     file = TableFile(source, encoding=encoding, decimal=decimal)
     check_names("keep", keep, file.columns, "must name columns of the input")
+    check_key(key, file.columns, names)
+    texts = [*keep] if key is None else [*keep, key]
     absent = absent_covariates(file, names)
     tally = _Tally()
     with (
         whole_or_absent(destination) as temporary,
         table_writer(destination, temporary, escape_formulas) as write,
     ):
-        for piece in read_pieces(file, policy, keep, skip_malformed, chunk_rows, tally.malformed):
-            result, flags = _answer(policy, piece, known, tally.rows)
+        for piece in read_pieces(file, policy, texts, skip_malformed, chunk_rows, tally.malformed):
+            result, flags = _answer(policy, piece, known, row_keys(piece, key, tally.rows))
             answers = _columns(result, description_of(policy), policy.classes_.tolist())
             columns = {**kept_columns(piece, keep), **answers}
             if flag_unusual:
@@ -256,15 +261,40 @@ def values_there(policy: BasePolicy, piece: Piece, names: Collection[str]) -> Bo
 
 
 def _answer(
-    policy: BasePolicy, piece: Piece, known: Sequence[str], before: int
+    policy: BasePolicy, piece: Piece, known: Sequence[str], keys: Sequence[Hashable]
 ) -> tuple[AcquisitionResult, NDArray[np.int8]]:
-    """The answers, and what is unusual about the values behind them; `before` rows came first."""
+    """The answers, and what is unusual about the values behind them."""
     table = piece.table.select(list(policy.encoder_.names))
     mask = values_there(policy, piece, known)
-    keys = range(before, before + len(table))
     result = policy.acquire(table, known=mask if known else None, keys=keys)
     kinds = unusual(policy.encoder_, table, description_of(policy))
     return result, np.where(result.acquired | mask, kinds, 0)
+
+
+def check_key(key: str | None, columns: Sequence[str], covariates: Collection[str]) -> None:
+    """Refuse a column of keys that is not there, or that is acquired."""
+    if key is None:
+        return
+    check_names("key", [key], columns, "must name a column of the input")
+    if key in covariates:
+        rule, remedy = "must be no covariate", "It is what the row is known by, from the start."
+        raise InvalidInputError("key", rule, key, remedy)
+
+
+def row_keys(piece: Piece, key: str | None, before: int) -> Sequence[Hashable]:
+    """What the rows of a piece are known by: a column, or their places after `before` rows."""
+    if key is None:
+        return range(before, before + len(piece.table))
+    keys = piece.table.column(key)
+    missing = np.flatnonzero(keys == "")
+    if len(missing):
+        raise InvalidInputError(
+            f"column {key!r}",
+            "must hold a key in every row",
+            f"nothing on line {piece.lines[missing[0]]} (and {len(missing) - 1} more)",
+            "Fill it in.",
+        )
+    return [str(one) for one in keys.tolist()]
 
 
 def in_words(flags: NDArray[np.int8], names: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ is read again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.batch.files import (
+    check_key,
     check_names,
     check_output_table,
     in_words,
@@ -25,6 +26,7 @@ from adacos.batch.files import (
     probabilities,
     read_pieces,
     refuse_no_rows,
+    row_keys,
     table_writer,
     values_there,
 )
@@ -78,6 +80,7 @@ def next_file(
     known: Sequence[str] = (),
     keep: Sequence[str] | None = None,
     paid: str | None = None,
+    key: str | None = None,
     skip_malformed: bool = False,
     flag_unusual: bool = False,
     escape_formulas: bool = False,
@@ -100,6 +103,7 @@ def next_file(
     keep : columns to copy; by default all that are no covariates.
     paid : column with what a row has paid so far; where it is empty, and without it, this follows
         from the covariate costs.
+    key : column with what each row is known by, see `score_file`.
     skip_malformed, flag_unusual, escape_formulas, chunk_rows, encoding, decimal, progress : as for
         `score_file`.
     """
@@ -112,20 +116,22 @@ def next_file(
         if paid in names:
             rule, remedy = "must be no covariate", "It is what the row has paid so far."
             raise InvalidInputError("paid", rule, paid, remedy)
+    check_key(key, file.columns, names)
     if keep is None:
         keep = [name for name in file.columns if name not in (*names, paid)]
     check_names("keep", keep, file.columns, "must name columns of the input")
     check_output_table(destination, source, keep, RESULTS, escape_formulas)
     tally, said = _Tally(), description_of(policy)
-    numbers = [] if paid is None else [paid]
+    numbers, texts = ([] if paid is None else [paid]), ([] if key is None else [key])
     with (
         whole_or_absent(destination) as temporary,
         table_writer(destination, temporary, escape_formulas) as write,
     ):
         for piece in read_pieces(
-            file, policy, keep, skip_malformed, chunk_rows, tally.malformed, numbers
+            file, policy, [*keep, *texts], skip_malformed, chunk_rows, tally.malformed, numbers
         ):
-            steps = _steps(policy, piece, known, paid, tally.rows)
+            keys = row_keys(piece, key, tally.rows)
+            steps = _steps(policy, piece, known, paid, keys)
             flags = unusual(policy.encoder_, piece.table.select(list(names)), said)
             columns = {
                 **kept_columns(piece, keep),
@@ -172,9 +178,13 @@ class _Tally:
 
 
 def _steps(
-    policy: BasePolicy, piece: Piece, known: Sequence[str], paid: str | None, first: int
+    policy: BasePolicy,
+    piece: Piece,
+    known: Sequence[str],
+    paid: str | None,
+    keys: Sequence[Hashable],
 ) -> NextSteps:
-    """What comes next for the rows of a piece; `first` is the place of its first row."""
+    """What comes next for the rows of a piece."""
     names = policy.encoder_.names
     free = values_there(policy, piece, known)
     unavailable = np.zeros_like(free)
@@ -185,7 +195,7 @@ def _steps(
         piece.table.select(list(names)),
         known=free,
         unavailable=unavailable,
-        keys=range(first, first + len(free)),
+        keys=keys,
     )
     if paid is None:
         return ask()

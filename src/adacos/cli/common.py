@@ -54,6 +54,15 @@ EscapeFormulas = Annotated[
         help="Put an apostrophe before text that a spreadsheet would take for a formula.",
     ),
 ]
+KeyColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--key",
+        metavar="COLUMN",
+        help="Column with what a row is known by. Of two policies that keep a mean budget "
+        "together, it decides which one the row has, in any order of the rows.",
+    ),
+]
 ExpectSha256 = Annotated[
     str | None,
     typer.Option(help="Refuse the model unless its file has this SHA-256, which `fit` prints."),

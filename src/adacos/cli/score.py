@@ -18,6 +18,7 @@ from adacos.cli.common import (
     ExpectSha256,
     FlagUnusual,
     Json,
+    KeyColumn,
     Model,
     SkipMalformed,
     load_policy,
@@ -40,6 +41,12 @@ _WORDS = {
     "unknown_category": "unknown categories",
     "unknown_value": "values never seen",
 }
+Known = Annotated[
+    list[str] | None, typer.Option(help="Covariate known from the start; repeatable.")
+]
+Keep = Annotated[
+    list[str] | None, typer.Option(help="Column to copy, such as an identifier; repeatable.")
+]
 
 
 def score(
@@ -50,12 +57,9 @@ def score(
     destination: Annotated[
         Path, typer.Argument(help="CSV or Parquet file to write; a folder with --dask.")
     ],
-    known: Annotated[
-        list[str] | None, typer.Option(help="Covariate known from the start; repeatable.")
-    ] = None,
-    keep: Annotated[
-        list[str] | None, typer.Option(help="Column to copy, such as an identifier; repeatable.")
-    ] = None,
+    known: Known = None,
+    keep: Keep = None,
+    key: KeyColumn = None,
     flag_unusual: FlagUnusual = False,
     escape_formulas: EscapeFormulas = False,
     chunk_rows: Annotated[int, typer.Option(min=1, help="Rows in memory at a time.")] = CHUNK_ROWS,
@@ -89,6 +93,7 @@ def score(
     refuse_timeout_alone(dask, dask_timeout)
     refuse_same_file(destination, [model])
     options: dict[str, Any] = {
+        "key": key,
         "skip_malformed": skip_malformed,
         "flag_unusual": flag_unusual,
         "escape_formulas": escape_formulas,
@@ -120,7 +125,7 @@ def score(
 
 def _check_alone(options: dict[str, Any]) -> None:
     """Refuse options that workers do not know."""
-    usual = {"chunk_rows": CHUNK_ROWS, "encoding": "utf-8-sig", "decimal": "."}
+    usual = {"key": None, "chunk_rows": CHUNK_ROWS, "encoding": "utf-8-sig", "decimal": "."}
     for name, value in options.items():
         if value != usual.get(name, False):
             option = f"--{name.replace('_', '-')}"
