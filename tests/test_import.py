@@ -7,6 +7,7 @@ import json
 import pytest
 
 import adacos
+from adacos.registry import DATASETS, POLICIES, resolve
 from tests.interpreter import fresh
 
 HEAVY = ["sklearn", "pandas", "polars", "pyarrow", "matplotlib", "torch", "lightgbm", "scipy"]
@@ -40,6 +41,14 @@ def test_every_public_name_is_there() -> None:
     names = fresh("from adacos import *; print(sorted(k for k in globals() if k[0] != '_'))")
     for name in adacos.__all__:
         assert name.startswith("_") or f"'{name}'" in names
+
+
+def test_what_the_registry_brings_is_offered() -> None:
+    """Each policy of our own, and each loader of a data set."""
+    homes = [p.home for p in POLICIES.values() if not p.rival]
+    homes += [source.loader for source in DATASETS.values()]
+    for home in homes:
+        assert resolve(home) is getattr(adacos, str(home).partition(":")[2])
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

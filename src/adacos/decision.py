@@ -42,12 +42,24 @@ _WHOLE = re.compile(r"-?[1-9][0-9]{0,18}|0")
 class DecisionRule:
     """How log-odds become a label, and the costs by which acquisitions are weighed.
 
-    Attributes
+    Parameters
     ----------
-    matrix : misclassification costs C[y, label] in force: the user's, or those that a target
-        recall stands for.
-    threshold : probability from which on the label is the second class; None for Bayes' rule of
-        the matrix.
+    matrix : ndarray of shape (n_classes, n_classes)
+        Misclassification costs C[y, label] in force: the user's, or those that a target recall
+        stands for.
+    threshold : float, default=None
+        Probability at or above which the label is the second class; None for Bayes' rule of the
+        matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacos import DecisionRule
+    >>> rule = DecisionRule(np.array([[0.0, 100.0], [900.0, 0.0]]))
+    >>> rule.label(np.log([1 / 19, 1 / 4]))
+    array([0, 1])
+    >>> rule.risk(np.log([1 / 19, 1 / 4])).round(1)
+    array([45., 80.])
     """
 
     matrix: Floats
@@ -59,14 +71,36 @@ class DecisionRule:
         return self.threshold == 0
 
     def label(self, log_odds: Floats) -> Ints:
-        """Number of each row's label, 0, 1, …"""
+        """Give the number of each row's label, 0, 1, …
+
+        Parameters
+        ----------
+        log_odds : ndarray of shape (n_rows,) or (n_rows, n_classes - 1)
+            Of the second class; with three or more classes of each later class against the first.
+
+        Returns
+        -------
+        ndarray of int of shape (n_rows,)
+            The numbers.
+        """
         if self.threshold is None:
             return best_label(log_odds, self.matrix)
         label: Ints = whole(reaches_odds(expit(log_odds), expit(-log_odds), self.threshold))
         return label
 
     def risk(self, log_odds: Floats) -> Floats:
-        """Expected misclassification cost of the label of each row."""
+        """Give the expected misclassification cost of the label of each row.
+
+        Parameters
+        ----------
+        log_odds : ndarray of shape (n_rows,) or (n_rows, n_classes - 1)
+            As for `label`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The costs.
+        """
         if self.threshold is None:
             return least_risk(log_odds, self.matrix)
         p, label, matrix = expit(log_odds), self.label(log_odds), like(log_odds, self.matrix)
@@ -81,15 +115,32 @@ def probability_at(log_odds: Floats) -> Floats:
 
 
 class Rows(NamedTuple):
-    """Rows that have the same covariates.
+    """Rows that have the same covariates: what `Decider.begin` is given.
 
-    Attributes
+    Parameters
     ----------
-    encoded : encoded values (rows, encoded columns), NaN where there is none.
-    available : mask (rows, covariates) of what can be acquired or is there.
-    have : mask (covariates) of what every row has, as far as it is available.
-    known : mask (covariates) of what was known from the start, at no cost; part of `have`.
-    numbers : their places in the table; None for a row that comes alone.
+    encoded : ndarray of shape (n_rows, n_encoded)
+        Encoded values, NaN where there is none. Those that a row does not have may be there all the
+        same, so that `advance` can read them later; a decision must not look at them.
+    available : ndarray of bool of shape (n_rows, n_covariates)
+        Mask of what can be acquired or is there.
+    have : ndarray of bool of shape (n_covariates,)
+        Mask of what every row has, as far as it is available.
+    known : ndarray of bool of shape (n_covariates,)
+        Mask of what was known from the start, at no cost; part of `have`.
+    numbers : ndarray of int of shape (n_rows,), default=None
+        Their places in the table; None for a row that comes alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacos import Rows
+    >>> everything = np.ones((2, 2), dtype=bool)
+    >>> age_only = np.array([True, False])
+    >>> rows = Rows(np.array([[50.0, 7.0], [60.0, 8.0]]), everything, age_only, age_only)
+    >>> np.where(rows.have, rows.encoded, np.nan)
+    array([[50., nan],
+           [60., nan]])
     """
 
     encoded: Floats

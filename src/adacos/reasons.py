@@ -92,6 +92,12 @@ class Reasons:
     because : str
         A reason in words: where the policy does not weigh this row's plans, or a budget or what
         became of training rows has a say.
+
+    Examples
+    --------
+    >>> from adacos import Reasons
+    >>> Reasons(because="Every row is asked for its age.").because
+    'Every row is asked for its age.'
     """
 
     plans: tuple[Plan, ...] = ()

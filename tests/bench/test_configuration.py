@@ -74,6 +74,15 @@ def test_names_may_be_slugs(tmp_path):
     assert config(tmp_path, methods=("adacos-group-lasso",)).methods == ("AdaCOS (group lasso)",)
 
 
+def test_the_name_of_a_policy_stands_for_its_first_variant(tmp_path):
+    assert config(tmp_path, methods=("adacos", "cos")).methods == (
+        "AdaCOS (group lasso)",
+        "COS (group lasso)",
+    )
+    with pytest.raises(InvalidInputError, match="named twice"):
+        config(tmp_path, methods=("adacos", "AdaCOS (group lasso)"))
+
+
 def test_method_must_build_something_with_fit_and_acquire(tmp_path, registry):
     register_method("empty", lambda costs: object())
     register_method("raises", lambda costs: 1 / 0)

@@ -12,8 +12,8 @@ from adacos.bench.settings import Setting, Split
 from adacos.bench.tasks import told
 from adacos.costs import Costs
 from adacos.exceptions import AdacosError, InvalidInputError, MissingExtraError
-from adacos.registry import DATASETS, METHODS, Method, Source
-from adacos.validation import integer, real
+from adacos.registry import DATASETS, METHODS, POLICIES, Method, Source
+from adacos.validation import did_you_mean, integer, real
 
 N_FOLDS = 5
 
@@ -27,7 +27,8 @@ class BenchConfig:
     datasets : tuple of str
         Registered names, written as in the tables or in lower case with hyphens.
     methods : tuple of str
-        Registered names, likewise ("adacos-group-lasso").
+        Registered names, likewise ("adacos-group-lasso"). The name of a policy stands for its
+        first variant ("adacos" for the same).
     settings : tuple of Setting
         What errors cost, see `asymmetric`, `symmetric` and `recall`.
     out : path-like
@@ -75,7 +76,7 @@ class BenchConfig:
 
     def __post_init__(self) -> None:
         datasets = resolved("datasets", self.datasets, DATASETS)
-        methods = resolved("methods", self.methods, METHODS)
+        methods = resolved("methods", self.methods, METHODS, _by_policy())
         object.__setattr__(self, "datasets", datasets)
         object.__setattr__(self, "methods", methods)
         object.__setattr__(self, "out", Path(self.out))
@@ -123,7 +124,7 @@ def available_methods(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     """Those of the methods that can be run here, and for the others why they cannot."""
     usable: list[str] = []
     absent: dict[str, str] = {}
-    for name in resolved("methods", tuple(names), METHODS):
+    for name in resolved("methods", tuple(names), METHODS, _by_policy()):
         try:
             _check_method(METHODS[name])
             usable.append(name)
@@ -132,17 +133,25 @@ def available_methods(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     return usable, absent
 
 
-def resolved(parameter: str, names: Any, known: Mapping[str, Any]) -> tuple[str, ...]:
-    """Registered names, each given in full or as a slug."""
+def _by_policy() -> dict[str, str]:
+    """Name of the method that each policy is by default, by the name of the policy."""
+    return {name: policy.method for name, policy in POLICIES.items()}
+
+
+def resolved(
+    parameter: str, names: Any, known: Mapping[str, Any], also: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """Registered names, each given in full, as a slug, or as what `also` calls it."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         names = (names,)
-    by_slug = {slug(name): name for name in known}
+    by_slug = {**(also or {}), **{slug(name): name for name in known}}
     kept: list[str] = []
     for name in names:
-        full = name if name in known else by_slug.get(slug(str(name)))
+        full = name if name in known else by_slug.get(name, by_slug.get(slug(str(name))))
         if full is None:
+            meant = did_you_mean([str(name)], [*known, *by_slug])
             raise InvalidInputError(
-                parameter, "must be registered", name, f"Known are: {', '.join(known)}."
+                parameter, "must be registered", name, f"{meant}Known are: {', '.join(known)}."
             )
         if full in kept:
             raise InvalidInputError(

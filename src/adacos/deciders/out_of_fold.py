@@ -19,7 +19,18 @@ class FoldedDecider(Decider[State]):
         """A state of training rows with the log-odds of models that did not see them."""
 
     def out_of_fold(self, rows: Ints) -> OutOfFoldDecider[State]:
-        """Decide about these training rows as if they had not been there."""
+        """Decide about these training rows as if they had not been there.
+
+        Parameters
+        ----------
+        rows : ndarray of int of shape (n_rows,)
+            Their numbers among the training rows.
+
+        Returns
+        -------
+        OutOfFoldDecider
+            A decider about these rows alone, in this order.
+        """
         return OutOfFoldDecider(self.terms, self, rows)
 
 

@@ -29,11 +29,32 @@ from adacos.typing import Bools, Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class SequenceDecider(FoldedDecider[WalkState]):
-    """A decider about rows that acquire along S_1 ⊂ … ⊂ S_q.
+    """A decider about rows that acquire along S_1 ⊂ … ⊂ S_q; a subclass adds `decide`.
 
-    Attributes
+    Its state says at which set the rows are: `state.upcoming` holds the covariates of the later
+    sets in order, and `state.original_stage` is the number of the set.
+
+    Parameters
     ----------
-    model : sets, additive models and densities.
+    terms : Terms
+        What every decider is made of.
+    model : SequenceModel
+        Sets, additive models and densities.
+
+    See Also
+    --------
+    SequencePolicy : A policy that learns the model and makes a decider with it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacos import STOP, Decision, SequenceDecider
+    >>> class DoubtDecider(SequenceDecider):
+    ...     def decide(self, state):
+    ...         log_odds = self.log_odds(state)
+    ...         upcoming = state.upcoming[0] if len(state.upcoming) else STOP
+    ...         covariates = np.where(np.abs(log_odds) < 1, upcoming, STOP)
+    ...         return Decision(covariates, log_odds, state.original_stage)
     """
 
     model: SequenceModel
@@ -62,7 +83,20 @@ class SequenceDecider(FoldedDecider[WalkState]):
         return state._replace(left=(1 + self.multiplier) * left)
 
     def judged(self, state: WalkState, rows: Ints) -> WalkState:
-        """A state of training rows with the log-odds of models that did not see them."""
+        """Give a state of training rows with the log-odds of models that did not see them.
+
+        Parameters
+        ----------
+        state : state
+            The rows.
+        rows : ndarray of int of shape (n_rows,)
+            Their numbers among the training rows.
+
+        Returns
+        -------
+        state
+            The same rows.
+        """
         return left_out(state, rows)
 
     def log_odds(self, state: WalkState) -> Floats:
@@ -70,7 +104,20 @@ class SequenceDecider(FoldedDecider[WalkState]):
         return log_odds_now(state)
 
     def worth(self, state: WalkState, log_odds: Floats) -> Floats:
-        """What rows at a set are expected to cost from there on, by their log-odds."""
+        """Give what rows at a set are expected to cost later, by their log-odds.
+
+        Parameters
+        ----------
+        state : state
+            The rows.
+        log_odds : ndarray of shape (n_rows,) or (n_rows, n_classes - 1)
+            The log-odds.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The costs.
+        """
         return self.rule.risk(log_odds)
 
     explain = walk_reasons

@@ -62,7 +62,7 @@ from adacos.validation import Constraints, check_parameters, folds, jobs, one_of
 class SequencePolicy(BasePolicy):
     """Base of the policies over S_1 ⊂ … ⊂ S_q with one logistic GAM per set.
 
-    A subclass makes the decider.
+    `fit` learns the sets, the models and the densities, as `model_`. A subclass makes the decider.
 
     Parameters
     ----------
@@ -84,6 +84,8 @@ class SequencePolicy(BasePolicy):
     budget : float, default=None
         What a row may pay for covariates at most; None for any amount. Panels count, and sets
         beyond it are not weighed. Covariates that can be paid together are asked first.
+    mean_budget : float, default=None
+        What rows may pay for covariates on average; None for any amount.
     target_recall : float or mapping of class to float, default=None
         Least share of positive rows to be answered positive, in place of a false-negative cost.
         That cost then follows from training rows answered by models that did not see them: it is
@@ -138,6 +140,28 @@ class SequencePolicy(BasePolicy):
         What was proved, after `calibrate`.
     always_positive_ : bool
         Whether every row is answered positive for want of a certificate.
+
+    See Also
+    --------
+    SequenceDecider : What a subclass makes of the model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacos import STOP, Costs, Decision, SequenceDecider, SequencePolicy, load_pima
+    >>> class DoubtDecider(SequenceDecider):
+    ...     def decide(self, state):
+    ...         log_odds = self.log_odds(state)
+    ...         upcoming = state.upcoming[0] if len(state.upcoming) else STOP
+    ...         covariates = np.where(np.abs(log_odds) < 1, upcoming, STOP)
+    ...         return Decision(covariates, log_odds, state.original_stage)
+    >>> class DoubtClassifier(SequencePolicy):
+    ...     def make_decider(self, terms):
+    ...         return DoubtDecider(terms, self.model_)
+    >>> X, y, prices, *_ = load_pima()
+    >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+    >>> DoubtClassifier(costs, cv=2, strengths="common").fit(X, y).acquire(X)
+    AcquisitionResult(768 rows, 4.04 of 8 covariates and 15.96 paid per row)
     """
 
     constraints: ClassVar[Constraints] = {

@@ -69,6 +69,7 @@ class Policy:
     rival : whether it is a method of the literature rather than of this library.
     requires : package it cannot be fitted without and the extra that brings it.
     parameters : with which it is made; those of its first variant.
+    method : name of that variant in the benchmark.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Policy:
     rival: bool = False
     requires: tuple[str, str] | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    method: str = ""
 
     @property
     def class_name(self) -> str:
@@ -160,8 +162,8 @@ def register_policy(
 ) -> None:
     """Add a policy, a subclass of `BasePolicy`, under a new name.
 
-    It can then be fitted, saved, loaded, served and reported on, and stands in the benchmark as
-    `title`, or as each of its `variants`.
+    It can then be fitted, saved, loaded, served and reported on. In the benchmark it is named
+    `title`, or as each of its `variants`; `name` also names the first of them there.
 
     Parameters
     ----------
@@ -191,7 +193,7 @@ def register_policy(
     """
     _check_new(name, POLICIES)
     rows = variants or (Variant(title or name, effort=effort, recall=recall, look=look),)
-    policy = Policy(name, home, rival, requires, rows[0].parameters)
+    policy = Policy(name, home, rival, requires, rows[0].parameters, rows[0].title)
     if policy.class_name in saved_classes():
         raise InvalidInputError(
             "home", "must have a new class name", policy.class_name, "Rename the class."
@@ -329,14 +331,6 @@ def forgetting() -> Iterator[None]:
 def saved_classes() -> dict[str, str | type]:
     """Home of every estimator that a model file may hold, by class name."""
     return {**ESTIMATORS, **{policy.class_name: policy.home for policy in POLICIES.values()}}
-
-
-def public_names() -> dict[str, str]:
-    """Module of our own estimators and loaders, by name."""
-    homes: list[Any] = [*ESTIMATORS.values(), *(p.home for p in POLICIES.values() if not p.rival)]
-    homes += [source.loader for source in DATASETS.values()]
-    pairs = (home.partition(":") for home in homes if isinstance(home, str))
-    return {name: module for module, _, name in pairs}
 
 
 def resolve(home: Any) -> Any:
