@@ -10,7 +10,7 @@ import pytest
 
 from adacos import AdaCOSClassifier, Costs, load_pima
 from adacos.decision import STOP
-from adacos.engine import AcquisitionResult, acquired_in, front
+from adacos.engine import AcquisitionResult, acquired_in, compact_left
 from adacos.exceptions import MalformedRowsError, MissingExtraError
 
 
@@ -48,7 +48,7 @@ def test_a_result_says_what_it_holds(result: AcquisitionResult) -> None:
 def test_an_order_and_its_mask() -> None:
     order = np.array([[STOP, 2, STOP, 0], [1, STOP, STOP, 3], [STOP] * 4])
     expected = [[2, 0, STOP, STOP], [1, 3, STOP, STOP], [STOP] * 4]
-    np.testing.assert_array_equal(front(order), expected)
+    np.testing.assert_array_equal(compact_left(order), expected)
     mask = [[True, False, True, False], [False, True, False, True], [False] * 4]
     np.testing.assert_array_equal(acquired_in(order), mask)
 

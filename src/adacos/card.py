@@ -21,12 +21,12 @@ from adacos.models.sequence_model import SequenceModel
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
 from adacos.policies.estimates import leave_out_costs
-from adacos.policies.many_classes import asked_recall
+from adacos.policies.many_classes import resolved_target_recall
 from adacos.policies.misfit import Cell, Side, advice
-from adacos.policies.picture import pictured
+from adacos.policies.picture import has_tree
 from adacos.policies.recall import percent as certified_percent
 from adacos.policies.sequence_policy import asked_in_order
-from adacos.policies.tree import told_tree
+from adacos.policies.tree import described_tree
 from adacos.tables.description import Description, coded_values, description_of
 from adacos.typing import Floats
 
@@ -92,7 +92,7 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "tree": _tree(policy),
         "leave_out": [item._asdict() for item in leave_out_costs(given)],
         "misfit": _misfit(given),
-        "target_recall": _by_name(asked_recall(policy)),
+        "target_recall": _by_name(resolved_target_recall(policy)),
         "recall_estimate": _by_name(policy.recall_estimate_),
         "recall_at": policy.unwrapped.recall_at,
         "certificate": _certificate(policy),
@@ -140,7 +140,7 @@ def threshold_reason(policy: BasePolicy) -> str:
             f"certified to find at least {certified_percent(certificate.bound)} of cases "
             f"with {certified_percent(certificate.confidence)} confidence"
         )
-    recall = asked_recall(policy)
+    recall = resolved_target_recall(policy)
     if recall is not None:
         if policy.unwrapped.recall_at == "every_set":
             return f"chosen to find at least about {recall:.1%} of cases, wherever they stop"
@@ -238,9 +238,9 @@ def _class_counts(model: SequenceModel | None) -> list[int] | None:
 
 def _tree(policy: BasePolicy) -> dict[str, Any] | None:
     """The questions as data and text, where the values decide what is asked."""
-    if not pictured(policy) or (branches(policy) and policy.always_positive_):
+    if not has_tree(policy) or (branches(policy) and policy.always_positive_):
         return None
-    tree = told_tree(policy)
+    tree = described_tree(policy)
     return {**tree.to_dict(), "text": tree.text(description_of(policy).money)}
 
 

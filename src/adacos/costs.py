@@ -376,7 +376,7 @@ class CostTable:
         common: Floats = np.append(self.shared, 0.0)[self.panel]
         return common if self.excess is None else common + self.excess
 
-    def times(self, factor: float) -> CostTable:
+    def scaled(self, factor: float) -> CostTable:
         """The costs with every covariate cost multiplied by a factor."""
         if factor == 1.0:
             return self
@@ -434,7 +434,7 @@ def rank_in(order: NDArray[np.intp], n: int) -> NDArray[np.intp]:
     return ranks
 
 
-def left_of(ceiling: float, paid: Floats) -> Floats:
+def remaining_budget(ceiling: float, paid: Floats) -> Floats:
     """What can still be paid below a ceiling; a sum that exceeds it by rounding only does not."""
     return np.maximum(ceiling * (1 + ROUNDING) - paid, 0.0)
 

@@ -391,7 +391,7 @@ class Decider(ABC, Generic[State]):
     @property
     def weighed_costs(self) -> CostTable:
         """The costs by which acquisitions are weighed: covariates count 1 + `multiplier` times."""
-        return self.costs.times(1 + self.multiplier)
+        return self.costs.scaled(1 + self.multiplier)
 
     @abstractmethod
     def begin(self, rows: Rows) -> State:

@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.costs import CostTable, left_of
+from adacos.costs import CostTable, remaining_budget
 from adacos.decision import STOP, Decider, Decision, Rows, State, probability_at
 from adacos.document.blocks import Grid, Plain, fragment
 from adacos.kernels.namespace import host, is_tensor, like, namespace
@@ -26,7 +26,7 @@ ROWS_AT_ONCE = 8192
 TENSOR_VALUES_AT_ONCE = 1 << 27
 
 
-class Purse(NamedTuple, Generic[State]):
+class Budget(NamedTuple, Generic[State]):
     """What rows may pay: nothing is acquired that would take a row beyond it.
 
     Attributes
@@ -44,7 +44,7 @@ class Purse(NamedTuple, Generic[State]):
 
     def left(self, order: Ints, rows: Ints) -> Floats:
         """What rows can still pay after acquiring in this order."""
-        return left_of(self.ceiling, self.costs.of_order(order, given=self.known[rows]))
+        return remaining_budget(self.ceiling, self.costs.of_order(order, given=self.known[rows]))
 
     def payable(self, order: Ints, rows: Ints, wanted: Ints, available: Bools) -> Ints:
         """What rows can pay of the covariates (rows, k) that they want, in this order."""
@@ -56,7 +56,7 @@ class Purse(NamedTuple, Generic[State]):
             had = np.flatnonzero((column != STOP) & available[each, column])
             have[had, column[had]] = True
             left[had] -= price[had]
-        return front(wanted)
+        return compact_left(wanted)
 
 
 class Trail(NamedTuple):
@@ -270,7 +270,7 @@ def run(decider: Decider[State], encoded: Floats, known: Bools | None = None) ->
                     decider.advance,
                     begin.available,
                     _opened(begin),
-                    purse_of(decider, np.broadcast_to(pattern, (len(part), n_covariates))),
+                    budget_of(decider, np.broadcast_to(pattern, (len(part), n_covariates))),
                     immediate=decider.costs.immediate,
                 )
                 for every, piece in zip(trail[:4], walked[:4], strict=True):
@@ -307,11 +307,11 @@ def empty_trail(decider: Decider[Any], encoded: Floats) -> Trail:
     )
 
 
-def purse_of(decider: Decider[State], known: Bools) -> Purse[State] | None:
+def budget_of(decider: Decider[State], known: Bools) -> Budget[State] | None:
     """What rows that know these covariates from the start may pay; None for any amount."""
     if decider.budget is None:
         return None
-    return Purse(decider.budget, decider.costs, known, decider.limit)
+    return Budget(decider.budget, decider.costs, known, decider.limit)
 
 
 def _opened(begin: Rows) -> Ints:
@@ -323,7 +323,7 @@ def _opened(begin: Rows) -> Ints:
         # Rows that walk as tensors lack nothing.
         order[:, : len(first)] = first
     else:
-        order[:, : len(first)] = front(np.where(available[:, first], first, STOP))
+        order[:, : len(first)] = compact_left(np.where(available[:, first], first, STOP))
     return order
 
 
@@ -333,14 +333,14 @@ def walk(
     advance: Callable[[State, Bools, Ints], State],
     available: Bools,
     order: Ints,
-    purse: Purse[State] | None = None,
+    budget: Budget[State] | None = None,
     present: Bools | None = None,
     immediate: Bools | None = None,
 ) -> Trail:
     """Let the rows of a state acquire until each has stopped.
 
     `order` holds what they acquired so far and is filled in place. What a row cannot pay from its
-    purse is passed over. `present` is a mask of the values that are there, all of them if it is
+    budget is passed over. `present` is a mask of the values that are there, all of them if it is
     None; a row that wants another one waits for it. `immediate` is a mask of the covariates whose
     results are there at once; for others that it orders together, a row waits one round.
     """
@@ -352,14 +352,14 @@ def walk(
     live = xp.arange(len(order), device=device)
     while len(live):
         seen = state
-        if purse is not None:
-            seen = purse.limit(state, purse.left(order[live], live))
+        if budget is not None:
+            seen = budget.limit(state, budget.left(order[live], live))
         decision = decide(seen)
         if len(log_odds) == 0:
             log_odds = xp.empty(decision.log_odds.shape, dtype=xp.float64, device=device)
         covariates = decision.covariates.reshape(len(live), -1)
-        if purse is not None:
-            covariates = purse.payable(order[live], live, covariates, available[live])
+        if budget is not None:
+            covariates = budget.payable(order[live], live, covariates, available[live])
         going = covariates[:, 0] != STOP
         stops = xp.nonzero(~going)[0]
         if present is not None and waiting is not None:
@@ -393,7 +393,7 @@ def among(mask: Bools, covariates: Ints) -> Bools:
     return np.asarray(inside.any(axis=1))
 
 
-def front(order: Ints) -> Ints:
+def compact_left(order: Ints) -> Ints:
     """Each row's covariates moved to the front, then -1."""
     listed = np.argsort(order < 0, axis=1, kind="stable")
     return np.take_along_axis(order, listed, axis=1)
@@ -453,7 +453,7 @@ def step(decider: Decider[State], rows: Rows, paid: Floats) -> Step[State]:
     n_rows, n_covariates = rows.available.shape
     pending = np.asarray(decider.opening)
     pending = pending[~rows.have[pending]]
-    first = front(np.where(rows.available[:, pending], pending, STOP))
+    first = compact_left(np.where(rows.available[:, pending], pending, STOP))
     opens = (first != STOP).any(axis=1)
     covariates = np.full((n_rows, n_covariates), STOP)
     covariates[:, : len(pending)] = first
@@ -462,7 +462,7 @@ def step(decider: Decider[State], rows: Rows, paid: Floats) -> Step[State]:
     while True:
         seen = state
         if decider.budget is not None:
-            seen = decider.limit(state, left_of(decider.budget, paid[live]))
+            seen = decider.limit(state, remaining_budget(decider.budget, paid[live]))
         decision = decider.decide(seen)
         now = decision.log_odds
         if np.isnan(now).any():
@@ -474,7 +474,7 @@ def step(decider: Decider[State], rows: Rows, paid: Floats) -> Step[State]:
         if decider.costs.immediate is None:
             planned = planned[:, :1]
         there = np.take_along_axis(rows.available[live], planned, axis=1)
-        wanted = front(np.where(there, planned, STOP))
+        wanted = compact_left(np.where(there, planned, STOP))
         ready = opens[live] | (wanted[:, 0] != STOP) | (planned[:, 0] == STOP)
         own = ready & ~opens[live]
         covariates[live[own], : wanted.shape[1]] = wanted[own]

@@ -186,7 +186,7 @@ def test_what_a_set_is_expected_to_save_is_what_it_saves_rows_left_out() -> None
     by_set = matrix[y[:, None], label].mean(axis=0)
     np.testing.assert_allclose(saving, np.maximum(by_set[0] - by_set[1:], 0), atol=1e-2)
     # A normal vector would promise more than the price; nothing is paid.
-    assert not ahead.some_pays(matrix).any()
+    assert not ahead.any_worthwhile(matrix).any()
     assert policy.acquire(X).cost.max() == 0.0
 
 

@@ -64,7 +64,7 @@ def test_whoever_adacos_asks_is_asked() -> None:
         state = begin(model, encoded, available, have, np.zeros_like(have))
         outlook = look_ahead(state, costs)
         typical = outlook._replace(sd=np.broadcast_to(values.sd[stage], outlook.sd.shape).copy())
-        asked = typical.some_pays(costs.matrix)
+        asked = typical.any_worthwhile(costs.matrix)
         gain = values.gain_at(stage, outlook.log_odds)
         assert np.all(gain[asked] > -1e-3 * costs.matrix.max())
     assert np.all(values.freedom <= 0)

@@ -16,7 +16,7 @@ from adacos.kernels.folds import drawn_rows
 from adacos.models.quick import quick_model
 from adacos.models.set_fits import prepare
 from adacos.policies import growing
-from adacos.policies.growing import _outcome, ground
+from adacos.policies.growing import _outcome, growing_data
 from adacos.rivals import OptimalPolicyClassifier
 from tests.policies.branching_table import COSTS, PRICES, table
 from tests.policy_checks import check_consultation, check_pickle, check_policy
@@ -131,7 +131,7 @@ def test_realised_cost_is_that_of_adacos_with_the_same_model() -> None:
     X, y = table(6, holes=True)
     policy = AdaCOSClassifier(COSTS, outlook="coherent", cv=2, strengths="common").fit(X, y)
     encoded, labels = policy._encode(X), policy.model_.y
-    land = ground(
+    data = growing_data(
         encoded,
         labels,
         np.ones(len(labels)),
@@ -144,10 +144,10 @@ def test_realised_cost_is_that_of_adacos_with_the_same_model() -> None:
     )
     free = policy.cost_table_.covariates == 0
     prices = np.maximum(policy.cost_table_.covariates, 1e-12)
-    policy.model_ = quick_model(land.fits, np.ones(len(y)), prices, free, land.lacking)
+    policy.model_ = quick_model(data.fits, np.ones(len(y)), prices, free, data.missing_moments)
     result = policy.finish_fit().acquire(X)
     expected = result.cost + policy.cost_table_.matrix[y, (result.label == 1).astype(int)]
-    found = _outcome(land, policy.model_, np.arange(len(y)), np.zeros(len(free), dtype=bool))
+    found = _outcome(data, policy.model_, np.arange(len(y)), np.zeros(len(free), dtype=bool))
     np.testing.assert_allclose(found[np.arange(len(y)), y], expected)
 
 

@@ -14,7 +14,7 @@ from adacos.kernels.multinomial import contrasts, to_reference
 from adacos.metrics import total_cost
 from adacos.models.quick import central_fit
 from adacos.policies import auto
-from adacos.policies.many_classes import dearest_error
+from adacos.policies.many_classes import max_error_cost
 from adacos.report import figures, write_report
 from tests.policy_checks import check_consultation, check_policy
 
@@ -121,8 +121,8 @@ def test_the_quick_fit_is_at_its_optimum() -> None:
     np.testing.assert_allclose(residual.T, expected, atol=1e-9)
 
 
-def test_the_dearest_error_of_many_classes_is_a_mean_over_rows() -> None:
+def test_the_most_expensive_error_of_many_classes_is_a_mean_over_rows() -> None:
     matrix = np.array([[0.0, 5.0, 9.0], [2.0, 0.0, 1.0], [1000.0, 800.0, 0.0]])
     y = np.array([0.0, 0.0, 1.0, 2.0])
-    assert dearest_error(matrix, y) == (9 + 9 + 2 + 1000) / 4
-    assert dearest_error(matrix[:2, :2], y[:3]) == 5.0
+    assert max_error_cost(matrix, y) == (9 + 9 + 2 + 1000) / 4
+    assert max_error_cost(matrix[:2, :2], y[:3]) == 5.0

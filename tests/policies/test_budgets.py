@@ -125,18 +125,18 @@ def test_sets_beyond_the_ceiling_have_no_part_in_the_decision(outlook: str) -> N
     seen = set()
     for ceiling in (0.5, paid[1], paid[2], paid[-1]):
         tables = ValueTables(costs, matrix)
-        go_on, _ = weigh(state._replace(left=np.full(len(X), ceiling)), tables, outlook)
+        continues, _ = weigh(state._replace(left=np.full(len(X), ceiling)), tables, outlook)
         inside = int((paid[1:] <= ceiling).sum())
         if outlook != "dynamic":
             ahead = policy.decider_.decide(state).weighed
             after = ahead.expected_risk(np.arange(len(X)), slice(0, 4), matrix) + paid[1:]
             expected = (after[:, :inside] < bayes_risk(ahead.log_odds, matrix)[:, None]).any(axis=1)
-            np.testing.assert_array_equal(go_on, expected)
+            np.testing.assert_array_equal(continues, expected)
         elif inside <= 1:
             # With one set within reach there is no freedom to count.
             plain, _ = weigh(state._replace(left=np.full(len(X), ceiling)), tables, "coherent")
-            assert np.mean(go_on == plain) > 0.98
-        seen.add(tuple(go_on[:50]))
+            assert np.mean(continues == plain) > 0.98
+        seen.add(tuple(continues[:50]))
     assert len(seen) > 1, "the ceilings make no difference: nothing was shown"
 
 

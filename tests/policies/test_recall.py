@@ -24,7 +24,7 @@ from adacos import (
     TargetRecallClassifier,
 )
 from adacos.decision import STOP, Decision, ObservedDecider
-from adacos.engine import front
+from adacos.engine import compact_left
 from adacos.exceptions import InvalidInputError, MissingExtraError, NotCertifiableError
 from adacos.kernels.binomial import lower_bound
 from adacos.metrics import (
@@ -44,7 +44,7 @@ from adacos.policies.recall import (
     boldest_threshold,
     certify,
     false_negative_cost,
-    from_first_telling,
+    from_first_discriminating,
     recall_threshold,
     threshold_sequence,
 )
@@ -384,10 +384,12 @@ def test_the_largest_recall_is_certified_in_the_same_attempt(base, fresh, kind):
 def test_thresholds_begin_where_rows_are_told_apart():
     thresholds = np.linspace(-3, 3, 61)
     np.testing.assert_array_equal(
-        from_first_telling(thresholds, lambda t: t > -1.05), thresholds[thresholds > -1.05]
+        from_first_discriminating(thresholds, lambda t: t > -1.05), thresholds[thresholds > -1.05]
     )
-    np.testing.assert_array_equal(from_first_telling(thresholds, lambda t: False), thresholds)
-    np.testing.assert_array_equal(from_first_telling(thresholds, lambda t: True), thresholds)
+    np.testing.assert_array_equal(
+        from_first_discriminating(thresholds, lambda t: False), thresholds
+    )
+    np.testing.assert_array_equal(from_first_discriminating(thresholds, lambda t: True), thresholds)
 
 
 def test_one_step_keeps_the_confidence_that_asking_again_loses():
@@ -591,7 +593,7 @@ def test_the_plot_names_the_extra_it_needs(monkeypatch):
 class SumDecider(ObservedDecider):
     def decide(self, state):
         left = np.where(state.acquired, STOP, np.arange(state.acquired.shape[1]))
-        return Decision(front(left), 3 * state.values.sum(axis=1) + 5)
+        return Decision(compact_left(left), 3 * state.values.sum(axis=1) + 5)
 
 
 class SumOfAll(BasePolicy):

@@ -24,7 +24,7 @@ from adacos import (
 from adacos.card import model_card
 from adacos.cli.info import show
 from adacos.decision import STOP, Decision, ObservedDecider, ObservedState, Terms
-from adacos.engine import front
+from adacos.engine import compact_left
 from adacos.exceptions import NotCertifiableError
 from adacos.kernels.class_risk import class_label, label_at, probabilities
 from adacos.policies.base import BasePolicy
@@ -69,7 +69,7 @@ class AllDecider(ObservedDecider):
     def decide(self, state: ObservedState) -> Decision:
         left = np.where(state.acquired, STOP, np.arange(state.acquired.shape[1]))
         log_odds = self.sure * SHIFT * (state.values[:, 1:] - state.values[:, :1])
-        return Decision(front(left), log_odds)
+        return Decision(compact_left(left), log_odds)
 
 
 class NeverItsOwn(AllOfThem):

@@ -171,12 +171,12 @@ def test_n_step_returns_by_hand() -> None:
         torch.tensor([-3.0, -0.5, 99.0]),
         torch.tensor([-4.0, 99.0, 99.0]),
     ]
-    going_on = [
+    continuing = [
         torch.tensor([True, True, False]),
         torch.tensor([True, False, False]),
         torch.tensor([True, False, False]),
     ]
-    returns = learning.n_step_returns(rewards, going_on, torch.tensor([-10.0, 50.0, 50.0]))
+    returns = learning.n_step_returns(rewards, continuing, torch.tensor([-10.0, 50.0, 50.0]))
     assert returns[0].tolist() == [-18.0, -2.5, -7.0]
     assert returns[1].tolist()[:2] == [-17.0, -0.5]
     assert returns[2].tolist()[:1] == [-14.0]

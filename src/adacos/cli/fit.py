@@ -364,16 +364,16 @@ def _tell(
     from adacos.cli.info import show
     from adacos.persistence import file_sha256
 
-    held_back = 0
+    n_calibration = 0
     if estimator.training_rows_ is not None and rows.whole is None:
-        held_back = len(rows.y) - len(estimator.training_rows_.digests)
+        n_calibration = len(rows.y) - len(estimator.training_rows_.digests)
     digest = file_sha256(out)
     if as_json:
         counts = {
             "rows": rows.n_rows,
             "rows_read": rows.n_read,
             "malformed_rows": len(rows.malformed),
-            "calibration_rows": held_back,
+            "calibration_rows": n_calibration,
             "missing": rows.missing,
             "warnings": warnings,
             "sha256": digest,
@@ -382,12 +382,12 @@ def _tell(
         print_json({"model": str(out), **counts, "card": model_card(estimator)})
         return
     console = plain_console()
-    show(estimator, console, held_back)
+    show(estimator, console, n_calibration)
     if estimator.unwrapped is not estimator:
         console.print(
-            f"{type(estimator.unwrapped).__name__} learned from {rows.n_rows - held_back:,} rows "
-            "and acquires by these costs; for the recall its answers are decided on "
-            f"{held_back:,} calibration rows."
+            f"{type(estimator.unwrapped).__name__} learned from {rows.n_rows - n_calibration:,} "
+            "rows and acquires by these costs; for the recall its answers are decided on "
+            f"{n_calibration:,} calibration rows."
         )
     if rows.y.dtype.kind == "U" and len(np.unique(rows.y)) == 2:
         other, positive = np.unique(rows.y).tolist()

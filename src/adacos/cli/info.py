@@ -38,8 +38,8 @@ def info(model: Model, expect_sha256: ExpectSha256 = None, as_json: Json = False
         show(policy, plain_console())
 
 
-def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> None:
-    """Print the card for people; `held_back` rows were kept for calibration, if that is known."""
+def show(policy: BasePolicy, console: Console, n_calibration: int | None = None) -> None:
+    """Print the card for people; `n_calibration` rows were kept for a certificate, if known."""
     card, said = model_card(policy), description_of(policy)
     if card["headline"] is not None:
         console.print(card["headline"], style="bold yellow")
@@ -51,7 +51,7 @@ def show(policy: BasePolicy, console: Console, held_back: int | None = None) -> 
     if card["training_rows"] is not None:
         rows = f"{card['training_rows']:,} training rows"
         if card["certificate"] is not None:
-            others = "others" if held_back is None else f"{held_back:,} more"
+            others = "others" if n_calibration is None else f"{n_calibration:,} more"
             rows += f" ({others} for calibration)"
         console.print(f"{rows}, {_shares(card, said)}")
     console.print(_errors_in_words(card, said))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adacos.decision import STOP, Decision, ObservedDecider, ObservedState
-from adacos.engine import front
+from adacos.engine import compact_left
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.class_risk import log_odds_of
 from adacos.models.estimator_answers import EstimatorAnswers
@@ -44,7 +44,7 @@ class FixedSetDecider(ObservedDecider):
         log_odds = self._log_odds_of_shares(n_rows)
         if stops.any():
             log_odds[stops] = self._answered(state, stops)
-        return Decision(front(np.where(wanted, self.members, STOP)), log_odds)
+        return Decision(compact_left(np.where(wanted, self.members, STOP)), log_odds)
 
     def log_odds(self, state: ObservedState) -> Floats:
         """Log-odds given exactly what was acquired: the whole set, or nothing."""

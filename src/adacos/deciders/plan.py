@@ -69,8 +69,8 @@ class PlanDecider(Decider[Planned]):
 
         A category never seen in training, once it was acquired, says nothing: as if it were lacked.
         """
-        tells = seen.available & ~(seen.acquired & (seen.values == UNKNOWN))
-        patterns, number = np.unique(tells[:, self.planned], axis=0, return_inverse=True)
+        informative = seen.available & ~(seen.acquired & (seen.values == UNKNOWN))
+        patterns, number = np.unique(informative[:, self.planned], axis=0, return_inverse=True)
         plans = tuple(self._plan_with(there) for there in patterns)
         masks = seen.available, seen.acquired
         return Planned(seen.values, *masks, number.ravel(), plans, at_any_price=seen.at_any_price)

@@ -53,11 +53,11 @@ def plan_reasons(
         flips = _flips(
             decider, codes, int(planned[place]), table.log_odds[states], decision.log_odds
         )
-    because = _told_of_caution(caution) if overruled else ""
+    because = _describe_caution(caution) if overruled else ""
     return Reasons(tuple(plan for _, _, plan, _ in ways[first:]), flips, because=because)
 
 
-def _told_of_caution(caution: float) -> str:
+def _describe_caution(caution: float) -> str:
     times = f"{caution:g} times" if caution < 1000 else "without limit: only free ones are acquired"
     return (
         f"Covariate costs count {times} when continuing is weighed: in cross-validation that "

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from adacos.deciders.walk_reasons import told_of_recalls
+from adacos.deciders.walk_reasons import describe_recalls
 from adacos.decision import STOP, Decider, Decision, Rows, State
 from adacos.reasons import Reasons
 from adacos.typing import Bools, Floats, Ints
@@ -73,4 +73,4 @@ class RecallDecider(Decider[State]):
 
     def explain(self, state: State, decision: Decision) -> Reasons:
         """What target recalls have to do with the answer."""
-        return Reasons(because=told_of_recalls(self))
+        return Reasons(because=describe_recalls(self))

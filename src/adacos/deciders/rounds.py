@@ -56,11 +56,11 @@ def together(decisions: list[tuple[Ints, Decision]], n_rows: int) -> Decision:
 
 
 def ordered(
-    state: WalkState, go_on: Bools, outlook: Outlook | ClassOutlook, costs: CostTable
+    state: WalkState, continues: Bools, outlook: Outlook | ClassOutlook, costs: CostTable
 ) -> Ints:
     """What each row orders next, all of it at once, (rows, covariates); `STOP` for who stops."""
-    upcoming, going = state.upcoming, np.flatnonzero(go_on)
-    batch = np.full((len(go_on), max(len(upcoming), 1)), STOP)
+    upcoming, going = state.upcoming, np.flatnonzero(continues)
+    batch = np.full((len(continues), max(len(upcoming), 1)), STOP)
     if len(going) == 0:
         return batch
     assert outlook.future is not None
@@ -110,15 +110,15 @@ class RoundsDecider(FoldedDecider[Walks]):
         """What rows at one set order."""
         if self.rule.always_positive:
             return up_to(state, 0, self.costs)
-        go_on: Bools
+        continues: Bools
         outlook: Outlook | ClassOutlook
         if state.model.many_classes:
-            go_on, outlook = weigh_class_plans(state, self.along.values)
+            continues, outlook = weigh_class_plans(state, self.along.values)
         else:
-            go_on, outlook = weigh_freely(
+            continues, outlook = weigh_freely(
                 state, look_ahead(state, self.along.weighed_costs), self.along.values
             )
-        batch = ordered(state, go_on, outlook, self.costs)
+        batch = ordered(state, continues, outlook, self.costs)
         return Decision(batch, outlook.log_odds, state.original_stage, outlook)
 
     def advance(self, state: Walks, going: Bools, covariates: Ints) -> Walks:

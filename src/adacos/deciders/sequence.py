@@ -205,7 +205,7 @@ class AdaCOSDecider(SequenceDecider):
         """What comes next for each row."""
         if self.rule.always_positive:
             return up_to(state, 0, self.costs)
-        go_on, outlook = weigh(state, self.values, self.outlook)
+        continues, outlook = weigh(state, self.values, self.outlook)
         upcoming = state.upcoming[0] if len(state.upcoming) else STOP
-        covariates = namespace(go_on).where(go_on, int(upcoming), STOP)
+        covariates = namespace(continues).where(continues, int(upcoming), STOP)
         return Decision(covariates, outlook.log_odds, state.original_stage, outlook)

@@ -131,8 +131,10 @@ class TreeDecider(FoldedDecider[BranchState]):
                 way = np.array([*node.path, k], dtype=np.intp)
                 whole = self.costs.of_order(way, given=state.known)
                 # By what the way costs: what is acquired off it later does not lead back to it.
-                dear = (price[here, k] > left[here]) | (whole > self.budget * (1 + ROUNDING))
-                available[here[dear & ~state.have[here, k]], k] = False
+                beyond_budget = (price[here, k] > left[here]) | (
+                    whole > self.budget * (1 + ROUNDING)
+                )
+                available[here[beyond_budget & ~state.have[here, k]], k] = False
         state = self._placed(state._replace(available=available))
         return state.each(lambda rows, walk: self.along.limit(walk, left[rows]))
 

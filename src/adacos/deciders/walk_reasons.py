@@ -30,10 +30,10 @@ def walk_reasons(decider: SequenceDecider, state: WalkState, decision: Decision)
         ahead = look_ahead_classes if state.model.many_classes else look_ahead
         outlook = ahead(state, decider.weighed_costs)
     past = describe_past_cases(outlook, decider.rule.matrix)
-    outlook = outlook.in_money(1 + decider.multiplier)
+    outlook = outlook.unweighted(1 + decider.multiplier)
     own = state, outlook, decider.rule, decider.encoder, decider.classes.tolist(), asked
     reasons = sequence_reasons(*own, decider.costs, decider.worth)
-    told = past, told_of_recalls(decider), told_of_budgets(decider, state, outlook)
+    told = past, describe_recalls(decider), describe_budgets(decider, state, outlook)
     return replace(reasons, because=" ".join(filter(None, told)))
 
 
@@ -52,7 +52,7 @@ def describe_past_cases(outlook: Outlook | ClassOutlook, matrix: Floats) -> str:
     return f"The model alone would ask more, but {alike} that did not lower cost. So it stops."
 
 
-def told_of_budgets(
+def describe_budgets(
     decider: Decider[WalkState], state: WalkState, outlook: Outlook | ClassOutlook
 ) -> str:
     """What budgets have to do with a decision about one row, in words."""
@@ -71,7 +71,7 @@ def told_of_budgets(
     return " ".join(told)
 
 
-def told_of_recalls(decider: Decider[State]) -> str:
+def describe_recalls(decider: Decider[State]) -> str:
     """What target recalls have to do with a decision, in words."""
     if len(decider.classes) == 2:
         return ""

@@ -53,15 +53,15 @@ def weigh(
         return _weigh_classes(look_ahead_classes(state, costs, forecast), matrix)
     if free and not _shows_plans(state, costs) and state.left is None:
         now, nothing = log_odds_now(state), state.part[:, :0]
-        pays = namespace(now).zeros_like(now, dtype=namespace(now).bool)
+        continues = namespace(now).zeros_like(now, dtype=namespace(now).bool)
         if len(state.upcoming):
-            pays = values.of_sets(state.model).gain_at(state.stage, now) > 0
-        return pays, Outlook(now, nothing, nothing, nothing, forecast)
+            continues = values.of_sets(state.model).gain_at(state.stage, now) > 0
+        return continues, Outlook(now, nothing, nothing, nothing, forecast)
     ahead = look_ahead(state, costs, forecast)
     if free:
         return weigh_freely(state, ahead, values)
     if ahead.mean.size > _FEW_CELLS:
-        return ahead.some_pays(matrix), ahead
+        return ahead.any_worthwhile(matrix), ahead
     ahead = ahead.weighed(matrix)
     assert ahead.future is not None
     risk = bayes_risk(ahead.log_odds, matrix)
@@ -71,7 +71,7 @@ def weigh(
 def _weigh_classes(ahead: ClassOutlook, matrix: Floats) -> tuple[Bools, ClassOutlook]:
     """The same with three or more classes; of a single row all future costs come back."""
     if len(ahead.log_odds) > 1:
-        return ahead.some_pays(matrix), ahead
+        return ahead.any_worthwhile(matrix), ahead
     ahead = ahead.weighed(matrix)
     assert ahead.future is not None
     risk = class_bayes_risk(ahead.log_odds, matrix)
@@ -96,14 +96,14 @@ def weigh_freely(state: WalkState, ahead: Outlook, values: ValueTables) -> tuple
     """
     matrix, now = values.matrix, ahead.log_odds
     plans = _shows_plans(state, values.costs)
-    go_on, shown = np.zeros(len(now), dtype=np.bool_), np.zeros(len(now))
+    continues, shown = np.zeros(len(now), dtype=np.bool_), np.zeros(len(now))
     future = np.full(ahead.mean.shape, np.inf)
     within = np.broadcast_to(np.isfinite(ahead.cost).sum(axis=1), len(now))
     for count in np.unique(within[within > 0]).tolist():
         rows, sets = np.flatnonzero(within == count), slice(0, count)
         worth = values.of_sets(state.model, state.stage + count)
         if state.available is None:
-            go_on[rows] = worth.gain_at(state.stage, now[rows]) > 0
+            continues[rows] = worth.gain_at(state.stage, now[rows]) > 0
         if plans:
             sd = ahead.sd[rows, sets]
             if state.available is None:
@@ -116,5 +116,5 @@ def weigh_freely(state: WalkState, ahead: Outlook, values: ValueTables) -> tuple
             after = worth.after(now[rows, None], sd, state.stage, matrix)
             future[rows, sets] = price + after - shown[rows, None]
     if state.available is not None:
-        go_on = np.asarray(future.min(axis=1, initial=np.inf) < bayes_risk(now, matrix))
-    return go_on, ahead._replace(future=future, shown=shown) if plans else ahead
+        continues = np.asarray(future.min(axis=1, initial=np.inf) < bayes_risk(now, matrix))
+    return continues, ahead._replace(future=future, shown=shown) if plans else ahead

@@ -207,8 +207,8 @@ class _Expansion:
         codes = [self.block.codes[k][rows] for k in self.design.covariates]
         if is_tensor(weight):
             xp, own = namespace(weight), zip(self.tables, codes, strict=True)
-            beside = [taken(table, code) for table, code in own]
-            wide = xp.concat([xp.ones_like(weight)[:, None], *beside], axis=1)
+            expanded = [taken(table, code) for table, code in own]
+            wide = xp.concat([xp.ones_like(weight)[:, None], *expanded], axis=1)
             wide *= xp.sqrt(weight)[:, None]
             gram: Floats = wide.T @ wide
             return gram

@@ -119,9 +119,9 @@ def _corrected(gram: Floats, step: Floats, change: Floats) -> Floats:
     gram = gram.copy()
     for part, seen in zip(gram, change, strict=True):
         expected = part @ step
-        along, foretold = float(seen @ step), float(expected @ step)
-        if along > LEAST_CURVATURE * foretold > 0:
-            part += np.outer(seen, seen) / along - np.outer(expected, expected) / foretold
+        along, predicted = float(seen @ step), float(expected @ step)
+        if along > LEAST_CURVATURE * predicted > 0:
+            part += np.outer(seen, seen) / along - np.outer(expected, expected) / predicted
     return gram
 
 

@@ -115,22 +115,22 @@ def log_joint(log_component: Floats, class_share: Floats) -> Floats:
 
 
 def prior_of(
-    statistics: Floats, weight: Floats, layout: Layout, beside: Prior | None = None
+    statistics: Floats, weight: Floats, layout: Layout, prior: Prior | None = None
 ) -> Prior:
     """Levels and numbers among rows; no level is impossible, whether or not a row has it.
 
-    `beside` counts as one row more.
+    `prior` counts as one row more.
     """
     total = weight @ statistics
     each = np.where(layout.level, total, 0.0)
-    each += _OF_ALL * beside.share if beside else np.where(layout.level, _HALF_A_ROW, 0.0)
+    each += _OF_ALL * prior.share if prior else np.where(layout.level, _HALF_A_ROW, 0.0)
     share = each / np.bincount(layout.group, each)[layout.group]
     level, linear, square = layout.number.T
     rows, first, second = total[level], total[linear], total[square]
-    if beside:
+    if prior:
         rows = rows + _OF_ALL
-        first = first + _OF_ALL * beside.mean
-        second = second + _OF_ALL * (beside.variance + beside.mean**2)
+        first = first + _OF_ALL * prior.mean
+        second = second + _OF_ALL * (prior.variance + prior.mean**2)
     rows = np.maximum(rows, 1e-300)
     mean = first / rows
     return Prior(share, mean, np.maximum(second / rows - mean**2, 1e-6))

@@ -11,7 +11,7 @@ u' ~ N(coherent_mean(u, σ), σ²). Two facts spare most of the integrals, whate
   moves every u' up, so that E[r], as a function of the probability, has a slope between C11 - C01
   and C10 - C00; r has the second left of u* and the first right of it.
 
-So the values of V at two corners of a cell of a grid bound V inside it. `some_pays` decides by
+So the values of V at two corners of a cell of a grid bound V inside it. `any_worthwhile` decides by
 these bounds, and evaluates the integrals for what they leave open.
 """
 
@@ -56,7 +56,7 @@ def kept_moments(
     return mean, np.minimum(expected, bayes_risk(now, matrix))
 
 
-def some_pays(log_odds: Floats, sigma: Floats, cost: Floats, matrix: npt.ArrayLike) -> Bools:
+def any_worthwhile(log_odds: Floats, sigma: Floats, cost: Floats, matrix: npt.ArrayLike) -> Bools:
     """Whether some acquisition has cost + kept_risk < risk now, for each row.
 
     The answer is that of the integrals, in every case: bounds decide only where they leave more
@@ -70,7 +70,7 @@ def some_pays(log_odds: Floats, sigma: Floats, cost: Floats, matrix: npt.ArrayLi
     matrix : misclassification costs C[y, label].
     """
     if sigma.size < _FEW:
-        return np.asarray(_pays(log_odds[:, None], sigma, cost, matrix).any(axis=1))
+        return np.asarray(_is_worthwhile(log_odds[:, None], sigma, cost, matrix).any(axis=1))
     grid = _grid(np.asarray(matrix, dtype=float).tobytes())
     near, far = grid.steps(log_odds)
     gain, unsettled = np.zeros(len(log_odds), dtype=np.bool_), np.arange(len(log_odds))
@@ -83,12 +83,12 @@ def some_pays(log_odds: Floats, sigma: Floats, cost: Floats, matrix: npt.ArrayLi
         gain[rows] = certain.any(axis=1)
         row, acquisition = np.nonzero(possible & ~gain[rows, None])
         price = own[0, acquisition] if len(cost) == 1 else own[row, acquisition]
-        yes = _pays(log_odds[rows[row]], sigma[rows[row], acquisition], price, matrix)
+        yes = _is_worthwhile(log_odds[rows[row]], sigma[rows[row], acquisition], price, matrix)
         gain[rows[row[yes]]] = True
     return gain
 
 
-def _pays(log_odds: Floats, sigma: Floats, cost: Floats, matrix: npt.ArrayLike) -> Bools:
+def _is_worthwhile(log_odds: Floats, sigma: Floats, cost: Floats, matrix: npt.ArrayLike) -> Bools:
     future = cost + kept_risk(log_odds, sigma, matrix)
     return np.asarray(future < bayes_risk(log_odds, matrix))
 

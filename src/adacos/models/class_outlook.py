@@ -31,7 +31,7 @@ from adacos.models.dynamic import ValueTables
 from adacos.models.evidence import Evidence
 from adacos.models.forecasts import FORECASTS, Forecast
 from adacos.models.missing import unpolarised
-from adacos.models.outlook import WalkState, in_money, log_odds_now, payable
+from adacos.models.outlook import WalkState, log_odds_now, payable, unweighted
 from adacos.models.unavailable import learnable
 from adacos.typing import Bools, Floats, Ints
 
@@ -65,12 +65,12 @@ class ClassOutlook(NamedTuple):
         risk = np.stack(risks, axis=1) if risks else np.empty((len(rows), 0))
         return self._replace(future=np.asarray(self.cost + risk))
 
-    def in_money(self, times: float) -> ClassOutlook:
+    def unweighted(self, times: float) -> ClassOutlook:
         """The same at the costs as they are, where they were counted `times` times."""
-        cost, future = in_money(self.cost, self.future, times)
+        cost, future = unweighted(self.cost, self.future, times)
         return self._replace(cost=cost, future=future)
 
-    def some_pays(self, matrix: Floats) -> Bools:
+    def any_worthwhile(self, matrix: Floats) -> Bools:
         """Whether some later set is expected to save more than it costs, for each row.
 
         No set can save more than knowing the class would.

@@ -169,14 +169,14 @@ def shown_gain(
     if len(y) == 0:
         return ShownGain(values, tuple(place), tuple(more), counted)
     wrong = matrix[y[:, None], label_at(belief, matrix)]
-    dearest = float(np.ptp(matrix, axis=1).max())
+    max_error = float(np.ptp(matrix, axis=1).max())
     masks, rank = model.sequence.masks(), model.sequence.rank
     after = wrong[:, last]
     for i in range(last - 1, rows.first - 1, -1):
         price = float(costs.of_batch(masks[i + 1 : i + 2], given=masks[i], rank=rank)[0])
         expected, saved = values.expected_gain(i, belief[:, i]), wrong[:, i] - price - after
         place[i] = np.unique(np.quantile(expected, np.linspace(0, 1, _PLACES)))
-        more[i] = beyond_noise(expected, saved - expected, weight, place[i], dearest)
+        more[i] = beyond_noise(expected, saved - expected, weight, place[i], max_error)
         gain = expected + np.interp(expected, place[i], more[i])
         going = gain > 0
         if going.any():

@@ -161,18 +161,18 @@ def prepare_rows(
     seed: int,
     unlabeled: Floats | None = None,
     n_classes: int = 2,
-    beside: Any = None,
+    placed_like: Any = None,
     **given: Any,
 ) -> PreparedRows:
     """Rows ready for fitting: very many complete ones of two classes as codes, else as columns.
 
-    Codes are held where `beside` is, if that is a tensor.
+    Codes are held where `placed_like` is, if that is a tensor.
     """
     rows = encoded, y, encoder
     if holds_codes(len(y), n_classes):
         tables = [encoded] if unlabeled is None else [encoded, unlabeled]
         if not any(np.isnan(column).any() for table in tables for column in table.T):
-            rows = like(beside, encoded), y, encoder
+            rows = like(placed_like, encoded), y, encoder
             return prepare_large(*rows, seed=seed, unlabeled=unlabeled, **given)
     return prepare(*rows, unlabeled=unlabeled, n_classes=n_classes, **given)
 

@@ -100,14 +100,14 @@ class Outlook(NamedTuple):
         risk = self.expected_risk(np.arange(len(self.log_odds)), every, matrix)
         return self._replace(future=self.cost + risk)
 
-    def in_money(self, times: float) -> Outlook:
+    def unweighted(self, times: float) -> Outlook:
         """The same at the costs as they are, where they were counted `times` times."""
-        cost, future = in_money(self.cost, self.future, times)
+        cost, future = unweighted(self.cost, self.future, times)
         return self._replace(cost=cost, future=future)
 
-    def some_pays(self, matrix: Floats) -> Bools:
+    def any_worthwhile(self, matrix: Floats) -> Bools:
         """Whether some later set is expected to save more than it costs, for each row."""
-        return self.forecast.some_pays(self.log_odds, self.mean, self.sd, self.cost, matrix)
+        return self.forecast.any_worthwhile(self.log_odds, self.mean, self.sd, self.cost, matrix)
 
 
 def begin(
@@ -261,7 +261,7 @@ def moved_to(state: WalkState, log_odds: Floats) -> WalkState:
     return state._replace(part=state.part + np.tile(shift, len(state.model.sequence)))
 
 
-def in_money(cost: Floats, future: Floats | None, times: float) -> tuple[Floats, Floats | None]:
+def unweighted(cost: Floats, future: Floats | None, times: float) -> tuple[Floats, Floats | None]:
     """Costs of later sets, and future costs, as they are where they were counted `times` times."""
     if times == 1.0:
         return cost, future

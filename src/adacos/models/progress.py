@@ -41,7 +41,7 @@ def told(fit: Callable[P, Result]) -> Callable[P, Result]:
     """Let a method print where it is if the estimator's parameter `verbose` asks for it."""
 
     @wraps(fit)
-    def telling(*args: P.args, **kwargs: P.kwargs) -> Result:
+    def reported(*args: P.args, **kwargs: P.kwargs) -> Result:
         estimator: Any = args[0]
         # A parameter that is no number is refused by the fit itself.
         if not (isinstance(estimator.verbose, int) and estimator.verbose):
@@ -49,7 +49,7 @@ def told(fit: Callable[P, Result]) -> Callable[P, Result]:
         with listening(partial(print_progress, estimator)):
             return fit(*args, **kwargs)
 
-    return telling
+    return reported
 
 
 def print_progress(estimator: Any, what: str, done: int, whole: int) -> None:

@@ -55,30 +55,30 @@ def realised_correction(
     log_odds, y = rows.log_odds[:, : last + 1], rows.y.astype(np.intp)
     wrong = matrix[y[:, None], best_label(log_odds, matrix)]
     # Nobody can save more than knowing the class would.
-    p, dearer = expit(grid), (matrix[0, 1] - matrix[0, 0], matrix[1, 0] - matrix[1, 1])
-    most = np.minimum((1 - p) * dearer[0], p * dearer[1])
+    p, error_costs = expit(grid), (matrix[0, 1] - matrix[0, 0], matrix[1, 0] - matrix[1, 1])
+    most = np.minimum((1 - p) * error_costs[0], p * error_costs[1])
     masks, rank = model.sequence.masks(), model.sequence.rank
     after = wrong[:, last]
     for i in range(last - 1, rows.first - 1, -1):
         price = float(costs.of_batch(masks[i + 1 : i + 2], given=masks[i], rank=rank)[0])
         now = expit(log_odds[:, i])
         left = wrong[:, i] - price - after - np.interp(now, p, gain[i])
-        found = beyond_noise(log_odds[:, i], left, rows.weight, grid, float(max(dearer)))
+        found = beyond_noise(log_odds[:, i], left, rows.weight, grid, float(max(error_costs)))
         correction[i] = np.where(
             found > 0, np.minimum(found, np.maximum(most - price - gain[i], 0)), found
         )
-        go_on = np.interp(now, p, gain[i] + correction[i]) > 0
-        after = np.where(go_on, price + after, wrong[:, i])
+        continues = np.interp(now, p, gain[i] + correction[i]) > 0
+        after = np.where(continues, price + after, wrong[:, i])
     return correction
 
 
 def beyond_noise(
-    place: Floats, values: Floats, weight: Floats, at: Floats, dearest: float
+    place: Floats, values: Floats, weight: Floats, at: Floats, max_error: float
 ) -> Floats:
     """Smooth mean of `values` as a function of `place`, as far as it is more than noise.
 
     Nearness is counted in ranks. Precision is that of the rows, however many each stands for;
-    `dearest` is what one more row may add.
+    `max_error` is what one more row may add.
     """
     levels, number = np.unique(place, return_inverse=True)
     count = np.bincount(number, weight)
@@ -96,7 +96,7 @@ def beyond_noise(
         mean = near @ total / size
         spread = np.maximum(near @ squares / size - mean**2, 0.0)
         n_rows = size**2 / (near**2 @ squared)
-        noise = LIMIT**2 * spread / np.maximum(n_rows - 1, 1e-9) + (dearest / n_rows) ** 2
+        noise = LIMIT**2 * spread / np.maximum(n_rows - 1, 1e-9) + (max_error / n_rows) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
             part = np.where(mean**2 > noise, mean * (1 - noise / mean**2), 0.0)
         found += part

@@ -36,7 +36,7 @@ from adacos.policies.base import BasePolicy, fit_in_groups
 from adacos.policies.branching import BranchingClassifier
 from adacos.policies.budgets import BUDGET_CONSTRAINTS
 from adacos.policies.cos import COSClassifier
-from adacos.policies.many_classes import dearest_error
+from adacos.policies.many_classes import max_error_cost
 from adacos.policies.planning import PlanningClassifier, loses_nothing
 from adacos.policies.rounds import refuse_rounds
 from adacos.reasons import Reasons
@@ -49,7 +49,7 @@ FOLDS = 5
 MOST_ROWS = 10_000
 COMPARISON = "comparison, fold"
 # Rougher fits for the comparison: all are judged alike.
-_ROUGHER: dict[str, Any] = {"strengths": "common", "cv": 3, "verbose": 0}
+_COARSE_FIT: dict[str, Any] = {"strengths": "common", "cv": 3, "verbose": 0}
 
 
 class Candidate(NamedTuple):
@@ -215,8 +215,8 @@ class AutoPolicyClassifier(BasePolicy):
         with listening(self._print_progress) if self.verbose else nullcontext():
             cost = self._nested(table, training.encoded, training.y, classes, rows, own, candidates)
         self.compared_ = tuple(_compared(cost, own))
-        dearest = dearest_error(training.costs.matrix, training.y)
-        chosen = choose(candidates, cost, dearest, own)
+        max_error = max_error_cost(training.costs.matrix, training.y)
+        chosen = choose(candidates, cost, max_error, own)
         self.choice_ = chosen.title
         self.policy_: BasePolicy = fit_in_groups(self._make(chosen), X, y, training.groups)
         return self.finish_fit()
@@ -295,7 +295,7 @@ class AutoPolicyClassifier(BasePolicy):
                 "Add rows, or take AdaCOSClassifier.",
             )
         tried, whole = list(candidates), (table_rows(table, rows), classes[rows])
-        branching = self._make(BRANCHING, **_ROUGHER)
+        branching = self._make(BRANCHING, **_COARSE_FIT)
         if BRANCHING in tried and fit_in_groups(branching, *whole, groups).in_one_order:
             tried.remove(BRANCHING)
         cost = {candidate.title: np.empty(len(rows)) for candidate in candidates}
@@ -320,9 +320,9 @@ class AutoPolicyClassifier(BasePolicy):
         self, X: Any, y: Any, groups: Ints | None, candidates: list[Candidate]
     ) -> Iterator[tuple[Candidate, BasePolicy]]:
         """Some candidates, fitted; COS shares the fit of AdaCOS."""
-        adacos = fit_in_groups(self._make(ADACOS, **_ROUGHER), X, y, groups)
+        adacos = fit_in_groups(self._make(ADACOS, **_COARSE_FIT), X, y, groups)
         for candidate in candidates:
-            policy = self._make(candidate, **_ROUGHER)
+            policy = self._make(candidate, **_COARSE_FIT)
             if candidate is ADACOS:
                 policy = adacos
             elif candidate.kind is COSClassifier:
@@ -362,12 +362,12 @@ class AutoPolicyClassifier(BasePolicy):
 def choose(
     candidates: tuple[Candidate, ...],
     cost: dict[str, Floats],
-    dearest: float,
+    max_error: float,
     groups: Ints | None = None,
 ) -> Candidate:
     """The candidate to take, from the total cost of each row under each of them.
 
-    The first is kept. `dearest` is what the most expensive error costs more than the cheapest
+    The first is kept. `max_error` is what the most expensive error costs more than the cheapest
     answer.
     """
     standing, *others = candidates
@@ -375,7 +375,7 @@ def choose(
     for candidate in others:
         more = cost[candidate.title] - cost[standing.title]
         mean, error = float(more.mean()), standard_error(more, groups)
-        if mean + error + dearest / len(more) <= 0 and mean < least:
+        if mean + error + max_error / len(more) <= 0 and mean < least:
             taken, least = candidate, mean
     return taken
 

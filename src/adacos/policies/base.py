@@ -207,7 +207,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         check_consistent_length(X, labels)
         names = covariate_names(self)
         self._bind_costs(names)
-        self._tell_positive_class()
+        self._report_positive_class()
         self.encoder_ = TableEncoder.fit(table, names)
         encoded = self.encoder_.transform(table)
         found = groups_of(groups, encoded, labels)
@@ -278,7 +278,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 stacklevel=6,
             )
 
-    def _tell_positive_class(self) -> None:
+    def _report_positive_class(self) -> None:
         """Say which of two words is the positive class, where the errors do not cost the same."""
         if len(self.classes_) > 2:
             return

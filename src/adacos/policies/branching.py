@@ -28,9 +28,9 @@ from adacos.models.set_fits import prepare
 from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import leave_out_total
-from adacos.policies.growing import ground, grow, leaf_weights
+from adacos.policies.growing import grow, growing_data, leaf_weights
 from adacos.policies.rounds import refuse_rounds
-from adacos.policies.tree import Tree, told_tree, tree_of
+from adacos.policies.tree import Tree, described_tree, tree_of
 from adacos.reasons import Reasons
 from adacos.typing import Fields, Floats, Ints
 from adacos.validation import Constraints, whole
@@ -209,7 +209,7 @@ class BranchingClassifier(AdaCOSClassifier):
             plain = leave_out_total(self.decider_, self._kept_rows())
         costs = replace(self.decider_.weighed_costs, matrix=self.rule_.matrix)
         if self.max_depth and not self.rule_.always_positive:
-            land = ground(
+            data = growing_data(
                 encoded,
                 fits.y,
                 fits.weight,
@@ -222,7 +222,7 @@ class BranchingClassifier(AdaCOSClassifier):
                 budget=None if self.budget is None else (1 + self.multiplier_) * self.budget,
                 groups=fits.table[2],
             )
-            nodes = grow(land, self.max_depth)
+            nodes = grow(data, self.max_depth)
             if len(nodes) > 1:
                 self.nodes_ = self._with_models(nodes, fits, encoded, unlabeled, costs)
                 self.leaf_ = route(self.nodes_, encoded, self.encoder_)
@@ -333,13 +333,13 @@ class BranchingClassifier(AdaCOSClassifier):
         """
         if self.in_one_order:
             return super()._leave_out_at_stop(encoded, result)
-        to_be_had = ~np.isnan(encoded[:, self.encoder_.first]) & ~result.acquired
+        can_be_acquired = ~np.isnan(encoded[:, self.encoder_.first]) & ~result.acquired
         log_odds = np.empty((len(result), *self.model_.intercepts.shape[1:]))
         for number, node in enumerate(self.nodes_):
             rows = np.flatnonzero(self.leaf_ == number)
             model = node.model or self.model_
             # The largest set of which the row has all that is to be had.
-            within = to_be_had[rows] @ model.sequence.masks().T.astype(np.intp) == 0
+            within = can_be_acquired[rows] @ model.sequence.masks().T.astype(np.intp) == 0
             stage = np.maximum(within.sum(axis=1) - 1, 0)
             log_odds[rows] = model.leave_out_log_odds[rows, stage]
         return log_odds
@@ -387,7 +387,7 @@ class BranchingClassifier(AdaCOSClassifier):
         """Say why a branch is there."""
         if not isinstance(state, BranchState) or state.walks:
             return reasons
-        return replace(reasons, because=told_tree(self).because(int(state.node[0])))
+        return replace(reasons, because=described_tree(self).because(int(state.node[0])))
 
 
 def branches(policy: BasePolicy) -> TypeGuard[BranchingClassifier]:

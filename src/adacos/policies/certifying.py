@@ -9,20 +9,20 @@ import numpy as np
 
 from adacos.engine import run
 from adacos.exceptions import NotCertifiableError
-from adacos.policies.many_classes import asked_recall, recall_of_two
+from adacos.policies.many_classes import recall_of_two, resolved_target_recall
 from adacos.policies.recall import (
     ProvingRows,
     RecallCertificate,
     always_positive,
     certify,
-    from_first_telling,
-    given,
+    from_first_discriminating,
     positive_rows,
     proving_rows,
     refuse_false_negative_cost,
     refuse_training_rows,
     threshold_rule,
     threshold_sequence,
+    value_or_default,
 )
 from adacos.typing import Bools, Floats, Ints
 
@@ -41,8 +41,8 @@ def calibrate_threshold(
 ) -> None:
     """Let a policy of two classes answer by a threshold that these rows certify."""
     asked = recall_of_two(target_recall, policy.classes_)
-    recall = given("target_recall", asked, asked_recall(policy))
-    confidence = given("confidence", confidence, policy.recall_confidence)
+    recall = value_or_default("target_recall", asked, resolved_target_recall(policy))
+    confidence = value_or_default("confidence", confidence, policy.recall_confidence)
     refuse_false_negative_cost(policy.costs)
     encoded = policy._encode(X)
     if not trained:
@@ -70,23 +70,23 @@ def certified_threshold(
     least = policy._log_odds_anywhere(held_out).min(axis=1)
     decider, costs = policy.decider_, policy.cost_table_.matrix
 
-    def in_danger(threshold: float) -> Bools:
+    def may_be_missed(threshold: float) -> Bools:
         return np.asarray(least < threshold + 1e-6)
 
     def label_at(threshold: float, rows: Floats) -> Ints:
         return run(decider.with_rule(threshold_rule(costs, threshold)), rows).label
 
     def misses_at(threshold: float) -> int:
-        return int(np.sum(label_at(threshold, held_out[in_danger(threshold)]) != 1))
+        return int(np.sum(label_at(threshold, held_out[may_be_missed(threshold)]) != 1))
 
-    def tells_apart(threshold: float) -> bool:
+    def discriminates(threshold: float) -> bool:
         every = max(-(-len(others) // _ROWS_LOOKED_AT), 1)
         return not (label_at(threshold, others[::every]) == 1).all()
 
     thresholds = threshold_sequence(policy._leave_out_of_positives())
     # Where the estimate answers positive for all, the costs ask for just that.
-    if tells_apart(policy._threshold_at_every_set(recall)):
-        thresholds = from_first_telling(thresholds, tells_apart)
+    if discriminates(policy._threshold_at_every_set(recall)):
+        thresholds = from_first_discriminating(thresholds, discriminates)
     try:
         certificate, threshold = certify(
             misses_at,
@@ -94,14 +94,14 @@ def certified_threshold(
             len(held_out),
             recall,
             confidence,
-            at_most=lambda threshold: int(np.sum(in_danger(threshold))),
+            at_most=lambda threshold: int(np.sum(may_be_missed(threshold))),
         )
     except NotCertifiableError as refusal:
         if policy.on_uncertifiable != "largest":
             raise
         certificate, threshold = refusal.certificate, float(thresholds[0])
     certificate = replace(certificate, method=certificate.method + proving.note)
-    if len(others) and not tells_apart(threshold):
+    if len(others) and not discriminates(threshold):
         note = "; at these costs every calibration row is answered positive"
         certificate = replace(certificate, method=certificate.method + note)
     return certificate, threshold

@@ -47,9 +47,9 @@ from adacos.policies.recall import (
     GROUPED,
     allowed_misses,
     class_numbers,
-    given,
     percent,
     refuse_training_rows,
+    value_or_default,
 )
 from adacos.tables.weights import groups_of
 from adacos.typing import Floats, Ints
@@ -284,7 +284,7 @@ def calibrate_classes(
     check_with_classes(policy)
     wanted = policy.target_recall if target_recall is None else target_recall
     targets = targets_of(wanted, policy.classes_)
-    confidence = given("confidence", confidence, policy.recall_confidence)
+    confidence = value_or_default("confidence", confidence, policy.recall_confidence)
     encoded = policy._encode(X)
     if not trained:
         refuse_training_rows(policy.training_rows_, encoded)

@@ -100,10 +100,10 @@ def _needs_nested(policy: BasePolicy) -> bool:
 def cost_doubt(policy: BasePolicy) -> str | None:
     """Say in words that a policy costs more out of fold than everyone answered alike."""
     costs = leave_out_costs(policy)
-    everyone = [item for item in costs if item.name.startswith("everyone")]
-    if not everyone or not costs[0].name.startswith(_OWN):
+    constant_answers = [item for item in costs if item.name.startswith("everyone")]
+    if not constant_answers or not costs[0].name.startswith(_OWN):
         return None
-    own, alike = costs[0], min(everyone, key=lambda item: item.cost)
+    own, alike = costs[0], min(constant_answers, key=lambda item: item.cost)
     if own.cost - alike.cost <= 2 * math.hypot(own.error, alike.error):
         return None
     money = description_of(policy).money

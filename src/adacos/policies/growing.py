@@ -4,11 +4,11 @@ The tree begins as a single leaf, which is AdaCOS. At each leaf, every affordabl
 as the next question for all its rows, each side continuing as AdaCOS with quick models of its own
 (`adacos.models.quick`). What that costs is not what the models expect but what happens on rows that
 they were not fitted to: paid plus cost of the answer, cross-fitted over folds. The best split is
-made if it lowers that cost by more than `ERRORS` standard errors of the difference.
+made if it lowers that cost by more than `STANDARD_ERRORS` standard errors of the difference.
 
 A side has few rows. Its models are fitted to all rows, those of the other side with the weight
-`KINSHIP` (a power prior: the side's models are drawn towards those of the node above it), those
-beyond with a power of it.
+`SIBLING_WEIGHT`, those beyond with a power of it. By this power prior the side's models are drawn
+towards those of the node above it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adacos.costs import CostTable, left_of
+from adacos.costs import CostTable, remaining_budget
 from adacos.deciders.weighing import weigh
 from adacos.decision import STOP, Decision
-from adacos.engine import Purse, walk
+from adacos.engine import Budget, walk
 from adacos.kernels.class_risk import best_label
 from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.strengths import central_strengths
@@ -36,22 +36,22 @@ from adacos.models.quick import central_fit, quick_model
 from adacos.models.sequence_model import SequenceModel
 from adacos.models.sequences import order_among
 from adacos.models.set_fits import SetFits, prepare
-from adacos.policies.many_classes import dearest_error
+from adacos.policies.many_classes import max_error_cost
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, CATEGORICAL, NUMERIC
 from adacos.typing import Bools, Floats, Ints
 
 FOLDS = 5
-# Folds after which only the most promising splits go on to the others, and how many go on.
-FIRST_FOLDS, GO_ON = 2, 3
+# Folds after which only the most promising splits are tried on the others, and how many are.
+FIRST_FOLDS, N_PROMISING = 2, 3
 # Standard errors by which a split must lower the cost.
-ERRORS = 0.25
-# Errors of the dearest kind that it must outweigh besides: rare losses hide from standard errors.
-UNSEEN = 1.0
-# Share of the probability, beside the class as it turned out, in judging a split.
-TRUST = 0.8
+STANDARD_ERRORS = 0.25
+# Most expensive errors that it must outweigh too: rare losses hide from standard errors.
+EXPENSIVE_ERRORS = 1.0
+# Weight of the probability, next to the class as it turned out, in judging a split.
+PROBABILITY_WEIGHT = 0.8
 # Weight of the rows of the other side in the models of one side.
-KINSHIP = 0.03
+SIBLING_WEIGHT = 0.03
 # A side of fewer rows is not made, and a leaf of fewer not tried: five folds of it say nothing.
 LEAST_ROWS, LEAST_TO_SPLIT = 15, 60
 # More rows are drawn from, and further covariates left to the leaves.
@@ -61,7 +61,7 @@ QUANTILES = (0.5, 0.25, 0.75)
 
 
 @dataclass(frozen=True)
-class Ground:
+class GrowingData:
     """What a tree grows on: some training rows and the covariates that may be asked early.
 
     Attributes
@@ -73,9 +73,9 @@ class Ground:
     kept : the covariates, by their position in the whole table.
     outlook : by which the leaves decide, see `AdaCOSClassifier`.
     fold : fold of each row.
-    lacking : what missing values add to the moment matrix, for one unit of row weight.
-    likely : probability of class 1 of each row by a model that did not see it; of more than two
-        classes that of each, (rows, K).
+    missing_moments : what missing values add to the moment matrix, for one unit of row weight.
+    probability : cross-validated probability of class 1 of each row; with three or more classes
+        that of each, (rows, K).
     budget : what a row may pay at most; None for any amount.
     """
 
@@ -86,8 +86,8 @@ class Ground:
     kept: Ints
     outlook: str
     fold: Ints
-    lacking: Floats
-    likely: Floats
+    missing_moments: Floats
+    probability: Floats
     budget: float | None = None
 
     @property
@@ -96,7 +96,7 @@ class Ground:
         return self.fits.y
 
     @property
-    def nothing(self) -> Floats:
+    def no_outcome(self) -> Floats:
         """An outcome of every row that is not found yet."""
         return np.full((len(self.y), len(self.costs.matrix)), np.nan)
 
@@ -117,7 +117,7 @@ class Trial(NamedTuple):
     outcome: Floats
 
 
-def ground(
+def growing_data(
     encoded: Floats,
     y: Floats,
     weight: Floats,
@@ -130,7 +130,7 @@ def ground(
     seed: int,
     budget: float | None = None,
     groups: Ints | None = None,
-) -> Ground:
+) -> GrowingData:
     """Rows ready for growing.
 
     Where there are many, `MOST_ROWS` of them are drawn; of the covariates those are kept that are
@@ -151,43 +151,47 @@ def ground(
         weight=weight,
         n_classes=len(costs.matrix),
     )
-    lacking = np.zeros_like(fits.moments)
+    missing_moments = np.zeros_like(fits.moments)
     if fits.holes is not None:
         standardised = (fits.complete - fits.basis.mean) / fits.basis.scale
         plain = moment_matrix(standardised, fits.columns, weight)
-        lacking = (fits.moments - plain) / plain[0, 0]
-    likely = leave_out_probabilities(fits, fold, order_among(order, kept))
+        missing_moments = (fits.moments - plain) / plain[0, 0]
+    probability = leave_out_probabilities(fits, fold, order_among(order, kept))
     kept = np.flatnonzero(kept)
-    return Ground(fits, encoded, encoder, costs, kept, outlook, fold, lacking, likely, budget)
+    return GrowingData(
+        fits, encoded, encoder, costs, kept, outlook, fold, missing_moments, probability, budget
+    )
 
 
-def grow(land: Ground, deepest: int) -> list[Node]:
+def grow(data: GrowingData, deepest: int) -> list[Node]:
     """The tree, its leaves still without models; a single leaf where no split pays."""
     nodes = [Node(np.empty(0, dtype=np.intp))]
-    everyone = np.ones(len(land.y), dtype=np.bool_)
-    outcome = _cross_fitted(land, everyone, land.fits.weight, nodes[0].path, range(FOLDS))
-    waiting = [(0, 0, everyone, land.fits.weight, outcome)]
+    all_rows = np.ones(len(data.y), dtype=np.bool_)
+    outcome = _cross_fitted(data, all_rows, data.fits.weight, nodes[0].path, range(FOLDS))
+    waiting = [(0, 0, all_rows, data.fits.weight, outcome)]
     while waiting:
         number, depth, rows, weight, outcome = waiting.pop(0)
-        if depth >= deepest or land.fits.weight[rows].sum() < LEAST_TO_SPLIT:
+        if depth >= deepest or data.fits.weight[rows].sum() < LEAST_TO_SPLIT:
             continue
         node = nodes[number]
-        best = _best_split(land, rows, weight, node.path, outcome)
+        best = _best_split(data, rows, weight, node.path, outcome)
         if best is None:
             continue
         path = _longer(node.path, best.split.covariate)
-        gain, error = _gain(land, best.outcome, outcome, rows, 0.0)
+        gain, error = _gain(data, best.outcome, outcome, rows, 0.0)
         nodes[number] = replace(
             node, split=best.split, below=(len(nodes), len(nodes) + 1), gain=gain, error=error
         )
-        price = _price(land, node.path, best.split.covariate)
+        price = _price(data, node.path, best.split.covariate)
         for side in (LEFT, RIGHT):
-            mine = best.side == side
+            on_side = best.side == side
             after = best.outcome - price
-            waiting.append((len(nodes), depth + 1, rows & mine, _leaning(weight, mine), after))
+            waiting.append(
+                (len(nodes), depth + 1, rows & on_side, _side_weight(weight, on_side), after)
+            )
             nodes.append(Node(path))
         tell("branch", len(nodes) // 2, 2**deepest - 1)
-    return [_in_table(node, land.kept) for node in nodes]
+    return [_in_table(node, data.kept) for node in nodes]
 
 
 def _in_table(node: Node, kept: Ints) -> Node:
@@ -207,51 +211,55 @@ def leaf_weights(
         if node.split is not None:
             side = node.split.side(encoded, encoder)
             for way, below in zip((LEFT, RIGHT), node.below, strict=True):
-                weights[below] = _leaning(weights[number], side == way)
+                weights[below] = _side_weight(weights[number], side == way)
     return {number: weights[number] for number, node in enumerate(nodes) if node.split is None}
 
 
-def _leaning(weight: Floats, mine: Bools) -> Floats:
-    return np.where(mine, weight, KINSHIP * weight)
+def _side_weight(weight: Floats, on_side: Bools) -> Floats:
+    return np.where(on_side, weight, SIBLING_WEIGHT * weight)
 
 
 def _best_split(
-    land: Ground, rows: Bools, weight: Floats, path: Ints, outcome: Floats
+    data: GrowingData, rows: Bools, weight: Floats, path: Ints, outcome: Floats
 ) -> Trial | None:
     """The split of a leaf that lowers the cross-fitted cost most surely, or None.
 
     Every covariate is tried at its middle cut on some folds, the best of them at their other cuts,
     and the best splits then on the folds that are left.
     """
-    trials = _trials(land, rows, weight, path, outcome)
+    trials = _trials(data, rows, weight, path, outcome)
 
     def tried(some: list[Trial], folds: range) -> list[Trial]:
         """The best of some trials, after these folds besides."""
         for trial in some:
-            _try(land, trial, rows, weight, path, folds, outcome)
-        return sorted(some, key=lambda trial: -_surplus(land, trial, outcome, rows))[:GO_ON]
+            _try(data, trial, rows, weight, path, folds, outcome)
+        return sorted(some, key=lambda trial: -_surplus(data, trial, outcome, rows))[:N_PROMISING]
 
     best = tried([cuts[0] for cuts in trials], range(FIRST_FOLDS))
     taken = {trial.split.covariate for trial in best}
     others = [t for cuts in trials for t in cuts[1:] if t.split.covariate in taken]
     best += tried(others, range(FIRST_FOLDS))
-    best = sorted(best, key=lambda trial: -_surplus(land, trial, outcome, rows))[:GO_ON]
-    best = [trial for trial in best if _gain(land, trial.outcome, outcome, rows, TRUST)[0] > 0]
+    best = sorted(best, key=lambda trial: -_surplus(data, trial, outcome, rows))[:N_PROMISING]
+    best = [
+        trial
+        for trial in best
+        if _gain(data, trial.outcome, outcome, rows, PROBABILITY_WEIGHT)[0] > 0
+    ]
     best = tried(best, range(FIRST_FOLDS, FOLDS))
-    return best[0] if best and _surplus(land, best[0], outcome, rows) > 0 else None
+    return best[0] if best and _surplus(data, best[0], outcome, rows) > 0 else None
 
 
-def _surplus(land: Ground, trial: Trial, outcome: Floats, rows: Bools) -> float:
+def _surplus(data: GrowingData, trial: Trial, outcome: Floats, rows: Bools) -> float:
     """Gain less its allowances for noise and for an error not yet seen."""
-    gain, error = _gain(land, trial.outcome, outcome, rows, TRUST)
+    gain, error = _gain(data, trial.outcome, outcome, rows, PROBABILITY_WEIGHT)
     tried = rows & ~np.isnan(trial.outcome[:, 0])
-    weight = land.fits.weight[tried]
-    dearest = dearest_error(land.costs.matrix, land.y[tried], weight) / float(weight.sum())
-    return gain - ERRORS * error - UNSEEN * dearest
+    weight = data.fits.weight[tried]
+    error_cost = max_error_cost(data.costs.matrix, data.y[tried], weight) / float(weight.sum())
+    return gain - STANDARD_ERRORS * error - EXPENSIVE_ERRORS * error_cost
 
 
 def _gain(
-    land: Ground, after: Floats, before: Floats, rows: Bools, trust: float
+    data: GrowingData, after: Floats, before: Floats, rows: Bools, trust: float
 ) -> tuple[float, float]:
     """Mean by which the cost falls over the rows tried so far, and its standard error.
 
@@ -260,52 +268,52 @@ def _gain(
     one that may be wrong. The two are mixed.
     """
     tried = rows & ~np.isnan(after[:, 0])
-    fall, weight = (before - after)[tried], land.fits.weight[tried]
-    if land.likely.ndim == 1:
-        judge = (1 - trust) * land.y[tried] + trust * land.likely[tried]
+    fall, weight = (before - after)[tried], data.fits.weight[tried]
+    if data.probability.ndim == 1:
+        judge = (1 - trust) * data.y[tried] + trust * data.probability[tried]
         gain = (1 - judge) * fall[:, 0] + judge * fall[:, 1]
     else:
-        turned_out = np.eye(fall.shape[1])[land.y[tried].astype(np.intp)]
-        gain = (((1 - trust) * turned_out + trust * land.likely[tried]) * fall).sum(axis=1)
+        turned_out = np.eye(fall.shape[1])[data.y[tried].astype(np.intp)]
+        gain = (((1 - trust) * turned_out + trust * data.probability[tried]) * fall).sum(axis=1)
     mean = float(np.average(gain, weights=weight))
     spread = float(np.average((gain - mean) ** 2, weights=weight))
     return mean, float(np.sqrt(spread / max(float(weight.sum()) - 1, 1.0)))
 
 
 def _trials(
-    land: Ground, rows: Bools, weight: Floats, path: Ints, outcome: Floats
+    data: GrowingData, rows: Bools, weight: Floats, path: Ints, outcome: Floats
 ) -> list[list[Trial]]:
     """For each affordable covariate the splits with enough rows on both sides, middle one first."""
-    realised = outcome[np.arange(len(rows)), land.y.astype(np.intp)]
-    affordable = np.average(realised[rows], weights=land.fits.weight[rows])
+    realised = outcome[np.arange(len(rows)), data.y.astype(np.intp)]
+    affordable = np.average(realised[rows], weights=data.fits.weight[rows])
     trials = []
-    for k in range(len(land.costs.names)):
-        price = _price(land, path, k)
-        if price >= affordable or price > _left(land, path):
+    for k in range(len(data.costs.names)):
+        price = _price(data, path, k)
+        if price >= affordable or price > _left(data, path):
             continue
         own = []
-        for split in _cuts(land, k, rows, weight):
-            side = split.side(land.encoded, land.encoder)
-            count = [land.fits.weight[rows & (side == way)].sum() for way in (LEFT, RIGHT)]
+        for split in _cuts(data, k, rows, weight):
+            side = split.side(data.encoded, data.encoder)
+            count = [data.fits.weight[rows & (side == way)].sum() for way in (LEFT, RIGHT)]
             if min(count) >= LEAST_ROWS:
-                own.append(Trial(split, side, land.nothing))
+                own.append(Trial(split, side, data.no_outcome))
         if own:
             trials.append(own)
     return trials
 
 
-def _cuts(land: Ground, k: int, rows: Bools, weight: Floats) -> list[Split]:
+def _cuts(data: GrowingData, k: int, rows: Bools, weight: Floats) -> list[Split]:
     """Splits by one covariate."""
-    kind = land.encoder.kinds[k]
-    own = land.encoded[np.ix_(rows, land.encoder.source == k)]
-    count = land.fits.weight[rows]
+    kind = data.encoder.kinds[k]
+    own = data.encoded[np.ix_(rows, data.encoder.source == k)]
+    count = data.fits.weight[rows]
     known = ~np.isnan(own).any(axis=1) & (count > 0)
     if not known.any():
         return []
     if kind == CATEGORICAL:
-        return _category_cuts(land, k, rows, weight)
+        return _category_cuts(data, k, rows, weight)
     if kind == BINARY:
-        return [Split(k, np.ones(1), float(land.encoder.low[k] + land.encoder.high[k]) / 2)]
+        return [Split(k, np.ones(1), float(data.encoder.low[k] + data.encoder.high[k]) / 2)]
     if kind != NUMERIC:
         return []
     values = np.unique(own[known, 0])
@@ -320,7 +328,7 @@ def _cuts(land: Ground, k: int, rows: Bools, weight: Floats) -> list[Split]:
     ]
 
 
-def _category_cuts(land: Ground, k: int, rows: Bools, weight: Floats) -> list[Split]:
+def _category_cuts(data: GrowingData, k: int, rows: Bools, weight: Floats) -> list[Split]:
     """Two groups of categories each, that differ most in what the other covariates say.
 
     The interactions of the categories with the columns of the other covariates have a score under
@@ -328,20 +336,20 @@ def _category_cuts(land: Ground, k: int, rows: Bools, weight: Floats) -> list[Sp
     which is cut near the quantiles of the rows. It looks at the labels of all rows, of those left
     out too: among few categories there is little to choose from.
     """
-    indicators = np.where(rows[:, None], land.encoded[:, land.encoder.source == k], 0.0)
+    indicators = np.where(rows[:, None], data.encoded[:, data.encoder.source == k], 0.0)
     indicators = np.nan_to_num(indicators)
-    count = land.fits.weight @ indicators
-    basis, columns = land.fits.basis, land.fits.columns
+    count = data.fits.weight @ indicators
+    basis, columns = data.fits.basis, data.fits.columns
     penalty = np.append(0.0, central_strengths(basis.linear)[basis.term])
     design = np.hstack([np.ones((len(rows), 1)), columns])
-    later = () if land.fits.n_classes == 2 else (land.fits.n_classes - 1,)
+    later = () if data.fits.n_classes == 2 else (data.fits.n_classes - 1,)
     start = np.zeros((*later, design.shape[1]))
-    _, residual = central_fit(design, land.y, weight, penalty, start)
+    _, residual = central_fit(design, data.y, weight, penalty, start)
     others = columns[:, basis.group != k]
     if others.shape[1] == 0:
         return []  # nothing else acts differently in some of its categories
-    mean = np.average(others, axis=0, weights=land.fits.weight)
-    spread = np.sqrt(np.average((others - mean) ** 2, axis=0, weights=land.fits.weight))
+    mean = np.average(others, axis=0, weights=data.fits.weight)
+    spread = np.sqrt(np.average((others - mean) ** 2, axis=0, weights=data.fits.weight))
     spread = np.maximum(spread, 1e-9)
     scores = [indicators.T @ (own[:, None] * others / spread) for own in np.atleast_2d(residual)]
     score = np.hstack(scores)
@@ -359,7 +367,7 @@ def _category_cuts(land: Ground, k: int, rows: Bools, weight: Floats) -> list[Sp
 
 
 def _try(
-    land: Ground,
+    data: GrowingData,
     trial: Trial,
     rows: Bools,
     weight: Floats,
@@ -369,50 +377,52 @@ def _try(
 ) -> None:
     """Fill in the outcome of the rows of these folds with the split."""
     longer = _longer(path, trial.split.covariate)
-    price = _price(land, path, trial.split.covariate)
+    price = _price(data, path, trial.split.covariate)
     for side in (LEFT, RIGHT):
-        mine = trial.side == side
-        found = _cross_fitted(land, rows & mine, _leaning(weight, mine), longer, folds)
+        on_side = trial.side == side
+        found = _cross_fitted(data, rows & on_side, _side_weight(weight, on_side), longer, folds)
         done = ~np.isnan(found[:, 0])
         trial.outcome[done] = found[done] + price
     # Where the covariate is not to be had, nothing changes.
-    same = rows & (trial.side < 0) & np.isin(land.fold, folds)
+    same = rows & (trial.side < 0) & np.isin(data.fold, folds)
     trial.outcome[same] = outcome[same]
 
 
-def _cross_fitted(land: Ground, rows: Bools, weight: Floats, path: Ints, folds: range) -> Floats:
+def _cross_fitted(
+    data: GrowingData, rows: Bools, weight: Floats, path: Ints, folds: range
+) -> Floats:
     """Outcome of these rows beyond the path, by models without their fold; NaN elsewhere."""
-    found = land.nothing
-    first = land.costs.covariates == 0
+    found = data.no_outcome
+    first = data.costs.covariates == 0
     first[path] = True
     reached = np.isin(np.arange(len(first)), path)
-    prices = np.maximum(land.costs.of_next(reached), 1e-12)
+    prices = np.maximum(data.costs.of_next(reached), 1e-12)
     for f in folds:
-        held_out = np.flatnonzero(rows & (land.fold == f))
+        held_out = np.flatnonzero(rows & (data.fold == f))
         if len(held_out):
-            kept = np.where(land.fold == f, 0.0, weight)
-            model = quick_model(land.fits, kept, prices, first, land.lacking)
-            found[held_out] = _outcome(land, model, held_out, reached, _left(land, path))
+            kept = np.where(data.fold == f, 0.0, weight)
+            model = quick_model(data.fits, kept, prices, first, data.missing_moments)
+            found[held_out] = _outcome(data, model, held_out, reached, _left(data, path))
     return found
 
 
 def _outcome(
-    land: Ground, model: SequenceModel, rows: Ints, reached: Bools, left: float = np.inf
+    data: GrowingData, model: SequenceModel, rows: Ints, reached: Bools, left: float = np.inf
 ) -> Floats:
     """What becomes of rows with AdaCOS and this model that have a budget left, (rows, classes).
 
     What they pay beyond the path plus the cost of their answer, if they are of each class.
     """
-    costs, values = land.costs, ValueTables(land.costs, land.costs.matrix, ROUGH)
+    costs, values = data.costs, ValueTables(data.costs, data.costs.matrix, ROUGH)
     found = np.empty((len(rows), len(costs.matrix)))
-    available = ~np.isnan(land.encoded[np.ix_(rows, land.encoder.first)])
+    available = ~np.isnan(data.encoded[np.ix_(rows, data.encoder.first)])
     have = np.zeros(len(reached), dtype=np.bool_)
     have[model.sequence.set(0)] = True
 
     def decide(state: WalkState) -> Decision:
-        go_on, ahead = weigh(state, values, land.outlook)
+        continues, ahead = weigh(state, values, data.outlook)
         following = state.upcoming[0] if len(state.upcoming) else STOP
-        return Decision(np.where(go_on, following, STOP), ahead.log_odds, state.stage)
+        return Decision(np.where(continues, following, STOP), ahead.log_odds, state.stage)
 
     # As in the engine, rows that lack nothing walk apart.
     complete = available.all(axis=1)
@@ -420,16 +430,16 @@ def _outcome(
         if len(part) == 0:
             continue
         there = available[part]
-        purse = None
+        budget = None
         if np.isfinite(left):
-            purse = Purse(left, costs, reached & there, lambda s, left: s._replace(left=left))
+            budget = Budget(left, costs, reached & there, lambda s, left: s._replace(left=left))
         trail = walk(
-            begin(model, land.encoded[rows[part]], there, have, np.zeros_like(have)),
+            begin(model, data.encoded[rows[part]], there, have, np.zeros_like(have)),
             decide,
             lambda state, going, covariates: advance(state, going, covariates.shape[1]),
             there,
             np.full(there.shape, STOP),
-            purse,
+            budget,
         )
         paid = costs.of_order(trail.order, given=reached & there)
         label = best_label(trail.log_odds, costs.matrix)
@@ -442,14 +452,14 @@ def _longer(path: Ints, k: int) -> Ints:
     return path if k in path else np.append(path, k)
 
 
-def _left(land: Ground, path: Ints) -> float:
+def _left(data: GrowingData, path: Ints) -> float:
     """What rows can still pay after a path."""
-    if land.budget is None:
+    if data.budget is None:
         return np.inf
-    return float(left_of(land.budget, land.costs.of_order(path)))
+    return float(remaining_budget(data.budget, data.costs.of_order(path)))
 
 
-def _price(land: Ground, path: Ints, k: int) -> float:
+def _price(data: GrowingData, path: Ints, k: int) -> float:
     """Cost of a covariate after those of a path; nothing if it is one of them."""
-    reached = np.isin(np.arange(len(land.costs.names)), path)
-    return 0.0 if reached[k] else float(land.costs.of_next(reached)[k])
+    reached = np.isin(np.arange(len(data.costs.names)), path)
+    return 0.0 if reached[k] else float(data.costs.of_next(reached)[k])

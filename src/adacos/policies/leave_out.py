@@ -165,7 +165,7 @@ def _as_each_class(fitted: BasePolicy, result: AcquisitionResult) -> list[Floats
 
 
 # Rougher fits that compare two ways to the same policy: both are judged alike.
-_ROUGHER: dict[str, Any] = {"strengths": "common", "cv": 3, "verbose": 0}
+_COARSE_FIT: dict[str, Any] = {"strengths": "common", "cv": 3, "verbose": 0}
 SEQUENCES = ("group_lasso", "forward")
 
 
@@ -177,7 +177,7 @@ def better_sequence(policy: Any, X: Any, y: Any, groups: Ints | None) -> str:
     """
     cost = {
         sequence: leave_out_cost(
-            clone(policy).set_params(sequence=sequence, **_ROUGHER),
+            clone(policy).set_params(sequence=sequence, **_COARSE_FIT),
             X,
             y,
             random_state=policy.random_state,

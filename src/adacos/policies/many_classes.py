@@ -17,7 +17,7 @@ from adacos.typing import Floats
 
 def check_with_classes(policy: Any) -> None:
     """Refuse what goes with another number of classes."""
-    recall = asked_recall(policy)
+    recall = resolved_target_recall(policy)
     if len(policy.classes_) > 2:
         check_many_classes(policy)
         if recall is not None:
@@ -73,13 +73,13 @@ def recall_of_two(target_recall: Any, classes: NDArray[Any]) -> Any:
     return target_recall[positive]
 
 
-def asked_recall(policy: Any) -> Any:
+def resolved_target_recall(policy: Any) -> Any:
     """The target recall of a fitted policy, of two classes as a number; None without one."""
     recall = getattr(policy, "target_recall", None)
     return recall_of_two(recall, policy.classes_) if len(policy.classes_) == 2 else recall
 
 
-def dearest_error(matrix: Floats, y: Floats, weight: Floats | None = None) -> float:
+def max_error_cost(matrix: Floats, y: Floats, weight: Floats | None = None) -> float:
     """What the most expensive error costs more than the cheapest answer.
 
     With three or more classes the most expensive one is often very rare. Then it is the mean over

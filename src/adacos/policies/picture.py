@@ -9,6 +9,6 @@ from adacos.policies.branching import BranchingClassifier
 from adacos.policies.planning import PlanningClassifier
 
 
-def pictured(policy: BasePolicy) -> TypeGuard[BranchingClassifier | PlanningClassifier]:
+def has_tree(policy: BasePolicy) -> TypeGuard[BranchingClassifier | PlanningClassifier]:
     """Whether what a policy asks depends on the values, and a tree shows how."""
     return policy.has_tree

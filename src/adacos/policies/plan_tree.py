@@ -160,8 +160,8 @@ def plan_tree(
     Rows that lack a covariate of the plan follow another, and are not counted unless all do. The
     labels of the result are 0, 1, ….
     """
-    lacks = np.isnan(encoded[:, np.isin(encoder.source, planned)]).any(axis=1)
-    rows = np.flatnonzero(~lacks | lacks.all())
+    incomplete = np.isnan(encoded[:, np.isin(encoder.source, planned)]).any(axis=1)
+    rows = np.flatnonzero(~incomplete | incomplete.all())
     some = replace(
         result,
         label=result.label[rows],

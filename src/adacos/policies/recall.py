@@ -333,7 +333,7 @@ def certify(
     NotCertifiableError
         If the first threshold fails, or the rows are too few for any. It holds the certificate of
         the largest recall that the first threshold has; begin with one that tells rows apart
-        (`from_first_telling`).
+        (`from_first_discriminating`).
 
     Examples
     --------
@@ -365,18 +365,18 @@ def certify(
     return certificate, passed
 
 
-def from_first_telling(thresholds: Floats, tells_apart: Callable[[float], bool]) -> Floats:
+def from_first_discriminating(thresholds: Floats, discriminates: Callable[[float], bool]) -> Floats:
     """The thresholds from the first on at which a policy tells rows apart; all if none does.
 
-    It is found by bisection. `tells_apart` must not look at the positives that certify: calibration
-    rows of the other class are independent of them.
+    It is found by bisection. `discriminates` must not look at the positives that certify:
+    calibration rows of the other class are independent of them.
     """
     low, high = 0, len(thresholds) - 1
-    if not tells_apart(float(thresholds[high])):
+    if not discriminates(float(thresholds[high])):
         return thresholds
     while low < high:
         middle = (low + high) // 2
-        if tells_apart(float(thresholds[middle])):
+        if discriminates(float(thresholds[middle])):
             high = middle
         else:
             low = middle + 1
@@ -450,7 +450,7 @@ def check_recall_parameters(policy: Any) -> None:
         )
 
 
-def given(name: str, value: Any, parameter: Any) -> float:
+def value_or_default(name: str, value: Any, parameter: Any) -> float:
     """A probability given to a method, or else the policy's parameter."""
     if value is None and parameter is None:
         raise InvalidInputError(

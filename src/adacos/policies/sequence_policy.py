@@ -38,9 +38,9 @@ from adacos.policies.class_certifying import ClassRecallCertificate, calibrate_c
 from adacos.policies.class_recall import use_class_recalls
 from adacos.policies.leave_out import better_sequence
 from adacos.policies.many_classes import (
-    asked_recall,
     check_in_place_of_cost,
     check_with_classes,
+    resolved_target_recall,
 )
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
@@ -280,7 +280,7 @@ class SequencePolicy(BasePolicy):
         if is_streamed(X):
             return fit_pieces(self, X, y, X_unlabeled, sample_weight, groups)
         held_out = fold = None
-        beside, X, y, X_unlabeled = X, host(X), host(y), host(X_unlabeled)
+        placed_like, X, y, X_unlabeled = X, host(X), host(y), host(X_unlabeled)
         if self.recall_confidence is not None:
             (X, y, groups), held_out = set_aside(
                 self, X, y, groups, self.calibration_fraction, self.random_state
@@ -305,7 +305,7 @@ class SequencePolicy(BasePolicy):
             n_jobs=self.n_jobs,
             unlabeled=unlabeled,
             n_classes=len(self.classes_),
-            beside=beside,
+            placed_like=placed_like,
         )
         fits = replace(fits, table=(X, y, training.groups))
         self._rows = training.encoded
@@ -521,7 +521,7 @@ class SequencePolicy(BasePolicy):
 
     def _use_target_recall(self) -> None:
         """Answer by the threshold that training rows ask for, or by surcharges."""
-        recall = asked_recall(self)
+        recall = resolved_target_recall(self)
         if isinstance(recall, Mapping):
             use_class_recalls(self, recall)
             return

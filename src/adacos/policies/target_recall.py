@@ -49,14 +49,14 @@ from adacos.policies.recall import (
     certify,
     check_recall_parameters,
     class_numbers,
-    from_first_telling,
-    given,
+    from_first_discriminating,
     positive_rows,
     proving_rows,
     recall_target,
     recall_threshold,
     refuse_training_rows,
     set_aside,
+    value_or_default,
 )
 from adacos.tables.row_digests import RowDigests
 from adacos.typing import Fields, Floats
@@ -67,7 +67,7 @@ _THRESHOLDS = np.linspace(-12.0, 12.0, 481)
 # Folds of the training rows that fix which surcharges are tried, where others prove recalls.
 _FOLDS = 3
 # What else helps where surcharges do not reach their targets.
-_DEARER = (
+_CLASS_REMEDY = (
     " The policy acquires by the costs as stated: where errors cost more, it acquires more and "
     "tells classes apart better."
 )
@@ -286,14 +286,14 @@ class TargetRecallClassifier(BasePolicy):
         encoded = self._encode(X)
         if not allow_training_rows:
             refuse_training_rows(self.training_rows_, encoded)
-        confidence = given("confidence", confidence, self.recall_confidence)
+        confidence = value_or_default("confidence", confidence, self.recall_confidence)
         wanted = self.target_recall if target_recall is None else target_recall
         if len(self.classes_) > 2:
             check_many_classes(self, certifies=True)
             targets = targets_of(wanted, self.classes_)
             self._certify(encoded, y, groups, targets, confidence)
             return self
-        recall = given("target_recall", recall_of_two(wanted, self.classes_), None)
+        recall = value_or_default("target_recall", recall_of_two(wanted, self.classes_), None)
         self._choose_threshold(encoded, y, recall, confidence, groups)
         return self
 
@@ -307,7 +307,7 @@ class TargetRecallClassifier(BasePolicy):
         targets = targets_of(self.target_recall, self.classes_)
         if self.recall_confidence is None:
             self.stopped_ = self._stopped(encoded, aside.y)
-            reach_recalls(self, targets, self._recalls_of, _DEARER)
+            reach_recalls(self, targets, self._recalls_of, _CLASS_REMEDY)
             return
         number = class_numbers(learned.y, self.classes_, len(learned.y))
         rarest = int(np.argmin(np.bincount(number)))
@@ -342,7 +342,7 @@ class TargetRecallClassifier(BasePolicy):
         rows, note = proving_classes(encoded, number, groups, self.random_state)
         proving = self._stopped(encoded[rows], np.asarray(y)[rows])
         check_members(self, targets, proving.number)
-        tried = surcharges_to_try(self.classes_, targets, self._recalls_of, _DEARER)
+        tried = surcharges_to_try(self.classes_, targets, self._recalls_of, _CLASS_REMEDY)
         misses_at = partial(proving.misses, self.cost_table_.matrix, targets)
         use_certified(self, targets, tried, misses_at, proving.counts(targets), confidence, note)
 
@@ -358,7 +358,9 @@ class TargetRecallClassifier(BasePolicy):
             proving = proving_rows(encoded, positive, groups, self.random_state)
             p = run_mixed(decider, proving.positive).probability
             others = run_mixed(decider, proving.others).probability
-            thresholds = from_first_telling(_THRESHOLDS, lambda t: bool(np.any(others < expit(t))))
+            thresholds = from_first_discriminating(
+                _THRESHOLDS, lambda t: bool(np.any(others < expit(t)))
+            )
             try:
                 self.certificate_, _ = certify(
                     lambda t: int(np.sum(p < expit(t))), thresholds, len(p), recall, confidence

@@ -249,8 +249,8 @@ def in_words(
     conditions = {0: ""}
     for place, node in zip(tree.places, nodes, strict=False):
         if node.split is not None:
-            lacks = f"{said.label(encoder.names[node.split.covariate])} is not available"
-            words = (*node.split.words(encoder, said), lacks)
+            absent = f"{said.label(encoder.names[node.split.covariate])} is not available"
+            words = (*node.split.words(encoder, said), absent)
             conditions.update(zip(place.below, words, strict=False))
     splits = [node.split for node in nodes]
     places = tuple(
@@ -268,7 +268,7 @@ def in_words(
     return replace(tree, places=places, positive_class=said.class_name(counted))
 
 
-def told_tree(policy: Any) -> Tree:
+def described_tree(policy: Any) -> Tree:
     """The picture of a policy that is drawn as a tree, in the words of its description."""
     return in_words(policy.tree_, policy.nodes_, policy.encoder_, description_of(policy))
 

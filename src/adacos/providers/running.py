@@ -21,8 +21,8 @@ from adacos.engine import (
     ROWS_AT_ONCE,
     AcquisitionResult,
     among,
+    budget_of,
     empty_trail,
-    purse_of,
     result_of,
     walk,
 )
@@ -109,7 +109,7 @@ class Desk:
         name = self.encoder.names[k]
         if self.keys is None or row in self.fetched[name]:
             return self.fetched[name].get(row)
-        with _told_of_cache("hand a value over"):
+        with _naming_the_cache("hand a value over"):
             return self.cache.get((name, self.keys[row]))
 
     def _orders(self, k: int, rows: Ints) -> list[Order]:
@@ -117,7 +117,7 @@ class Desk:
         name, provider = self.encoder.names[k], self.providers[k]
         values = self.fetched[name]
         if self.keys is not None:
-            with _told_of_cache("say what it holds"):
+            with _naming_the_cache("say what it holds"):
                 there = [int(row) for row in rows if (name, self.keys[row]) in self.cache]
             values.update({row: self._cached(k, self.keys[row]) for row in there})
             if there:
@@ -134,7 +134,7 @@ class Desk:
     def _cached(self, k: int, key: Hashable) -> Any:
         """A value in the cache; None if it stands for none."""
         name = self.encoder.names[k]
-        with _told_of_cache("hand a value over"):
+        with _naming_the_cache("hand a value over"):
             value = self.cache[name, key]
         if is_none(value):
             return None
@@ -170,7 +170,7 @@ class Desk:
                 continue
             values[row] = value
             if self.keys is not None:
-                with _told_of_cache("take a value"):
+                with _naming_the_cache("take a value"):
                     self.cache[request.covariate, self.keys[row]] = value
         reason = next(iter(useless.values()), None)
         if len(useless) < len(request):
@@ -211,7 +211,7 @@ class Desk:
 
 
 @contextmanager
-def _told_of_cache(what: str) -> Iterator[None]:
+def _naming_the_cache(what: str) -> Iterator[None]:
     """An error of the cache in words; what was delivered before is in it."""
     try:
         yield
@@ -252,7 +252,7 @@ def provide(decider: Decider[Any], encoded: Floats, known: Bools, desk: Desk) ->
                 decider.advance,
                 begin.available,
                 order[part],
-                purse_of(decider, known[part]),
+                budget_of(decider, known[part]),
                 present[part],
                 immediate,
             )

@@ -8,7 +8,7 @@ import numpy as np
 
 from adacos.document.blocks import Block, Grid, Heading, Items, Text
 from adacos.kernels.binomial import interval
-from adacos.policies.many_classes import asked_recall
+from adacos.policies.many_classes import resolved_target_recall
 from adacos.report.held import Held
 from adacos.typing import Ints
 
@@ -85,7 +85,7 @@ def answers(held: Held) -> list[Block]:
 
 
 def _recall(held: Held) -> list[Block]:
-    recall, target = class_lines(held)[1].recall, asked_recall(held.policy)
+    recall, target = class_lines(held)[1].recall, resolved_target_recall(held.policy)
     lines = [
         f"{recall.found} of {recall.among} held-out positives were called positive: recall "
         f"{recall.value:.1%}, exact 95% interval {recall.low:.1%} to {recall.high:.1%}."

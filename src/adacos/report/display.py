@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from adacos.document.style import styled
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
-from adacos.policies.picture import pictured
+from adacos.policies.picture import has_tree
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.policies.trade_off import TradeOff, trade_off
 from adacos.policies.tree import Tree
@@ -99,7 +99,7 @@ class AcquisitionDisplay:
         result = policy.acquire(X)
         inner = policy.chosen
         levels: list[numbers.Level] | Tree
-        if pictured(inner):
+        if has_tree(inner):
             levels = numbers.tree(inner, np.asarray(inner._encode(X)), result)
         else:
             levels = numbers.flow(result, inner.classes_)

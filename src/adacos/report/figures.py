@@ -100,7 +100,7 @@ def draw_flow(
 
 @styled
 def cost_curve(
-    names: list[str], foretold: Floats, observed: Floats, error: Floats, policy: float, unit: str
+    names: list[str], predicted: Floats, observed: Floats, error: Floats, policy: float, unit: str
 ) -> Picture:
     """Mean total cost if every row stopped at a set, and that of the policy."""
 
@@ -108,7 +108,7 @@ def cost_curve(
         figure, axes = new_figure(
             1, 1, *((NARROW, 1.6 + 0.3 * len(observed)) if narrow else CURVE_SIZE)
         )
-        draw_cost_curve(axes[0, 0], names, foretold, observed, error, policy, unit, narrow)
+        draw_cost_curve(axes[0, 0], names, predicted, observed, error, policy, unit, narrow)
         figure.legend(loc="outside upper center", ncols=1 if narrow else 3)
         return figure
 
@@ -123,7 +123,7 @@ def cost_curve(
 def draw_cost_curve(
     axis: Any,
     names: list[str],
-    foretold: Floats,
+    predicted: Floats,
     observed: Floats,
     error: Floats,
     policy: float,
@@ -137,7 +137,7 @@ def draw_cost_curve(
     second = {"color": _GREEN, "marker": "s", "capsize": 2.5, "label": on_rows}
     own = {"color": _VERMILLION, "linestyle": "--", "label": f"{OWN} on these rows"}
     if narrow:
-        axis.plot(foretold, at, **first)
+        axis.plot(predicted, at, **first)
         axis.errorbar(observed, at, xerr=error, **second)
         axis.axvline(policy, **own)
         axis.set_yticks(at, names)
@@ -145,7 +145,7 @@ def draw_cost_curve(
         axis.set_xlabel(unit)
         axis.set_xlim(left=min(0.0, float(observed.min())))
     else:
-        axis.plot(at, foretold, **first)
+        axis.plot(at, predicted, **first)
         axis.errorbar(at, observed, yerr=error, **second)
         axis.axhline(policy, **own)
         axis.set_xticks(at, names, rotation=40, ha="right")

@@ -21,9 +21,9 @@ from adacos.models.outlook import begin, look_ahead
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
 from adacos.policies.misfit import Cell, misfit_by_cell
-from adacos.policies.picture import pictured
+from adacos.policies.picture import has_tree
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order, has_sets
-from adacos.policies.tree import Tree, in_words, told_tree
+from adacos.policies.tree import Tree, described_tree, in_words
 from adacos.report.answers import Share
 from adacos.report.held import OWN, Held, relatives
 from adacos.tables.description import description_of
@@ -171,9 +171,9 @@ def cost_by_set(held: Held, policy: SequencePolicy) -> tuple[Floats, Floats, Flo
     label = best_label(policy.model_.log_odds_by_set(held.encoded), deciding_matrix(policy))
     paid = policy.model_.sequence.costs(policy.cost_table_)
     totals = held.charged[held.true[:, None], label] + paid
-    foretold = best_label(policy.model_.leave_out_log_odds, deciding_matrix(policy))
+    predicted = best_label(policy.model_.leave_out_log_odds, deciding_matrix(policy))
     trained = policy.model_.y.astype(np.intp)
-    wrong = held.charged[trained[:, None], foretold]
+    wrong = held.charged[trained[:, None], predicted]
     expected = np.average(wrong, axis=0, weights=policy.model_.weight) + paid
     error = totals.std(axis=0, ddof=1) / np.sqrt(len(totals))
     return expected, totals.mean(axis=0), error
@@ -351,7 +351,7 @@ def incoherent_share(held: Held) -> float | None:
 
 def tree(policy: BasePolicy, encoded: Floats, result: AcquisitionResult) -> Tree:
     """What becomes of rows in a policy that is drawn as a tree."""
-    assert pictured(policy)
+    assert has_tree(policy)
     label = np.searchsorted(policy.classes_, result.label)
     counted = policy._tree_of_rows(encoded, replace(result, label=label))
     return in_words(counted, policy.nodes_, policy.encoder_, description_of(policy))
@@ -362,11 +362,11 @@ def stops_of(held: Held) -> tuple[Ints, dict[int, str]]:
     policy, label = held.policy, held.said.label
     if branches(policy):
         place = route(policy.nodes_, held.encoded, policy.encoder_)
-        told = told_tree(policy)
+        told = described_tree(policy)
         names = {}
         for number, node in enumerate(policy.nodes_):
-            lacks = "" if node.split is None else f", {told.places[number].question} not available"
-            names[number] = f"where {told.way(number)}{lacks}".replace("where ,", "where")
+            absent = "" if node.split is None else f", {told.places[number].question} not available"
+            names[number] = f"where {told.way(number)}{absent}".replace("where ,", "where")
         return place, names
     stage = held.result.stage
     if asked_in_order(policy):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adacos.document.blocks import Block, Grid, Heading, Text
-from adacos.policies.picture import pictured
+from adacos.policies.picture import has_tree
 from adacos.policies.sequence_policy import asked_in_order
 from adacos.report import figures, numbers, words
 from adacos.report.held import Held, Method
@@ -16,7 +16,7 @@ def policy(held: Held) -> list[Block]:
     policy, said = held.policy, held.said
     names = {name: said.label(name) for name in policy.encoder_.names}
     answers = [said.class_name(label) for label in policy.classes_.tolist()]
-    if pictured(policy):
+    if has_tree(policy):
         picture = policy_tree(numbers.tree(policy, held.encoded, held.result), answers, said.money)
     else:
         picture = figures.policy_flow(numbers.flow(held.result, policy.classes_), names, answers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from adacos.policies.base import BasePolicy
-from adacos.policies.picture import pictured
+from adacos.policies.picture import has_tree
 from adacos.policies.sequence_policy import asked_in_order
 from adacos.report.held import BOOSTED, OWN, Held, Mean, Method
 from adacos.tables.description import description_of
@@ -135,7 +135,7 @@ def model(held: Held, digest: str, version: str) -> str:
 def order(held: Held) -> str:
     """In which order covariates are asked for, and who is answered at once."""
     at_once = float((held.result.acquired.sum(axis=1) == 0).mean())
-    if pictured(held.policy):
+    if has_tree(held.policy):
         first = held.said.label(held.policy.tree_.places[0].question)
         return (
             f"Every row is asked {first}; what comes next depends on the values. The covariates "

@@ -21,7 +21,7 @@ from scipy.special import expit, log_expit, logit
 
 from adacos.costs import Costs, CostTable, total_of
 from adacos.decision import STOP, Decision, ObservedDecider, ObservedState, Terms
-from adacos.engine import front
+from adacos.engine import compact_left
 from adacos.kernels.bayes_risk import decision_threshold, label_of
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
@@ -289,7 +289,7 @@ class GatedDecider(ObservedDecider):
         rest = state.available & ~state.acquired
         wanted = np.full(rest.shape, STOP)
         wanted[:, 0] = for_cheap
-        wanted[to_full] = front(np.where(rest[to_full], np.arange(rest.shape[1]), STOP))
+        wanted[to_full] = compact_left(np.where(rest[to_full], np.arange(rest.shape[1]), STOP))
         by_gate = for_gate != STOP
         wanted[by_gate] = STOP
         wanted[by_gate, 0] = for_gate[by_gate]

@@ -280,9 +280,11 @@ def future_costs(
             belief_then = joint / mass[:, None]
             acquired_then = acquired.copy()
             acquired_then[:, covariate] = True
-            go_on = future_costs(model, belief_then, acquired_then, available, costs, lookahead - 1)
+            continues = future_costs(
+                model, belief_then, acquired_then, available, costs, lookahead - 1
+            )
             stop = _risk(model, belief_then, costs)
-            after[:, code] = mass * np.minimum(stop, go_on.min(axis=1))
+            after[:, code] = mass * np.minimum(stop, continues.min(axis=1))
     future = costs.of_next(acquired) + np.add.reduceat(after, model.first, axis=1)
     future[acquired | ~available] = np.inf
     return future

@@ -92,14 +92,14 @@ def cross_entropy(log_odds: Any, y: Any) -> Any:
     return functional.binary_cross_entropy_with_logits(log_odds, y, reduction="none")
 
 
-def n_step_returns(rewards: Sequence[Any], going_on: Sequence[Any], last_value: Any) -> list[Any]:
+def n_step_returns(rewards: Sequence[Any], continuing: Sequence[Any], last_value: Any) -> list[Any]:
     """Return from each of n steps: the rewards up to the stop, or all n and the value after them.
 
-    `going_on` says after each step whether the row has not stopped yet.
+    `continuing` says after each step whether the row has not stopped yet.
     """
     returns = []
     following = last_value
-    for reward, still in zip(reversed(rewards), reversed(going_on), strict=True):
+    for reward, still in zip(reversed(rewards), reversed(continuing), strict=True):
         following = reward + still * following
         returns.append(following)
     return returns[::-1]
@@ -170,7 +170,7 @@ class Trainer:
         values, y = self.rows.values[self.row], self.y[self.row]
         available = self.rows.available[self.row]
         embedded = embed(self.trained, values, self.rows.source)
-        acquired, going_on = self.acquired, torch.ones_like(self.row, dtype=torch.bool)
+        acquired, continuing = self.acquired, torch.ones_like(self.row, dtype=torch.bool)
         chosen, rewards, after, losses, active = [], [], [], [], []
         for _ in range(self.n_steps):
             allowed = allowed_actions(available, acquired)
@@ -184,10 +184,10 @@ class Trainer:
             # The reward of stopping is known in every state, whether or not it is chosen.
             stop_loss = functional.smooth_l1_loss(q[..., -1:], at_stop, reduction="none")
             losses.append(cross_entropy(log_odds, y) + stop_loss.squeeze(-1))
-            active.append(going_on)
-            going_on = going_on & (action < available.shape[-1])
-            after.append(going_on)
-            acquired = acquire_chosen(acquired, action, going_on)
+            active.append(continuing)
+            continuing = continuing & (action < available.shape[-1])
+            after.append(continuing)
+            acquired = acquire_chosen(acquired, action, continuing)
         with torch.no_grad():
             value = self._bootstrap(embedded, values, available, acquired)
         returns = n_step_returns(rewards, after, value)
@@ -200,8 +200,8 @@ class Trainer:
         with torch.no_grad():
             for name, mean in self.averaged.items():
                 mean.lerp_(self.trained[name], _AVERAGING)
-        self.row = torch.where(going_on, self.row, self._draw(self.n_environments))
-        self.acquired = acquired & going_on.unsqueeze(-1)
+        self.row = torch.where(continuing, self.row, self._draw(self.n_environments))
+        self.acquired = acquired & continuing.unsqueeze(-1)
 
     def _bootstrap(self, embedded: Any, values: Any, available: Any, acquired: Any) -> Any:
         """Double Q: the averaged network's value of the action that the trained one prefers."""

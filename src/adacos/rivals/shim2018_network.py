@@ -129,11 +129,11 @@ def assess(weights: Weights, embedded: Any, acquired: Any, allowed: Any) -> tupl
     return log_odds, (value + advantage - mean).masked_fill(~allowed, -math.inf)
 
 
-def acquire_chosen(acquired: Any, action: Any, going_on: Any) -> Any:
+def acquire_chosen(acquired: Any, action: Any, continuing: Any) -> Any:
     """The acquired sets after these actions of the rows that are continuing."""
     n_covariates = acquired.shape[-1]
     chosen = functional.one_hot(action, n_covariates + 1)[..., :n_covariates].bool()
-    return acquired | (chosen & going_on.unsqueeze(-1))
+    return acquired | (chosen & continuing.unsqueeze(-1))
 
 
 @torch.no_grad()
@@ -160,17 +160,17 @@ def walk(weights: Weights, rows: Rows) -> tuple[Any, Any]:
     embedded = embed(weights, values, rows.source)
     n_covariates = available.shape[-1]
     acquired = torch.zeros_like(available)
-    going_on = torch.ones_like(available[..., 0])
+    continuing = torch.ones_like(available[..., 0])
     at_stop = torch.zeros_like(values[..., 0])
     order = torch.full_like(available, -1, dtype=torch.long)
     for step in range(n_covariates + 1):
         allowed = allowed_actions(available, acquired)
         log_odds, q = assess(weights, embedded, acquired, allowed)
         action = q.argmax(dim=-1)
-        at_stop = torch.where(going_on & (action == n_covariates), log_odds, at_stop)
-        going_on = going_on & (action < n_covariates)
-        if not going_on.any():
+        at_stop = torch.where(continuing & (action == n_covariates), log_odds, at_stop)
+        continuing = continuing & (action < n_covariates)
+        if not continuing.any():
             break
-        order[..., step] = torch.where(going_on, action, -1)
-        acquired = acquire_chosen(acquired, action, going_on)
+        order[..., step] = torch.where(continuing, action, -1)
+        acquired = acquire_chosen(acquired, action, continuing)
     return at_stop, order

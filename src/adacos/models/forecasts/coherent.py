@@ -9,7 +9,7 @@ expected to raise it, whatever the costs.
 from __future__ import annotations
 
 from adacos.kernels.martingale import coherent_mean
-from adacos.kernels.saving import kept_risk, some_pays
+from adacos.kernels.saving import any_worthwhile, kept_risk
 from adacos.models.forecasts.forecast import Forecast
 from adacos.typing import Bools, Floats
 
@@ -25,8 +25,8 @@ class CoherentForecast(Forecast):
         """Expected Bayes risk under them, at most the Bayes risk now."""
         return kept_risk(now, sd, matrix)
 
-    def some_pays(
+    def any_worthwhile(
         self, now: Floats, mean: Floats, sd: Floats, cost: Floats, matrix: Floats
     ) -> Bools:
         """Whether some acquisition is expected to save more than it costs, for each row."""
-        return some_pays(now, sd, cost, matrix)
+        return any_worthwhile(now, sd, cost, matrix)

@@ -21,7 +21,7 @@ class Forecast(Protocol):
         """Expected Bayes risk after the acquisition, for misclassification costs C[y, label]."""
         ...
 
-    def some_pays(
+    def any_worthwhile(
         self, now: Floats, mean: Floats, sd: Floats, cost: Floats, matrix: Floats
     ) -> Bools:
         """Whether some acquisition is expected to save more than it costs, for each row.
