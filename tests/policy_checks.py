@@ -293,6 +293,8 @@ def check_fitted(policy: Any) -> None:
     assert (model is not None) >= policy.chosen.in_one_order
     if model is not None:
         assert policy.chosen.expected_cost_by_set_.shape == (len(model.sequence),)
+    if policy.chosen.in_one_order:
+        # A question that a tree asks is weighed where the tree is grown, and has no such figure.
         assert policy.chosen.expected_cost_ is not None
     asked = "certificate_ threshold_ false_negative_cost_ surcharges_ recall_estimate_ mean_spent_"
     for name in (*asked.split(), "leave_out_", "misfit_", "description_", "outlook"):

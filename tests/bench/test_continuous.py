@@ -77,7 +77,9 @@ def test_a_cost_below_the_optimum_is_found(small: None, tmp_path: Path) -> None:
         def acquire(self, X: Any) -> Any:
             problem = World("mixture-2", 1.0).problem(0)
             label = problem.positive(problem.latent(X)) >= 0.4
-            return SimpleNamespace(label=label, cost=np.zeros(len(X)))
+            nothing = np.zeros(X.shape, dtype=np.bool_)
+            free = np.zeros(len(X))
+            return SimpleNamespace(label=label, probability=free, cost=free, acquired=nothing)
 
     with forgetting():
         register_method("cheat", Cheat)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from functools import partial
 from typing import Any
@@ -349,8 +350,8 @@ def test_a_shared_fit_needs_its_rows_where_rows_are_walked() -> None:
     X, y = world(150, 0)
     plain = AdaCOSClassifier(COSTS, **QUICK).fit(X, y)
     assert COSClassifier(COSTS, target_recall={2: 0.9}).from_model(plain).surcharges_[2] >= 0
-    with pytest.raises(InvalidInputError, match="a target recall by class"):
-        AdaCOSClassifier(COSTS, target_recall={2: 0.9}).from_model(plain)
+    with pytest.raises(InvalidInputError, match="without its training rows"):
+        AdaCOSClassifier(COSTS, target_recall={2: 0.9}).from_model(copy.copy(plain))
     fitted = AdaCOSClassifier(COSTS, target_recall={1: 0.7}, **QUICK).fit(X, y)
     again = AdaCOSClassifier(COSTS, target_recall={2: 0.9}).from_model(fitted)
     direct = AdaCOSClassifier(COSTS, target_recall={2: 0.9}, **QUICK).fit(X, y)

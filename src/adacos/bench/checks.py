@@ -46,7 +46,7 @@ def check_result(
         "acquired": {(n, len(costs.names))},
     }
     for name, allowed in shapes.items():
-        shape = np.shape(getattr(result, name))
+        shape = np.shape(getattr(result, name, None))
         if shape not in allowed:
             rule, told = f"{name} must have the shape {allowed.pop()}", f"shape {shape}"
             raise _refused(method, rule, told, "Return it for every row that acquire was given.")

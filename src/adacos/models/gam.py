@@ -122,7 +122,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         "coef_": Floats,
         "ridge_": Floats,
         "smoothness_": Floats,
-        "interactions_": list[tuple[str, str]],
+        "interactions_": list[tuple[str, str]] | None,  # not in older model files
         "leave_out_proba_": Floats,
         "leave_out_log_loss_": float,
     }
