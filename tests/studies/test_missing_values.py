@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from adacos import Costs, FullModelClassifier
+from adacos import AdaCOSClassifier, Costs, FullModelClassifier
 from adacos.metrics import total_costs
 from tests.models.oracles import calibration_slope
 
@@ -136,3 +136,40 @@ def test_calibrated_whatever_is_missing(kind: str, train: Missing) -> None:
         except AssertionError as error:
             wrong.append(f"{pattern}: {error}")
     assert not wrong
+
+
+@pytest.mark.study
+@pytest.mark.filterwarnings("ignore::adacos.exceptions.TableWarning")
+def test_a_stated_cost_is_too_low_as_the_warnings_say() -> None:
+    """One normal for each class: rows recorded by a policy, a share missing at random, none."""
+    costs = Costs([1.0, 2.0, 2.0, 3.0, 3.0], false_positive=100, false_negative=100)
+    off: dict[str, list[float]] = {}
+    for seed in range(12):
+        for kind in ("none", "policy", "fifth", "half"):
+            rng = np.random.default_rng([seed, 5])
+            X, y = two_normals(rng, 1000)
+            if kind == "policy":
+                first = AdaCOSClassifier(costs, strengths="common", cv=5)
+                X = np.where(first.fit(*two_normals(rng, 400)).acquire(X).acquired, X, np.nan)
+            else:
+                share = {"none": 0.0, "fifth": 0.2, "half": 0.5}[kind]
+                X[rng.random(X.shape) < share] = np.nan
+            policy = AdaCOSClassifier(costs, strengths="common", cv=5).fit(X, y)
+            told = {suspicion.kind for suspicion in policy.check(X, y)}
+            wanted = {"policy": "missing_by_values", "none": ""}.get(kind, "many_missing")
+            assert wanted in told or (kind == "none" and not told)
+            fresh, labels = two_normals(rng, 20_000)
+            result = policy.acquire(fresh)
+            true = total_costs(result, labels, costs).mean()
+            off.setdefault(kind, []).append(result.expected_cost.mean() / true - 1)
+    mean = {kind: float(np.mean(values)) for kind, values in off.items()}
+    print(mean)
+    assert abs(mean["none"]) < 0.02
+    assert -0.19 < mean["policy"] < -0.04
+    assert mean["half"] < mean["fifth"] < -0.03
+
+
+def two_normals(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Five independent covariates that are normal in each class."""
+    y = (rng.random(n) < 0.4).astype(int)
+    return rng.normal(size=(n, 5)) + np.array([0.9, 0.8, 0.7, 1.0, 0.6]) * y[:, None], y

@@ -1,4 +1,4 @@
-"""How rows came into a table: shares of classes by design, and values missing by class."""
+"""How rows came into a table: shares of classes by design, values missing by class or by rule."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from adacos import COSClassifier, Costs
+from adacos import AdaCOSClassifier, COSClassifier, Costs
 from adacos.exceptions import TableWarning
-from adacos.tables.sampling import LEVEL, missing_by_class
+from adacos.tables.sampling import LEVEL, missing_by_class, missing_by_values
 from adacos.tables.suspicions import suspicions
+
+pandas = pytest.importorskip("pandas")
 
 COSTS = Costs([1.0, 1.0, 1.0], false_positive=10.0, false_negative=10.0)
 
@@ -63,6 +65,79 @@ def test_missing_at_random_is_named_no_more_often_than_the_level() -> None:
             missing = rng.random((300, 5)) < [0.02, 0.1, 0.3, 0.5, 0.9]
             alarms += any(True for _ in missing_by_class(missing, labels))
         assert binom.sf(alarms - 1, repetitions, LEVEL) > 0.01, alarms
+
+
+def test_chance_is_named_by_values_no_more_often_than_the_level() -> None:
+    """Covariates depend on the class and on each other; one is a category, two have few values."""
+    for classes in (1, 2, 3):
+        alarms, repetitions = 0, 400
+        for seed in range(repetitions):
+            rng = np.random.default_rng([seed, classes])
+            labels = rng.integers(0, classes, 300).astype(float)
+            codes = rng.normal(size=(300, 6)) + labels[:, None] + rng.normal(size=(300, 1))
+            codes[:, 1], codes[:, 2] = codes[:, 1].round(), rng.integers(0, 9, 300)
+            codes[rng.random(codes.shape) < [0.02, 0.1, 0.3, 0.5, 0.9, 0.0]] = np.nan
+            alarms += any(True for _ in missing_by_values(codes, np.arange(6) == 2, labels))
+        assert binom.sf(alarms - 1, repetitions, LEVEL) > 0.01, alarms
+
+
+def test_what_the_class_decides_is_not_named_by_values() -> None:
+    alarms = 0
+    for seed in range(100):
+        X, y = drawn(500, seed)
+        found = kinds(with_holes(X, np.where(y == 1, 0.1, 0.5), seed + 1000), y)
+        assert "missing_by_class" in found
+        alarms += "missing_by_values" in found
+    assert binom.sf(alarms - 1, 100, LEVEL) > 0.01, alarms
+
+
+def test_a_value_that_decides_what_is_missing_is_named_with_the_shares() -> None:
+    """In the middle of x0 the second test is done, at either end it is not, in both classes."""
+    X, y = drawn(500)
+    centred = X[:, 0] - y
+    # The share of each class is the same, so that the class says nothing of it.
+    X = with_holes(X, np.where(np.abs(centred - np.median(centred)) > 1, 0.9, 0.05))
+    found = kinds(X, y)
+    assert "missing_by_class" not in found
+    assert found["missing_by_values"].startswith("x1 (missing in ")
+    assert "depending on x0" in found["missing_by_values"]
+    table = pandas.DataFrame(X, columns=list("abc")).assign(
+        d=np.where(centred > 0.5, "high", "low")
+    )
+    table.loc[(table["d"] == "high").to_numpy() & (np.arange(500) % 3 > 0), "c"] = np.nan
+    assert "c (missing in 0% to 6" in kinds(table, y)["missing_by_values"]
+
+
+def test_rows_recorded_by_a_policy_are_named() -> None:
+    """It stops as soon as either class is clear, so that the class says nothing of what it asks."""
+    costs = Costs([1.0, 2.0, 2.0, 3.0], false_positive=100.0, false_negative=100.0)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        y = np.arange(1000) % 2
+        X = rng.normal(size=(1000, 4)) + [0.9, 0.8, 1.0, 0.6] * y[:, None]
+        policy = AdaCOSClassifier(costs, strengths="common", n_splines=5, cv=3)
+        first = policy.fit(X[:400], y[:400]).acquire(X[400:])
+        recorded = np.where(first.acquired, X[400:], np.nan)
+        assert "missing_by_values" in kinds(recorded, y[400:])
+        assert "missing_by_values" not in kinds(X[400:], y[400:])
+
+
+def test_a_fifth_of_missing_values_is_told() -> None:
+    X, y = drawn(500)
+    assert "many_missing" not in kinds(with_holes(X, 0.15), y)
+    told = kinds(with_holes(X, 0.25), y)["many_missing"]
+    assert told.startswith("x1 (missing in 2")
+    assert "too low" in told
+
+
+def test_thousands_of_pairs_are_looked_at_on_some_of_the_rows() -> None:
+    """300 columns of 20,000 rows, one of which decides about another."""
+    rng = np.random.default_rng(0)
+    codes = rng.normal(size=(20_000, 300))
+    codes[rng.random(codes.shape) < 0.1] = np.nan
+    codes[codes[:, 7] > 0.5, 11] = np.nan
+    found = list(missing_by_values(codes, np.zeros(300, dtype=bool), np.arange(20_000) % 2.0))
+    assert [(one.position, one.other) for one in found] == [(11, 7)]
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -72,7 +72,7 @@ def test_few_rows_of_the_rarer_class() -> None:
         ("far_value", lambda y, rng: np.append(np.exp(rng.normal(10, 1, len(y) - 1)), 1e9)),
         ("far_value", lambda y, rng: np.append(rng.normal(50, 10, len(y) - 2), [500, 510])),
         ("far_value", lambda y, rng: np.where(rng.random(len(y)) < 0.1, -999, rng.random(len(y)))),
-        ("decimal_comma", lambda y, rng: ["1", "2,5", "", "-3,25"] * 50),
+        ("decimal_comma", lambda y, rng: ["1", "2,5", "-3,25", "0,5"] * 45 + [""] * 20),
     ],
 )
 def test_one_covariate(name: str, column: Any) -> None:

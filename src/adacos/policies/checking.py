@@ -44,7 +44,7 @@ def alarms(policy: BasePolicy, X: Any, y: Any, groups: Any) -> list[Suspicion]:
     trained = trained_among(policy, encoded) > 0
     if not trained and policy.training_rows_ is not None:
         # New rows are not learned from, however few they are.
-        of_learning = ("few_rows", "many_categories")
+        of_learning = ("few_rows", "many_categories", "missing_by_values", "many_missing")
         found = [suspicion for suspicion in found if suspicion.kind not in of_learning]
     found += _unlike_training(policy, X)
     return found if y is None else [*found, *_misfit(policy, encoded, y)]

@@ -3,7 +3,8 @@
 `suspicions(X, y)` looks at each covariate by itself: does it name the row, tell the class, hold
 dates, numbers that were read as words, or a number far beyond all others? And at all of them: are
 there enough rows of the rarer class to learn from, do rows look like copies of each other, do
-shares of classes look designed, and are values missing more often in one class?
+shares of classes look designed, and are values missing often, more often in one class, or where
+another value was clear?
 """
 
 from __future__ import annotations
@@ -29,10 +30,15 @@ from adacos.tables.categories import (
 from adacos.tables.encoder import column_values, covariate_names, validate_table
 from adacos.tables.labels import check_labels
 from adacos.tables.sampling import (
+    MANY,
+    MANY_MISSING,
     MISSING,
+    MISSING_BY_VALUES,
     describe_missing,
+    describe_missing_by_values,
     designed_shares,
     missing_by_class,
+    missing_by_values,
 )
 from adacos.tables.weights import describe_copies, group_numbers
 from adacos.typing import Bools, Floats
@@ -64,6 +70,8 @@ _MESSAGES = {
     "leak": "{}: alone almost enough to separate the classes. Drop the column if it follows from "
     "the class or is known only afterwards.",
     "missing_by_class": MISSING,
+    "missing_by_values": MISSING_BY_VALUES,
+    "many_missing": MANY,
     "identifier": "{}: a different whole number in nearly every row. Leave identifiers out.",
     "date": "{}: looks like dates. Turn them into a number, such as days before the decision, or "
     "leave them out.",
@@ -84,9 +92,10 @@ class Suspicion(NamedTuple):
 
     Attributes
     ----------
-    kind : "few_rows", "copies", "class_shares", "missing_by_class", "leak", "identifier", "date",
-        "decimal_comma", "far_value", "many_categories" or "written_numbers"; where a fitted policy
-        checks rows also "misfit" and the kinds of `adacos.tables.unusual`.
+    kind : "few_rows", "copies", "class_shares", "missing_by_class", "missing_by_values",
+        "many_missing", "leak", "identifier", "date", "decimal_comma", "far_value",
+        "many_categories" or "written_numbers"; where a fitted policy checks rows also "misfit" and
+        the kinds of `adacos.tables.unusual`.
     covariates : the names concerned; all of them are meant where there is none.
     message : what was seen, and what to do about it.
     """
@@ -129,12 +138,26 @@ def suspicions(X: Any, y: Any = None, groups: Any = None) -> list[Suspicion]:
     if y is not None:
         together = equal if groups is None else group_numbers(groups, len(labels))
         rows = one_of_each(np.arange(len(labels)), together, 0)
-        for found in missing_by_class(np.isnan(codes[rows]), labels[rows]):
+        lacking, leaks = np.isnan(codes[rows]), suspects.get("leak", [])
+        for found in missing_by_class(lacking, labels[rows]):
             name = names[found.position]
-            if name not in suspects.get("leak", ()):
+            if name not in leaks:
                 suspects.setdefault("missing_by_class", []).append(name)
                 text = describe_missing(name, found, classes.tolist())
                 told.setdefault("missing_by_class", []).append(text)
+        categorical = np.array([values.dtype.kind == "U" for values in columns])
+        for at in missing_by_values(codes[rows], categorical, labels[rows]):
+            name, other = names[at.position], names[at.other]
+            suspects.setdefault("missing_by_values", []).append(name)
+            text = describe_missing_by_values(name, other, at)
+            told.setdefault("missing_by_values", []).append(text)
+        explained = [*leaks, *suspects.get("missing_by_values", ())]
+        for name, share in zip(names, lacking.mean(axis=0), strict=True):
+            if share >= MANY_MISSING and name not in explained:
+                suspects.setdefault("many_missing", []).append(name)
+                told.setdefault("many_missing", []).append(
+                    f"{name} (missing in {share:.0%} of rows)"
+                )
     for kind, message in _MESSAGES.items():
         if kind in suspects:
             text = ", ".join(told[kind])
