@@ -13,6 +13,7 @@ from adacos.card import headline, rule_in_words
 from adacos.cli.common import (
     ExpectSha256,
     Json,
+    Key,
     Model,
     TypedDecimal,
     allowed,
@@ -62,13 +63,7 @@ def ask(
         Path | None,
         typer.Option("--describe", help="Description in place of the model's own (TOML)."),
     ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option(
-            help="What the case is known by; of two policies that keep a mean budget together, "
-            "it decides which one the case has."
-        ),
-    ] = None,
+    key: Key = None,
     decimal: TypedDecimal = ".",
     expect_sha256: ExpectSha256 = None,
     as_json: Json = False,

@@ -54,6 +54,22 @@ EscapeFormulas = Annotated[
         help="Put an apostrophe before text that a spreadsheet would take for a formula.",
     ),
 ]
+HeldOutGroups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        metavar="COLUMN",
+        help="Column that groups rows, such as patient or site: errors and intervals are then "
+        "those of independent groups.",
+    ),
+]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        help="What the case is known by; of two policies that keep a mean budget together, "
+        "it decides which one the case has."
+    ),
+]
 KeyColumn = Annotated[
     str | None,
     typer.Option(

@@ -12,6 +12,7 @@ from adacos.cli.common import (
     Encoding,
     ExpectSha256,
     Json,
+    Key,
     Model,
     in_words,
     load_policy,
@@ -41,6 +42,7 @@ def explain(
     known: Annotated[
         list[str] | None, typer.Option(help="Covariate known from the start; repeatable.")
     ] = None,
+    key: Key = None,
     encoding: Encoding = "utf-8-sig",
     decimal: Decimal = ".",
     expect_sha256: ExpectSha256 = None,
@@ -62,7 +64,7 @@ def explain(
         if data is None
         else _from_file(policy, TableFile(data, encoding=encoding, decimal=decimal), line)
     )
-    steps = walk(policy, values, known or [])
+    steps = walk(policy, values, known or [], key)
     if as_json:
         print_json({"values": values, "steps": [step.to_dict() for step in steps]})
         return
@@ -82,7 +84,7 @@ def explain(
 
 
 def walk(
-    policy: BasePolicy, values: dict[str, Value], known: list[str]
+    policy: BasePolicy, values: dict[str, Value], known: list[str], key: str | None = None
 ) -> list[Acquire | Classify]:
     """The steps of a consultation that is answered from `values`."""
     absent = [name for name in known if name not in values]
@@ -93,7 +95,9 @@ def walk(
             absent,
             choices(absent, list(values), "The row has"),
         )
-    consultation = policy.consultation({name: values[name] for name in known})
+    consultation = policy.consultation(
+        {name: values[name] for name in known}, key=0 if key is None else key
+    )
     missing = [name for name in policy.encoder_.names if name not in values]
     if missing:
         consultation.unavailable(*missing)

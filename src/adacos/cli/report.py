@@ -11,6 +11,7 @@ from adacos.cli.common import (
     Decimal,
     Encoding,
     ExpectSha256,
+    HeldOutGroups,
     Json,
     Model,
     SkipMalformed,
@@ -39,6 +40,7 @@ def report(
             "fixed set of covariates."
         ),
     ] = None,
+    groups: HeldOutGroups = None,
     skip_malformed: SkipMalformed = False,
     encoding: Encoding = "utf-8-sig",
     decimal: Decimal = ".",
@@ -63,8 +65,8 @@ def report(
     refuse_same_file(out, [model, data, *([training] if training else [])])
     policy = load_policy(model, expect_sha256)
     as_given = target, positive, skip_malformed, encoding, decimal, as_json
-    table, y = read_held_out(policy, data, *as_given)
-    learned = None if training is None else read_held_out(policy, training, *as_given)
+    table, y, number = read_held_out(policy, data, *as_given, groups)
+    learned = None if training is None else read_held_out(policy, training, *as_given)[:2]
     what = "drawing" if learned is None else "fitting boosting on fixed sets, and drawing"
     with progress(what, as_json), whole_or_absent(out) as temporary:
         written = write_report(
@@ -74,6 +76,7 @@ def report(
             temporary,
             title or description_of(policy).title or f"Report on {model.name}",
             learned,
+            number,
         )
     if written["training_rows"]:
         say(

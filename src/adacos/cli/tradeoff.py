@@ -12,6 +12,7 @@ from adacos.cli.common import (
     Decimal,
     Encoding,
     ExpectSha256,
+    HeldOutGroups,
     Json,
     Model,
     SkipMalformed,
@@ -37,6 +38,7 @@ def tradeoff(
     positive: Annotated[
         str | None, typer.Option(help="Positive class, as given to `adacos fit`.")
     ] = None,
+    groups: HeldOutGroups = None,
     skip_malformed: SkipMalformed = False,
     encoding: Encoding = "utf-8-sig",
     decimal: Decimal = ".",
@@ -63,11 +65,11 @@ def tradeoff(
         _check_plot(plot, [model, data])
         check_matplotlib()
     policy = load_policy(model, expect_sha256)
-    table, y = read_held_out(
-        policy, data, target, positive, skip_malformed, encoding, decimal, as_json
+    table, y, number = read_held_out(
+        policy, data, target, positive, skip_malformed, encoding, decimal, as_json, groups
     )
     with progress("walking the rows", as_json):
-        curve = trade_off(policy, table, y, points=points)
+        curve = trade_off(policy, table, y, points=points, groups=number)
     if plot is not None:
         currency = description_of(policy).currency
         named = f" ({currency})" if currency else ""

@@ -342,20 +342,34 @@ def read_held_out(
     encoding: str,
     decimal: str,
     as_json: bool,
-) -> tuple[ColumnTable, NDArray[Any]]:
-    """Rows of a file that have a class, as a fitted policy takes them, and their classes."""
+    groups: str | None = None,
+) -> tuple[ColumnTable, NDArray[Any], NDArray[Any] | None]:
+    """Rows of a file that have a class, as a fitted policy takes them, their classes and groups."""
     encoder = policy.encoder_
     kinds = Kinds.of(encoder)
-    kinds = kinds._replace(text=kinds.text | {target})
+    grouping = [] if groups is None else [groups]
+    kinds = kinds._replace(text=(kinds.text | {target, *grouping}))
+    file = TableFile(data, encoding=encoding, decimal=decimal)
+    _check_groups(groups, [*encoder.names, target], file.columns)
     with progress(f"reading {data.name}", as_json) as tell:
-        piece = TableFile(data, encoding=encoding, decimal=decimal).read(
-            {*encoder.names, target}, kinds, skip_malformed=skip_malformed, progress=tell
-        )
+        columns = {*encoder.names, target, *grouping}
+        piece = file.read(columns, kinds, skip_malformed=skip_malformed, progress=tell)
     tell_malformed(piece.malformed)
     given = piece.table.column(target)
     labelled = given != ""
     y = as_in_fit(policy, given[labelled], positive)
-    return piece.table.select(list(encoder.names))[labelled], y
+    number = None if groups is None else _groups(piece.table.column(groups)[labelled], groups)
+    return piece.table.select(list(encoder.names))[labelled], y, number
+
+
+def _check_groups(groups: str | None, used: list[str], columns: Collection[str]) -> None:
+    """Refuse groups that are no column, or one that is used for something else."""
+    if groups in used:
+        rule = "must be another column than the target and the covariates"
+        raise InvalidInputError("--groups", rule, groups, "Name the patients or sites.")
+    if groups is not None and groups not in columns:
+        remedy = choices([groups], columns, "They are")
+        raise InvalidInputError("--groups", "must name a column", groups, remedy)
 
 
 def as_in_fit(policy: Any, given: NDArray[Any], positive: str | None) -> NDArray[Any]:

@@ -18,9 +18,15 @@ def lower_bound(
 ) -> npt.NDArray[np.float64]:
     """Bound that the proportion exceeds with at least the given confidence."""
     k, n = check_counts(successes, trials)
+    return _lower_bound(k, n, confidence)
+
+
+def _lower_bound(
+    k: npt.NDArray[np.float64], n: npt.NDArray[np.float64], confidence: float
+) -> npt.NDArray[np.float64]:
     _check_open_unit("confidence", confidence)
     # The solution for k = 0 is 0, where the beta distribution degenerates.
-    bound = betaincinv(np.maximum(k, 1), n - k + 1, 1 - confidence)
+    bound = betaincinv(np.where(k == 0, 1, k), n - k + 1, 1 - confidence)
     return np.asarray(np.where(k == 0, 0.0, bound))
 
 
@@ -42,6 +48,13 @@ def interval(
         lower_bound(successes, trials, one_sided),
         upper_bound(successes, trials, one_sided),
     )
+
+
+def interval_of_share(share: float, trials: float, confidence: float) -> tuple[float, float]:
+    """Bounds as of `interval` for a share of an effective number of trials, not a whole one."""
+    k, n, one_sided = np.array(share * trials), np.array(trials), (1 + confidence) / 2
+    low, above = _lower_bound(k, n, one_sided), _lower_bound(n - k, n, one_sided)
+    return float(low), 1 - float(above)
 
 
 def trials_needed(proportion: float, confidence: float, failures: int = 0) -> int:

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.stats import poisson
+from scipy.stats import poisson, t
 
-from adacos.typing import Floats, Ints
+from adacos.kernels.binomial import interval, interval_of_share
+from adacos.typing import Bools, Floats, Ints
 
 # Distinct values from which two rows hardly share one by chance.
 _MANY_VALUES = 100
@@ -47,15 +48,37 @@ def copies(encoded: Floats, y: Floats) -> Ints | None:
     return number if too_even or _hardly_differ_in_one(encoded, hashes) else None
 
 
-def standard_error(values: Floats, groups: Ints | None) -> float:
-    """Standard error of the mean of rows that are independent, or whose groups are."""
-    n = len(values)
-    if groups is None:
-        return float(values.std(ddof=1) / np.sqrt(n))
-    total = np.bincount(groups, weights=values - values.mean())
-    total = total[np.bincount(groups) > 0]
-    n_groups = len(total)
-    return float(np.sqrt((total**2).sum() * n_groups / max(n_groups - 1, 1)) / n)
+def standard_error(values: Floats, groups: Ints | None, weight: Floats | None = None) -> float:
+    """Standard error of the weighted mean of rows that are independent, or whose groups are."""
+    weight = np.ones(len(values)) if weight is None else weight
+    total: Floats = weight * (values - np.average(values, weights=weight))
+    if groups is not None:
+        total = np.bincount(groups, weights=total)[np.bincount(groups) > 0].astype(np.float64)
+    n = len(total)
+    return float(np.sqrt((total**2).sum() * n / max(n - 1, 1)) / weight.sum())
+
+
+def share_interval(hits: Bools, groups: Ints | None, confidence: float) -> tuple[float, float]:
+    """Interval of the share of rows that are hits; exact where every row is a group of its own.
+
+    With groups it is the exact one of as many independent rows as have the variance of the share
+    between groups, fewer where there are few groups to estimate that variance (Korn and Graubard).
+    """
+    n, found = len(hits), int(hits.sum())
+    if groups is None or n == 0:
+        low, high = interval(found, n, confidence) if n else (0.0, 1.0)
+        return float(low), float(high)
+    n_groups, share = len(np.unique(groups)), found / n
+    if n_groups == 1:
+        return 0.0, 1.0
+    trials = float(n_groups)
+    if 0 < found < n:
+        variance = standard_error(hits.astype(np.float64), groups) ** 2
+        # The variance of a share of independent rows is estimated with n - 1.
+        trials = n * min(1.0, share * (1 - share) / (n - 1) / variance) if variance else float(n)
+    level = (1 + confidence) / 2
+    fewer = (t.ppf(level, n - 1) / t.ppf(level, n_groups - 1)) ** 2
+    return interval_of_share(share, float(trials * fewer), confidence)
 
 
 def one_of_each(rows: Ints, groups: Ints | None, seed: int) -> Ints:

@@ -72,11 +72,16 @@ class TrainingTable:
     groups: Ints | None = None
 
 
-def fit_in_groups(policy: Any, X: Any, y: Any, groups: Ints | None) -> Any:
-    """Fit a policy, with the groups of the rows if it takes them."""
+def fit_in_groups(
+    policy: Any, X: Any, y: Any, groups: Ints | None, sample_weight: Floats | None = None
+) -> Any:
+    """Fit a policy, with the groups of the rows if it takes them, and with weights if there are."""
+    given: dict[str, Any] = {}
     if groups is not None and has_fit_parameter(policy, "groups"):
-        return policy.fit(X, y, groups=groups)
-    return policy.fit(X, y)
+        given["groups"] = groups
+    if sample_weight is not None:
+        given["sample_weight"] = sample_weight
+    return policy.fit(X, y, **given)
 
 
 class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):

@@ -18,6 +18,7 @@ from adacos.tables.encoder import column_values, table_rows, validate_table
 from adacos.tables.row_digests import trained_among
 from adacos.tables.suspicions import Suspicion, suspicions
 from adacos.tables.unusual import KINDS, unusual
+from adacos.tables.weights import group_numbers
 from adacos.typing import Floats
 from adacos.validation import listed
 
@@ -47,7 +48,7 @@ def alarms(policy: BasePolicy, X: Any, y: Any, groups: Any) -> list[Suspicion]:
         of_learning = ("few_rows", "many_categories", "missing_by_values", "many_missing")
         found = [suspicion for suspicion in found if suspicion.kind not in of_learning]
     found += _unlike_training(policy, X)
-    return found if y is None else [*found, *_misfit(policy, encoded, y)]
+    return found if y is None else [*found, *_misfit(policy, encoded, y, groups)]
 
 
 def _some_rows(X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:
@@ -84,7 +85,7 @@ def _unlike_training(policy: BasePolicy, X: Any) -> Iterator[Suspicion]:
         )
 
 
-def _misfit(policy: BasePolicy, encoded: Floats, y: Any) -> Iterator[Suspicion]:
+def _misfit(policy: BasePolicy, encoded: Floats, y: Any, groups: Any) -> Iterator[Suspicion]:
     """Where a sum over covariates is wrong about the rows, by models that did not see them."""
     chosen = policy.chosen
     if not has_sets(chosen) or len(chosen.classes_) > 2:
@@ -94,7 +95,8 @@ def _misfit(policy: BasePolicy, encoded: Floats, y: Any) -> Iterator[Suspicion]:
     # On the training rows themselves the cross-validated log-odds are the honest ones.
     own = np.array_equal(true, chosen.model_.y)
     p = expit(chosen._leave_out_with_all() if own else log_odds(encoded))
-    cells = misfit_by_cell(chosen.encoder_, encoded, true, p)
+    number = None if groups is None else group_numbers(groups, len(true))
+    cells = misfit_by_cell(chosen.encoder_, encoded, true, p, groups=number)
     told = advice(chosen, cells)
     if told is not None:
         said = description_of(chosen)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from adacos.kernels.groups import standard_error
 from adacos.policies.auto import AutoPolicyClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.leave_out import LeaveOutCost, leave_out_cost, misfit_by_state
@@ -16,7 +17,8 @@ from adacos.policies.misfit import misfit_by_cell
 from adacos.policies.sequence_policy import SequencePolicy, has_sets
 from adacos.policies.target_recall import TargetRecallClassifier
 from adacos.tables.description import description_of
-from adacos.typing import Floats
+from adacos.tables.weights import group_numbers
+from adacos.typing import Floats, Ints
 
 # Cells of a misfit that are kept.
 _CELLS = 3
@@ -48,7 +50,13 @@ def leave_out_costs(policy: BasePolicy) -> list[LeaveOut]:
 
 
 def estimate_leave_out(
-    policy: BasePolicy, X: Any, y: Any, *, nested: bool = False, groups: Any = None
+    policy: BasePolicy,
+    X: Any,
+    y: Any,
+    *,
+    nested: bool = False,
+    groups: Any = None,
+    sample_weight: Floats | None = None,
 ) -> None:
     """Set `leave_out_`: name, mean cost and standard error of the policy and its alternatives.
 
@@ -66,25 +74,33 @@ def estimate_leave_out(
         where a row stops is decided by the model of all rows, and only its answer there by models
         that did not see it, which is a little optimistic. A policy without out-of-fold log-odds is
         always fitted so, except for what Auto compared already and around a target recall.
-    groups : the group of each row, as for `fit`.
+    groups, sample_weight : of each row, as for `fit`; a weight is positive. With weights nothing is
+        said of where a model is wrong: the rows are others than those it is of.
     """
     true = np.searchsorted(policy.classes_, np.asarray(y))
+    number = None if groups is None else group_numbers(groups, len(true))
     compared, chosen = [], policy.chosen
     honest = None
     if nested or _needs_nested(policy):
-        honest = leave_out_cost(policy, X, y, groups=groups)
+        honest = leave_out_cost(policy, X, y, groups=groups, sample_weight=sample_weight)
         compared.append(LeaveOut(f"{_OWN}, nested cross-validation", honest.mean, honest.error))
     elif has_sets(chosen):
         result = chosen.acquire(X)
         at_stop = chosen._leave_out_at_stop(chosen._encode(X), result)
         label = chosen.rule_.label(at_stop)
         own_name = f"{_OWN}, stops chosen with these rows"
-        compared.append(_mean(own_name, result.cost + _charged(policy)[true, label]))
-    compared += _of_sets(chosen) if has_sets(chosen) else []
-    policy.leave_out_ = tuple(tuple(item) for item in compared + _of_all_alike(policy, true))
+        realised = result.cost + _charged(policy)[true, label]
+        compared.append(_mean(own_name, realised, sample_weight, number))
+    compared += _of_sets(chosen, number) if has_sets(chosen) else []
+    compared += _of_all_alike(policy, true, sample_weight, number)
+    policy.leave_out_ = tuple(tuple(item) for item in compared)
+    if sample_weight is not None:
+        return
     if has_sets(chosen) and len(chosen.classes_) == 2:
         p = expit(chosen._leave_out_with_all())
-        cells = misfit_by_cell(chosen.encoder_, chosen._encode(X), true.astype(np.float64), p)
+        cells = misfit_by_cell(
+            chosen.encoder_, chosen._encode(X), true.astype(np.float64), p, groups=number
+        )
         policy.misfit_ = tuple(
             (tuple(cell.first), tuple(cell.second), *cell[2:]) for cell in cells[:_CELLS]
         )
@@ -122,31 +138,36 @@ def _states(own: LeaveOutCost) -> tuple[tuple[Any, ...], ...]:
     )
 
 
-def _of_sets(policy: SequencePolicy) -> list[LeaveOut]:
+def _of_sets(policy: SequencePolicy, groups: Ints | None = None) -> list[LeaveOut]:
     """What one set for all rows would have cost: the best of the sequence, and all covariates."""
     model = policy.model_
     label = policy.rule_.label(model.leave_out_log_odds)
     wrong = _charged(policy)[model.y.astype(np.intp)[:, None], label]
     by_set = wrong + model.sequence.costs(policy.cost_table_)
     best = int(np.argmin(np.average(by_set, axis=0, weights=model.weight)))
+    cos = "one set for all (COS), chosen with these rows"
     return [
-        _mean("one set for all (COS), chosen with these rows", by_set[:, best], model.weight),
-        _mean("full model", by_set[:, -1], model.weight),
+        _mean(name, by_set[:, column], model.weight, groups)
+        for name, column in ((cos, best), ("full model", -1))
     ]
 
 
 def _of_all_alike(
-    policy: BasePolicy, true: NDArray[np.intp], weight: Floats | None = None
+    policy: BasePolicy,
+    true: NDArray[np.intp],
+    weight: Floats | None = None,
+    groups: Ints | None = None,
 ) -> list[LeaveOut]:
     """What answering everyone alike would have cost; negative is no answer to a target recall."""
     charged = _charged(policy)
     if len(charged) > 2:
         names = [description_of(policy).class_name(label) for label in policy.classes_.tolist()]
-        return [_mean(f"everyone {name}", charged[true, k], weight) for k, name in enumerate(names)]
-    constants = [_mean("everyone positive", charged[true, 1], weight)]
-    if policy.false_negative_cost_ is None:
-        constants.append(_mean("everyone negative", charged[true, 0], weight))
-    return constants
+        alike = dict(enumerate(names))
+    else:
+        alike = {1: "positive"} | ({0: "negative"} if policy.false_negative_cost_ is None else {})
+    return [
+        _mean(f"everyone {name}", charged[true, k], weight, groups) for k, name in alike.items()
+    ]
 
 
 def _charged(policy: BasePolicy) -> Floats:
@@ -155,9 +176,9 @@ def _charged(policy: BasePolicy) -> Floats:
     return matrix * [[1, 1], [0, 0]] if policy.false_negative_cost_ is not None else matrix
 
 
-def _mean(name: str, values: Floats, weight: Floats | None = None) -> LeaveOut:
-    """Mean and its standard error; a row of weight w counts as w rows."""
-    n = len(values) if weight is None else float(weight.sum())
+def _mean(
+    name: str, values: Floats, weight: Floats | None = None, groups: Ints | None = None
+) -> LeaveOut:
+    """Weighted mean and its standard error."""
     mean = float(np.average(values, weights=weight))
-    spread = float(np.average((values - mean) ** 2, weights=weight))
-    return LeaveOut(name, mean, float(np.sqrt(spread / max(n - 1, 1e-9))))
+    return LeaveOut(name, mean, standard_error(values, groups, weight))

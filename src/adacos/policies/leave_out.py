@@ -31,7 +31,7 @@ from adacos.tables.encoder import (
     validate_table,
 )
 from adacos.tables.labels import check_labels
-from adacos.tables.weights import groups_of
+from adacos.tables.weights import check_weights, groups_of
 from adacos.typing import Floats, Ints
 from adacos.validation import integer, real
 
@@ -83,6 +83,7 @@ def leave_out_cost(
     folds: int = 5,
     random_state: int = 0,
     groups: Any = None,
+    sample_weight: Any = None,
 ) -> LeaveOutCost:
     """Nested estimate of what a policy costs on new rows.
 
@@ -103,6 +104,8 @@ def leave_out_cost(
     groups : array-like of shape (n_rows,), default=None
         The patient, site or other group of each row: rows of a group are in one fold. Without it,
         rows that look like copies of each other are.
+    sample_weight : array-like of shape (n_rows,), default=None
+        How often each row counts, in every fit and in the mean; positive. The policy must take it.
 
     Returns
     -------
@@ -127,6 +130,7 @@ def leave_out_cost(
     encoded = TableEncoder.fit(table, covariate_names(reader)).transform(table)
     found = groups_of(groups, encoded, labels)
     fold = stratified_folds(encoded, labels, folds, random_state, found)
+    weight = None if sample_weight is None else check_weights(sample_weight, labels)
     classes = np.asarray(y).ravel()
     costs = policy.costs or Costs()
     no_recall = getattr(policy, "target_recall", None) is None
@@ -137,7 +141,8 @@ def leave_out_cost(
         learned = table_rows(table, outside), classes[outside]
         with inner_fits():
             of_part = None if found is None else found[outside]
-            fitted = fit_in_groups(clone(policy), *learned, of_part)
+            weighed = None if weight is None else weight[outside]
+            fitted = fit_in_groups(clone(policy), *learned, of_part, weighed)
         result = fitted.acquire(table_rows(table, inside))
         if len(fitted.classes_) > 2:
             of_class.append(_as_each_class(fitted, result))
@@ -151,10 +156,8 @@ def leave_out_cost(
     either = np.concatenate(of_class, axis=1).T[back]
     total = either[np.arange(len(labels)), labels.astype(np.intp)]
     result = _joined(parts).rows(back)
-    error = standard_error(total, found)
-    return LeaveOutCost(
-        float(total.mean()), error, total, result.expected_cost, either, result, fold
-    )
+    mean, error = float(np.average(total, weights=weight)), standard_error(total, found, weight)
+    return LeaveOutCost(mean, error, total, result.expected_cost, either, result, fold)
 
 
 def _as_each_class(fitted: BasePolicy, result: AcquisitionResult) -> list[Floats]:

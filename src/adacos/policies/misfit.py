@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from adacos.kernels.binomial import interval
+from adacos.kernels.groups import share_interval
 from adacos.policies.base import BasePolicy
 from adacos.tables.description import Description
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, NUMERIC
-from adacos.typing import Bools, Floats
+from adacos.typing import Bools, Floats, Ints
 
 # Cells of fewer rows are left out: nothing can be said of them.
 LEAST_ROWS = 20
@@ -63,6 +64,7 @@ def misfit_by_cell(
     probability: Floats,
     *,
     confidence: float = 0.95,
+    groups: Ints | None = None,
 ) -> list[Cell]:
     """The cells of two covariates in which an additive model is wrong, the worst first.
 
@@ -76,6 +78,7 @@ def misfit_by_cell(
     confidence : with which no cell is named where the probabilities are right. The intervals are
         those of a binomial share, wider as more cells are looked at; probabilities that differ
         inside a cell make them cautious.
+    groups : the number of each row's group, where rows belong together: the intervals are wider.
     """
     sides, members = _sides(encoder, encoded)
     if not sides:
@@ -93,7 +96,13 @@ def misfit_by_cell(
         return []
     of_pair = tuple(np.array(pairs).T)
     n, hits, share = rows[of_pair], positives[of_pair], expected[of_pair] / rows[of_pair]
-    low, high = interval(hits, n, 1 - (1 - confidence) / len(pairs))
+    level = 1 - (1 - confidence) / len(pairs)
+    low, high = interval(hits, n, level)
+    if groups is not None:
+        # Those of independent rows are narrower: other cells fit.
+        for k in np.flatnonzero((share < low) | (share > high)):
+            own = members[:, pairs[k][0]] & members[:, pairs[k][1]]
+            low[k], high[k] = share_interval(y[own] == 1, groups[own], level)
     cells = [
         Cell(
             sides[pairs[k][0]],

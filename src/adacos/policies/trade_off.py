@@ -16,8 +16,10 @@ from numpy.typing import ArrayLike
 
 from adacos.engine import run
 from adacos.exceptions import InvalidInputError, TrainingRowsWarning
+from adacos.kernels.groups import standard_error
 from adacos.kernels.threads import one_blas_thread
 from adacos.tables.row_digests import trained_among
+from adacos.tables.weights import group_numbers
 from adacos.validation import integer, real
 
 # The largest multiplier: whatever costs something is dearer than any error.
@@ -122,7 +124,9 @@ class TradeOff:
 
 
 @one_blas_thread
-def trade_off(policy: Any, X: Any, y: ArrayLike, *, points: int = 30) -> TradeOff:
+def trade_off(
+    policy: Any, X: Any, y: ArrayLike, *, points: int = 30, groups: ArrayLike | None = None
+) -> TradeOff:
     """Covariate cost against misclassification cost for all mean budgets, from one fit.
 
     Parameters
@@ -135,6 +139,9 @@ def trade_off(policy: Any, X: Any, y: ArrayLike, *, points: int = 30) -> TradeOf
         Their classes.
     points : int, default=30
         Multipliers tried; those that lead to what another led to already are dropped.
+    groups : array-like of shape (n_rows,), default=None
+        The group of each row, such as its patient, where rows belong together. Standard errors are
+        then those of independent groups.
 
     Returns
     -------
@@ -195,6 +202,7 @@ def trade_off(policy: Any, X: Any, y: ArrayLike, *, points: int = 30) -> TradeOf
             stacklevel=3,
         )
     place = np.array([number[label] for label in true.tolist()], dtype=np.intp)
+    number_of = None if groups is None else group_numbers(groups, len(true))
     decider = chosen.decider_.arms[0]
     found: dict[float, TradeOffPoint] = {}
 
@@ -202,8 +210,7 @@ def trade_off(policy: Any, X: Any, y: ArrayLike, *, points: int = 30) -> TradeOf
         result = run(decider.with_multiplier(multiplier), encoded)
         wrong = decider.rule.matrix[place, result.label]
         parts = (result.cost, wrong, result.cost + wrong)
-        error = np.sqrt(max(len(true) - 1, 1))
-        means = [float(v) for part in parts for v in (part.mean(), part.std() / error)]
+        means = [v for part in parts for v in (float(part.mean()), standard_error(part, number_of))]
         return TradeOffPoint(multiplier, *means)
 
     least, last = point(_LARGEST).covariate_cost, 1.0

@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from adacos.document.blocks import Block, Grid, Heading, Items, Text
-from adacos.kernels.binomial import interval
+from adacos.kernels.groups import share_interval
 from adacos.policies.many_classes import resolved_target_recall
 from adacos.report.held import Held
-from adacos.typing import Ints
+from adacos.typing import Bools, Ints
 
 
 class Share(NamedTuple):
-    """Rows counted among others, with the exact 95% interval of their share."""
+    """Rows counted among others, with the 95% interval of their share, see `share_interval`."""
 
     found: int
     among: int
@@ -22,10 +22,9 @@ class Share(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, found: int, among: int) -> Share:
-        """The share of a number of rows among others."""
-        low, high = interval(found, among, 0.95) if among else (0.0, 1.0)
-        return cls(found, among, float(low), float(high))
+    def of(cls, hits: Bools, groups: Ints | None = None) -> Share:
+        """The share of the rows that are hits, each by itself or in groups."""
+        return cls(int(hits.sum()), len(hits), *share_interval(hits, groups, 0.95))
 
     @property
     def value(self) -> float:
@@ -55,13 +54,17 @@ def confusion(held: Held) -> Ints:
 def class_lines(held: Held) -> list[ClassLine]:
     """Every class in order."""
     counts = confusion(held)
-    rows, answers = counts.sum(axis=1), counts.sum(axis=0)
+    rows = counts.sum(axis=1)
     wrong = (counts * held.charged).sum(axis=1)
+
+    def among(members: Bools) -> Ints | None:
+        return None if held.groups is None else held.groups[members]
+
     return [
         ClassLine(
             name,
-            Share.of(int(counts[k, k]), int(rows[k])),
-            Share.of(int(counts[k, k]), int(answers[k])),
+            Share.of(held.label[held.true == k] == k, among(held.true == k)),
+            Share.of(held.true[held.label == k] == k, among(held.label == k)),
             float(wrong[k] / rows[k]) if rows[k] else np.nan,
         )
         for k, name in enumerate(held.class_names)
@@ -88,7 +91,7 @@ def _recall(held: Held) -> list[Block]:
     recall, target = class_lines(held)[1].recall, resolved_target_recall(held.policy)
     lines = [
         f"{recall.found} of {recall.among} held-out positives were called positive: recall "
-        f"{recall.value:.1%}, exact 95% interval {recall.low:.1%} to {recall.high:.1%}."
+        f"{recall.value:.1%}, {held.interval} {recall.low:.1%} to {recall.high:.1%}."
         if recall.among
         else "There is no positive among these rows."
     ]

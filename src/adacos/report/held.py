@@ -14,6 +14,7 @@ from adacos.costs import Costs
 from adacos.decision import DecisionRule
 from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.groups import standard_error
 from adacos.models.sequence_model import SequenceModel
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
 from adacos.policies.base import BasePolicy
@@ -23,6 +24,7 @@ from adacos.policies.sequence_policy import SequencePolicy, has_sets
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import validate_table
 from adacos.tables.row_digests import RowDigests, trained_among
+from adacos.tables.weights import group_numbers
 from adacos.typing import Floats, Ints
 from adacos.validation import listed
 
@@ -73,7 +75,8 @@ class Held:
 
     `policy` is the one that decides, `given` the one that the report is asked for: another where
     the policy was chosen automatically. `boosted` is boosting on the best fixed set, if training
-    rows were given to fit it on.
+    rows were given to fit it on. `groups` are the numbers of the rows' groups, if some belong
+    together.
     """
 
     given: BasePolicy
@@ -82,6 +85,7 @@ class Held:
     true: Ints
     result: AcquisitionResult
     boosted: Boosted | None = None
+    groups: Ints | None = None
 
     @property
     def label(self) -> Ints:
@@ -134,6 +138,11 @@ class Held:
         return self.policy.false_negative_cost_ is None
 
     @property
+    def interval(self) -> str:
+        """What the intervals of shares are, in words."""
+        return "exact 95% interval" if self.groups is None else "95% interval over groups"
+
+    @property
     def counted(self) -> str:
         """What the costs of the report are, in words."""
         return "total cost" if self.missed_is_priced else "covariates and false alarms"
@@ -150,8 +159,12 @@ def hold(
     table: Any,
     y: NDArray[Any],
     training: tuple[Any, NDArray[Any]] | None = None,
+    groups: Any = None,
 ) -> Held:
-    """Run the policy on held-out rows; with training rows boosting is compared with it."""
+    """Run the policy on held-out rows; with training rows boosting is compared with it.
+
+    With the groups of the rows standard errors and intervals are those of independent groups.
+    """
     strange = np.setdiff1d(y, policy.classes_)
     if len(strange):
         raise InvalidInputError(
@@ -161,7 +174,8 @@ def hold(
             "Use the column and --positive that the model was fitted with.",
         )
     true = np.searchsorted(policy.classes_, y)
-    held = Held(policy, policy.chosen, table, true, policy.acquire(table))
+    own = None if groups is None else group_numbers(groups, len(true))
+    held = Held(policy, policy.chosen, table, true, policy.acquire(table), groups=own)
     return held if training is None else replace(held, boosted=_boosted(held, *training))
 
 
@@ -274,18 +288,17 @@ def _method(name: str, cost: Floats, label: Ints, held: Held, matrix: Floats) ->
     own = held.result.cost + matrix[held.true, held.label]
     return Method(
         name,
-        _mean(total),
-        _mean(total - own),
-        _mean(cost),
+        _mean(total, held.groups),
+        _mean(total - own, held.groups),
+        _mean(cost, held.groups),
         _share(label[held.true == 1] == 1),
         _share(label[held.true == 0] == 0),
         _share(label == held.true),
     )
 
 
-def _mean(values: Floats) -> Mean:
-    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
-    return Mean(float(values.mean()), error)
+def _mean(values: Floats, groups: Ints | None) -> Mean:
+    return Mean(float(values.mean()), standard_error(values, groups))
 
 
 def _share(hits: NDArray[np.bool_]) -> float:

@@ -136,7 +136,7 @@ def calibration_by_class(bins: list[list[Bin]], classes: Sequence[str]) -> Pictu
         draw,
         "calibration",
         "For each class, rows grouped by the probability that it had where they stopped, and its "
-        "share among them with the exact 95% interval; on the dashed line both are the same.",
+        "share among them with the 95% interval; on the dashed line both are the same.",
     )
 
 
@@ -157,7 +157,7 @@ def _draw_calibration(
         fmt="o",
         color=color,
         capsize=2.5,
-        label="share of positives, exact 95% interval",
+        label="share of positives, 95% interval",
     )
     axis.set_title(title)
     axis.set_xlabel("probability at the stop")

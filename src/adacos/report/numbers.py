@@ -13,8 +13,8 @@ from adacos.card import deciding_matrix, panels_of
 from adacos.consultation.cut_off import cut_off_of
 from adacos.engine import AcquisitionResult
 from adacos.kernels.bayes_risk import bayes_risk
-from adacos.kernels.binomial import interval
 from adacos.kernels.class_risk import best_label
+from adacos.kernels.groups import standard_error
 from adacos.models.branches import route
 from adacos.models.forecasts import FORECASTS
 from adacos.models.outlook import begin, look_ahead
@@ -27,7 +27,7 @@ from adacos.policies.tree import Tree, described_tree, in_words
 from adacos.report.answers import Share
 from adacos.report.held import OWN, Held, relatives
 from adacos.tables.description import description_of
-from adacos.typing import Floats, Ints
+from adacos.typing import Bools, Floats, Ints
 
 _BINS = 10
 # Fewer rows than this in a bin say nothing about its share.
@@ -175,8 +175,8 @@ def cost_by_set(held: Held, policy: SequencePolicy) -> tuple[Floats, Floats, Flo
     trained = policy.model_.y.astype(np.intp)
     wrong = held.charged[trained[:, None], predicted]
     expected = np.average(wrong, axis=0, weights=policy.model_.weight) + paid
-    error = totals.std(axis=0, ddof=1) / np.sqrt(len(totals))
-    return expected, totals.mean(axis=0), error
+    error = [standard_error(total, held.groups) for total in totals.T]
+    return expected, totals.mean(axis=0), np.array(error)
 
 
 def cost_curve(
@@ -190,11 +190,12 @@ def cost_curve(
 def calibration(held: Held, low: float = 0.0, high: float = 1.0) -> list[Bin]:
     """Observed shares of the positive class by probability at the stop, between two of them."""
     inside = (held.result.probability >= low) & (held.result.probability <= high)
-    return shares_by_probability(held.result.probability[inside], held.true[inside])
+    groups = None if held.groups is None else held.groups[inside]
+    return shares_by_probability(held.result.probability[inside], held.true[inside] == 1, groups)
 
 
-def shares_by_probability(p: Floats, true: NDArray[np.integer]) -> list[Bin]:
-    """Observed shares of 1 among rows of like probability."""
+def shares_by_probability(p: Floats, true: Bools, groups: Ints | None = None) -> list[Bin]:
+    """Observed shares of what is true among rows of like probability."""
     if len(p) == 0:
         return []
     bins = int(np.clip(len(p) // _ROWS_IN_A_BIN, 1, _BINS))
@@ -203,9 +204,8 @@ def shares_by_probability(p: Floats, true: NDArray[np.integer]) -> list[Bin]:
     lines = []
     for i in np.unique(number):
         rows = number == i
-        hits, n = int(true[rows].sum()), int(rows.sum())
-        below, above = interval(hits, n, 0.95)
-        lines.append(Bin(float(p[rows].mean()), hits / n, float(below), float(above), n))
+        found = Share.of(true[rows], None if groups is None else groups[rows])
+        lines.append(Bin(float(p[rows].mean()), found.value, found.low, found.high, found.among))
     return lines
 
 
@@ -269,7 +269,7 @@ def decision_curves(held: Held) -> tuple[Floats, list[Curve]]:
 def class_calibration(held: Held) -> list[list[Bin]]:
     """Observed share of each class among rows of like probability of it."""
     return [
-        shares_by_probability(p, (held.true == k).astype(np.intp))
+        shares_by_probability(p, held.true == k, held.groups)
         for k, p in enumerate(held.probabilities.T)
     ]
 
@@ -299,7 +299,9 @@ def misfits(held: Held) -> list[Misfit]:
                     names[int(number)],
                     answer,
                     float(1 - p[rows, answer].mean()),
-                    Share.of(int((true[rows] != answer).sum()), int(rows.sum())),
+                    Share.of(
+                        true[rows] != answer, None if held.groups is None else held.groups[rows]
+                    ),
                     float(expected_cost[rows].mean()),
                     float(cost[rows].mean()),
                 )
@@ -313,7 +315,8 @@ def additivity(held: Held) -> list[Cell]:
     if not (has_sets(policy) and held.two_classes):
         return []
     p = expit(policy._log_odds_with_all(held.encoded))
-    return misfit_by_cell(policy.encoder_, held.encoded, held.true.astype(np.float64), p)
+    true = held.true.astype(np.float64)
+    return misfit_by_cell(policy.encoder_, held.encoded, true, p, groups=held.groups)
 
 
 def incoherent_share(held: Held) -> float | None:

@@ -47,13 +47,15 @@ def write_report(
     path: Path,
     title: str,
     training: tuple[Any, NDArray[Any]] | None = None,
+    groups: Any = None,
 ) -> dict[str, Any]:
     """Write the page about a policy on held-out rows; returns its headline numbers.
 
     Sections that need one order of covariates are not drawn for a policy without one. With training
-    rows and their classes boosting on the best fixed set is compared as well.
+    rows and their classes boosting on the best fixed set is compared as well. With the groups of
+    the held-out rows standard errors and intervals are those of independent groups.
     """
-    held = hold(policy, table, y, training)
+    held = hold(policy, table, y, training, groups)
     compared = methods(held)
     path.write_text(to_html(title, _sections(held, compared)), encoding="utf-8")
     told: dict[str, Any] = {

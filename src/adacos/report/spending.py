@@ -24,7 +24,7 @@ def spending(held: Held) -> list[Block]:
     with warnings.catch_warnings():
         # The page says so at its beginning.
         warnings.simplefilter("ignore", TrainingRowsWarning)
-        curve = trade_off(policy, held.table, y, points=_POINTS)
+        curve = trade_off(policy, held.table, y, points=_POINTS, groups=held.groups)
     if len(curve.points) < 2:
         return []
     rows = tuple(

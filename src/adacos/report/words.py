@@ -91,7 +91,10 @@ def shares(held: Held) -> str:
         f"{(held.true == k).mean():.1%} {class_in_words(held, k)}"
         for k in range(len(held.class_names))
     ]
-    return f"{len(held.true):,} held-out rows: {', '.join(told)}."
+    grouped = ""
+    if held.groups is not None:
+        grouped = f" in {held.groups.max() + 1:,} groups"
+    return f"{len(held.true):,} held-out rows{grouped}: {', '.join(told)}."
 
 
 def errors(held: Held) -> list[str]:
