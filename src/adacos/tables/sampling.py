@@ -169,7 +169,7 @@ def missing_by_values(
         member = np.eye(max(int(place.max()) + 1, 1))[place] * (place >= 0)[:, None]
         strata = [member * (labels == label)[:, None] for label in np.unique(labels)]
         count = np.array([own.sum(axis=0) for own in strata])
-        lacking = np.moveaxis([own.T @ absent for own in strata], -1, 0)
+        lacking = np.moveaxis(np.array([own.T @ absent for own in strata]), -1, 0)
         # Joining ranges lowers the statistic and the degrees of freedom: few have to be looked at.
         likely = chi2.sf(_statistic(lacking, count), 1) < level
         for k, own in zip(tested[likely].tolist(), lacking[likely], strict=True):
@@ -185,7 +185,7 @@ def missing_by_values(
 
 
 def _some_rows(codes: Floats, labels: Floats) -> tuple[Floats, Floats]:
-    """So many rows, drawn at random, that all pairs of columns are looked at in little time."""
+    """Rows drawn at random, as many as keep the products of all pairs of columns in bounds."""
     pairs = codes.shape[1] * max(int(np.isnan(codes).any(axis=0).sum()), 1)
     most = min(_MOST_PRODUCTS // (_RANGES * pairs), _MOST_ROWS)
     if len(codes) <= most:
