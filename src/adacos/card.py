@@ -22,7 +22,7 @@ from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
 from adacos.policies.estimates import leave_out_costs
 from adacos.policies.many_classes import resolved_target_recall
-from adacos.policies.misfit import Cell, Side, advice
+from adacos.policies.misfit import MisfitCell, Side, advice
 from adacos.policies.picture import has_tree
 from adacos.policies.recall import percent as certified_percent
 from adacos.policies.sequence_policy import asked_in_order
@@ -260,7 +260,7 @@ def _misfit(policy: BasePolicy) -> dict[str, Any] | None:
     if policy.misfit_ is None:
         return None
     said = description_of(policy)
-    cells = [Cell(Side(*own[0]), Side(*own[1]), *own[2:]) for own in policy.misfit_]
+    cells = [MisfitCell(Side(*own[0]), Side(*own[1]), *own[2:]) for own in policy.misfit_]
     states = []
     for acquired, label, rows, expected, realised in policy.misfit_states_:
         names = " and ".join(said.label(name) for name in acquired) or "nothing"

@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from adacos.bench.pairing import Interval, geometric_ratio_by_folds
+from adacos.bench.pairing import ConfidenceInterval, geometric_ratio_by_folds
 from adacos.consultation import Consultation
 from adacos.consultation.steps import Acquire
 from adacos.costs import Costs
@@ -87,7 +87,7 @@ def compare(
         console.print(f"  {NAMES[first]} compared with {NAMES[second]}: {_saved(ratio)}")
 
 
-def _saved(ratio: Interval) -> str:
+def _saved(ratio: ConfidenceInterval) -> str:
     saved = (f"{100 * (1 - share):.0f}%" for share in (ratio.estimate, ratio.high, ratio.low))
     return "{} ({} to {})".format(*saved)
 

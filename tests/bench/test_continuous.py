@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from adacos import Costs
 from adacos.bench import continuous
-from adacos.bench.continuous import World, charged, optimal_cost, run_continuous
+from adacos.bench.continuous import ContinuousSettings, charged, optimal_cost, run_continuous
 from adacos.bench.regret import RegretOptions
 from adacos.cli.app import app
 from adacos.models.plans import tabulate
@@ -35,7 +35,7 @@ def bound(problem: Any) -> Any:
 
 @pytest.mark.parametrize("kind", ["mixture-8", "trees"])
 def test_the_optimum_costs_on_rows_what_the_recursion_says(kind: str) -> None:
-    problem = World(kind, 2.0).problem(1)
+    problem = ContinuousSettings(kind, 2.0).problem(1)
     costs = bound(problem)
     X, _ = problem.sample(100_000, seed=5)
     cost = optimal_cost(problem, costs, X, 10)
@@ -45,7 +45,7 @@ def test_the_optimum_costs_on_rows_what_the_recursion_says(kind: str) -> None:
 
 
 def test_finer_cells_cost_less_and_little_less() -> None:
-    problem = World("mixture-4", 2.0).problem(0)
+    problem = ContinuousSettings("mixture-4", 2.0).problem(0)
     costs = bound(problem)
     values = [tabulate(problem.cells(n), costs).expected_cost for n in (5, 10, 20)]
     assert values[0] > values[1] > values[2]
@@ -54,7 +54,7 @@ def test_finer_cells_cost_less_and_little_less() -> None:
 
 def test_nothing_and_everything_cost_at_least_the_optimum() -> None:
     """Answering 0 for everybody, and the answer by the exact P(y | x) with all covariates."""
-    problem = World("mixture-8", 1.0).problem(2)
+    problem = ContinuousSettings("mixture-8", 1.0).problem(2)
     costs = bound(problem)
     X, _ = problem.sample(20_000, seed=5)
     best = optimal_cost(problem, costs, X, 14)
@@ -75,7 +75,7 @@ def test_a_cost_below_the_optimum_is_found(small: None, tmp_path: Path) -> None:
             return self
 
         def acquire(self, X: Any) -> Any:
-            problem = World("mixture-2", 1.0).problem(0)
+            problem = ContinuousSettings("mixture-2", 1.0).problem(0)
             label = problem.positive(problem.latent(X)) >= 0.4
             nothing = np.zeros(X.shape, dtype=np.bool_)
             free = np.zeros(len(X))
@@ -85,7 +85,7 @@ def test_a_cost_below_the_optimum_is_found(small: None, tmp_path: Path) -> None:
         register_method("cheat", Cheat)
         options = RegretOptions(("cheat",), rows=100, out=tmp_path, quick=True)
         report = run_continuous(options)
-    below = [trial.world.kind for trial in report.below_optimum]
+    below = [trial.setting.kind for trial in report.below_optimum]
     assert "mixture-2" in below
     assert "below the optimum: an error" in report.index.read_text()
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from adacos import AdaCOSClassifier, Costs
 from adacos.bench import continuous, regret
 from adacos.bench.continuous import run_continuous
-from adacos.bench.regret import RegretOptions, World, expected_cost, run_regret
+from adacos.bench.regret import DiscreteSettings, RegretOptions, expected_cost, run_regret
 from adacos.cli.app import app
 from adacos.exceptions import InvalidInputError
 from adacos.metrics import total_costs
@@ -29,9 +29,9 @@ SMALL = (("n_covariates", "Number of covariates", (2, 3)),)
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Two small worlds, and a registry that forgets what a test adds."""
+    """Two small settings, and a registry that forgets what a test adds."""
     monkeypatch.setattr(regret, "AXES", SMALL)
-    monkeypatch.setattr(regret, "CENTRE", World(n_covariates=2))
+    monkeypatch.setattr(regret, "CENTRE", DiscreteSettings(n_covariates=2))
     with forgetting():
         yield
 
@@ -70,9 +70,9 @@ class Broken(Cheat):
         raise RuntimeError("no such luck")
 
 
-@pytest.mark.parametrize("world", [World(4, 1.0, 1.0), regret.FIXED_ORDER])
-def test_expected_cost_is_the_mean_over_many_rows(world: World) -> None:
-    problem = world.problem(1)
+@pytest.mark.parametrize("setting", [DiscreteSettings(4, 1.0, 1.0), regret.FIXED_ORDER])
+def test_expected_cost_is_the_mean_over_many_rows(setting: DiscreteSettings) -> None:
+    problem = setting.problem(1)
     costs = Costs(list(problem.prices.values()), false_positive=20, false_negative=30)
     X, y = problem.sample(300, seed=0)
     policy = AdaCOSClassifier(costs, strengths="common", cv=3).fit(X, y)
@@ -83,7 +83,7 @@ def test_expected_cost_is_the_mean_over_many_rows(world: World) -> None:
 
 
 def test_expected_cost_of_the_optimum_is_its_value() -> None:
-    problem = World(5, 0.5, 2.0).problem(3)
+    problem = DiscreteSettings(5, 0.5, 2.0).problem(3)
     costs = Costs(list(problem.prices.values()), false_positive=20, false_negative=30)
     policy = OptimalPolicyClassifier(costs, joint=problem).fit(*problem.sample(50, seed=0))
     assert expected_cost(policy, problem, costs) == pytest.approx(policy.expected_cost_, rel=1e-12)

@@ -11,7 +11,7 @@ from scipy.special import logit
 from adacos import Costs, LogisticGAM, load_pima
 from adacos.exceptions import InvalidInputError
 from adacos.rivals import AdaptGbrtClassifier
-from adacos.rivals.adapt_gbrt import Candidate, adapt, full_share
+from adacos.rivals.adapt_gbrt import GridPoint, adapt, full_share
 from adacos.rivals.trees import NEVER, cut
 from tests.policy_checks import check_policy
 from tests.rivals.problems import MIXED_COSTS, mixed_table
@@ -81,7 +81,7 @@ def test_a_full_model_that_knows_the_hard_rows_gets_them() -> None:
     full = np.where(hard, 4.0 * (2 * y - 1), 0.0)
     costs = Costs([1.0, 1.0]).bind(["x0", "x1"])
     pair = adapt(
-        cut(X), y, full, np.arange(2), costs, Candidate(0.0, 0.3, 0.5), n_trees=20, depth=2
+        cut(X), y, full, np.arange(2), costs, GridPoint(0.0, 0.3, 0.5), n_trees=20, depth=2
     )
     to_full = pair.gate_constant + pair.gate.walk(X)[0].sum(axis=1) > 0
     assert (to_full == hard).mean() > 0.95
@@ -94,7 +94,7 @@ def test_gate_and_cheap_classifier_share_what_they_pay_for() -> None:
     costs = Costs(list(prices.values())).bind(list(prices))
     full = logit(LogisticGAM().fit(X, y).leave_out_proba_)
     grown = [
-        adapt(cut(X), y.astype(float), full, np.arange(8), costs, Candidate(lam, 0.3, 0.5), 10, 3)
+        adapt(cut(X), y.astype(float), full, np.arange(8), costs, GridPoint(lam, 0.3, 0.5), 10, 3)
         for lam in (0.0, 3e-3, 1.0)
     ]
     used = [

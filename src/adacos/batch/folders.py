@@ -43,7 +43,7 @@ from adacos.tables.writing import (
 )
 
 
-class _Part(NamedTuple):
+class _GroupAnswers(NamedTuple):
     """What was answered of one group of rows."""
 
     rows: int
@@ -191,7 +191,7 @@ def _read(group: tuple[str, int], wanted: list[str], kinds: Kinds) -> Any:
 
 def _written(
     client: Any, answers: Any, form: _Form, folder: Path, progress: Callable[[int], None]
-) -> list[_Part]:
+) -> list[_GroupAnswers]:
     """Have every partition of the answers written into the folder."""
     import dask
 
@@ -212,7 +212,7 @@ def _written(
     return parts
 
 
-def _write(answers: Any, form: _Form, path: str) -> _Part:
+def _write(answers: Any, form: _Form, path: str) -> _GroupAnswers:
     """Write one partition of the answers, as a worker."""
     if not Path(path).parent.is_dir():
         raise InvalidInputError(
@@ -229,7 +229,7 @@ def _write(answers: Any, form: _Form, path: str) -> _Part:
     cost, expected_cost = (float(answers[name].sum()) for name in ("cost", "expected_cost"))
     unusual = Counter({kind: int(answers[name].sum()) for kind, name in UNUSUAL.items()})
     unusual_rows = int((answers[list(UNUSUAL.values())] > 0).any(axis=1).sum())
-    return _Part(len(answers), labels, cost, expected_cost, unusual, unusual_rows)
+    return _GroupAnswers(len(answers), labels, cost, expected_cost, unusual, unusual_rows)
 
 
 def _columns(answers: Any, form: _Form) -> dict[str, list[Any]]:
@@ -251,7 +251,7 @@ def _columns(answers: Any, form: _Form) -> dict[str, list[Any]]:
     }
 
 
-def _summary(parts: Iterable[_Part], rows_read: int) -> ScoreSummary:
+def _summary(parts: Iterable[_GroupAnswers], rows_read: int) -> ScoreSummary:
     parts = list(parts)
     rows = sum(part.rows for part in parts)
     unusual = sum((part.unusual for part in parts), Counter[str]())

@@ -121,7 +121,7 @@ def next_file(
         keep = [name for name in file.columns if name not in (*names, paid)]
     check_names("keep", keep, file.columns, "must name columns of the input")
     check_output_table(destination, source, keep, RESULTS, escape_formulas)
-    tally, said = _Tally(), description_of(policy)
+    tally, said = _OrderTally(), description_of(policy)
     numbers, texts = ([] if paid is None else [paid]), ([] if key is None else [key])
     with (
         whole_or_absent(destination) as temporary,
@@ -146,7 +146,7 @@ def next_file(
 
 
 @dataclass
-class _Tally:
+class _OrderTally:
     """What has been asked for so far."""
 
     rows: int = 0

@@ -16,7 +16,7 @@ from scipy.stats import gmean
 
 from adacos.bench.comparisons import PAPER, OutcomeIndex, compare_cells
 from adacos.bench.names import ADACOS, ADACOS_FORWARD, COS, COS_FORWARD, FULL_MODEL
-from adacos.bench.pairing import Interval, fold_interval
+from adacos.bench.pairing import ConfidenceInterval, fold_interval
 from adacos.bench.settings import PAPER_RECALL
 from adacos.bench.sigmoid import LINEAR, NORMAL, largest_errors
 from adacos.bench.tables import Cell, FoldTable
@@ -63,7 +63,7 @@ def _least_total_cost(folds: FoldTable, index: OutcomeIndex, methods: list[str])
         "AdaCOS has at most the total cost of every previously proposed method, at every "
         "false-positive cost of every data set."
     )
-    others = [m for m in methods if m == FULL_MODEL or _is_rival(m)]
+    others = [m for m in methods if m == FULL_MODEL or _is_baseline(m)]
     compared = [
         c
         for other in others
@@ -290,11 +290,11 @@ def _datasets(folds: FoldTable) -> list[str]:
     return list(dict.fromkeys(cell.dataset for cell in folds.cells()))
 
 
-def _is_rival(method: str) -> bool:
+def _is_baseline(method: str) -> bool:
     return method in METHODS and METHODS[method].rival
 
 
-def _span(interval: Interval) -> str:
+def _span(interval: ConfidenceInterval) -> str:
     """The 95% interval: how large a difference may be that is not seen."""
     return f"[{interval.low:.4g}, {interval.high:.4g}]"
 

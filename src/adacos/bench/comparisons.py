@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from adacos.bench.pairing import (
-    Interval,
+    ConfidenceInterval,
     Pairs,
     fold_interval,
     geometric_ratio_by_folds,
@@ -34,8 +34,8 @@ class CellComparison:
     second: Cell
     measure: str
     means: tuple[float, float]
-    folds: Interval
-    rows: Interval
+    folds: ConfidenceInterval
+    rows: ConfidenceInterval
     n_folds: int
     n_rows: int
 
@@ -58,9 +58,9 @@ class OverallComparison:
     setting: str
     measure: str
     n_cells: int
-    folds: Interval
-    rows: Interval
-    by_split: Interval | None
+    folds: ConfidenceInterval
+    rows: ConfidenceInterval
+    by_split: ConfidenceInterval | None
 
 
 class OutcomeIndex:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from adacos.bench.settings import Setting, Split
+from adacos.bench.settings import CrossValidation, Setting
 from adacos.bench.tasks import told
 from adacos.costs import Costs
 from adacos.exceptions import AdacosError, InvalidInputError, MissingExtraError
@@ -106,12 +106,12 @@ class BenchConfig:
         return tuple(DATASETS[name] for name in self.datasets)
 
     @property
-    def cross_validations(self) -> tuple[Split, ...]:
+    def cross_validations(self) -> tuple[CrossValidation, ...]:
         """The paper's cross-validation, then the random ones."""
-        first = (Split("paper", None),) if self.paper_folds else ()
+        first = (CrossValidation("paper", None),) if self.paper_folds else ()
         # Seeds of neighbouring runs do not overlap.
         return first + tuple(
-            Split(f"random-{k + 1}", self.seed * 1000 + k) for k in range(self.splits)
+            CrossValidation(f"random-{k + 1}", self.seed * 1000 + k) for k in range(self.splits)
         )
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from adacos.bench.regret import (
     FALSE_NEGATIVE,
     FALSE_POSITIVE,
-    Case,
+    MethodRun,
     RegretOptions,
     RegretReport,
     Study,
@@ -55,7 +55,7 @@ TOLERANCE = 0.02
 
 
 @dataclass(frozen=True)
-class World:
+class ContinuousSettings:
     """What `make_continuous_problem` is asked for."""
 
     kind: str
@@ -69,12 +69,14 @@ class World:
 def run_continuous(options: RegretOptions, *, progress: bool | None = None) -> RegretReport:
     """Run what is not finished, and write the report; a quick one has the lower price only."""
     prices = MEAN_PRICES[:1] if options.quick else MEAN_PRICES
-    worlds = tuple(World(kind, price) for kind in (*MIXTURES, *ALIENS) for price in prices)
-    study = Study(TITLE, worlds, run_case, _blocks, TOLERANCE)
+    settings = tuple(
+        ContinuousSettings(kind, price) for kind in (*MIXTURES, *ALIENS) for price in prices
+    )
+    study = Study(TITLE, settings, run_case, _blocks, TOLERANCE)
     return run_study(study, options, progress=progress)
 
 
-def run_case(case: Case) -> None:
+def run_case(case: MethodRun) -> None:
     """Fit the method on a sample, and store what it and the optimum cost on fresh rows."""
     problem, costs = case.problem, case.costs
     table = costs.bind(tuple(problem.prices), 2)
@@ -129,12 +131,12 @@ def _blocks(
         f" Mean and standard error over {options.problems} random problems."
     )
     yield verdict(report)
-    prices = sorted({trial.world.mean_price for trial in report.trials})
+    prices = sorted({trial.setting.mean_price for trial in report.trials})
     for title, kinds in (
         ("Mixtures: independent given the component", MIXTURES),
         ("No mixtures: a sum of curves, trees, pairs, switches", ALIENS),
     ):
         for price in prices:
             yield Heading(f"{title}; mean price {price:g}")
-            yield grid(kinds, [World(kind, price) for kind in kinds], report, methods)
+            yield grid(kinds, [ContinuousSettings(kind, price) for kind in kinds], report, methods)
     yield from left_out(report, absent)

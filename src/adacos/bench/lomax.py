@@ -21,14 +21,14 @@ from adacos.bench.configuration import available_methods
 from adacos.bench.lomax_sets import LomaxSet, find_sets, read_set
 from adacos.bench.names import ADACOS, COS
 from adacos.bench.pairing import (
-    Interval,
+    ConfidenceInterval,
     Pairs,
     geometric_ratio_by_folds,
     geometric_ratio_by_rows,
     paired_tests,
 )
 from adacos.bench.run import RunResult, finish, plan
-from adacos.bench.settings import Split
+from adacos.bench.settings import CrossValidation
 from adacos.bench.tables import (
     Cell,
     FoldTable,
@@ -89,8 +89,8 @@ class Ratio(NamedTuple):
     mean: float
     other_mean: float
     ratio: float
-    by_splits: Interval | None
-    by_rows: Interval
+    by_splits: ConfidenceInterval | None
+    by_rows: ConfidenceInterval
 
     @property
     def verdict(self) -> str:
@@ -130,8 +130,8 @@ def default_methods() -> list[str]:
     """AdaCOS, COS, the other policies of this library, STreeD and AACO."""
     families = ("group lasso", "forward", "both", "Full Model")
     further = [m.name for m in METHODS.values() if not m.rival and m.family not in families]
-    beside = [name for name in ("AdaCOS (both)", *further, STREED, "AACO") if name in METHODS]
-    return [ADACOS, COS, *beside]
+    shown = [name for name in ("AdaCOS (both)", *further, STREED, "AACO") if name in METHODS]
+    return [ADACOS, COS, *shown]
 
 
 def run_lomax(options: LomaxOptions, *, progress: bool | None = None) -> LomaxReport:
@@ -157,7 +157,9 @@ def run_lomax(options: LomaxOptions, *, progress: bool | None = None) -> LomaxRe
     tables = {name: dataset.table for name, dataset in sets.items()}
     settings = [setting for dataset in sets.values() for setting in dataset.settings]
     # Seeds of neighbouring runs do not overlap.
-    splits = [Split(f"random-{k + 1}", options.seed * 1000 + k) for k in range(options.splits)]
+    splits = [
+        CrossValidation(f"random-{k + 1}", options.seed * 1000 + k) for k in range(options.splits)
+    ]
     units = [
         unit
         for name, dataset in sets.items()
@@ -384,7 +386,7 @@ def _cells(ratio: Ratio) -> tuple[str, ...]:
     )
 
 
-def _interval(interval: Interval | None) -> str:
+def _interval(interval: ConfidenceInterval | None) -> str:
     return "" if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"
 
 

@@ -27,7 +27,7 @@ FIVE_FOLD_OVERLAP = 1 / 4
 
 
 @dataclass(frozen=True)
-class Interval:
+class ConfidenceInterval:
     """An estimate with its confidence interval."""
 
     estimate: float
@@ -41,7 +41,7 @@ class Interval:
 
 def fold_interval(
     differences: ArrayLike, *, overlap: float = FIVE_FOLD_OVERLAP, confidence: float = 0.95
-) -> Interval:
+) -> ConfidenceInterval:
     """Mean over folds with a t interval.
 
     `overlap` is the number of test rows over training rows; 0 gives the plain paired t interval.
@@ -51,11 +51,11 @@ def fold_interval(
     return _t_interval(float(d.mean()), float(scale), len(d) - 1, confidence)
 
 
-def row_interval(differences: ArrayLike, *, confidence: float = 0.95) -> Interval:
+def row_interval(differences: ArrayLike, *, confidence: float = 0.95) -> ConfidenceInterval:
     """Mean over rows with a normal interval."""
     d = _checked(differences)
     half = stats.norm.ppf((1 + confidence) / 2) * d.std(ddof=1) / np.sqrt(len(d))
-    return Interval(float(d.mean()), float(d.mean() - half), float(d.mean() + half))
+    return ConfidenceInterval(float(d.mean()), float(d.mean() - half), float(d.mean() + half))
 
 
 def row_differences(
@@ -81,14 +81,14 @@ def row_means(outcomes: Iterable[Outcome], values: str = "total") -> dict[int, f
 
 def geometric_ratio_by_folds(
     log_ratios: ArrayLike, *, overlap: float = FIVE_FOLD_OVERLAP, confidence: float = 0.95
-) -> Interval:
+) -> ConfidenceInterval:
     """Ratio of geometric means from log ratios, one per fold and averaged over cells.
 
     One per cross-validation with `overlap` 0 gives the noise of splitting these very rows, which is
     less than that of drawing other rows.
     """
     inner = fold_interval(log_ratios, overlap=overlap, confidence=confidence)
-    return Interval(*np.exp([inner.estimate, inner.low, inner.high]).tolist())
+    return ConfidenceInterval(*np.exp([inner.estimate, inner.low, inner.high]).tolist())
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def paired_tests(
 
 def geometric_ratio_by_rows(
     cells: Mapping[tuple[str, ...], Pairs], *, confidence: float = 0.95
-) -> Interval:
+) -> ConfidenceInterval:
     """Ratio of geometric means over cells with an interval over rows and folds.
 
     `cells` maps a key that begins with the data set to its tests, the same ones in the same order
@@ -155,7 +155,7 @@ def geometric_ratio_by_rows(
         half = float(stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(variance))
     ends = np.array([estimate, estimate - half, estimate + half]) / len(cells)
     with np.errstate(over="ignore"):
-        return Interval(*np.exp(ends).tolist())
+        return ConfidenceInterval(*np.exp(ends).tolist())
 
 
 def _clustered(influence: Floats, cluster: Ints) -> tuple[float, float]:
@@ -192,9 +192,9 @@ def _other_rows(first: int, second: int) -> InvalidInputError:
     )
 
 
-def _t_interval(mean: float, scale: float, freedom: int, confidence: float) -> Interval:
+def _t_interval(mean: float, scale: float, freedom: int, confidence: float) -> ConfidenceInterval:
     half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * scale
-    return Interval(mean, mean - half, mean + half)
+    return ConfidenceInterval(mean, mean - half, mean + half)
 
 
 def _checked(differences: ArrayLike) -> Floats:

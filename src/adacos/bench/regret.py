@@ -64,7 +64,7 @@ QUICK = ("AdaCOS (group lasso)", "Branching", "Planning")
 
 
 @dataclass(frozen=True)
-class World:
+class DiscreteSettings:
     """What `make_discrete_problem` is asked for; `fixed_order_loses` asks for the other maker."""
 
     n_covariates: int = 8
@@ -86,7 +86,7 @@ class World:
         )
 
 
-CENTRE = World()
+CENTRE = DiscreteSettings()
 # What is varied, one at a time from the centre: attribute, title, values.
 AXES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
     ("n_covariates", "Number of covariates", (4, 8, 12)),
@@ -95,7 +95,7 @@ AXES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
 )
 # The figure's logarithmic axis begins here, in per cent.
 _LEAST_SHOWN = 0.05
-FIXED_ORDER = World(n_covariates=3, fixed_order_loses=True)
+FIXED_ORDER = DiscreteSettings(n_covariates=3, fixed_order_loses=True)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class RegretOptions:
 class Trial:
     """One method on one problem: its expected total cost, that of the optimum, and the time."""
 
-    world: Any
+    setting: Any
     seed: int
     method: str
     cost: float
@@ -142,14 +142,14 @@ class Trial:
     @property
     def title(self) -> str:
         """For messages."""
-        return f"{self.method}, {self.world}, problem {self.seed}"
+        return f"{self.method}, {self.setting}, problem {self.seed}"
 
 
 @dataclass(frozen=True)
-class Case:
+class MethodRun:
     """One method on one problem, and the folder that holds its result."""
 
-    world: Any
+    setting: Any
     seed: int
     method: Method
     n_rows: int
@@ -158,12 +158,12 @@ class Case:
     @property
     def title(self) -> str:
         """For messages."""
-        return f"{self.method.name}, {self.world}, problem {self.seed}"
+        return f"{self.method.name}, {self.setting}, problem {self.seed}"
 
     @cached_property
     def problem(self) -> Any:
         """The known distribution."""
-        return self.world.problem(self.seed)
+        return self.setting.problem(self.seed)
 
     @property
     def costs(self) -> Costs:
@@ -178,7 +178,7 @@ class Case:
 
     def file(self, *depends: Any) -> Path:
         """File of what depends on the problem, the library and this besides."""
-        content = repr((self.world, self.costs, self.seed, library_digest(), CHECKS, *depends))
+        content = repr((self.setting, self.costs, self.seed, library_digest(), CHECKS, *depends))
         return self.folder / f"{hashlib.sha256(content.encode()).hexdigest()[:24]}.json"
 
     @property
@@ -191,7 +191,7 @@ class Case:
         trial = {"cost": np.nan, "optimum": np.nan, "seconds": 0.0}
         if not error:
             trial = json.loads(self.path.read_text())
-        return Trial(self.world, self.seed, self.method.name, **trial, error=error)
+        return Trial(self.setting, self.seed, self.method.name, **trial, error=error)
 
 
 @dataclass(frozen=True)
@@ -212,12 +212,12 @@ class RegretReport:
         """Trials whose cost is impossibly low."""
         return [t for t in self.trials if not t.error and t.regret < -self.tolerance]
 
-    def regrets(self, world: Any = None) -> dict[str, Floats]:
+    def regrets(self, setting: Any = None) -> dict[str, Floats]:
         """Regrets of each method in per cent, of one kind or of all; rounding does not count."""
         regrets: dict[str, list[float]] = {}
         for t in self.trials:
             values = regrets.setdefault(t.method, [])
-            if not t.error and world in (None, t.world):
+            if not t.error and setting in (None, t.setting):
                 values.append(100 * t.regret if abs(t.regret) > ROUNDING else 0.0)
         return {name: np.array(values) for name, values in regrets.items() if values}
 
@@ -256,24 +256,24 @@ class Study:
     Attributes
     ----------
     title : heading of the report.
-    worlds : what problems are drawn from.
+    settings : what problems are drawn from.
     run : runs one case and stores its cost and that of the optimum.
     blocks : the report.
     tolerance : share of the optimum by which a cost may be below it.
     """
 
     title: str
-    worlds: tuple[Any, ...]
-    run: Callable[[Case], None]
+    settings: tuple[Any, ...]
+    run: Callable[[MethodRun], None]
     blocks: Callable[[RegretOptions, RegretReport, Sequence[str], dict[str, str]], Iterator[Block]]
     tolerance: float = ROUNDING
 
 
 def run_regret(options: RegretOptions, *, progress: bool | None = None) -> RegretReport:
     """Run what is not finished, and write the report; for `progress` see `run_tasks`."""
-    worlds = [CENTRE, FIXED_ORDER]
-    worlds += [_world(name, value) for name, _, values in AXES for value in values]
-    study = Study(TITLE, tuple(dict.fromkeys(worlds)), run_case, _blocks)
+    settings = [CENTRE, FIXED_ORDER]
+    settings += [_setting(name, value) for name, _, values in AXES for value in values]
+    study = Study(TITLE, tuple(dict.fromkeys(settings)), run_case, _blocks)
     return run_study(study, options, progress=progress)
 
 
@@ -290,8 +290,8 @@ def run_study(study: Study, options: RegretOptions, *, progress: bool | None) ->
     folder = options.out / "trials"
     folder.mkdir(parents=True, exist_ok=True)
     cases = [
-        Case(world, seed, METHODS[method], options.rows, folder)
-        for world in study.worlds
+        MethodRun(setting, seed, METHODS[method], options.rows, folder)
+        for setting in study.settings
         for seed in range(options.seed, options.seed + options.problems)
         for method in methods
     ]
@@ -311,13 +311,13 @@ def run_study(study: Study, options: RegretOptions, *, progress: bool | None) ->
     return report
 
 
-def _world(name: str, value: float) -> World:
+def _setting(name: str, value: float) -> DiscreteSettings:
     """The centre with one attribute changed."""
     changed: dict[str, Any] = {name: value}
     return replace(CENTRE, **changed)
 
 
-def run_case(case: Case) -> None:
+def run_case(case: MethodRun) -> None:
     """Fit the method on a sample, and store what its policy and the optimum cost."""
     problem, costs = case.problem, case.costs
     X, y = problem.sample(case.n_rows, seed=case.seed)
@@ -327,13 +327,13 @@ def run_case(case: Case) -> None:
     store(case, cost, optimum, time.perf_counter() - start)
 
 
-def fitted(case: Case, X: Floats, y: NDArray[np.int64]) -> Any:
+def fitted(case: MethodRun, X: Floats, y: NDArray[np.int64]) -> Any:
     """The method of a case, fitted to rows of its problem."""
-    setting = asymmetric(FALSE_POSITIVE, ratio=FALSE_NEGATIVE / FALSE_POSITIVE)
-    return build(case.method, case.costs, setting, case.seed).fit(X, y)
+    errors = asymmetric(FALSE_POSITIVE, ratio=FALSE_NEGATIVE / FALSE_POSITIVE)
+    return build(case.method, case.costs, errors, case.seed).fit(X, y)
 
 
-def store(case: Case, cost: float, optimum: float, seconds: float) -> None:
+def store(case: MethodRun, cost: float, optimum: float, seconds: float) -> None:
     """Write what a case came to."""
     stored = {"cost": cost, "optimum": optimum, "seconds": round(seconds, 3)}
     write_whole(case.path, json.dumps(stored).encode())
@@ -345,7 +345,7 @@ def _write_table(path: Path, report: RegretReport) -> None:
         [
             {
                 "method": t.method,
-                **asdict(t.world),
+                **asdict(t.setting),
                 "problem": t.seed,
                 "cost": t.cost,
                 "optimum": t.optimum,
@@ -378,8 +378,8 @@ def _blocks(
         yield Text(f"There is no figure: {error}")
     for name, title, values in AXES:
         yield Heading(title)
-        worlds = [_world(name, value) for value in values]
-        yield grid([f"{value:g}" for value in values], worlds, report, methods)
+        settings = [_setting(name, value) for value in values]
+        yield grid([f"{value:g}" for value in values], settings, report, methods)
     yield Heading("Where a fixed order must lose")
     yield Text(
         "The first covariate says which of two others holds the class: a method with one order for "
@@ -409,13 +409,13 @@ def left_out(report: RegretReport, absent: dict[str, str]) -> Iterator[Block]:
 
 
 def grid(
-    header: Sequence[str], worlds: Sequence[Any], report: RegretReport, methods: Sequence[str]
+    header: Sequence[str], settings: Sequence[Any], report: RegretReport, methods: Sequence[str]
 ) -> Grid:
     """Mean regret of each method for each kind of problem, and its standard error."""
-    means = np.full((len(methods), len(worlds)), np.inf)
+    means = np.full((len(methods), len(settings)), np.inf)
     rows = [[method] for method in methods]
-    for j, world in enumerate(worlds):
-        regrets = report.regrets(world)
+    for j, setting in enumerate(settings):
+        regrets = report.regrets(setting)
         for i, method in enumerate(methods):
             if method not in regrets:
                 rows[i].append("")
@@ -432,7 +432,7 @@ def _figure(report: RegretReport, methods: Sequence[str], folder: Path) -> Pictu
     """Regret along each axis."""
     figure, axes = new_figure(1, len(AXES), 11.0, 5.2)
     for axis, (name, title, values) in zip(axes[0], AXES, strict=True):
-        regrets = [report.regrets(_world(name, value)) for value in values]
+        regrets = [report.regrets(_setting(name, value)) for value in values]
         for i, method in enumerate(methods):
             means = [
                 by_method[method].mean() if method in by_method else np.nan for by_method in regrets

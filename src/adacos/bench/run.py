@@ -10,7 +10,7 @@ from pathlib import Path
 
 from adacos.bench.configuration import BenchConfig
 from adacos.bench.methods import shares_fit, supports
-from adacos.bench.settings import Setting, Split
+from adacos.bench.settings import CrossValidation, Setting
 from adacos.bench.tasks import Failure, Task, run_tasks
 from adacos.bench.units import (
     Outcome,
@@ -145,7 +145,7 @@ def plan(
     tables: Mapping[str, Dataset],
     methods: Sequence[Method],
     settings: Sequence[Setting],
-    splits: Sequence[Split],
+    splits: Sequence[CrossValidation],
     folds: Sequence[int],
 ) -> list[Unit]:
     """The units of data sets × methods × settings × splits × folds.

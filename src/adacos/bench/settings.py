@@ -183,7 +183,7 @@ def recall(target: float, false_positive: float) -> Setting:
 
 
 @dataclass(frozen=True)
-class Split:
+class CrossValidation:
     """One cross-validation of a data set.
 
     Attributes

@@ -74,11 +74,11 @@ def _with_neighbours(files: list[Path]) -> set[Path]:
         path = waiting.pop()
         if path not in modules:
             modules.add(path)
-            waiting += _imported_from_beside(path)
+            waiting += _imported_from_folder(path)
     return modules
 
 
-def _imported_from_beside(path: Path) -> list[Path]:
+def _imported_from_folder(path: Path) -> list[Path]:
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):

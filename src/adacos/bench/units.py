@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from adacos.bench.checks import CHECKS, check_result, costs_of
 from adacos.bench.methods import build, can_share, signature, supports
-from adacos.bench.settings import Setting, Split
+from adacos.bench.settings import CrossValidation, Setting
 from adacos.bench.sources import library_digest
 from adacos.datasets import Dataset, paper_folds
 from adacos.datasets._folds import N_FOLDS
@@ -40,7 +40,7 @@ class Unit:
     """One fold of one data set for methods that share their fit."""
 
     dataset: str
-    split: Split
+    split: CrossValidation
     fold: int
     methods: tuple[Method, ...]
     settings: tuple[Setting, ...]
@@ -115,7 +115,7 @@ class Seconds:
 def make_unit(
     dataset: str,
     table: Dataset,
-    split: Split,
+    split: CrossValidation,
     fold: int,
     methods: tuple[Method, ...],
     settings: tuple[Setting, ...],
@@ -220,7 +220,7 @@ def is_finished(unit: Unit, folder: Path) -> bool:
     return True
 
 
-def fold_of_rows(table: Dataset, split: Split) -> Ints:
+def fold_of_rows(table: Dataset, split: CrossValidation) -> Ints:
     """Fold in which each row is tested, or -1: only complete rows are tested.
 
     With three or more classes one that has too few rows for all folds is in training only.

@@ -181,7 +181,7 @@ class Consultation:
             raise InvalidInputError(
                 "observe", "needs at least one value", "", "For example observe(age=50)."
             )
-        standing = self._with_values(self._going_on("observe"), added, "observe")
+        standing = self._with_values(self._continuing("observe"), added, "observe")
         plain = {name: standing.values[name] for name in added}
         return self._record({"observe": plain}, standing)
 
@@ -208,7 +208,7 @@ class Consultation:
             raise InvalidInputError(
                 "unavailable", "needs a covariate", "", "For example unavailable('age')."
             )
-        standing = self._going_on("unavailable")
+        standing = self._continuing("unavailable")
         mask = standing.unavailable.copy()
         for name in covariates:
             k = self._index(name, "unavailable")
@@ -235,7 +235,7 @@ class Consultation:
         InvalidInputError
             If it was stopped before.
         """
-        standing = replace(self._going_on("stop"), stopped=True)
+        standing = replace(self._continuing("stop"), stopped=True)
         return self._record({"stop": True}, standing)
 
     def undo(self) -> Self:
@@ -375,7 +375,7 @@ class Consultation:
                 consultation.unavailable(*event["unavailable"])
         return consultation
 
-    def _going_on(self, call: str) -> _Standing:
+    def _continuing(self, call: str) -> _Standing:
         """How things stand, unless the user has stopped."""
         if self.stopped:
             raise InvalidInputError(

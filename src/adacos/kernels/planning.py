@@ -30,7 +30,7 @@ CLASSIFY = -1
 _ROUNDING = 1e-12
 
 
-class Solution(NamedTuple):
+class StateTables(NamedTuple):
     """Tables over states: P(y, x_S) with y first, W = P(x_S) · V, and the chosen action."""
 
     marginal: Floats
@@ -43,7 +43,7 @@ def solve(
     prices: Callable[[Bools], Floats],
     matrix: Floats,
     cautions: tuple[float, ...] = (1.0,),
-) -> list[Solution]:
+) -> list[StateTables]:
     """Value and best action of every state for P(y, x), shape (classes, values of x_0, …).
 
     `prices` gives what each covariate costs once those in masks (sets, covariates) have been
@@ -83,7 +83,7 @@ def solve(
             weighed[here], action[here] = best, chosen
             if weighed is not value:
                 value[here] = cost
-    return [Solution(marginal, *each) for each in zip(value, action, strict=True)]
+    return [StateTables(marginal, *each) for each in zip(value, action, strict=True)]
 
 
 def _subsets(n: int, size: int) -> Bools:

@@ -64,7 +64,7 @@ class Parameters(NamedTuple):
     variance: Floats
 
 
-class Sums(NamedTuple):
+class ExpectedSums(NamedTuple):
     """Sums over rows: of responsibilities by component and class, of statistics, and the fit."""
 
     rows: Floats
@@ -138,7 +138,7 @@ def prior_of(
 
 def expectation(
     parameters: Parameters, layout: Layout, statistics: Floats, labels: Ints, weight: Floats
-) -> Sums:
+) -> ExpectedSums:
     """Sums of what each component is responsible for; a label of -1 is not known."""
     coef = natural(parameters, layout)
     with np.errstate(divide="ignore"):
@@ -158,10 +158,10 @@ def expectation(
         total += share.T @ statistics[part]
         for k in range(n_classes):
             classes[:, k] += share[labels[part] == k].sum(axis=0)
-    return Sums(rows, classes[:, :-1], total, fit)
+    return ExpectedSums(rows, classes[:, :-1], total, fit)
 
 
-def maximisation(sums: Sums, prior: Prior, layout: Layout) -> Parameters:
+def maximisation(sums: ExpectedSums, prior: Prior, layout: Layout) -> Parameters:
     """The parameters of greatest penalised likelihood for these responsibilities."""
     rows = sums.rows + WEIGHT_ROWS
     labelled = sums.classes.sum(axis=1, keepdims=True)
@@ -229,7 +229,7 @@ def start(
         total.append(near.T @ statistics[own])
         priors += [prior_of(statistics[own], weight[own], layout, every)] * len(seeds)
     prior = Prior(*(np.stack(parts) for parts in zip(*priors, strict=True)))
-    sums = Sums(np.concatenate(components), np.vstack(classes), np.vstack(total), 0.0)
+    sums = ExpectedSums(np.concatenate(components), np.vstack(classes), np.vstack(total), 0.0)
     return maximisation(sums, prior, layout), prior
 
 

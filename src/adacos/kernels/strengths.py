@@ -74,10 +74,10 @@ class Blend(NamedTuple):
     leave_out_log_odds: Floats
     leave_out_loss: float
     used: Bools | None = None
-    mixture: Mixture | None = None
+    mixture: StrengthMixture | None = None
 
 
-class Mixture(NamedTuple):
+class StrengthMixture(NamedTuple):
     """Used candidates without each fold and, last, with all rows.
 
     Attributes
@@ -174,11 +174,13 @@ def _blend_tried(
     strengths, coefs = _candidates(*rows, start, grid, tried, search)
     held_out = held_out_log_odds(design, fold, coefs)
     per_covariate = np.arange(n_candidates)[tried] >= len(grid)
-    return _blend(y, weight, fold, held_out, Mixture(strengths, per_covariate, coefs), tried)
+    return _blend(
+        y, weight, fold, held_out, StrengthMixture(strengths, per_covariate, coefs), tried
+    )
 
 
 def _blend(
-    y: Floats, weight: Floats, fold: Ints, held_out: Floats, tried: Mixture, names: Bools
+    y: Floats, weight: Floats, fold: Ints, held_out: Floats, tried: StrengthMixture, names: Bools
 ) -> Blend:
     """Blend of candidates; `names` says which of all they are."""
     shares = blend_shares(held_out, y, weight, fold)
@@ -192,7 +194,7 @@ def _blend(
         leave_out,
         float(weight @ row_loss(leave_out, y)),
         used,
-        Mixture(tried.strengths[:, kept], tried.per_covariate[kept], tried.coefs[:, kept]),
+        StrengthMixture(tried.strengths[:, kept], tried.per_covariate[kept], tried.coefs[:, kept]),
     )
 
 
@@ -227,7 +229,7 @@ def _blend_chosen(
         )
         coefs[:, common] = fits.coef.reshape(len(coefs), -1, common.sum()).transpose(0, 2, 1)
     held_out = held_out_log_odds(design, fold, coefs)
-    tried = Mixture(strengths, part.mixture.per_covariate, coefs)
+    tried = StrengthMixture(strengths, part.mixture.per_covariate, coefs)
     return _blend(y, weight, fold, held_out, tried, part.used)
 
 
@@ -258,7 +260,7 @@ def _candidates(
 ) -> tuple[Floats, Floats]:
     """Strengths and coefficients of the candidates to be tried: the grid, then per covariate.
 
-    Each is of shape (..., candidates, folds + 1), see `Mixture`.
+    Each is of shape (..., candidates, folds + 1), see `StrengthMixture`.
     """
     n_folds = int(fold.max()) + 1
     center = central_strengths(linear)

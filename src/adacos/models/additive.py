@@ -19,7 +19,7 @@ from adacos.kernels.class_strengths import (
     straight_classes,
 )
 from adacos.kernels.irls import newton
-from adacos.kernels.strengths import Mixture, blend_strengths, fixed_strengths
+from adacos.kernels.strengths import StrengthMixture, blend_strengths, fixed_strengths
 from adacos.models.basis import AdditiveBasis
 from adacos.typing import Bools, Floats, Ints
 
@@ -48,7 +48,7 @@ class AdditiveFit(NamedTuple):
     leave_out_loss: float
     used: Bools | None = None
     chosen_at: int = 0
-    mixture: Mixture | None = None
+    mixture: StrengthMixture | None = None
 
 
 def fit_additive(

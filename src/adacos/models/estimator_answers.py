@@ -51,7 +51,7 @@ class EstimatorAnswers:
         """Probability of every class for rows of encoded values, (rows, classes)."""
         if self.shares is not None:
             return np.asarray(self.shares[self.answers(values)])
-        with self._telling_of_missing(values):
+        with self._informed_by_missing(values):
             given = np.asarray(self.estimator.predict_proba(values), dtype=np.float64)
         result = np.zeros((len(values), len(self.classes)))
         # A class that no training row of a fold has is absent.
@@ -68,7 +68,7 @@ class EstimatorAnswers:
     def answers(self, values: Floats) -> Ints:
         """Number of the class that it answers for each row."""
         predict = getattr(self.estimator, "predict", self.estimator)
-        with self._telling_of_missing(values):
+        with self._informed_by_missing(values):
             given = np.asarray(predict(values))
         if given.shape != (len(values),):
             raise InvalidInputError(
@@ -93,7 +93,7 @@ class EstimatorAnswers:
         return np.searchsorted(self.classes, given)
 
     @contextmanager
-    def _telling_of_missing(self, values: Floats) -> Iterator[None]:
+    def _informed_by_missing(self, values: Floats) -> Iterator[None]:
         """Say in words that an estimator takes no missing values."""
         try:
             yield

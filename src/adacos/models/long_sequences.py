@@ -17,7 +17,7 @@ import numpy as np
 
 from adacos.kernels.appended import KeptFits, NewColumns, append_columns, kept_fits
 from adacos.kernels.irls import held_out_log_odds
-from adacos.kernels.strengths import Mixture, blend_shares, central_strengths, row_loss
+from adacos.kernels.strengths import StrengthMixture, blend_shares, central_strengths, row_loss
 from adacos.models.additive import AdditiveFit
 from adacos.models.basis import AdditiveBasis
 from adacos.typing import Bools, Floats, Ints
@@ -33,7 +33,7 @@ class KeptSet(NamedTuple):
     fits: KeptFits
     order: Ints
     terms: Ints
-    mixture: Mixture
+    mixture: StrengthMixture
     shrink: Floats | None
 
 
@@ -103,7 +103,7 @@ def _blended(
         float(weight @ row_loss(leave_out, y)),
         start.used,
         start.chosen_at,
-        Mixture(
+        StrengthMixture(
             kept.mixture.strengths[np.argsort(kept.terms)],
             kept.mixture.per_covariate,
             coefs[np.append(0, 1 + np.argsort(kept.order))],
@@ -135,7 +135,7 @@ def _of_chosen(
     return KeptSet(fits, order, terms, mixture, None)
 
 
-def _begin(mixture: Mixture, linear: Bools, new_linear: Bools) -> Floats:
+def _begin(mixture: StrengthMixture, linear: Bools, new_linear: Bools) -> Floats:
     """Strengths of new terms, (terms, folds + 1, candidates): those of their kind so far.
 
     The candidate per covariate has no common one, and begins its search in the middle. So does a

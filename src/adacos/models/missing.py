@@ -346,7 +346,7 @@ def contribution_moments(
     return ContributionMoments(mean[which], variance[which], loading[which, None])
 
 
-class Contribution(NamedTuple):
+class MissingContribution(NamedTuple):
     """What missing covariates contribute.
 
     Attributes
@@ -363,7 +363,7 @@ class Contribution(NamedTuple):
 
 def missing_contribution(
     joint: JointModel, basis: AdditiveBasis, coefs: Floats, holes: Holes
-) -> Contribution:
+) -> MissingContribution:
     """Moments of what the missing covariates of each row contribute to the log-odds.
 
     `coefs` (models, basis columns) holds the additive models.
@@ -387,7 +387,7 @@ def missing_contribution(
             together = np.concatenate(loading, axis=1)
             moved = np.einsum("ef,rfj->rej", between_covariates(joint, pattern), together)
             variance[pattern.rows] += np.einsum("rej,rej->rj", together, moved)
-    return Contribution(mean, np.maximum(variance, 0.0), means)
+    return MissingContribution(mean, np.maximum(variance, 0.0), means)
 
 
 def weighted_block(basis: AdditiveBasis, covariate: int, coefs: Floats, values: Floats) -> Floats:

@@ -19,7 +19,7 @@ from adacos.kernels.martingale import integrated_log_odds
 from adacos.kernels.namespace import host, is_tensor, like, namespace
 from adacos.models.forecasts import FORECASTS, Forecast
 from adacos.models.known import given_known, original_stages
-from adacos.models.missing import Contribution
+from adacos.models.missing import MissingContribution
 from adacos.models.sequence_model import SequenceModel
 from adacos.models.sequences import SetSequence
 from adacos.models.unavailable import learnable
@@ -49,7 +49,7 @@ class WalkState(NamedTuple):
     encoded: Floats
     available: Bools | None
     part: Floats
-    lacking: Contribution | None
+    lacking: MissingContribution | None
     left: Floats | None = None
 
     @property

@@ -23,8 +23,8 @@ from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity, fit_densities
 from adacos.models.large_fits import LargeFits, PreparedRows
 from adacos.models.missing import (
-    Contribution,
     JointModel,
+    MissingContribution,
     fill_holes,
     missing_contribution,
     polarised,
@@ -177,7 +177,7 @@ class SequenceModel:
             weights.append(self.weight[rows].sum())
         return np.asarray(np.average(means, axis=0, weights=weights) + self.sequence.costs(costs))
 
-    def unavailable(self, encoded: Floats, stage: int) -> Contribution:
+    def unavailable(self, encoded: Floats, stage: int) -> MissingContribution:
         """What the unavailable values of S_stage contribute, given its available ones.
 
         Values outside the set are not read. Of two classes what they contribute to every model, of
@@ -190,7 +190,7 @@ class SequenceModel:
         part = missing_contribution(self.joint, self.basis, polarised(self.coefs[stage]), holes)
         size = self.intercepts.shape[1]
         means = {k: mean[:, :size] for k, mean in part.means.items()}
-        return Contribution(part.mean[:, :size], unpolarised(part.variance, size), means)
+        return MissingContribution(part.mean[:, :size], unpolarised(part.variance, size), means)
 
     def log_odds(self, encoded: Floats, stage: int) -> Floats:
         """Log-odds by the model of one set, with what is unavailable integrated out."""

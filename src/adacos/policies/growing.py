@@ -101,7 +101,7 @@ class GrowingData:
         return np.full((len(self.y), len(self.costs.matrix)), np.nan)
 
 
-class Trial(NamedTuple):
+class SplitTrial(NamedTuple):
     """A split that is being tried on the rows of a leaf.
 
     Attributes
@@ -221,7 +221,7 @@ def _side_weight(weight: Floats, on_side: Bools) -> Floats:
 
 def _best_split(
     data: GrowingData, rows: Bools, weight: Floats, path: Ints, outcome: Floats
-) -> Trial | None:
+) -> SplitTrial | None:
     """The split of a leaf that lowers the cross-fitted cost most surely, or None.
 
     Every covariate is tried at its middle cut on some folds, the best of them at their other cuts,
@@ -229,7 +229,7 @@ def _best_split(
     """
     trials = _trials(data, rows, weight, path, outcome)
 
-    def tried(some: list[Trial], folds: range) -> list[Trial]:
+    def tried(some: list[SplitTrial], folds: range) -> list[SplitTrial]:
         """The best of some trials, after these folds besides."""
         for trial in some:
             _try(data, trial, rows, weight, path, folds, outcome)
@@ -249,7 +249,7 @@ def _best_split(
     return best[0] if best and _surplus(data, best[0], outcome, rows) > 0 else None
 
 
-def _surplus(data: GrowingData, trial: Trial, outcome: Floats, rows: Bools) -> float:
+def _surplus(data: GrowingData, trial: SplitTrial, outcome: Floats, rows: Bools) -> float:
     """Gain less its allowances for noise and for an error not yet seen."""
     gain, error = _gain(data, trial.outcome, outcome, rows, PROBABILITY_WEIGHT)
     tried = rows & ~np.isnan(trial.outcome[:, 0])
@@ -282,7 +282,7 @@ def _gain(
 
 def _trials(
     data: GrowingData, rows: Bools, weight: Floats, path: Ints, outcome: Floats
-) -> list[list[Trial]]:
+) -> list[list[SplitTrial]]:
     """For each affordable covariate the splits with enough rows on both sides, middle one first."""
     realised = outcome[np.arange(len(rows)), data.y.astype(np.intp)]
     affordable = np.average(realised[rows], weights=data.fits.weight[rows])
@@ -296,7 +296,7 @@ def _trials(
             side = split.side(data.encoded, data.encoder)
             count = [data.fits.weight[rows & (side == way)].sum() for way in (LEFT, RIGHT)]
             if min(count) >= LEAST_ROWS:
-                own.append(Trial(split, side, data.no_outcome))
+                own.append(SplitTrial(split, side, data.no_outcome))
         if own:
             trials.append(own)
     return trials
@@ -368,7 +368,7 @@ def _category_cuts(data: GrowingData, k: int, rows: Bools, weight: Floats) -> li
 
 def _try(
     data: GrowingData,
-    trial: Trial,
+    trial: SplitTrial,
     rows: Bools,
     weight: Floats,
     path: Ints,

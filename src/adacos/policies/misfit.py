@@ -37,7 +37,7 @@ class Side(NamedTuple):
         return f"{said.label(self.covariate)} {self.relation} {said.shown(*self[::2])}"
 
 
-class Cell(NamedTuple):
+class MisfitCell(NamedTuple):
     """Rows with values on two sides: share of positives expected and found, and its interval."""
 
     first: Side
@@ -65,7 +65,7 @@ def misfit_by_cell(
     *,
     confidence: float = 0.95,
     groups: Ints | None = None,
-) -> list[Cell]:
+) -> list[MisfitCell]:
     """The cells of two covariates in which an additive model is wrong, the worst first.
 
     Parameters
@@ -104,7 +104,7 @@ def misfit_by_cell(
             own = members[:, pairs[k][0]] & members[:, pairs[k][1]]
             low[k], high[k] = share_interval(y[own] == 1, groups[own], level)
     cells = [
-        Cell(
+        MisfitCell(
             sides[pairs[k][0]],
             sides[pairs[k][1]],
             int(n[k]),
@@ -115,7 +115,7 @@ def misfit_by_cell(
     return sorted(cells, key=lambda cell: -abs(cell.found - cell.expected) * np.sqrt(cell.rows))
 
 
-def advice(policy: BasePolicy, cells: Sequence[Cell]) -> str | None:
+def advice(policy: BasePolicy, cells: Sequence[MisfitCell]) -> str | None:
     """Which policy to try where cells misfit; None where none does."""
     if not cells:
         return None

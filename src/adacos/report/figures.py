@@ -10,7 +10,7 @@ import numpy as np
 
 from adacos.document.style import Picture, new_figure, styled
 from adacos.policies.trade_off import TradeOff
-from adacos.report.held import OWN, Method
+from adacos.report.held import OWN, MethodCost
 from adacos.report.numbers import Curve, Level
 from adacos.typing import Floats
 
@@ -192,7 +192,7 @@ def decision_curves(threshold: Floats, curves: list[Curve], own: float) -> Pictu
 
 @styled
 def sensitivity(
-    settings: list[tuple[float, list[Method]]], currency: str, what: str = "false-negative cost"
+    settings: list[tuple[float, list[MethodCost]]], currency: str, what: str = "false-negative cost"
 ) -> Picture:
     """Total and covariate cost against what an error costs."""
     factors = [factor for factor, _ in settings]

@@ -41,7 +41,7 @@ class Mean(NamedTuple):
     error: float
 
 
-class Method(NamedTuple):
+class MethodCost(NamedTuple):
     """What one way of answering costs on the rows, and how right it is.
 
     `more` is what it costs more than the policy of the report, row by row; `right` the share of
@@ -211,12 +211,12 @@ def _boosted(held: Held, table: Any, y: NDArray[Any]) -> Boosted:
     return Boosted(boosted, len(y), known)
 
 
-def own_method(held: Held) -> Method:
+def own_method(held: Held) -> MethodCost:
     """The policy of the report."""
     return _method(OWN, held.result.cost, held.label, held, held.charged)
 
 
-def methods(held: Held) -> list[Method]:
+def methods(held: Held) -> list[MethodCost]:
     """The policy, its relatives on the same model, and answering all rows alike."""
     n = len(held.true)
     methods = [own_method(held)]
@@ -238,7 +238,7 @@ def methods(held: Held) -> list[Method]:
     return methods
 
 
-def sensitivity(held: Held) -> list[tuple[float, list[Method]]]:
+def sensitivity(held: Held) -> list[tuple[float, list[MethodCost]]]:
     """The methods again with the false-negative cost multiplied by each factor.
 
     With three or more classes with what every error costs beyond a right answer.
@@ -283,10 +283,10 @@ def relatives(held: Held, matrix: Floats) -> dict[str, SequencePolicy]:
     return policies
 
 
-def _method(name: str, cost: Floats, label: Ints, held: Held, matrix: Floats) -> Method:
+def _method(name: str, cost: Floats, label: Ints, held: Held, matrix: Floats) -> MethodCost:
     total = cost + matrix[held.true, label]
     own = held.result.cost + matrix[held.true, held.label]
-    return Method(
+    return MethodCost(
         name,
         _mean(total, held.groups),
         _mean(total - own, held.groups),

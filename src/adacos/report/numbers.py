@@ -20,7 +20,7 @@ from adacos.models.forecasts import FORECASTS
 from adacos.models.outlook import begin, look_ahead
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
-from adacos.policies.misfit import Cell, misfit_by_cell
+from adacos.policies.misfit import MisfitCell, misfit_by_cell
 from adacos.policies.picture import has_tree
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order, has_sets
 from adacos.policies.tree import Tree, described_tree, in_words
@@ -309,7 +309,7 @@ def misfits(held: Held) -> list[Misfit]:
     return lines
 
 
-def additivity(held: Held) -> list[Cell]:
+def additivity(held: Held) -> list[MisfitCell]:
     """Cells of two covariates in which the model with all of them is wrong about these rows."""
     policy = held.policy
     if not (has_sets(policy) and held.two_classes):

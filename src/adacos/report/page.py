@@ -30,7 +30,7 @@ from adacos.report.held import (
     Boosted,
     Held,
     Mean,
-    Method,
+    MethodCost,
     hold,
     methods,
     sensitivity,
@@ -73,7 +73,7 @@ def write_report(
     return {**told, "recall": recall}
 
 
-def _of_boosting(boosted: Boosted, compared: list[Method]) -> dict[str, Any]:
+def _of_boosting(boosted: Boosted, compared: list[MethodCost]) -> dict[str, Any]:
     """What boosting acquires and costs, and how much more than the policy, row by row."""
     own = next(m for m in compared if m.name == BOOSTED)
     return {
@@ -84,7 +84,7 @@ def _of_boosting(boosted: Boosted, compared: list[Method]) -> dict[str, Any]:
     }
 
 
-def _sections(held: Held, compared: list[Method]) -> list[Block]:
+def _sections(held: Held, compared: list[MethodCost]) -> list[Block]:
     """All sections of the page."""
     return [
         *_summary(held, compared),
@@ -104,7 +104,7 @@ def _sections(held: Held, compared: list[Method]) -> list[Block]:
     ]
 
 
-def _summary(held: Held, compared: list[Method]) -> list[Block]:
+def _summary(held: Held, compared: list[MethodCost]) -> list[Block]:
     first = headline(held.policy)
     lines = [
         f"{words.shares(held)} {words.part_in_fitting(held)}",
@@ -127,7 +127,7 @@ def _summary(held: Held, compared: list[Method]) -> list[Block]:
     ]
 
 
-def _costs(held: Held, compared: list[Method]) -> Grid:
+def _costs(held: Held, compared: list[MethodCost]) -> Grid:
     """What each way of answering costs, and how right it is."""
     right = ("recall", "specificity") if held.two_classes else ("right answers",)
     rows = []
@@ -161,7 +161,7 @@ def _charged(held: Held) -> list[Block]:
     ]
 
 
-def _compared(held: Held, compared: list[Method]) -> str:
+def _compared(held: Held, compared: list[MethodCost]) -> str:
     """The policy compared with the best alternative; with everyone positive if it does that."""
     own = compared[0]
     silent = headline(held.policy) is not None

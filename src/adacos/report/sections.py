@@ -6,7 +6,7 @@ from adacos.document.blocks import Block, Grid, Heading, Text
 from adacos.policies.picture import has_tree
 from adacos.policies.sequence_policy import asked_in_order
 from adacos.report import figures, numbers, words
-from adacos.report.held import Held, Method
+from adacos.report.held import Held, MethodCost
 from adacos.report.importances import covariate_importances
 from adacos.report.tree_figure import policy_tree
 
@@ -101,7 +101,7 @@ def importances(held: Held) -> list[Block]:
     ]
 
 
-def cost_curve(held: Held, own: Method) -> list[Block]:
+def cost_curve(held: Held, own: MethodCost) -> list[Block]:
     """The cost along the set sequence, for a policy that has one."""
     policy = held.policy
     if not asked_in_order(policy):

@@ -54,8 +54,8 @@ def draw_tree(
     """Draw the tree into a new figure, whose size follows from the tree; the axes of it."""
     lines = list(_lines(tree, 0, 0, None, [0]))
     width = NARROW if narrow else _WIDE
-    room = width - 0.1 if narrow else width - _BAR_COLUMN - 0.3
-    texts = [_texts(tree, line, room, money) for line in lines]
+    space = width - 0.1 if narrow else width - _BAR_COLUMN - 0.3
+    texts = [_texts(tree, line, space, money) for line in lines]
     tops, height = [], 0.08 + 0.17 * len(answers) if narrow else 0.3
     for line, text in zip(lines, texts, strict=True):
         tops.append(height)
@@ -74,7 +74,7 @@ def draw_tree(
             axis.text(left, at, words, va="center", fontsize=_SIZE, fontweight=weight)
         if not line.place.question:
             below = top + _LINE * len(text) + 0.03
-            start, length = (left, width - left - 0.1) if narrow else (room + 0.2, _BAR_COLUMN)
+            start, length = (left, width - left - 0.1) if narrow else (space + 0.2, _BAR_COLUMN)
             _bar(axis, line.place, start, below if narrow else top + 0.03, length)
     return axis
 
@@ -91,11 +91,11 @@ def _lines(
 
 
 def _texts(
-    tree: Tree, line: Line, room: float, money: Callable[[float], str]
+    tree: Tree, line: Line, space: float, money: Callable[[float], str]
 ) -> list[tuple[str, str]]:
     """What stands at a place, broken to the room that there is, and how heavy it is set."""
     place = line.place
-    fits = int((room - _INDENT * line.depth) * _CHARACTERS)
+    fits = int((space - _INDENT * line.depth) * _CHARACTERS)
     first = f"{place.condition} ({percent(place.share)})" if place.condition else "everyone"
     told = f"asked {place.question}" if place.question else tree.told(place, money)
     # Bold is wider.

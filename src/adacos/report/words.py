@@ -7,7 +7,7 @@ from collections.abc import Collection
 from adacos.policies.base import BasePolicy
 from adacos.policies.picture import has_tree
 from adacos.policies.sequence_policy import asked_in_order
-from adacos.report.held import BOOSTED, OWN, Held, Mean, Method
+from adacos.report.held import BOOSTED, OWN, Held, Mean, MethodCost
 from adacos.tables.description import description_of
 from adacos.validation import listed
 
@@ -157,7 +157,7 @@ def order(held: Held) -> str:
     )
 
 
-def boosting(held: Held, compared: Collection[Method]) -> list[str]:
+def boosting(held: Held, compared: Collection[MethodCost]) -> list[str]:
     """What boosting on a fixed set acquires and costs, or how to have it compared."""
     boosted = held.boosted
     if boosted is None:

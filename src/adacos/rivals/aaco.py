@@ -326,8 +326,8 @@ def candidate_sets(p: int, most: int, rng: np.random.Generator) -> list[Ints]:
     singles = [(int(k),) for k in rng.permutation(p)]
     subsets = dict.fromkeys([(), tuple(range(p)), *singles][:most])
     pairs = list(combinations(range(p), 2))
-    room = most - len(subsets)
-    subsets |= dict.fromkeys(pairs[int(k)] for k in rng.permutation(len(pairs))[: room // 2])
+    space = most - len(subsets)
+    subsets |= dict.fromkeys(pairs[int(k)] for k in rng.permutation(len(pairs))[: space // 2])
     for _ in range(10 * most):
         if len(subsets) == most:
             break

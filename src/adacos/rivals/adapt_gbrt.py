@@ -30,7 +30,7 @@ from adacos.models.progress import tell, told
 from adacos.policies.base import BasePolicy, TrainingTable
 from adacos.rivals.calibration import class_weights, fit_calibration
 from adacos.rivals.greedy_miser import RIDGE, first_score, gradient_of, lambda_grid
-from adacos.rivals.trees import Bins, Forest, Tree, cut, grow_tree, plant
+from adacos.rivals.trees import Bins, Forest, HeapTree, cut, grow_tree, plant
 from adacos.tables.imputer import GaussianImputer
 from adacos.typing import Bools, Fields, Floats, Ints
 from adacos.validation import Constraints, amount, each, finite, whole
@@ -41,7 +41,7 @@ PAIRS_PER_ROUND = 5
 _LARGEST_LOG_GAMMA, _HALVINGS = 40.0, 36
 
 
-class Candidate(NamedTuple):
+class GridPoint(NamedTuple):
     """A point of the grid that cross-validation searches."""
 
     lam: float
@@ -202,7 +202,7 @@ class AdaptGbrtClassifier(BasePolicy):
         bins = cut(training.encoded, self.max_bins)
         source = self.encoder_.source
         candidates = [
-            Candidate(float(lam), rate, fraction)
+            GridPoint(float(lam), rate, fraction)
             for lam, rate, fraction in product(
                 lambda_grid(bins, training.y, source, training.costs, "logistic", self.n_lambdas),
                 self.learning_rates,
@@ -302,7 +302,7 @@ def adapt(
     full_log_odds: Floats,
     source: Ints,
     costs: CostTable,
-    candidate: Candidate,
+    candidate: GridPoint,
     n_trees: int,
     depth: int,
 ) -> Pair:
@@ -313,8 +313,8 @@ def adapt(
     gate_constant = float(logit(candidate.full_fraction))
     cheap_constant = first_score("logistic", y, weight)
     gate, cheap = np.full(len(y), gate_constant), np.full(len(y), cheap_constant)
-    gate_trees: list[Tree] = []
-    cheap_trees: list[Tree] = []
+    gate_trees: list[HeapTree] = []
+    cheap_trees: list[HeapTree] = []
     used = np.zeros(len(costs.names), dtype=np.bool_)
     charge = candidate.lam * len(y)
     for number in range(n_trees):
@@ -378,7 +378,7 @@ def _held_out(
     bins: Bins,
     source: Ints,
     fold: Ints,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[GridPoint],
     checkpoints: Ints,
     depth: int,
 ) -> _HeldOut:

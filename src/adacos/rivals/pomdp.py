@@ -295,7 +295,7 @@ def _risk(model: HiddenStates, belief: Floats, costs: CostTable) -> Floats:
     return risk
 
 
-class Mixture(NamedTuple):
+class ClassMixture(NamedTuple):
     """Components of one class."""
 
     log_weight: Floats
@@ -316,7 +316,7 @@ def fit_mixture(
     n_components: int,
     smoothing: float,
     rng: np.random.Generator,
-) -> Mixture:
+) -> ClassMixture:
     """EM from a random start; each component is given `smoothing` pseudo-rows that follow `prior`.
 
     It maximises Σ_rows log Σ_k w_k P(row | k) + smoothing · Σ_k Σ_codes prior log P(code | k)
@@ -339,7 +339,7 @@ def fit_mixture(
         if objective - before < _EM_TOLERANCE * n:
             break
         membership = np.exp(log_joint - log_row)
-    return Mixture(log_weight, log_emission)
+    return ClassMixture(log_weight, log_emission)
 
 
 def fit_states(

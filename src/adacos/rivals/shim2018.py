@@ -251,7 +251,7 @@ class Readings(NamedTuple):
         first = np.searchsorted(self.source, np.arange(self.source.max() + 1))
         known = ~np.isnan(encoded)
         values = np.where(known, (encoded - self.centre) / self.scale, 0.0)
-        return network.Rows(
+        return network.TensorRows(
             torch.tensor(values, dtype=getattr(torch, dtype), device=device),
             torch.tensor(known[:, first], device=device),
             torch.tensor(self.source, device=device),

@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from adacos.costs import CostTable
 from adacos.rivals.shim2018_network import (
-    Rows,
+    TensorRows,
     Weights,
     acquire_chosen,
     allowed_actions,
@@ -114,7 +114,7 @@ class Trainer:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: TensorRows,
         y: Floats,
         rewards: Rewards,
         *,

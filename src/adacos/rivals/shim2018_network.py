@@ -18,7 +18,7 @@ from torch.nn import functional
 Weights = dict[str, Any]
 
 
-class Rows(NamedTuple):
+class TensorRows(NamedTuple):
     """Rows of a table as tensors.
 
     Attributes
@@ -137,7 +137,7 @@ def acquire_chosen(acquired: Any, action: Any, continuing: Any) -> Any:
 
 
 @torch.no_grad()
-def choose(weights: Weights, rows: Rows, acquired: Any) -> tuple[Any, Any]:
+def choose(weights: Weights, rows: TensorRows, acquired: Any) -> tuple[Any, Any]:
     """Log-odds of rows that have acquired these covariates, and the best action, -1 to stop."""
     stack = (len(weights["value"]), -1, -1)
     values, available = rows.values.expand(stack), rows.available.expand(stack)
@@ -150,7 +150,7 @@ def choose(weights: Weights, rows: Rows, acquired: Any) -> tuple[Any, Any]:
 
 
 @torch.no_grad()
-def walk(weights: Weights, rows: Rows) -> tuple[Any, Any]:
+def walk(weights: Weights, rows: TensorRows) -> tuple[Any, Any]:
     """Log-odds at the stop of the greedy policy, and the order of acquisition, filled with -1.
 
     Every model of the stack takes all the rows.

@@ -163,11 +163,11 @@ class STreeDClassifier(BasePolicy):
         self.forest_, self.optimal_ = chosen
         return self.finish_fit()
 
-    def _questions(self, encoded: Floats) -> Questions:
+    def _questions(self, encoded: Floats) -> BinaryColumns:
         return ask_about(encoded, self.encoder_.source, self.n_thresholds)
 
     def _tree(
-        self, questions: Questions, encoded: Floats, y: Floats, depth: int, size: int
+        self, questions: BinaryColumns, encoded: Floats, y: Floats, depth: int, size: int
     ) -> Found:
         return grow(
             questions,
@@ -185,7 +185,7 @@ class STreeDClassifier(BasePolicy):
         return ForestDecider(terms, self.forest_)
 
 
-class Questions(NamedTuple):
+class BinaryColumns(NamedTuple):
     """Binary columns: encoded column and threshold that its values are compared with.
 
     `missing_left`: whether an unknown value counts as at most the threshold.
@@ -209,7 +209,7 @@ class Found(NamedTuple):
     optimal: bool
 
 
-def ask_about(encoded: Floats, source: Ints, n_thresholds: int) -> Questions:
+def ask_about(encoded: Floats, source: Ints, n_thresholds: int) -> BinaryColumns:
     """At most `n_thresholds` thresholds of each encoded column, at quantiles of its known values.
 
     A column without two values gives none, the second of a category's two indicators neither.
@@ -231,13 +231,13 @@ def ask_about(encoded: Floats, source: Ints, n_thresholds: int) -> Questions:
             column.append(k)
             threshold.append(edge)
             missing_left.append(bool((known <= edge).mean() >= 0.5))
-    return Questions(
+    return BinaryColumns(
         np.array(column, dtype=np.intp), np.array(threshold), np.array(missing_left, dtype=np.bool_)
     )
 
 
 def grow(
-    questions: Questions,
+    questions: BinaryColumns,
     encoded: Floats,
     y: Floats,
     source: Ints,
@@ -308,7 +308,7 @@ def answers(forest: Forest, encoded: Floats, costs: CostTable) -> tuple[Floats, 
 
 def _forest(
     root: Any,
-    questions: Questions,
+    questions: BinaryColumns,
     encoded: Floats,
     y: Floats,
     source: Ints,

@@ -82,7 +82,7 @@ def cut(encoded: Floats, max_bins: int = MAX_BINS) -> Bins:
     return Bins(codes, edges)
 
 
-class Tree(NamedTuple):
+class HeapTree(NamedTuple):
     """A tree as a heap: the children of node i are 2i + 1 and 2i + 2; a leaf has column -1.
 
     A value x goes left if x <= threshold, an unknown one if `missing_left`.
@@ -111,7 +111,7 @@ def grow_tree(
     used: Bools,
     ridge: float = 0.0,
     min_weight: float = _MIN_WEIGHT,
-) -> tuple[Tree, Ints]:
+) -> tuple[HeapTree, Ints]:
     """Grow one tree; returns it with the leaf of each row.
 
     Parameters
@@ -159,7 +159,7 @@ def grow_tree(
     denominator = np.bincount(leaf, weight, n_nodes) + ridge
     value = np.zeros(n_nodes)
     np.divide(np.bincount(leaf, gradient, n_nodes), denominator, out=value, where=denominator > 0)
-    return Tree(column, threshold, missing_left, value), leaf
+    return HeapTree(column, threshold, missing_left, value), leaf
 
 
 def _choose(
@@ -177,14 +177,14 @@ def _choose(
         best = net.argmax(axis=1)
         value = net[nodes, best]
         worthwhile = value > floor
-        buyers = np.flatnonzero(worthwhile & ~used[source[best]])
-        if len(buyers) == 0:
+        affording = np.flatnonzero(worthwhile & ~used[source[best]])
+        if len(affording) == 0:
             chosen[worthwhile] = best[worthwhile]
             return chosen
-        buyer = buyers[value[buyers].argmax()]
-        chosen[buyer] = best[buyer]
-        used[source[best[buyer]]] = True
-        gain[buyer] = -np.inf
+        first = affording[value[affording].argmax()]
+        chosen[first] = best[first]
+        used[source[best[first]]] = True
+        gain[first] = -np.inf
 
 
 def best_stumps(bins: Bins, gradient: Floats, weight: Floats, ridge: float) -> Floats:
@@ -262,7 +262,7 @@ class Forest:
 
     Attributes
     ----------
-    column, threshold, missing_left, value : as in `Tree`; values may have a further axis.
+    column, threshold, missing_left, value : as in `HeapTree`; values may have a further axis.
     children : (nodes, 2) left and right child of each node; a leaf is its own child.
     roots : first node of each tree.
     depth : most splits on a path.
@@ -357,7 +357,7 @@ class ForestDecider(ObservedDecider):
         return Decision(covariate, log_odds)
 
 
-def plant(trees: Sequence[Tree], depth: int, source: Ints) -> Forest:
+def plant(trees: Sequence[HeapTree], depth: int, source: Ints) -> Forest:
     """The forest of these trees, in this order."""
     n_nodes = 2 ** (depth + 1) - 1
     roots = np.arange(len(trees)) * n_nodes

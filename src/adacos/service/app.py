@@ -17,7 +17,7 @@ from adacos.policies.base import BasePolicy
 from adacos.service.access import Threads
 from adacos.service.answers import Answers
 from adacos.service.case_log import CaseLog
-from adacos.service.case_routes import Desk, add_case_routes
+from adacos.service.case_routes import PolicyCases, add_case_routes
 from adacos.service.encoding import as_json
 from adacos.service.errors import REFUSALS, tell_errors
 from adacos.service.guard import Guard
@@ -100,11 +100,11 @@ def _routes(
         dependencies=[Depends(HTTPBearer(auto_error=False))] if settings.all_keys else [],
     )
     _add_policy_routes(with_key, policy, settings)
-    desk = None if log is None else Desk(policy, log)
-    if desk is not None:
-        add_case_routes(with_key, desk, settings)
+    cases = None if log is None else PolicyCases(policy, log)
+    if cases is not None:
+        add_case_routes(with_key, cases, settings)
     app.include_router(with_key)
-    _add_operator_routes(app, policy, metrics, desk)
+    _add_operator_routes(app, policy, metrics, cases)
     for path, (name, kind) in _PAGE.items():
         content = files("adacos.service").joinpath("static", name).read_bytes()
         app.get(path, include_in_schema=False)(_static(content, kind))
@@ -148,9 +148,9 @@ def _add_policy_routes(app: APIRouter, policy: BasePolicy, settings: Settings) -
 
 
 def _add_operator_routes(
-    app: FastAPI, policy: BasePolicy, metrics: Metrics, desk: Desk | None
+    app: FastAPI, policy: BasePolicy, metrics: Metrics, cases: PolicyCases | None
 ) -> None:
-    model, readiness = fingerprint(policy), Readiness(desk)
+    model, readiness = fingerprint(policy), Readiness(cases)
 
     @app.get("/v1/health", response_model=HealthAnswer)
     async def health() -> dict[str, str]:

@@ -53,7 +53,7 @@ IfMatch = Annotated[
 ]
 
 
-class Desk:
+class PolicyCases:
     """One policy and the log of its cases; all methods but `threads` wait for the database."""
 
     def __init__(self, policy: BasePolicy, log: CaseLog) -> None:
@@ -144,9 +144,9 @@ class Desk:
         }
 
 
-def add_case_routes(app: APIRouter, desk: Desk, settings: Settings) -> None:
+def add_case_routes(app: APIRouter, cases: PolicyCases, settings: Settings) -> None:
     """Let cases and outcomes be recorded, and the summary be read."""
-    requests = requests_for(desk._policy, settings)
+    requests = requests_for(cases._policy, settings)
     app.post(
         "/v1/cases",
         status_code=201,
@@ -157,33 +157,33 @@ def add_case_routes(app: APIRouter, desk: Desk, settings: Settings) -> None:
             **_CONFLICT,
             **REFUSALS,
         },
-    )(takes(requests.case)(_record(desk)))
+    )(takes(requests.case)(_record(cases)))
     app.post(
         "/v1/cases/{case_id}/outcome",
         response_model=CaseAnswer,
         responses={**_MISSING, **_CONFLICT, **_UNSEEN, **REFUSALS},
-    )(takes(requests.outcome)(_outcome(desk)))
-    app.get("/v1/cases/summary", response_model=Summary, responses=REFUSALS)(_summary(desk))
+    )(takes(requests.outcome)(_outcome(cases)))
+    app.get("/v1/cases/summary", response_model=Summary, responses=REFUSALS)(_summary(cases))
     app.get(
         "/v1/cases/{case_id}",
         response_model=CaseAnswer,
         responses={**_MISSING, **_CONFLICT, **REFUSALS},
-    )(_look(desk))
+    )(_look(cases))
 
 
-def _record(desk: Desk) -> Callable[..., Any]:
+def _record(cases: PolicyCases) -> Callable[..., Any]:
     async def record(body: CaseRequest, request: Request) -> Response:
         """Record a finished consultation, or with `stop` one that was decided early.
 
         A repeated request with the same id changes nothing.
         """
-        shown, new = await desk.threads.run(desk.record, body, _author(request))
+        shown, new = await cases.threads.run(cases.record, body, _author(request))
         return _case_answer(shown, 201 if new else 200)
 
     return record
 
 
-def _outcome(desk: Desk) -> Callable[..., Any]:
+def _outcome(cases: PolicyCases) -> Callable[..., Any]:
     async def outcome(
         body: OutcomeRequest, case_id: CaseId, request: Request, if_match: IfMatch = None
     ) -> Response:
@@ -193,25 +193,25 @@ def _outcome(desk: Desk) -> Callable[..., Any]:
         log, with who recorded it and when; an outcome that is recorded already changes nothing.
         """
         given, author = body.outcome, _author(request)
-        shown = await desk.threads.run(desk.record_outcome, case_id, given, author, if_match)
+        shown = await cases.threads.run(cases.record_outcome, case_id, given, author, if_match)
         return _case_answer(shown)
 
     return outcome
 
 
-def _summary(desk: Desk) -> Callable[..., Any]:
+def _summary(cases: PolicyCases) -> Callable[..., Any]:
     async def observed(request: Request) -> Response:
         """Total cost and recall observed on the recorded cases, and what was promised."""
-        summary = await desk.threads.run(desk.summary, _author(request))
+        summary = await cases.threads.run(cases.summary, _author(request))
         return json_answer(as_json(summary.to_dict()))
 
     return observed
 
 
-def _look(desk: Desk) -> Callable[..., Any]:
+def _look(cases: PolicyCases) -> Callable[..., Any]:
     async def look(case_id: CaseId, request: Request) -> Response:
         """A recorded case, with the outcome that stands."""
-        return _case_answer(await desk.threads.run(desk.look, case_id, _author(request)))
+        return _case_answer(await cases.threads.run(cases.look, case_id, _author(request)))
 
     return look
 

@@ -152,10 +152,10 @@ def _given(body: bytes, receive: Receive) -> Receive:
     """`receive` once the body was read: the body, and then what else comes."""
     messages = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def given() -> Message:
+    async def next_message() -> Message:
         return messages.pop() if messages else await receive()
 
-    return given
+    return next_message
 
 
 def _when_begun(do: Callable[[], None], send: Send) -> Send:

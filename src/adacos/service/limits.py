@@ -31,7 +31,7 @@ class Limits:
 
 
 @dataclass
-class Held:
+class WorkerUsage:
     """What the connections of one worker hold together."""
 
     body_bytes: int = 0

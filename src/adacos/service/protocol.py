@@ -24,7 +24,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from adacos.service.accepting import Acceptor
 from adacos.service.encoding import as_json
-from adacos.service.limits import Held, Limits
+from adacos.service.limits import Limits, WorkerUsage
 
 # Requests on their way when the service ends may still arrive within this time (seconds).
 GRACE = 0.3
@@ -38,13 +38,13 @@ class LimitedProtocol(HttpToolsProtocol):
     for it; None while little waits. `held` is shared by the connections of a worker.
     """
 
-    def __init__(self, *arguments: Any, limits: Limits, held: Held, **options: Any) -> None:
+    def __init__(self, *arguments: Any, limits: Limits, held: WorkerUsage, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.limits, self.held = limits, held
         self.deadline: float | None = None
         self.write_deadline: float | None = None
         self.body_bytes = 0
-        self._beside_body = 0
+        self._outside_body = 0
         self._refusal = 400, "The request is not valid HTTP."
         self._draining = False
         self._full = False
@@ -77,9 +77,9 @@ class LimitedProtocol(HttpToolsProtocol):
         """Count what is not body, and let uvicorn parse."""
         if self._full:
             return
-        self._beside_body += len(data)
+        self._outside_body += len(data)
         super().data_received(data)
-        if self._beside_body > self.limits.head_bytes and not self.transport.is_closing():
+        if self._outside_body > self.limits.head_bytes and not self.transport.is_closing():
             self._refuse(431, f"The headers are longer than {self.limits.head_bytes} bytes.")
 
     def on_message_begin(self) -> None:
@@ -105,7 +105,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Count what is kept of bodies; whoever holds most makes room if all hold too much."""
-        self._beside_body = max(self._beside_body - len(body), 0)
+        self._outside_body = max(self._outside_body - len(body), 0)
         super().on_body(body)
         if not self.cycle.response_complete:
             self.body_bytes += len(body)
@@ -117,7 +117,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The client has done its part."""
-        self._beside_body = 0
+        self._outside_body = 0
         super().on_message_complete()
         if not self.pipeline:
             self._let_go()
@@ -173,7 +173,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self.cycle.response_started and not self.cycle.response_complete
         )
         late = self.write_deadline is not None and now >= self.write_deadline
-        if self.transport.is_closing() or answering or late or not self._beside_body:
+        if self.transport.is_closing() or answering or late or not self._outside_body:
             self.transport.abort()
         else:
             self._refuse(408, "The request took too long to arrive.")

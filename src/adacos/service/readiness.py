@@ -11,7 +11,7 @@ from typing import Literal
 from sqlalchemy.exc import SQLAlchemyError
 
 from adacos.service.access import BusyError
-from adacos.service.case_routes import Desk
+from adacos.service.case_routes import PolicyCases
 from adacos.service.database import LogLostError
 from adacos.service.logs import LOG, error_kind
 from adacos.service.summary import Summary
@@ -26,18 +26,18 @@ State = Literal["ready", "failing", "absent"]
 class Readiness:
     """The state of one policy's case log."""
 
-    def __init__(self, desk: Desk | None) -> None:
-        self._desk = desk
-        self._state: State = "absent" if desk is None else "failing"
+    def __init__(self, cases: PolicyCases | None) -> None:
+        self._cases = cases
+        self._state: State = "absent" if cases is None else "failing"
         self._until = 0.0
 
     async def of_case_log(self) -> State:
         """Whether the log is there and is the one that was opened."""
-        if self._desk is not None and time.monotonic() > self._until:
+        if self._cases is not None and time.monotonic() > self._until:
             # Others that ask meanwhile are given what was known before.
             self._until = time.monotonic() + _KEPT
             try:
-                await self._desk.threads.run(self._desk.log.check)
+                await self._cases.threads.run(self._cases.log.check)
                 self._state = "ready"
             except _ERRORS as error:
                 if self._state == "ready":
@@ -47,10 +47,10 @@ class Readiness:
 
     async def metrics(self) -> str:
         """The state of the log and of the promises, in the text format of Prometheus."""
-        if self._desk is None:
+        if self._cases is None:
             return ""
         try:
-            summary = await self._desk.threads.run(self._desk.summary)
+            summary = await self._cases.threads.run(self._cases.summary)
         except _ERRORS:
             return _gauge("adacos_case_log_up", "Whether the case log answers.", {"": 0.0})
         return _gauge("adacos_case_log_up", "Whether the case log answers.", {"": 1.0}) + _promises(

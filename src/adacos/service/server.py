@@ -18,7 +18,7 @@ from adacos.consultation import fingerprint
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.service.app import create_app
-from adacos.service.limits import Held, Limits
+from adacos.service.limits import Limits, WorkerUsage
 from adacos.service.logs import set_up
 from adacos.service.metrics import Metrics
 from adacos.service.protocol import LimitedProtocol, LimitedServer
@@ -97,7 +97,7 @@ def _work(served: list[BasePolicy], settings: Settings, metrics: Metrics) -> _On
     limits = replace(settings.limits, connections=_most_connections(settings.limits))
     config = uvicorn.Config(
         app,
-        http=partial(LimitedProtocol, limits=limits, held=Held()),  # type: ignore[arg-type]
+        http=partial(LimitedProtocol, limits=limits, held=WorkerUsage()),  # type: ignore[arg-type]
         ws="none",
         log_config=None,
         access_log=False,

@@ -291,8 +291,8 @@ def _total_cost(closed: list[Tally], matrix: list[list[float]], *, promising: bo
         least, most = confidence_sequence(wrong, [cases] * len(others), confidence)
         ends = list(zip(least.tolist(), most.tolist(), strict=True))
         observed += cases * right + sum(k * one for k, one in zip(wrong, more, strict=True))
-        low += cases * (right - _dearest(ends, [-one for one in more]))
-        high += cases * (right + _dearest(ends, more))
+        low += cases * (right - _most_expensive(ends, [-one for one in more]))
+        high += cases * (right + _most_expensive(ends, more))
     observed, low, high = observed / n, low / n, high / n
     if not promising:
         return Interval(observed, low, high, None, None, n)
@@ -302,11 +302,11 @@ def _total_cost(closed: list[Tally], matrix: list[list[float]], *, promising: bo
     return Interval(observed, low, high, promised, promise, n, change)
 
 
-def _dearest(ends: Sequence[tuple[float, float]], more: Sequence[float]) -> float:
+def _most_expensive(ends: Sequence[tuple[float, float]], more: Sequence[float]) -> float:
     """The most that errors can cost whose shares lie between these ends and make up 1 at most."""
-    total, room = 0.0, 1.0 - sum(low for low, _ in ends)
+    total, space = 0.0, 1.0 - sum(low for low, _ in ends)
     for (low, high), one in sorted(zip(ends, more, strict=True), key=lambda item: -item[1]):
-        share = min(high, low + room) if one > 0 else low
-        room -= share - low
+        share = min(high, low + space) if one > 0 else low
+        space -= share - low
         total += share * one
     return total
