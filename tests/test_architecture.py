@@ -114,6 +114,80 @@ def test_nothing_above_the_policies_tests_their_types() -> None:
     assert not found
 
 
+# Where an annotation may say `Any`: the two names for "a decider, whatever its states are", which
+# stand for all others, and frames of pandas, which are no types of ours.
+ANY_ALLOWED = {
+    ("decision.py", "AnyDecider"),
+    ("deciders/out_of_fold.py", "AnyFoldedDecider"),
+    ("engine.py", "to_frame"),
+    ("engine.py", "pandas_module"),
+}
+
+
+def says_any(node: ast.AST | None) -> bool:
+    """Whether an annotation says `Any`, other than of the elements of an array."""
+    if isinstance(node, ast.Constant):
+        return re.search(r"(?<!NDArray\[)\bAny\b", str(node.value)) is not None
+    if isinstance(node, ast.Subscript) and getattr(node.value, "id", "") == "NDArray":
+        return False
+    if isinstance(node, ast.Name) and node.id == "Any":
+        return True
+    return node is not None and any(says_any(child) for child in ast.iter_child_nodes(node))
+
+
+def annotations(tree: ast.Module) -> Iterator[tuple[str, str, ast.AST | None]]:
+    """Each annotation of a module, and each alias: the function or name, and the parameter."""
+    for node in ast.walk(tree):
+        if isinstance(node, FUNCTIONS):
+            yield node.name, "", node.returns
+            every = node.args
+            for arg in (*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg):
+                if arg is not None:
+                    yield node.name, arg.arg, arg.annotation
+        elif isinstance(node, ast.AnnAssign):
+            name = ast.unparse(node.target)
+            yield name, name, node.annotation
+            if ast.unparse(node.annotation) == "TypeAlias":
+                yield name, name, node.value
+        elif isinstance(node, ast.ClassDef):
+            for base in node.bases:
+                yield node.name, "", base
+
+
+def test_the_measure_of_any_reads_annotations() -> None:
+    code = "def f(a: list[Any], b: NDArray[Any]) -> 'dict[str, Any]': ..."
+    code += "\nx: Any = 1\nclass A(B[Any]): ..."
+    found = [name for name, _, hint in annotations(ast.parse(code)) if says_any(hint)]
+    assert sorted(found) == ["A", "f", "f", "x"]
+
+
+def test_deciders_states_and_the_engine_have_types() -> None:
+    """And so does whatever holds a decider or a state, wherever it is."""
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        module = path.relative_to(PACKAGE).as_posix()
+        theirs = module in ("engine.py", "decision.py") or module.startswith("deciders/")
+        for name, parameter, hint in annotations(ast.parse(path.read_text(encoding="utf-8"))):
+            said = ast.unparse(hint or ast.Pass())
+            held = "Decider" in said or (parameter in ("state", "decider") and said == "Any")
+            if says_any(hint) and (theirs or held) and (module, name) not in ANY_ALLOWED:
+                found.add(f"{module}: {name}({parameter}: {said})")
+    assert not found
+
+
+def test_kinds_of_states_and_deciders_are_not_asked_for() -> None:
+    """What differs between them is a function of theirs."""
+    found = [
+        f"{path.relative_to(PACKAGE)}: {match[0]}"
+        for path in PACKAGE.rglob("*.py")
+        for match in re.finditer(
+            r"isinstance\([^)]*(\w(State|Decider)\b|\bOutlook|ClassOutlook|\bDecision\b)",
+            path.read_text(encoding="utf-8"),
+        )
+    ]
+    assert not found
+
+
 # What may be told apart by the number of classes, and where. Both become fewer, never more.
 TWINS = {
     "kernels/class_risk.py",

@@ -12,12 +12,11 @@ from __future__ import annotations
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
-from numbers import Integral
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +30,11 @@ from adacos.tables.encoder import TableEncoder
 from adacos.typing import Bools, Floats, Ints
 
 State = TypeVar("State")
+Kind = TypeVar("Kind")
+
+# A decider of which only itself knows what its states are; what holds one does not look at them.
+# Python's types have no other word for it, so that `Any` is here and nowhere else.
+AnyDecider: TypeAlias = "Decider[Any]"
 
 # In place of a covariate: stop and classify.
 STOP = -1
@@ -181,6 +185,21 @@ class Decision(NamedTuple):
     stage: int | Ints | None = None
     weighed: object = None
 
+    def weighed_as(self, kind: type[Kind]) -> Kind | None:
+        """Give what the decision was taken by, if it is of this kind.
+
+        Parameters
+        ----------
+        kind : type
+            The kind.
+
+        Returns
+        -------
+        object or None
+            What it was taken by; None if it is something else.
+        """
+        return self.weighed if isinstance(self.weighed, kind) else None
+
 
 @dataclass(frozen=True)
 class ObservedState:
@@ -260,11 +279,11 @@ class Mixture:
     share: float
     seed: int
 
-    def spends_more(self, key: Any) -> bool:
+    def spends_more(self, key: Hashable) -> bool:
         """Whether the row of this key is one of them; "17" and 17 are one key, as in a file."""
         if isinstance(key, str) and _WHOLE.fullmatch(key):
             key = int(key)
-        if isinstance(key, Integral):
+        if isinstance(key, int | np.integer):
             # In integers, because the product has no digits left behind the point as a float.
             turned = int(key) * _GOLDEN % 2**64 / 2.0**64
             return (_uniform(f"{self.seed}") + turned) % 1.0 < self.share
@@ -555,13 +574,14 @@ class Decider(ABC, Generic[State]):
         _add(self, digest)
         return digest.hexdigest()[:16]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """What goes into a pickle: the fields, without what is computed from them."""
         return _content(self)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         # The fields are set as the initialiser sets them.
-        type(self).__init__(self, **state)
+        make: Callable[..., None] = type(self).__init__
+        make(self, **state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -619,12 +639,14 @@ class ObservedDecider(Decider[ObservedState]):
         return replace(state, available=available, at_any_price=state.available)
 
 
-def _content(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that it is made of."""
-    return {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+def _content(value: object) -> dict[str, object]:
+    """What an object is made of: the fields that a dataclass is made from, or all it has."""
+    if is_dataclass(value):
+        return {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+    return vars(value)
 
 
-def _add(value: Any, digest: Any) -> None:
+def _add(value: object, digest: hashlib._Hash) -> None:
     """Add a value to a digest, part by part."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         digest.update(f"{value.dtype.str}{value.shape}".encode())
@@ -639,6 +661,6 @@ def _add(value: Any, digest: Any) -> None:
             _add(item, digest)
     elif hasattr(value, "__dict__"):
         digest.update(type(value).__name__.encode())
-        _add(_content(value) if is_dataclass(value) else vars(value), digest)
+        _add(_content(value), digest)
     else:
         digest.update(repr(value).encode())

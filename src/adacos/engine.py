@@ -155,7 +155,7 @@ class AcquisitionResult:
         """
         return tuple(self.names[i] for i in self.order[row] if i >= 0)
 
-    def rows(self, selection: Any) -> AcquisitionResult:
+    def rows(self, selection: slice | Bools | Ints) -> AcquisitionResult:
         """Take the result of some of the rows.
 
         Parameters
@@ -294,7 +294,7 @@ def log_odds_given(decider: Decider[State], encoded: Floats, known: Bools) -> Fl
     return log_odds
 
 
-def empty_trail(decider: Decider[Any], encoded: Floats) -> Trail:
+def empty_trail(decider: Decider[State], encoded: Floats) -> Trail:
     """A trail of these rows to be filled."""
     n_classes, n_covariates = len(decider.classes), len(decider.encoder.names)
     xp, device, n_rows = namespace(encoded), encoded.device, len(encoded)
@@ -368,8 +368,10 @@ def walk(
             going &= ~absent
         stopped = live[stops]
         log_odds[stopped] = decision.log_odds[stops]
-        places: Any = count[live] if decision.stage is None else decision.stage
-        stage[stopped] = places[stops] if np.ndim(places) else places
+        if isinstance(decision.stage, int):
+            stage[stopped] = decision.stage
+        else:
+            stage[stopped] = (count[live] if decision.stage is None else decision.stage)[stops]
         goes = xp.nonzero(going)[0]
         live, covariates = live[goes], covariates[goes]
         if immediate is not None:
@@ -408,7 +410,7 @@ def acquired_in(order: Ints) -> Bools:
     return acquired
 
 
-def result_of(decider: Decider[Any], trail: Trail, known: Bools) -> AcquisitionResult:
+def result_of(decider: Decider[State], trail: Trail, known: Bools) -> AcquisitionResult:
     """What rows that stopped so are told, and what they paid."""
     costs, rule = decider.costs, decider.rule
     acquired = acquired_in(trail.order)

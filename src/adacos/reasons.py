@@ -92,6 +92,8 @@ class Reasons:
     because : str
         A reason in words: where the policy does not weigh this row's plans, or a budget or what
         became of training rows has a say.
+    node : int or None
+        Number of the node of a tree whose question comes next, if there is one.
 
     Examples
     --------
@@ -105,6 +107,7 @@ class Reasons:
     intercept: float | None = None
     contributions: tuple[Contribution, ...] = ()
     because: str = ""
+    node: int | None = None
 
 
 def _range_in_words(low: float | None, high: float | None) -> str:

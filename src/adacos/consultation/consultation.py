@@ -21,7 +21,7 @@ from adacos.consultation.coverage import departures
 from adacos.consultation.cut_off import cut_off_of
 from adacos.consultation.steps import Acquire, Classify, Explanation, ValueWarning, explain
 from adacos.consultation.values import check_value
-from adacos.decision import STOP, Decider, Rows, probability_at
+from adacos.decision import STOP, AnyDecider, Rows, probability_at
 from adacos.engine import step
 from adacos.exceptions import InvalidInputError
 from adacos.reasons import Reasons, Value
@@ -36,9 +36,9 @@ FORMAT = 1
 class Advisor(Protocol):
     """A fitted policy, which may add to the reasons of its decider."""
 
-    decider_: Decider[Any]
+    decider_: AnyDecider
 
-    def add_words(self, reasons: Reasons, state: Any) -> Reasons:
+    def add_words(self, reasons: Reasons) -> Reasons:
         """The reasons with what only the policy can say."""
 
 
@@ -130,7 +130,7 @@ class Consultation:
         label = decider.classes[number]
         probability = probability_at(log_odds)[0]
         explanation = explain(
-            self.policy.add_words(decider.explain(advised.state, advised.decision), advised.state),
+            self.policy.add_words(decider.explain(advised.state, advised.decision)),
             label.item() if isinstance(label, np.generic) else label,
             float(probability if probability.ndim == 0 else probability[number]),
             float(rule.risk(log_odds)[0]),
@@ -454,7 +454,7 @@ class Consultation:
         return self._position[name]
 
 
-def _check_state(state: Any) -> None:
+def _check_state(state: object) -> None:
     remedy = "Pass what state() returned, unchanged."
     if not isinstance(state, Mapping) or state.get("format") != FORMAT:
         raise InvalidInputError("state", f"must have format {FORMAT}", state, remedy)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
-from adacos.decision import Decider
+from adacos.decision import AnyDecider
 
 
 class Fitted(Protocol):
     """What has a decider."""
 
-    decider_: Decider[Any]
+    decider_: AnyDecider
 
 
 def fingerprint(policy: Fitted) -> str:

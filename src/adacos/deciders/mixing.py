@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple
+from typing import Generic, NamedTuple
 
 import numpy as np
 
-from adacos.decision import Decider, Decision, Mixture, Rows, State
+from adacos.decision import AnyDecider, Decider, Decision, Mixture, Rows, State
 from adacos.engine import AcquisitionResult, run
 from adacos.typing import Bools, Floats, Ints
 
@@ -106,9 +106,7 @@ class MixedDecider(Decider[MixedState[State]]):
         return MixedState(int(going.sum()), tuple(groups))
 
 
-def mixed(
-    decider: Decider[Any], n_rows: int, keys: Sequence[Hashable] | None = None
-) -> Decider[Any]:
+def mixed(decider: AnyDecider, n_rows: int, keys: Sequence[Hashable] | None = None) -> AnyDecider:
     """What decides about `n_rows` rows: the decider, or the two of its mixture."""
     mixture = decider.terms.mixture
     if mixture is None:
@@ -118,7 +116,7 @@ def mixed(
     return MixedDecider(first.terms, (first, second), mask)
 
 
-def run_mixed(decider: Decider[Any], encoded: Floats) -> AcquisitionResult:
+def run_mixed(decider: AnyDecider, encoded: Floats) -> AcquisitionResult:
     """Every row walked to its stop, nothing known, by the decider that its place gives it."""
     return run(mixed(decider, len(encoded)), encoded)
 

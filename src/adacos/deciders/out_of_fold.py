@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeAlias
 
 from adacos.decision import Decider, Decision, Rows, State
+from adacos.engine import run
 from adacos.typing import Bools, Floats, Ints
 
 
@@ -32,6 +34,26 @@ class FoldedDecider(Decider[State]):
             A decider about these rows alone, in this order.
         """
         return OutOfFoldDecider(self.terms, self, rows)
+
+    def answers(self, rows: Ints, encoded: Callable[[], Floats]) -> Ints:
+        """Give the labels of training rows where they stop, by models that did not see them.
+
+        Parameters
+        ----------
+        rows : ndarray of int of shape (n_rows,)
+            Their numbers among the training rows.
+        encoded : callable
+            Gives their encoded values; not called where the values do not matter.
+
+        Returns
+        -------
+        ndarray of int of shape (n_rows,)
+            The numbers of the labels.
+        """
+        return run(self.out_of_fold(rows), encoded()).label
+
+
+AnyFoldedDecider: TypeAlias = "FoldedDecider[Any]"
 
 
 class OutOfFoldState(NamedTuple, Generic[State]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -138,6 +139,10 @@ class OneSetDecider(SequenceDecider):
         """What comes next for each row."""
         last = 0 if self.rule.always_positive else self.stage
         return up_to(state, int(np.searchsorted(state.origin, last)), self.costs)
+
+    def answers(self, rows: Ints, encoded: Callable[[], Floats]) -> Ints:
+        """Labels of training rows at the set, by models that did not see them."""
+        return self.rule.label(self.model.leave_out_log_odds[rows, self.stage])
 
 
 @dataclass(frozen=True, eq=False)

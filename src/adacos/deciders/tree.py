@@ -202,8 +202,7 @@ class TreeDecider(FoldedDecider[BranchState]):
         """Why it decides so about one row; why a branch is there its policy says."""
         if state.walks:
             ((_, walk),) = state.walks
-            weighed = decision.weighed
-            return self.along.explain(walk, weighed if isinstance(weighed, Decision) else decision)
+            return self.along.explain(walk, decision.weighed_as(Decision) or decision)
         stop = Decision(np.array([STOP]), decision.log_odds)
         walk = self._unbranched(state, np.arange(1))
-        return replace(self.along.explain(walk, stop), plans=())
+        return replace(self.along.explain(walk, stop), plans=(), node=int(state.node[0]))

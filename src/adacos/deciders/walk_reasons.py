@@ -25,8 +25,8 @@ def walk_reasons(decider: SequenceDecider, state: WalkState, decision: Decision)
     if state.available is not None and np.isin(asked, state.upcoming).all():
         # Of a batch, what is not to be had is passed over.
         asked = [k for k in asked if state.available[0, k]]
-    outlook = decision.weighed
-    if not isinstance(outlook, (Outlook, ClassOutlook)):
+    outlook = decision.weighed_as(Outlook) or decision.weighed_as(ClassOutlook)
+    if outlook is None:
         ahead = look_ahead_classes if state.model.many_classes else look_ahead
         outlook = ahead(state, decider.weighed_costs)
     past = describe_past_cases(outlook, decider.rule.matrix)
@@ -39,7 +39,7 @@ def walk_reasons(decider: SequenceDecider, state: WalkState, decision: Decision)
 
 def describe_past_cases(outlook: Outlook | ClassOutlook, matrix: Floats) -> str:
     """Say where what continuing did for past cases, cross-validated, changes a decision."""
-    if isinstance(outlook, ClassOutlook) or outlook.future is None or outlook.shown is None:
+    if outlook.future is None or outlook.shown is None:
         return ""
     now = float(bayes_risk(outlook.log_odds, matrix)[0])
     best = float(outlook.future[0].min(initial=np.inf))

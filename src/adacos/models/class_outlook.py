@@ -52,6 +52,11 @@ class ClassOutlook(NamedTuple):
     after: Callable[[Ints, int, Floats], Floats]
     future: Floats | None = None
 
+    @property
+    def shown(self) -> Floats | None:
+        """What continuing did for out-of-fold rows is not counted."""
+        return None
+
     def expected_risk(self, rows: Ints, j: int, matrix: Floats) -> Floats:
         """Expected Bayes risk of some rows after the j-th later set, at most that now."""
         return np.asarray(self.after(rows, j, matrix))

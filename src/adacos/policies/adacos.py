@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from adacos.costs import Costs
-from adacos.deciders.out_of_fold import FoldedDecider
+from adacos.deciders.out_of_fold import AnyFoldedDecider
 from adacos.deciders.rounds import RoundsDecider
 from adacos.deciders.sequence import AdaCOSDecider
 from adacos.decision import Terms
@@ -123,7 +123,7 @@ class AdaCOSClassifier(SequencePolicy):
         )
         self.outlook = outlook
 
-    def make_decider(self, terms: Terms) -> FoldedDecider[Any]:
+    def make_decider(self, terms: Terms) -> AnyFoldedDecider:
         """Give the decider that decides by what was learned."""
         if terms.costs.immediate is not None:
             return RoundsDecider(terms, self.model_)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import Costs, total_of
-from adacos.decision import Decider, Terms
+from adacos.decision import AnyDecider, Terms
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.groups import standard_error
@@ -164,6 +164,7 @@ class AutoPolicyClassifier(BasePolicy):
     takes_many_classes = True
     chooses = True
 
+    needs_nested_fits: ClassVar[bool] = False
     constraints: ClassVar[Constraints] = {
         "n_splines": whole(4),
         "strengths": one_of(*FAMILIES),
@@ -331,7 +332,7 @@ class AutoPolicyClassifier(BasePolicy):
                 fit_in_groups(policy, X, y, groups)
             yield candidate, policy
 
-    def make_decider(self, terms: Terms) -> Decider[Any]:
+    def make_decider(self, terms: Terms) -> AnyDecider:
         """Give the decider of the chosen policy.
 
         Parameters
@@ -354,9 +355,9 @@ class AutoPolicyClassifier(BasePolicy):
             chosen.description_ = self.description_
         return chosen
 
-    def add_words(self, reasons: Reasons, state: Any) -> Reasons:
+    def add_words(self, reasons: Reasons) -> Reasons:
         """Add what the chosen policy can say of one row."""
-        return self.chosen.add_words(reasons, state)
+        return self.chosen.add_words(reasons)
 
 
 def choose(

@@ -23,7 +23,7 @@ from adacos.consultation import Consultation
 from adacos.consultation.next_steps import NextSteps, steps
 from adacos.costs import Costs, CostTable
 from adacos.deciders.mixing import mixed
-from adacos.decision import Decider, DecisionRule, Mixture, Terms, probability_at
+from adacos.decision import AnyDecider, DecisionRule, Mixture, Terms, probability_at
 from adacos.engine import AcquisitionResult, log_odds_given, run
 from adacos.exceptions import (
     InvalidInputError,
@@ -307,7 +307,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             delattr(self, name)
 
     @abstractmethod
-    def make_decider(self, terms: Terms) -> Decider[Any]:
+    def make_decider(self, terms: Terms) -> AnyDecider:
         """Give the decider that decides by what was learned.
 
         Parameters
@@ -387,15 +387,13 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if "rule_" in state:
             self.finish_fit(state["rule_"], state["multiplier_"], state.get("mixture_"))
 
-    def add_words(self, reasons: Reasons, state: Any) -> Reasons:
+    def add_words(self, reasons: Reasons) -> Reasons:
         """Add to the reasons of the decider what only the policy can say of one row.
 
         Parameters
         ----------
         reasons : Reasons
             Why the decider decides so.
-        state : object
-            The decider's state of the row.
 
         Returns
         -------

@@ -15,8 +15,8 @@ import numpy as np
 
 from adacos.costs import Costs, CostTable
 from adacos.deciders.mixing import run_mixed
-from adacos.deciders.out_of_fold import FoldedDecider
-from adacos.deciders.tree import BranchState, TreeDecider
+from adacos.deciders.out_of_fold import AnyFoldedDecider
+from adacos.deciders.tree import TreeDecider
 from adacos.decision import Terms
 from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
@@ -377,17 +377,17 @@ class BranchingClassifier(AdaCOSClassifier):
                 )
         return log_odds
 
-    def make_decider(self, terms: Terms) -> FoldedDecider[Any]:
+    def make_decider(self, terms: Terms) -> AnyFoldedDecider:
         """Give the decider that decides by what was learned."""
         if self.in_one_order:
             return super().make_decider(terms)
         return TreeDecider(terms, self.model_, self.outlook, self.nodes_)
 
-    def add_words(self, reasons: Reasons, state: Any) -> Reasons:
+    def add_words(self, reasons: Reasons) -> Reasons:
         """Say why a branch is there."""
-        if not isinstance(state, BranchState) or state.walks:
+        if reasons.node is None:
             return reasons
-        return replace(reasons, because=described_tree(self).because(int(state.node[0])))
+        return replace(reasons, because=described_tree(self).because(reasons.node))
 
 
 def branches(policy: BasePolicy) -> TypeGuard[BranchingClassifier]:

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.deciders.out_of_fold import FoldedDecider
+from adacos.deciders.out_of_fold import AnyFoldedDecider
 from adacos.decision import DecisionRule
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.class_risk import label_at
@@ -158,7 +158,7 @@ class LeftOutRecalls:
         members = [np.flatnonzero(model.y == k) for k in targets.classes]
         members = [np.sort(rng.permutation(rows)[:_MOST_ROWS]) for rows in members]
         self.weights = [model.weight[rows] for rows in members]
-        self.answers: list[Callable[[FoldedDecider[Any]], Ints]] = [
+        self.answers: list[Callable[[AnyFoldedDecider], Ints]] = [
             policy._answers_left_out(r) for r in members
         ]
 

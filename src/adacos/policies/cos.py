@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from adacos.deciders.out_of_fold import FoldedDecider
-from adacos.deciders.sequence import CheapestSetDecider, OneSetDecider
+from adacos.deciders.sequence import CheapestSetDecider
 from adacos.decision import Terms
 from adacos.policies.sequence_policy import SequencePolicy
-from adacos.typing import Ints
 
 
 class COSClassifier(SequencePolicy):
@@ -65,15 +60,6 @@ class COSClassifier(SequencePolicy):
     def expected_cost_(self) -> float:
         """Mean total cost of the selected set, by out-of-fold probabilities."""
         return float(self.expected_cost_by_set_[self.stage_])
-
-    def _answers_left_out(self, rows: Ints) -> Callable[[FoldedDecider[Any]], Ints]:
-        leave_out = self.model_.leave_out_log_odds[rows]
-
-        def answers(decider: FoldedDecider[Any]) -> Ints:
-            assert isinstance(decider, OneSetDecider)
-            return decider.rule.label(leave_out[:, decider.stage])
-
-        return answers
 
     def _keep_mean_budget(self) -> None:
         """Nothing to do: every row pays for the selected set, which is within the budget."""

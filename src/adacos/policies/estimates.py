@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from adacos.kernels.groups import standard_error
-from adacos.policies.auto import AutoPolicyClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.leave_out import LeaveOutCost, leave_out_cost, misfit_by_state
 from adacos.policies.misfit import misfit_by_cell
 from adacos.policies.sequence_policy import SequencePolicy, has_sets
-from adacos.policies.target_recall import TargetRecallClassifier
 from adacos.tables.description import description_of
 from adacos.tables.weights import group_numbers
 from adacos.typing import Floats, Ints
@@ -81,7 +79,7 @@ def estimate_leave_out(
     number = None if groups is None else group_numbers(groups, len(true))
     compared, chosen = [], policy.chosen
     honest = None
-    if nested or _needs_nested(policy):
+    if nested or policy.needs_nested_fits:
         honest = leave_out_cost(policy, X, y, groups=groups, sample_weight=sample_weight)
         compared.append(LeaveOut(f"{_OWN}, nested cross-validation", honest.mean, honest.error))
     elif has_sets(chosen):
@@ -106,11 +104,6 @@ def estimate_leave_out(
         )
     if honest is not None and policy.false_negative_cost_ is None:
         policy.misfit_states_ = _states(honest)
-
-
-def _needs_nested(policy: BasePolicy) -> bool:
-    """Whether only fits without some of the rows tell what a policy costs."""
-    return not isinstance(policy, (SequencePolicy, AutoPolicyClassifier, TargetRecallClassifier))
 
 
 def cost_doubt(policy: BasePolicy) -> str | None:

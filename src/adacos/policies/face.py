@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from adacos.consultation import Consultation
 from adacos.consultation.steps import Classify
-from adacos.decision import Decider, DecisionRule, Mixture
+from adacos.decision import AnyDecider, DecisionRule, Mixture
 
 if TYPE_CHECKING:
     from adacos.models.sequence_model import SequenceModel
@@ -47,6 +47,9 @@ class PolicyFace:
     # Whether fitting compares several policies.
     chooses: ClassVar[bool] = False
 
+    # Whether only fits without some of the rows tell what the policy costs.
+    needs_nested_fits: ClassVar[bool] = True
+
     # Why a model file cannot hold it, with the remedy; empty where it can.
     not_saved: ClassVar[str] = ""
 
@@ -64,7 +67,7 @@ class PolicyFace:
     sequence_: str | None = None
     # How what comes after an acquisition is foreseen; a policy that looks ahead stores it.
     outlook: str | None = None
-    decider_: Decider[Any]
+    decider_: AnyDecider
     consultation: Callable[..., Consultation]
     # What a fit finds if it is asked for; every policy has each of them, None where it was not.
     certificate_: Any = None

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from adacos.costs import ROUNDING
-from adacos.deciders.out_of_fold import FoldedDecider
 from adacos.deciders.sequence import OneSetDecider
 from adacos.decision import Terms
 from adacos.exceptions import InvalidInputError
@@ -67,15 +63,6 @@ class FullModelClassifier(SequencePolicy):
                     given,
                     "AdaCOSClassifier and COSClassifier leave out what a budget does not pay.",
                 )
-
-    def _answers_left_out(self, rows: Ints) -> Callable[[FoldedDecider[Any]], Ints]:
-        leave_out = self.model_.leave_out_log_odds[rows]
-
-        def answers(decider: FoldedDecider[Any]) -> Ints:
-            assert isinstance(decider, OneSetDecider)
-            return decider.rule.label(leave_out[:, decider.stage])
-
-        return answers
 
     @property
     def expected_cost_(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from numbers import Integral
 from typing import Any, ClassVar, Self, TypeGuard
 
@@ -14,8 +14,8 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from adacos.costs import Costs
-from adacos.deciders.out_of_fold import FoldedDecider
-from adacos.engine import AcquisitionResult, run
+from adacos.deciders.out_of_fold import AnyFoldedDecider
+from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.namespace import host
@@ -192,6 +192,7 @@ class SequencePolicy(BasePolicy):
 
     # Whether a table in files is read a piece at a time.
     streams: ClassVar[bool] = True
+    needs_nested_fits: ClassVar[bool] = False
     # Whether `from_model` can be called.
     shares_fits: ClassVar[bool] = True
     # Training rows as they were prepared, kept where the sequence depends on them, and encoded,
@@ -203,7 +204,7 @@ class SequencePolicy(BasePolicy):
     # Model files in which it is not named were written when it could not be chosen.
     recall_at: str = "every_set"
     training_rows_: RowDigests
-    decider_: FoldedDecider[Any]
+    decider_: AnyFoldedDecider
 
     def __init__(
         self,
@@ -551,10 +552,10 @@ class SequencePolicy(BasePolicy):
         """Out-of-fold log-odds of the training rows where they stopped."""
         return np.asarray(self.model_.leave_out_log_odds[np.arange(len(result)), result.stage])
 
-    def _answers_left_out(self, rows: Ints) -> Callable[[FoldedDecider[Any]], Ints]:
+    def _answers_left_out(self, rows: Ints) -> Callable[[AnyFoldedDecider], Ints]:
         """Gives the answers of a decider to training rows, by models that did not see them."""
-        encoded = shared_rows(self._rows, "a target recall")[rows]
-        return lambda decider: run(decider.out_of_fold(rows), encoded).label
+        encoded = cache(lambda: shared_rows(self._rows, "a target recall")[rows])
+        return lambda decider: decider.answers(rows, encoded)
 
     def _leave_out_with_all(self) -> Floats:
         """Out-of-fold log-odds of the training rows with every covariate."""

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from adacos.costs import Costs
 from adacos.deciders.mixing import run_mixed
 from adacos.deciders.recall import RecallDecider
-from adacos.decision import DecisionRule, Terms
+from adacos.decision import AnyDecider, DecisionRule, Terms
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.kernels.threads import one_blas_thread
 from adacos.policies.base import BasePolicy, fit_in_groups
@@ -163,6 +163,7 @@ class TargetRecallClassifier(BasePolicy):
         "certificate_": RecallCertificate | ClassRecallCertificate | None,
     }
 
+    needs_nested_fits: ClassVar[bool] = False
     constraints: ClassVar[Constraints] = {
         "random_state": whole(0),
         **RECALL_CONSTRAINTS,
@@ -380,7 +381,7 @@ class TargetRecallClassifier(BasePolicy):
         self.recall_estimate_ = float(np.mean(p >= threshold))
         self.finish_fit(DecisionRule(self.cost_table_.matrix, threshold))
 
-    def make_decider(self, terms: Terms) -> RecallDecider[Any]:
+    def make_decider(self, terms: Terms) -> AnyDecider:
         """Give the decider that decides by what was learned."""
         inner = self.policy_.decider_
         terms = inner.terms._replace(rule=terms.rule)

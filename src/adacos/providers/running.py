@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from adacos.consultation.values import check_value, is_none
-from adacos.decision import STOP, Decider, Rows
+from adacos.decision import STOP, Decider, Rows, State
 from adacos.engine import (
     ROWS_AT_ONCE,
     AcquisitionResult,
@@ -224,7 +224,7 @@ def _naming_the_cache(what: str) -> Iterator[None]:
         ) from error
 
 
-def provide(decider: Decider[Any], encoded: Floats, known: Bools, desk: Desk) -> ProvidedResult:
+def provide(decider: Decider[State], encoded: Floats, known: Bools, desk: Desk) -> ProvidedResult:
     """Every row walked to its stop, what it needs fetched on the way; labels are 0 and 1."""
     n_rows, n_covariates = len(encoded), len(decider.encoder.names)
     encoded, known = encoded.copy(), np.tile(known, (n_rows if known.ndim == 1 else 1, 1))
