@@ -50,5 +50,6 @@ from adacos.report.display import TradeOffDisplay as TradeOffDisplay
 from adacos.tables.description import describe as describe
 from adacos.tables.imputer import GaussianImputer as GaussianImputer
 from adacos.tables.parquet_table import ParquetTable as ParquetTable
+from adacos.tables.weights import prevalence_weights as prevalence_weights
 
 __version__: str

@@ -82,6 +82,7 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "training_rows": None if model is None else _learned_from(policy),
         "training_positives": None if many or model is None else _positives(policy, model),
         **({} if not many else {"training_classes": _class_counts(model)}),
+        "weighted_shares": None if model is None else _weighted_shares(policy, model),
         **({} if not many else {"surcharges": _by_name(policy.surcharges_ or {})}),
         "order": None if sets is None else list(sets[-1]),
         "sequence": policy.sequence_,
@@ -229,6 +230,15 @@ def _positives(policy: BasePolicy, model: SequenceModel) -> int:
     """Positive training rows; where only some rows were kept, by their weights."""
     kept_all = len(model.y) == _learned_from(policy)
     return round(float(model.y.sum() if kept_all else model.weight @ model.y))
+
+
+def _weighted_shares(policy: BasePolicy, model: SequenceModel) -> list[float] | None:
+    """Share of each class by the weights of its rows, where rows had weights."""
+    if len(model.y) != _learned_from(policy) or np.all(model.weight == model.weight[0]):
+        return None
+    counts = np.bincount(model.y.astype(np.intp), weights=model.weight)
+    shares: list[float] = (counts / counts.sum()).tolist()
+    return shares
 
 
 def _class_counts(model: SequenceModel | None) -> list[int] | None:

@@ -192,7 +192,7 @@ def test_names_with_commas_in_pairs(run, fit, model):
         (["explain", "{model}", "--row", "Age=yes"], "must be a number"),
         (["fit", "{table}", "--target", "State"], "Did you mean state?"),
         (["fit", "{table}", "--target", "state", "--drop", "Smokr"], "Did you mean Smoker?"),
-        (["fit", "{table}", "--target", "state", "--drop", "Age,Smoker"], "Give --drop once for"),
+        (["fit", "{table}", "--target", "state", "--drop", "Age,Smokr"], "received Smokr. Did you"),
         (["fit", "{table}", "--target", "state", "--drop", "state"], "must leave the target"),
         (["fit", "{table}", "--target", "state", "--prices", "Age="], "For example --prices Age="),
         (["fit", "{table}", "--target", "state", "--prices", "age=3"], "Did you mean Age?"),

@@ -33,11 +33,12 @@ from adacos.cli.recall_options import (
     refusal_on_command_line,
     without_false_negative,
 )
+from adacos.cli.table_columns import Columns
 from adacos.cli.training import (
     TrainingRows,
     check_errors,
     check_takes_groups,
-    choose_covariates,
+    check_takes_weights,
     expected_seconds,
     in_pieces,
     keep_some,
@@ -150,6 +151,21 @@ def fit(
             "group stay on one side of every split and count once in a certificate.",
         ),
     ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column that says how often a row counts; not a covariate. With --policy adacos, "
+            "branching, cos and full.",
+        ),
+    ] = None,
+    prevalence: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the positive class among new rows, such as 0.03, where the table was "
+            "drawn by class. Rows are weighted so that it has this share."
+        ),
+    ] = None,
     policy: Annotated[
         str,
         typer.Option(
@@ -224,9 +240,10 @@ def fit(
     on_uncertifiable = on_uncertifiable_recall(always_positive, largest, recall_confidence)
     said = None if description is None else read_description(description)
     file = TableFile(data, encoding=encoding, decimal=decimal)
-    covariates = choose_covariates(
-        file, target, drop or [], categorical or [], numeric or [], groups
-    )
+    columns = Columns(
+        target, positive, drop or [], categorical or [], numeric or [], groups, weights
+    ).of(file)
+    covariates = list(columns.covariates)
     costs = costs_given(
         read_prices(prices or [], panel or [], covariates, decimal),
         covariates,
@@ -236,15 +253,14 @@ def fit(
         (round_cost, immediate or []),
     )
     with progress(f"reading {data.name}", as_json) as report:
-        wanted = (covariates, target, categorical or [], positive)
         many = POLICIES[policy].load().takes_many_classes
         asks_more = recall_confidence is not None or mean_budget is not None or nested
         asks_more = asks_more or skip_malformed or max_rows is not None or bool(numeric)
-        if not asks_more and groups is None and in_pieces(file, policy):
-            rows = read_in_pieces(data, *wanted, seed)
+        asks_more = asks_more or bool(columns.of_rows) or prevalence is not None
+        if not asks_more and in_pieces(file, policy):
+            rows = read_in_pieces(data, columns, seed)
         else:
-            columns = numeric or [], groups
-            rows = read_training_rows(file, *wanted, skip_malformed, report, many, *columns)
+            rows = read_training_rows(file, columns, skip_malformed, report, many)
         rows = rows if dask is None else on_workers(rows, dask, dask_timeout)
     check_errors(costs, rows, target)
     tell_malformed(rows.malformed)
@@ -254,6 +270,7 @@ def fit(
     if rows.class_names and not (said and said.classes):
         said = replace(said or Description(), classes=rows.class_names)
     rows = rows.drawn(rows.most(policy) if max_rows is None else max_rows, seed)
+    rows = rows.counted(prevalence)
     n_classes = len(np.unique(rows.y))
     seconds = expected_seconds(rows.table, rows.n_codes(policy), n_classes)
     seconds *= effort(policy, sequence)
@@ -269,6 +286,7 @@ def fit(
         on_uncertifiable=on_uncertifiable,
     )
     check_takes_groups(estimator, policy, groups)
+    check_takes_weights(estimator, policy, columns, prevalence, sequence)
     warnings = tell_doubts(estimator, rows, seconds)
     doubt = _learn(estimator, rows, seconds, nested, as_json)
     if doubt is not None:
@@ -341,14 +359,21 @@ def _learn(
         try:
             with listening(heard):
                 X, y = rows.whole or (rows.table, rows.y)
-                fit_in_groups(estimator, X, y, rows.groups)
+                fit_in_groups(estimator, X, y, rows.groups, rows.weights)
         except NotCertifiableError as error:
             raise refusal_on_command_line(error) from error
         learned = Part(rows.table, rows.y, rows.groups)
         if estimator.recall_confidence is not None:
             fraction, seed = estimator.calibration_fraction, estimator.random_state
             learned, _ = set_aside(estimator, *learned, fraction, seed)
-        estimate_leave_out(estimator, learned.X, learned.y, nested=nested, groups=learned.groups)
+        estimate_leave_out(
+            estimator,
+            learned.X,
+            learned.y,
+            nested=nested,
+            groups=learned.groups,
+            sample_weight=rows.weights,
+        )
     return cost_doubt(estimator)
 
 

@@ -114,9 +114,16 @@ def _shares(card: dict[str, Any], said: Description) -> str:
     rows = card["training_rows"]
     if card["positive_class"] is not None:
         share = card["training_positives"] / rows
-        return f"{share:.1%} {_of_class(said, card['positive_class'])}"
-    pairs = zip(card["training_classes"], card["classes"], strict=True)
-    return ", ".join(f"{count / rows:.1%} {said.class_name(label)}" for count, label in pairs)
+        weighted = card["weighted_shares"]
+        so = "" if weighted is None else f", by weight {weighted[1]:.1%}"
+        return f"{share:.1%} {_of_class(said, card['positive_class'])}{so}"
+    weighted = card["weighted_shares"] or [None] * len(card["classes"])
+    each = zip(card["training_classes"], card["classes"], weighted, strict=True)
+    return ", ".join(
+        f"{count / rows:.1%} {said.class_name(label)}"
+        + ("" if share is None else f" (by weight {share:.1%})")
+        for count, label, share in each
+    )
 
 
 def _of_class(said: Description, label: Any) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
 from adacos.cli.common import progress, say, tell_malformed
+from adacos.cli.table_columns import Columns
 from adacos.cli.workers import connect
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError
@@ -25,13 +26,18 @@ from adacos.tables.columns import ColumnTable
 from adacos.tables.description import description_of
 from adacos.tables.parquet import n_rows
 from adacos.tables.parquet_table import ParquetTable
-from adacos.tables.pieces import Kinds, Malformed
+from adacos.tables.pieces import Kinds, Malformed, Piece
 from adacos.tables.reading import TableFile
+from adacos.tables.sampling import SHARES_OPTIONS, SHARES_REMEDY
+from adacos.tables.weights import COPIES_OPTIONS, COPIES_REMEDY, prevalence_weights
+from adacos.typing import Bools, Floats
 from adacos.validation import choices, listed
 
 # Policies that hold very many rows as codes, and how many rows others learn from.
 _HOLD_CODES = ("adacos", "cos", "full")
 MOST_ROWS = 200_000
+# What Python offers against a doubt, and what the command line does.
+_REMEDIES = {SHARES_REMEDY: SHARES_OPTIONS, COPIES_REMEDY: COPIES_OPTIONS}
 # Fits that take longer, in seconds, are announced.
 _LONG = 60
 
@@ -48,7 +54,7 @@ class TrainingRows(NamedTuple):
     malformed : rows that could not be read.
     missing : share of missing values of the covariates that have any.
     codes : covariates kept as categories for the zeros in front of their digits.
-    groups : the group of each row, where a column of them was named.
+    groups, weights : of each row, where a column of them was named.
     whole : the rows and their classes, where they are read a piece at a time; `table` and `y` are
         then those rows whose out-of-fold log-odds the model keeps.
     """
@@ -61,6 +67,7 @@ class TrainingRows(NamedTuple):
     class_names: dict[str, str]
     codes: tuple[str, ...] = ()
     groups: NDArray[Any] | None = None
+    weights: Floats | None = None
     whole: tuple[Any, NDArray[Any]] | None = None
 
     @property
@@ -90,78 +97,41 @@ class TrainingRows(NamedTuple):
             f"learning from {most:,} of {len(self.y):,} rows, drawn at random (--max-rows)",
             err=True,
         )
-        groups = None if self.groups is None else self.groups[rows]
-        return self._replace(table=self.table[rows], y=self.y[rows], groups=groups)
+        return self._chosen(rows)
 
+    def _chosen(self, rows: NDArray[Any]) -> TrainingRows:
+        groups, weights = (None if v is None else v[rows] for v in (self.groups, self.weights))
+        return self._replace(table=self.table[rows], y=self.y[rows], groups=groups, weights=weights)
 
-def choose_covariates(
-    file: TableFile,
-    target: str,
-    drop: list[str],
-    categorical: list[str],
-    numeric: list[str],
-    groups: str | None,
-) -> list[str]:
-    """All columns but the target, that of the groups and those that are dropped."""
-    grouping = [] if groups is None else [groups]
-    named = (
-        ("--target", [target]),
-        ("--drop", drop),
-        ("--categorical", categorical),
-        ("--numeric", numeric),
-        ("--groups", grouping),
-    )
-    for parameter, given in named:
-        unknown = [name for name in given if name not in file.columns]
-        if unknown:
-            raise InvalidInputError(
-                parameter,
-                "must name columns",
-                listed(unknown),
-                _repeat(parameter, unknown, file.columns)
-                + choices(unknown, file.columns, "They are"),
-            )
-    if target in drop:
-        raise InvalidInputError("--drop", "must leave the target", target, "Remove it.")
-    both = [name for name in numeric if name in (target, *categorical)]
-    if both:
-        rule = "must name covariates that --categorical does not name"
-        raise InvalidInputError("--numeric", rule, listed(both), "Leave one of them out.")
-    if target in grouping:
-        rule = "must be another column than the target"
-        raise InvalidInputError("--groups", rule, target, "Name the patients or sites.")
-    covariates = [name for name in file.columns if name not in (*drop, *grouping, target)]
-    if not covariates:
-        raise InvalidInputError("data", "needs another column than the target", target, "Add one.")
-    return covariates
-
-
-def _repeat(parameter: str, unknown: list[str], columns: Collection[str]) -> str:
-    """A word on several names in one option, and a space; empty if that was not the mistake."""
-    several = any("," in name and set(name.split(",")) <= set(columns) for name in unknown)
-    return f"Give {parameter} once for each of them. " if several else ""
+    def counted(self, prevalence: float | None) -> TrainingRows:
+        """The rows that count, weighted for a prevalence if one is given."""
+        if prevalence is not None:
+            if len(np.unique(self.y)) > 2:
+                rule = "is for two classes"
+                remedy = "Name one with --positive, or give a column of --weights."
+                raise InvalidInputError("--prevalence", rule, f"{prevalence:g}", remedy)
+            return self._replace(weights=prevalence_weights(self.y, prevalence))
+        if self.weights is None or self.weights.all():
+            return self
+        some = self.weights > 0
+        say(f"{(~some).sum():,} of {len(some):,} rows have weight 0: not learned from", err=True)
+        return self._chosen(np.flatnonzero(some))
 
 
 def read_training_rows(
     file: TableFile,
-    covariates: list[str],
-    target: str,
-    categorical: list[str],
-    positive: str | None,
+    columns: Columns,
     skip_malformed: bool,
     progress: Callable[[int, float], None],
     many: bool = False,
-    numeric: Collection[str] = (),
-    groups: str | None = None,
 ) -> TrainingRows:
     """The rows with a class, which must be one of two, or of more where `many` are taken."""
-    judged = file.kinds()
-    grouping = [] if groups is None else [groups]
-    as_text = {target, *categorical, *grouping}
-    kinds = Kinds((judged.text | as_text) - set(numeric), judged.truth - as_text)
-    codes = judged.codes - as_text - set(numeric)
-    columns = [*covariates, target, *grouping]
-    piece = file.read(columns, kinds, skip_malformed=skip_malformed, progress=progress)
+    judged, target, positive = file.kinds(), columns.target, columns.positive
+    as_text, as_numbers = columns.as_text, columns.as_numbers
+    kinds = Kinds((judged.text | as_text) - as_numbers, judged.truth - as_text - as_numbers)
+    codes = judged.codes - as_text - as_numbers
+    wanted = [*columns.covariates, target, *columns.of_rows]
+    piece = file.read(wanted, kinds, skip_malformed=skip_malformed, progress=progress)
     y = piece.table.column(target)
     labelled = y != ""
     if not skip_malformed and not labelled.all():
@@ -178,11 +148,37 @@ def read_training_rows(
             "Name one with --positive to set it against the others, or choose a policy for three "
             f"or more classes: {listed(sorted(_for_many_classes()))}.",
         )
-    table = piece.table.select(covariates)[labelled]
+    table = piece.table.select(list(columns.covariates))[labelled]
     n_read = len(piece.lines) + len(piece.malformed)
-    missing, told = missing_shares(table), tuple(name for name in covariates if name in codes)
-    number = None if groups is None else _groups(piece.table.column(groups)[labelled], groups)
-    return TrainingRows(table, labels, n_read, piece.malformed, missing, names, told, number)
+    told = tuple(name for name in columns.covariates if name in codes)
+    groups, weights = columns.groups, columns.weights
+    return TrainingRows(
+        table,
+        labels,
+        n_read,
+        piece.malformed,
+        missing_shares(table),
+        names,
+        told,
+        None if groups is None else _groups(piece.table.column(groups)[labelled], groups),
+        None if weights is None else _weights(piece, labelled, weights),
+    )
+
+
+def _weights(piece: Piece, labelled: Bools, name: str) -> Floats:
+    """The weight of each row, of which none may be missing or negative."""
+    weights: Floats = piece.table.column(name)[labelled]
+    wrong = np.flatnonzero(~(weights >= 0))
+    if len(wrong):
+        first = weights[wrong[0]]
+        raise InvalidInputError(
+            f"column {name!r}",
+            "must hold a weight in every row (--weights), 0 or more",
+            f"{'nothing' if np.isnan(first) else f'{first:g}'} on line "
+            f"{piece.lines[labelled][wrong[0]]} (and {len(wrong) - 1} more)",
+            "Fill it in: 1 for a row that counts once, 0 for one to leave.",
+        )
+    return weights
 
 
 def _groups(column: NDArray[Any], name: str) -> NDArray[Any]:
@@ -203,25 +199,19 @@ def _for_many_classes() -> list[str]:
     return [name for name, own in POLICIES.items() if own.load().takes_many_classes]
 
 
-def read_in_pieces(
-    data: Path,
-    covariates: list[str],
-    target: str,
-    categorical: list[str],
-    positive: str | None,
-    seed: int,
-) -> TrainingRows:
+def read_in_pieces(data: Path, columns: Columns, seed: int) -> TrainingRows:
     """Rows in Parquet files, of which a part is read into memory.
 
     If values are missing or classes are more than two, that part is all that is learned from.
     """
-    whole = ParquetTable(data, categorical=[target, *categorical])
+    target, positive = columns.target, columns.positive
+    whole = ParquetTable(data, categorical=[target, *columns.categorical])
     given = whole.values(target)
     if not (given != "").all():
         _refuse_unlabelled(np.flatnonzero(given == "") + 1, target)
     labels = classes(given) if positive is None else against(given, positive)
     names = {} if positive is None else names_against(given, positive)
-    whole = whole.only(covariates)
+    whole = whole.only(list(columns.covariates))
     kept = drawn_rows(np.unique(labels, return_inverse=True)[1].astype(float), KEPT_ROWS, seed)
     table, lacking = whole.rows(kept), whole.missing()
     rows = TrainingRows(table, labels[kept], len(labels), [], missing_shares(table), names)
@@ -262,7 +252,8 @@ def keep_some(policy: Any) -> None:
 def tell_doubts(estimator: BasePolicy, rows: TrainingRows, seconds: float) -> list[str]:
     """Tell what looks like a mistake and what will take long, once, on standard error."""
     found = estimator.check(rows.table, rows.y, groups=rows.groups)
-    doubts = [str(suspicion) for suspicion in found]
+    answered = set() if rows.weights is None else {"class_shares"}
+    doubts = [_in_options(str(one)) for one in found if one.kind not in answered]
     if rows.codes:
         doubts.append(
             f"{listed(rows.codes)}: digits with zeros in front are codes, kept as categories. "
@@ -276,6 +267,34 @@ def tell_doubts(estimator: BasePolicy, rows: TrainingRows, seconds: float) -> li
     for message in doubts:
         say(f"warning: {message}", err=True)
     return doubts
+
+
+def _in_options(text: str) -> str:
+    """A remedy as the command line offers it."""
+    for remedy, option in _REMEDIES.items():
+        text = text.replace(remedy, option)
+    return text
+
+
+def check_takes_weights(
+    estimator: Any, policy: str, columns: Columns, prevalence: float | None, sequence: str | None
+) -> None:
+    """Refuse weights for a policy that has no use for them, and with what counts rows."""
+    if columns.weights is None and prevalence is None:
+        return
+    option = "--weights" if prevalence is None else "--prevalence"
+    if prevalence is not None and columns.weights is not None:
+        value = f"--weights {columns.weights}"
+        raise InvalidInputError(option, "cannot be given with weights", value, "Leave one out.")
+    if not has_fit_parameter(estimator, "sample_weight"):
+        rule = "goes with --policy adacos, branching, cos and full"
+        raise InvalidInputError(option, rule, f"--policy {policy}", "Choose one of them.")
+    if estimator.recall_confidence is not None:
+        rule = "cannot be given with --recall-confidence, whose exact tests count rows"
+        raise InvalidInputError(option, rule, "", "Leave one of them out.")
+    if sequence == "both":
+        rule = "cannot be given with --sequence both"
+        raise InvalidInputError(option, rule, "", "Leave one of them out.")
 
 
 def check_takes_groups(estimator: Any, policy: str, groups: str | None) -> None:

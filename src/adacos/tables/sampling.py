@@ -31,10 +31,15 @@ _RANGES, _LEAST_EXPECTED = 5, 5
 # Rows and products of columns over rows that are looked at for it.
 _MOST_ROWS, _MOST_PRODUCTS = 10_000, 2_000_000_000
 
+# What to do about designed shares of classes, in Python and on the command line.
+SHARES_REMEDY = "pass sample_weight=prevalence_weights(y, prevalence) with the share among them."
+SHARES_OPTIONS = (
+    "give the share of the positive class among them with --prevalence, or with three or more "
+    "classes a column of weights with --weights: the share of the row's class there over here."
+)
 SHARES = (
     "Probabilities, costs and recalls hold for rows with these shares of the classes only. If new "
-    "rows have others, pass sample_weight: for each class its share among new rows over its share "
-    "here."
+    f"rows have others, {SHARES_REMEDY}"
 )
 MISSING = (
     "{}: whether the value is missing says something of the class. Missing values are taken as "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
 
@@ -21,10 +22,21 @@ from adacos.kernels.groups import copies
 from adacos.tables.encoder import TableEncoder, covariate_names, validate_table
 from adacos.tables.labels import check_labels
 from adacos.typing import Bools, Floats, Ints
-from adacos.validation import integer
+from adacos.validation import integer, listed, real
 
 # Weights are counts of rows; beyond these nothing can be estimated in floats.
 LARGEST_WEIGHT, SMALLEST_SUM = 1e12, 0.5
+# What to do about copies of rows, in Python and on the command line.
+COPIES_REMEDY = (
+    "Leave copies out, or give them weights (sample_weight); name the patients or sites that rows "
+    "belong to with groups; if all rows are different cases, give each a group of its own: "
+    "groups=range(len(y))."
+)
+COPIES_OPTIONS = (
+    "Leave copies out, or give them weights (--weights COLUMN); name the patients or sites that "
+    "rows belong to with --groups COLUMN; if all rows are different cases, that column may be one "
+    "with another value in each row."
+)
 
 
 def check_weights(sample_weight: Any, labels: Floats) -> Floats:
@@ -52,6 +64,54 @@ def check_weights(sample_weight: Any, labels: Floats) -> Floats:
             "Give rows of each class a positive weight.",
         )
     return weight
+
+
+def prevalence_weights(y: Any, prevalence: float | Mapping[Any, float]) -> Floats:
+    """Weight rows so that classes have the shares that they have among new rows.
+
+    Tables of a case-control study, or with one class drawn more often, have other shares. With
+    these weights as `sample_weight`, probabilities and costs are those of new rows.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        The class of each row.
+    prevalence : float or mapping of class to float
+        Share of the positive class, the second in order, among new rows; with three or more
+        classes the share of each.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        For each row the share of its class among new rows over its share here; 1 on average.
+
+    Examples
+    --------
+    >>> from adacos import prevalence_weights
+    >>> prevalence_weights([0, 0, 1, 1], 0.05)
+    array([1.9, 1.9, 0.1, 0.1])
+    """
+    classes, labels = check_labels(y, many=True)
+    names, number = classes.tolist(), labels.astype(np.intp)
+    if not isinstance(prevalence, Mapping):
+        if len(names) > 2:
+            raise InvalidInputError(
+                "prevalence",
+                "must give each class its share where there are three or more",
+                prevalence,
+                f"Pass a mapping with {listed(names)}.",
+            )
+        share = real("prevalence", prevalence, above=0, below=1)
+        prevalence = dict(zip(names, (1 - share, share), strict=True))
+    if set(prevalence) != set(names):
+        remedy = f"Name {listed(names)}."
+        raise InvalidInputError("prevalence", "must name every class", listed(prevalence), remedy)
+    shares = np.array([real(f"prevalence[{name!r}]", prevalence[name], above=0) for name in names])
+    if abs(shares.sum() - 1) > 1e-6:
+        rule = "shares must add up to 1"
+        raise InvalidInputError("prevalence", rule, f"{shares.sum():g}", "Correct one of them.")
+    weights: Floats = (shares / np.bincount(number) * len(number))[number]
+    return weights
 
 
 def group_numbers(groups: Any, n_rows: int) -> Ints:
@@ -102,9 +162,7 @@ def describe_copies(groups: Ints) -> str:
     return (
         f"{size[size > 1].sum():,} of {len(groups):,} rows are equal to another row, more than "
         "different cases would be. Equal rows stay on one side of every split and count once in a "
-        "certificate. Leave copies out, or give them weights (sample_weight); name the patients or "
-        "sites that rows belong to with groups; if all rows are different cases, give each a group "
-        "of its own: groups=range(len(y))."
+        f"certificate. {COPIES_REMEDY}"
     )
 
 
@@ -146,7 +204,7 @@ def weighed_rows(
     check_consistent_length(X, labels)
     weight = check_weights(sample_weight, labels)
     kept = weight > 0
-    rows = table[kept] if isinstance(table, np.ndarray) else table.filter(kept.tolist())
+    rows = table[kept] if isinstance(table, np.ndarray) else table[np.flatnonzero(kept)]
     encoded = TableEncoder.fit(rows, covariate_names(estimator)).transform(table)
     number = groups_of(groups, encoded, labels)
     fold = check_folds(estimator.cv, encoded, labels, kept, estimator.random_state, number)

@@ -1,0 +1,99 @@
+"""What the columns of a table of one's own are: target, covariates, groups, weights."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from adacos.exceptions import InvalidInputError
+from adacos.tables.reading import TableFile
+from adacos.validation import choices, listed
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What columns were named, and the covariates: all others.
+
+    Attributes
+    ----------
+    target : column with the class.
+    positive : the class that is set against all others, if one was named.
+    drop, categorical, numeric : columns to leave, taken as categories, taken as numbers.
+    groups, weights : column with the group and with the weight of a row, if there are.
+    covariates : filled in by `of`.
+    """
+
+    target: str
+    positive: str | None = None
+    drop: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    numeric: Sequence[str] = ()
+    groups: str | None = None
+    weights: str | None = None
+    covariates: Sequence[str] = ()
+
+    def of(self, file: TableFile) -> Columns:
+        """The same for a table, which must have them; names in one text may have commas between."""
+        own = replace(
+            self,
+            drop=split_names(self.drop, file.columns),
+            categorical=split_names(self.categorical, file.columns),
+            numeric=split_names(self.numeric, file.columns),
+        )
+        own._check(file.columns)
+        used = {self.target, *own.drop, *own.of_rows}
+        covariates = [name for name in file.columns if name not in used]
+        if not covariates:
+            rule = "needs another column than the target"
+            raise InvalidInputError("data", rule, self.target, "Add one.")
+        return replace(own, covariates=covariates)
+
+    @property
+    def of_rows(self) -> list[str]:
+        """Columns that are neither covariate nor class."""
+        return [name for name in (self.groups, self.weights) if name is not None]
+
+    @property
+    def as_text(self) -> set[str]:
+        """Columns that are read as text, whatever they hold."""
+        return {self.target, *self.categorical, *([] if self.groups is None else [self.groups])}
+
+    @property
+    def as_numbers(self) -> set[str]:
+        """Columns that are read as numbers, whatever they hold."""
+        return {*self.numeric, *([] if self.weights is None else [self.weights])}
+
+    def _named(self) -> Iterator[tuple[str, Sequence[str]]]:
+        yield "--target", [self.target]
+        yield "--drop", self.drop
+        yield "--categorical", self.categorical
+        yield "--numeric", self.numeric
+        yield "--groups", [] if self.groups is None else [self.groups]
+        yield "--weights", [] if self.weights is None else [self.weights]
+
+    def _check(self, columns: Collection[str]) -> None:
+        for option, given in self._named():
+            unknown = [name for name in given if name not in columns]
+            if unknown:
+                remedy = choices(unknown, columns, "They are")
+                raise InvalidInputError(option, "must name columns", listed(unknown), remedy)
+        if self.target in self.drop:
+            raise InvalidInputError("--drop", "must leave the target", self.target, "Remove it.")
+        both = [name for name in self.numeric if name in (self.target, *self.categorical)]
+        if both:
+            rule = "must name covariates that --categorical does not name"
+            raise InvalidInputError("--numeric", rule, listed(both), "Leave one of them out.")
+        what = {"--groups": "Name the patients or sites.", "--weights": "Name another column."}
+        for option, given in self._named():
+            if option in what and self.target in given:
+                rule = "must be another column than the target"
+                raise InvalidInputError(option, rule, self.target, what[option])
+        if self.weights is not None and self.weights == self.groups:
+            rule = "must be another column than that of --groups"
+            raise InvalidInputError("--weights", rule, self.weights, "Leave one of them out.")
+
+
+def split_names(given: Collection[str], names: Collection[str]) -> list[str]:
+    """Names as they were given, cut at commas where a text is no name itself."""
+    cut = ([text] if text in names else text.split(",") for text in given)
+    return [name.strip() if name not in names else name for parts in cut for name in parts]
