@@ -7,6 +7,7 @@ columns and rows, whole costs, equal errors.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,7 +160,8 @@ def check(number: int) -> bool:
 
 def consult(policy: Any, values: dict[str, Any], result: Any, row: int) -> None:
     """A consultation about one row of many does what `acquire` did with all of them."""
-    consultation, asked = policy.consultation(), []
+    # A mean budget may be kept by two deciders: the key of a row is its place here as there.
+    consultation, asked = policy.consultation(key=row), []
     if lacking := [name for name, value in values.items() if value is None]:
         consultation.unavailable(*lacking)
     while isinstance(step := consultation.next(), Acquire):
@@ -174,14 +176,17 @@ def consult(policy: Any, values: dict[str, Any], result: Any, row: int) -> None:
         )
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(5_000, marks=pytest.mark.study)])
-def test_every_configuration_is_answered_or_refused_in_words(count: int) -> None:
+# Number 1491 has a mean budget that two deciders keep.
+@pytest.mark.parametrize(
+    "numbers", [(*range(40), 1491), pytest.param(range(5_000), marks=pytest.mark.study)]
+)
+def test_every_configuration_is_answered_or_refused_in_words(numbers: Sequence[int]) -> None:
     answered = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        for number in range(count):
+        for number in numbers:
             try:
                 answered += check(number)
             except Exception as error:
                 raise AssertionError(f"configuration {number}") from error
-    assert answered > 0.7 * count
+    assert answered > 0.7 * len(numbers)
