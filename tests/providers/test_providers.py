@@ -472,6 +472,34 @@ def test_rows_of_a_request_cannot_be_changed(change: Any, X: Any, free_blood: An
     same(free_blood.acquire(rows, providers={"blood": in_copy}), free_blood.acquire(X))
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_what_an_attempt_changes_is_its_own(is_async: bool, X: Any, free_blood: Any) -> None:
+    """Places that were made writable, rows and values fetched before: the run and the next attempt
+    keep theirs."""
+    rows, seen = X.drop(columns="blood"), []
+
+    def fetch(request: Any) -> Any:
+        seen.append((request.index.copy(), request.rows.copy(), dict(request.fetched)))
+        values = X["blood"].to_numpy()[request.index]
+        request.index.setflags(write=True)
+        request.index[:] = request.index[::-1].copy()
+        request.rows.loc[:, "age"] = -1.0
+        request.rows.index = request.rows.index[::-1]
+        request.fetched.clear()
+        if request.attempt == 1:
+            raise ConnectionError
+        return pd.Series(values, index=seen[-1][1].index)
+
+    async def fetch_async(request: Any) -> Any:
+        return fetch(request)
+
+    result = free_blood.acquire(rows, providers={"blood": fetch_async if is_async else fetch})
+    same(result, free_blood.acquire(X))
+    (first, *_), (second, *_) = seen
+    np.testing.assert_array_equal(first, second)
+    pd.testing.assert_frame_equal(seen[0][1], seen[1][1])
+
+
 @pytest.mark.parametrize("kind", ["frame", "array"])
 def test_a_series_goes_by_its_index(kind: str, X: Any) -> None:
     costs = Costs([0.0, 1.0, 1.0], misclassification=[[0, 60], [60, 0]])

@@ -35,7 +35,7 @@ class ProviderRequest:
     index : ndarray of int
         Places of the rows in the table, read-only.
     rows : table
-        These rows of the table, of the kind that was given.
+        A copy of these rows of the table, of the kind that was given.
     fetched : dict of str to list
         What providers returned for these rows before, by covariate; None where nothing was.
     key : str
@@ -160,10 +160,18 @@ class Delivery:
 
 
 def order_of(provider: Provider, request: ProviderRequest) -> Order:
-    """A new order, with a key of its own; what it is for cannot be changed by the provider."""
-    index = request.index.copy()
+    """A new order, with a key of its own."""
+    return Order(provider, replace(request, key=uuid4().hex))
+
+
+def _attempted(order: Order, attempt: int) -> ProviderRequest:
+    """What the provider is called with: copies, so that it changes what is its own and no more."""
+    request = order.request
+    index, rows = request.index.copy(), request.rows
     index.setflags(write=False)
-    return Order(provider, replace(request, index=index, key=uuid4().hex))
+    rows = rows.copy() if hasattr(rows, "copy") else rows  # others cannot be changed
+    fetched = {name: list(values) for name, values in request.fetched.items()}
+    return replace(request, index=index, rows=rows, fetched=fetched, attempt=attempt)
 
 
 def deliver(orders: Iterable[Order]) -> Iterator[Delivery]:
@@ -196,7 +204,7 @@ def _call(order: Order) -> Delivery:
     provider, started = order.provider, time.perf_counter()
     for attempt in range(1, provider.retries + 2):
         try:
-            values = _within_time(provider, replace(order.request, attempt=attempt))
+            values = _within_time(provider, _attempted(order, attempt))
         except _TooSlow:
             return _failed(order, attempt, started, _too_slow(provider))
         except (Exception, asyncio.CancelledError) as error:
@@ -215,7 +223,7 @@ async def _call_async(order: Order) -> Delivery:
         limit = asyncio.timeout(provider.timeout)
         try:
             async with limit:
-                values = await provider.function(replace(order.request, attempt=attempt))
+                values = await provider.function(_attempted(order, attempt))
         except (Exception, asyncio.CancelledError) as error:
             # A service that raises TimeoutError or CancelledError itself is another thing.
             if limit.expired():
