@@ -401,6 +401,7 @@ def test_dates_and_identifiers(cls: Any) -> None:
     ("parameters", "parameter"),
     [
         ({"n_splines": 2}, "n_splines"),
+        ({"n_splines": 10_001}, "n_splines"),
         ({"n_splines": True}, "n_splines"),
         ({"cv": 1}, "cv"),
         ({"cv": 2.5}, "cv"),

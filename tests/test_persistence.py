@@ -31,6 +31,7 @@ from adacos import (
     load,
     save,
 )
+from adacos.decision import DIGEST_SCHEME
 from adacos.exceptions import InvalidInputError, ModelFileError
 from adacos.model_fields import fields_of
 from adacos.persistence import FORMAT
@@ -266,6 +267,16 @@ def with_costs(**parts: Any) -> Any:
     return lambda policy: {"cost_table_": replace(policy.cost_table_, **parts)}
 
 
+def with_kinds(part: str) -> Any:
+    """The kinds of the columns that a part of the model holds, in another order."""
+
+    def change(policy: Any) -> dict[str, Any]:
+        own = getattr(policy.model_, part)
+        return {"model_": replace(policy.model_, **{part: replace(own, kinds=own.kinds[::-1])})}
+
+    return change
+
+
 def with_words(categories: tuple[str, ...]) -> Any:
     """The categories of the covariate that has the same number of them."""
 
@@ -294,6 +305,13 @@ INCONSISTENT: dict[str, Any] = {
     "a panel that there is not": with_costs(panel=np.array([-1, -1, 3, -1, -1, 3])),
     "a transposed matrix": with_costs(matrix=np.array([[0.0, 70.0], [30.0, 0.0]])),
     "an infinite cost of an error": with_costs(matrix=np.array([[0.0, np.inf], [70.0, 0.0]])),
+    "other covariate costs than the parameter's": with_costs(covariates=np.arange(6.0)),
+    "a cost of waiting that the parameter lacks": with_costs(round_cost=2.0),
+    "a threshold without a target recall": lambda p: {
+        "decider_": p.decider_.with_rule(replace(p.rule_, threshold=0.4))
+    },
+    "a joint model of other kinds": with_kinds("joint"),
+    "a basis of other kinds": with_kinds("basis"),
     "a range that is upside down": lambda p: {
         "encoder_": replace(p.encoder_, low=p.encoder_.high + 1.0)
     },
@@ -305,14 +323,17 @@ INCONSISTENT: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", INCONSISTENT)
 def test_parts_that_do_not_fit_each_other_are_refused(
-    name: str, fitted: dict[str, tuple[Any, Any]], tmp_path: Path
+    name: str, fitted: dict[str, tuple[Any, Any]], tmp_path: Path, monkeypatch: Any
 ) -> None:
-    """Each would load and decide otherwise, with right checksums."""
+    """Each would load and decide otherwise, with right checksums and no digest of the decider."""
     policy = copy.copy(fitted["COSClassifier by name"][0])
     path = tmp_path / "model.adacos"
     save(policy, path)
     load(path)
     vars(policy).update(INCONSISTENT[name](policy))
+    with pytest.raises(InvalidInputError, match="must have the parameters that it was fitted"):
+        save(policy, path)
+    monkeypatch.setattr("adacos.persistence._decisions", lambda model: None)
     save(policy, path)
     with pytest.raises(ModelFileError, match=r"model\.adacos does not describe a model"):
         load(path)
@@ -549,7 +570,78 @@ def test_a_folder_that_cannot_be_written(small: LogisticGAM, tmp_path: Path) -> 
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "taken"]
 
 
+# What decisions depend on
+
+
+def test_a_model_whose_parameters_were_changed_after_the_fit_is_not_saved(tmp_path: Path) -> None:
+    """A file holds the parameters, and would decide by them."""
+    X, y = numbers(60, 0)
+    path = tmp_path / "model.adacos"
+    costs = Costs([1, 2, 3, 4, 5.0], false_positive=100, false_negative=300)
+    policy = COSClassifier(costs, cv=2, strengths="common").fit(X, y)
+    for changed in ({"budget": 3.0}, {"costs": Costs([2, 2, 3, 4, 5.0], false_positive=9)}):
+        before = policy.get_params()
+        with pytest.raises(InvalidInputError, match=r"COSClassifier\. Call fit again"):
+            save(policy.set_params(**changed), path)
+        assert not path.exists()
+        policy.set_params(**before)
+    save(policy.set_params(verbose=1), path)
+    assert load(path).decider_.digest == policy.decider_.digest
+
+
+def decisions_said(change: Any) -> Any:
+    """A change of what the manifest says of decisions."""
+
+    def apply(members: dict[str, bytes]) -> None:
+        told = json.loads(members["manifest.json"])
+        change(told)
+        members["manifest.json"] = json.dumps(told).encode()
+
+    return apply
+
+
+def test_what_a_file_says_of_its_decisions_is_compared(adacos_file: Path, tmp_path: Path) -> None:
+    """Not where the digest was made in another way, or by no way at all."""
+    said = json.loads(zipfile.ZipFile(adacos_file).read("manifest.json"))["decisions"]
+    assert said == {"scheme": DIGEST_SCHEME, "digest": load(adacos_file).decider_.digest}
+    other = {"digest": "0" * 16}
+    taken = [
+        {"decisions": {**other, "scheme": DIGEST_SCHEME + 1}},
+        {"decisions": {**other, "scheme": None}},
+        {"decisions": {**other, "scheme": DIGEST_SCHEME}, "format": 1},
+        {"decisions": None},
+    ]
+    for more in taken:
+        change = decisions_said(lambda told, more=more: told.update(more))
+        load(rewritten(adacos_file, tmp_path / "taken.adacos", change, honest=True))
+    load(
+        rewritten(
+            adacos_file,
+            tmp_path / "taken",
+            decisions_said(lambda t: t.pop("decisions")),
+            honest=True,
+        )
+    )
+    for wrong in ("0" * 16, 7):
+        change = decisions_said(lambda told, wrong=wrong: told["decisions"].update(digest=wrong))
+        path = rewritten(adacos_file, tmp_path / "refused.adacos", change, honest=True)
+        with pytest.raises(
+            ModelFileError, match=r"refused\.adacos was altered .*decides otherwise"
+        ):
+            load(path)
+    change = decisions_said(lambda told: told.update(decisions=[1]))
+    with pytest.raises(ModelFileError, match="no valid manifest"):
+        load(rewritten(adacos_file, tmp_path / "list.adacos", change, honest=True))
+
+
 OLD = Path(__file__).with_name("saved")
+
+
+def test_digests_of_saved_models_change_with_the_number_of_the_way_only() -> None:
+    """If one fails, raise DIGEST_SCHEME and write the new ones: files made before it still load."""
+    pinned = json.loads((OLD / "digests.json").read_text(encoding="utf-8"))
+    digests = {path.stem: load(path).decider_.digest for path in sorted(OLD.glob("*.adacos"))}
+    assert {"scheme": DIGEST_SCHEME, "digests": digests} == pinned
 
 
 @pytest.mark.parametrize("name", json.loads((OLD / "decisions.json").read_text(encoding="utf-8")))

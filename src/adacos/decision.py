@@ -41,6 +41,10 @@ STOP = -1
 # A whole number as text; with a zero in front it would be a code.
 _WHOLE = re.compile(r"-?[1-9][0-9]{0,18}|0")
 
+# Number of the way in which digests are made. It rises whenever the digest of an unchanged model
+# changes: with the name of a decider, with its fields and those of what it holds.
+DIGEST_SCHEME = 1
+
 
 @dataclass(frozen=True)
 class DecisionRule:
@@ -660,7 +664,10 @@ def _add(value: object, digest: hashlib._Hash) -> None:
         for item in value:
             _add(item, digest)
     elif hasattr(value, "__dict__"):
-        digest.update(type(value).__name__.encode())
+        # Our values are told apart by their fields, so that their classes may be renamed.
+        own = type(value).__module__.startswith("adacos.") and not isinstance(value, Decider)
+        digest.update(b"{" if own else type(value).__name__.encode())
         _add(_content(value), digest)
     else:
-        digest.update(repr(value).encode())
+        # Numbers of numpy are written differently by its versions.
+        digest.update(repr(value.item() if isinstance(value, np.generic) else value).encode())

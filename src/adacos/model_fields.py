@@ -18,14 +18,13 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from adacos.costs import CostTable
+from adacos.costs import Costs, CostTable
 from adacos.decision import Decider
 from adacos.exceptions import InvalidInputError
+from adacos.models.basis import MOST_SPLINES
 from adacos.tables.encoder import covariate_names
 from adacos.typing import Fields
 from adacos.validation import fits
-
-_MOST_SPLINES = 10_000
 
 
 def fields_of(cls: type) -> dict[str, Any]:
@@ -121,7 +120,7 @@ def check_state(cls: type[Any], state: Mapping[str, Any]) -> None:
         raise ValueError(
             f"{cls.__name__}: absent {needed - set(state)}, unknown {unknown}, wrong {wrong}"
         )
-    if not 0 <= state.get("n_splines", 0) <= _MOST_SPLINES:
+    if not 0 <= state.get("n_splines", 0) <= MOST_SPLINES:
         raise ValueError(f"n_splines = {state['n_splines']}")
 
 
@@ -172,16 +171,34 @@ def _check_parts(model: Any) -> None:
         raise ValueError("the names of the columns do not fit the encoder")
     if not np.array_equal(np.unique(classes), classes):
         raise ValueError("the classes are not distinct and in order")
+    for part in _of_columns(model):
+        if part.kinds != encoder.kinds or not np.array_equal(part.source, encoder.source):
+            raise ValueError("the kinds of the columns do not fit the encoder")
     costs, rule = getattr(model, "cost_table_", None), getattr(model, "rule_", None)
     if costs is None or rule is None:
         return
     if costs.names != encoder.names or not len(costs.matrix) == len(rule.matrix) == len(classes):
         raise ValueError("the costs do not fit the columns or the classes")
     _check_costs(costs)
-    # A target recall stands for other costs.
+    bound = (model.costs or Costs()).bind(encoder.names, len(classes))
+    if any(
+        not np.array_equal(getattr(bound, part.name), getattr(costs, part.name))
+        for part in dataclasses.fields(costs)
+    ):
+        raise ValueError("the bound costs are not those of the parameter")
+    # A target recall stands for other costs, or for a threshold.
     replaced = model.threshold_ is not None or model.surcharges_ is not None
     if not replaced and not np.array_equal(rule.matrix, costs.matrix):
         raise ValueError("the rule does not fit the costs")
+    if rule.threshold not in (None, model.threshold_):
+        raise ValueError("the threshold of the rule is not that of a target recall")
+
+
+def _of_columns(model: Any) -> list[Any]:
+    """The parts of a model that hold the kinds of the columns, as the encoder does."""
+    held = [getattr(model, "basis_", None), getattr(model, "model_", None)]
+    held += [getattr(held[1], name, None) for name in ("basis", "joint")]
+    return [part for part in held if hasattr(part, "kinds") and hasattr(part, "source")]
 
 
 def _check_costs(costs: CostTable) -> None:

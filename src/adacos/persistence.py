@@ -10,7 +10,8 @@ The checksums inside protect against accident only: who can write the file can w
 Against a file that was exchanged, `load(path, sha256=...)` compares the whole file with a digest
 that was kept elsewhere. What a file may make `load` unpack is bounded (`adacos.tables.archive`),
 its objects must have the fields of their classes, each of its type, columns, classes and costs must
-fit each other, and the model must answer before it is handed over.
+fit each other, the model must answer before it is handed over, and it must decide as the one that
+was saved: the manifest holds the digest of its decider, with the number of the way it was made.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BufferedReader
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from adacos import __version__
 from adacos.card import model_card
+from adacos.decision import DIGEST_SCHEME
 from adacos.exceptions import InvalidInputError, MissingExtraError, ModelFileError
 from adacos.model_fields import check_state, made_of, state_of, stored_by, upgraded
 from adacos.registry import resolve, saved_classes
@@ -65,7 +67,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     InvalidInputError
-        If the model is of another library or not fitted.
+        If the model is of another library or not fitted, or if parameters were changed since by
+        which the file would decide otherwise.
 
     See Also
     --------
@@ -104,6 +107,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "version": __version__,
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
     }
+    if hasattr(model, "decider_"):
+        manifest["decisions"] = {"scheme": DIGEST_SCHEME, "digest": _decisions(model)}
     members["manifest.json"] = json.dumps(manifest, indent=1).encode()
     write_whole(path, pack(members))
 
@@ -147,30 +152,53 @@ def load(path: str | os.PathLike[str], *, sha256: str | None = None) -> Any:
     with open(path, "rb") as file:
         if sha256 is not None:
             _check_digest(file, path, sha256)
-        members, number, writer = _members(file, path)
+        members, said = _members(file, path)
     try:
-        model = _Reader(members, number).value(values_of(members.pop("model.json")))
+        model = _Reader(members, said.format).value(values_of(members.pop("model.json")))
         if members:
             raise ValueError(f"arrays that nothing refers to: {sorted(members)[:3]}")
         if not hasattr(model, "get_params"):
             raise ModelFileError(f"{path} holds no model, but something of another kind.")
         _try_out(model)
+        if said.decisions is not None and model.decider_.digest != said.decisions:
+            raise ModelFileError(
+                f"{path} was altered or damaged: the model in it decides otherwise than the one "
+                "that was saved."
+            )
     except ModelFileError:
         raise
     except _UnknownPartError as error:
         raise ModelFileError(
             f"{path} holds a {str(error)[:80]!r}, which adacos {__version__} does not know; it was "
-            f"written by adacos {writer}, perhaps a newer state of it. Upgrade adacos, or fit the "
-            "model again with this one."
+            f"written by adacos {said.version}, perhaps a newer state of it. Upgrade adacos, or "
+            "fit the model again with this one."
         ) from error
     except Exception as error:
         # A file may hold any values, and so lead any part of the library into any error.
         raise ModelFileError(
             f"{path} does not describe a model of this version ({type(error).__name__}: "
             f"{str(error)[:200]})."
-            + ("" if writer == __version__ else f" It was written by adacos {writer!r}.")
+            + f" It was written by adacos {said.version!r}."
+            * (said.version != __version__)
         ) from error
     return model
+
+
+def _decisions(model: Any) -> str:
+    """Digest of the decider of a model, which must be the one that its fields give."""
+    digest: str = model.decider_.digest
+    try:
+        again = made_of(type(model), state_of(model)).decider_.digest
+    except ValueError as error:
+        again = str(error)
+    if again != digest:
+        raise InvalidInputError(
+            "model",
+            "must have the parameters that it was fitted with: a file would decide otherwise",
+            type(model).__name__,
+            "Call fit again, or set costs, budgets and the others back to what they were.",
+        )
+    return digest
 
 
 def file_sha256(path: str | os.PathLike[str]) -> str:
@@ -185,10 +213,46 @@ def _check_digest(file: BufferedReader, path: str | os.PathLike[str], expected: 
         raise ModelFileError(f"{path} is not the file that was expected: its SHA-256 is {digest}.")
 
 
+class _Manifest(NamedTuple):
+    """What a manifest says.
+
+    Attributes
+    ----------
+    format : number of the format.
+    version : version of adacos that wrote the file.
+    sha256 : digest of each other member.
+    decisions : digest of the decider; None where there is none that can be compared.
+    """
+
+    format: int
+    version: str
+    sha256: dict[str, str]
+    decisions: str | None
+
+
+def _manifest(archive: Archive, path: str | os.PathLike[str]) -> _Manifest:
+    """The manifest of a file that this version reads."""
+    try:
+        told = values_of(archive.read("manifest.json"))
+        application, number = told["application"], told["format"]
+        digests, version = dict(told["sha256"]), str(told["version"])[:40]
+        decisions = told.get("decisions") or {}
+        alike = type(number) is int and number >= 2 and decisions.get("scheme") == DIGEST_SCHEME
+    except (*UNREADABLE, TypeError, AttributeError, RecursionError) as error:
+        raise ModelFileError(f"{path} is not an adacos model: it has no valid manifest.") from error
+    if application != "adacos" or type(number) is not int:
+        raise ModelFileError(f"{path} is not an adacos model: its manifest is of something else.")
+    if number > FORMAT:
+        raise ModelFileError(
+            f"{path} has format {number}, this version reads up to {FORMAT}. Upgrade adacos."
+        )
+    return _Manifest(number, version, digests, decisions.get("digest") if alike else None)
+
+
 def _members(
     file: BufferedReader, path: str | os.PathLike[str]
-) -> tuple[dict[str, bytes], int, str]:
-    """The checked members of a model file, its format, and the version that wrote it."""
+) -> tuple[dict[str, bytes], _Manifest]:
+    """The checked members of a model file, and what its manifest says."""
     try:
         archive = Archive(file)
     except UNREADABLE as error:
@@ -199,21 +263,10 @@ def _members(
         raise ModelFileError(
             f"{path} is not a readable adacos model: it is truncated or of another kind ({error})."
         ) from error
-    try:
-        manifest = values_of(archive.read("manifest.json"))
-        application, number = manifest["application"], manifest["format"]
-        digests, writer = dict(manifest["sha256"]), str(manifest["version"])[:40]
-    except (*UNREADABLE, TypeError, RecursionError) as error:
-        raise ModelFileError(f"{path} is not an adacos model: it has no valid manifest.") from error
-    if application != "adacos" or type(number) is not int:
-        raise ModelFileError(f"{path} is not an adacos model: its manifest is of something else.")
-    if number > FORMAT:
-        raise ModelFileError(
-            f"{path} has format {number}, this version reads up to {FORMAT}. Upgrade adacos."
-        )
+    manifest = _manifest(archive, path)
     names = [name for name in archive.names if name != "manifest.json"]
     damaged = f"{path} was altered or damaged: its contents fail their checksums."
-    if set(names) != set(digests):
+    if set(names) != set(manifest.sha256):
         raise ModelFileError(damaged)
     members = {}
     for name in names:
@@ -221,9 +274,9 @@ def _members(
             members[name] = archive.read(name)
         except UNREADABLE as error:
             raise ModelFileError(f"{path} is not a readable adacos model ({error}).") from error
-        if hashlib.sha256(members[name]).hexdigest() != digests[name]:
+        if hashlib.sha256(members[name]).hexdigest() != manifest.sha256[name]:
             raise ModelFileError(damaged)
-    return members, number, writer
+    return members, manifest
 
 
 def _try_out(model: Any) -> None:

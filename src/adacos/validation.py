@@ -63,12 +63,13 @@ def as_written(value: Any) -> Any:
     return repr(value) if isinstance(value, str) else value
 
 
-def integer(name: str, value: Any, *, at_least: int) -> int:
-    """`value` as an int not below `at_least`, or a clear error."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
+def integer(name: str, value: Any, *, at_least: int, at_most: int | None = None) -> int:
+    """`value` as an int within bounds, or a clear error."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < at_least or (at_most is not None and value > at_most):
         raise InvalidInputError(
             name,
-            f"must be an integer >= {at_least}",
+            f"must be an integer >= {at_least}" + ("" if at_most is None else f" and <= {at_most}"),
             as_written(value),
             f"Choose {name} in that range.",
         )
@@ -166,9 +167,9 @@ Constraint = Callable[[str, Any], Any]
 Constraints = Mapping[str, Constraint]
 
 
-def whole(at_least: int) -> Constraint:
-    """An integer not below a bound."""
-    return lambda name, value: integer(name, value, at_least=at_least)
+def whole(at_least: int, at_most: int | None = None) -> Constraint:
+    """An integer within bounds."""
+    return lambda name, value: integer(name, value, at_least=at_least, at_most=at_most)
 
 
 def folds(name: str, value: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError, make_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -113,6 +113,23 @@ def test_what_is_waited_for_has_its_own_values(pima: Any) -> None:
     same(second, later)
     same(fitted.acquire(X), first)
     assert (first.order != second.order).any()
+
+
+def test_the_fingerprint_depends_on_fields_and_not_on_names_of_values(pima: Any) -> None:
+    """Values of ours may be renamed; numbers of numpy are those of Python."""
+    X, y, prices = pima
+    policy = COSClassifier(Costs(prices, false_positive=100, false_negative=500), **QUICK).fit(X, y)
+    decider, digest = policy.decider_, fingerprint(policy)
+    ours = {"__module__": "adacos.elsewhere"}
+    for module, same_digest in ((ours, True), ({}, False)):
+        rule = make_dataclass("Rule", ["matrix", "threshold"], namespace=module)
+        renamed = rule(decider.rule.matrix, decider.rule.threshold)
+        other = replace(decider, terms=decider.terms._replace(rule=renamed))
+        assert (other.digest == digest) == same_digest
+    for amounts in ((2.5, np.float64(2.5)), (True, np.bool_(True)), (3, np.int32(3))):
+        budgets = [decider.terms._replace(budget=amount) for amount in amounts]
+        first, second = (replace(decider, terms=terms).digest for terms in budgets)
+        assert first == second != digest
 
 
 def test_the_fingerprint_says_what_is_decided(pima: Any) -> None:

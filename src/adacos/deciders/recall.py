@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
+from scipy.special import logit
 
 from adacos.deciders.walk_reasons import describe_recalls
 from adacos.decision import STOP, Decider, Decision, Rows, State
@@ -21,7 +22,7 @@ class RecallDecider(Decider[State]):
     Attributes
     ----------
     inner : the decider that acquires.
-    prior : log-odds of the second class before anything is acquired.
+    prior : probability of the second class before anything is acquired.
     """
 
     inner: Decider[State]
@@ -42,7 +43,7 @@ class RecallDecider(Decider[State]):
         if not self.rule.always_positive:
             return decision
         n_rows = len(decision.log_odds)
-        return Decision(np.full(n_rows, STOP), np.full(n_rows, self.prior))
+        return Decision(np.full(n_rows, STOP), np.full(n_rows, logit(self.prior)))
 
     def advance(self, state: State, going: Bools, covariates: Ints) -> State:
         """State of the rows in `going` after acquiring what is available of `covariates`."""
@@ -55,7 +56,7 @@ class RecallDecider(Decider[State]):
     def log_odds(self, state: State) -> Floats:
         """Log-odds of rows if they stopped now."""
         log_odds = self.inner.log_odds(state)
-        return np.full_like(log_odds, self.prior) if self.rule.always_positive else log_odds
+        return np.full_like(log_odds, logit(self.prior)) if self.rule.always_positive else log_odds
 
     def with_multiplier(self, multiplier: float) -> Self:
         """The decider by which covariate costs count 1 + `multiplier` times."""

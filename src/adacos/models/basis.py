@@ -25,6 +25,8 @@ SEQUENCE_SPLINES = 20
 # rows, and with more than so many numeric covariates at least so many rows for each column.
 ALWAYS_COLUMNS = 256
 MANY_COVARIATES, ROWS_PER_COLUMN = 40, 4
+# Splines that may be asked for of a covariate; a model file holds no more.
+MOST_SPLINES = 10_000
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from adacos.kernels.class_risk import probabilities
 from adacos.kernels.multinomial import symmetric
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES, AdditiveFit, fit_additive
-from adacos.models.basis import AdditiveBasis, fit_basis
+from adacos.models.basis import MOST_SPLINES, AdditiveBasis, fit_basis
 from adacos.models.interactions import PairedBasis, asked_pairs, fit_paired, position
 from adacos.models.large_fits import holds_codes, prepare_large
 from adacos.tables.encoder import TableEncoder, covariate_names, validate_table
@@ -171,7 +171,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         InvalidInputError
             If a parameter, the table or the classes break a rule; it names which.
         """
-        integer("n_splines", self.n_splines, at_least=4)
+        integer("n_splines", self.n_splines, at_least=4, at_most=MOST_SPLINES)
         integer("random_state", self.random_state, at_least=0)
         choice("strengths", self.strengths, tuple(FAMILIES))
         table = validate_table(self, X, reset=True)

@@ -30,6 +30,7 @@ from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.groups import standard_error
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
+from adacos.models.basis import MOST_SPLINES
 from adacos.models.progress import listening, print_progress, tell
 from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy, fit_in_groups
@@ -166,7 +167,7 @@ class AutoPolicyClassifier(BasePolicy):
 
     needs_nested_fits: ClassVar[bool] = False
     constraints: ClassVar[Constraints] = {
-        "n_splines": whole(4),
+        "n_splines": whole(4, MOST_SPLINES),
         "strengths": one_of(*FAMILIES),
         "cv": folds,
         "random_state": whole(0),

@@ -19,6 +19,7 @@ from adacos.engine import AcquisitionResult, run
 from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
+from adacos.models.basis import MOST_SPLINES
 from adacos.models.cells import effect_codes, joint_of_cells
 from adacos.models.pairs import paired_fit
 from adacos.models.plans import PlanTable, tabulate, tabulate_each
@@ -155,7 +156,7 @@ class PlanningClassifier(BasePolicy):
 
     constraints: ClassVar[Constraints] = {
         "n_codes": whole(2),
-        "n_splines": whole(4),
+        "n_splines": whole(4, MOST_SPLINES),
         "cv": whole(2),
         "random_state": whole(0),
     }

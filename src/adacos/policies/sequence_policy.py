@@ -21,6 +21,7 @@ from adacos.kernels.folds import stratified_folds
 from adacos.kernels.namespace import host
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
+from adacos.models.basis import MOST_SPLINES
 from adacos.models.large_fits import PreparedRows, prepare_rows
 from adacos.models.progress import listening, print_progress
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
@@ -166,7 +167,7 @@ class SequencePolicy(BasePolicy):
 
     constraints: ClassVar[Constraints] = {
         "sequence": one_of("group_lasso", "forward", "both"),
-        "n_splines": whole(4),
+        "n_splines": whole(4, MOST_SPLINES),
         "strengths": one_of(*FAMILIES),
         "cv": folds,
         "random_state": whole(0),

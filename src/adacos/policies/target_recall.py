@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -385,8 +385,7 @@ class TargetRecallClassifier(BasePolicy):
         """Give the decider that decides by what was learned."""
         inner = self.policy_.decider_
         terms = inner.terms._replace(rule=terms.rule)
-        prior = float(logit(self.prior_)) if len(self.classes_) == 2 else 0.0
-        return RecallDecider(terms, inner, prior)
+        return RecallDecider(terms, inner, self.prior_ if len(self.classes_) == 2 else 0.5)
 
     @property
     def unwrapped(self) -> BasePolicy:
