@@ -41,6 +41,11 @@ sys.exit(serve(load(sys.argv[1]), settings, port=port, workers=workers, reload=a
 """
 
 
+def delay_of(schedstat: Path) -> float:
+    """For how long a thread was ready to run without a processor (seconds)."""
+    return int(schedstat.read_text().split()[1]) / 1e9
+
+
 class Service:
     """A running service: its processes, where it is, and what it said."""
 
@@ -77,6 +82,10 @@ class Service:
             int(Path(f"/proc/{worker}/statm").read_text().split()[1]) * page
             for worker in self.workers()
         )
+
+    def delayed(self) -> float:
+        """For how long workers were ready to run, but the machine was busy (seconds)."""
+        return sum(delay_of(Path(f"/proc/{worker}/schedstat")) for worker in self.workers())
 
     def wait_ready(self, seconds: float = 20.0) -> None:
         until = time.monotonic() + seconds

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from adacos.cli.app import app
 from adacos.consultation import fingerprint
+from adacos.service import case_log
 from adacos.service.app import create_app
 from adacos.service.case_log import CaseLog
 from adacos.service.settings import Settings
@@ -135,6 +136,22 @@ def test_what_was_changed_is_named_and_refused(pima, history, statement):
     assert f"changed: {TAMPERED[statement]}" in found.output
     with pytest.raises(ValueError, match="must hold what was recorded"):
         served(pima[1], history)
+
+
+def test_a_log_that_is_not_checked_at_the_start_says_so_once(pima, log_url, monkeypatch, caplog):
+    """A file beyond a length, and any other database; the command that checks it is named."""
+
+    def told():
+        return [r for r in caplog.records if "not checked for changes" in r.getMessage()]
+
+    served(pima[1], log_url).post("/v1/cases", json={**ONE, "id": "c"})
+    file = log_url.startswith("sqlite")
+    assert len(told()) == (0 if file else 1)
+    caplog.clear()
+    monkeypatch.setattr(case_log, "_CHECKED_AT_START", 1)
+    assert served(pima[1], log_url).get("/v1/health").status_code == 200
+    (record,) = told()
+    assert (record.levelname, record.remedy, record.rows) == ("WARNING", "adacos cases verify", 2)
 
 
 def test_a_case_that_was_taken_out_is_missing(pima, history):

@@ -105,8 +105,12 @@ class CaseLog:
                         row = {"model": model, "classes": json.dumps(classes), "recorded": now()}
                         connection.execute(sa.insert(MODELS), row)
                         append(connection, _SERVICE, "model", model, model_digest(row))
-            if self._file is not None and self._rows() <= _CHECKED_AT_START:
+            rows = self._rows()
+            if self._file is not None and rows <= _CHECKED_AT_START:
                 self._refuse_changed(self.verify())
+            else:
+                told = "the case log is not checked for changes at the start: too long, or no file"
+                LOG.warning(told, extra={"rows": rows, "remedy": "adacos cases verify"})
         except (sa.exc.SQLAlchemyError, OSError) as error:
             raise self._refused(error) from error
         finally:
