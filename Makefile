@@ -13,12 +13,11 @@ TORCH := torch==2.13.0
 
 # `make test LOCKED=1`, as CI does: exactly the packages of requirements/, checked by their hashes.
 LOCKED ?=
-# Installs this package with an extra, or the locked packages and it beside them.
-INSTALL = $(if $(LOCKED),$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt && \
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .,\
-	$(BIN)/python -m pip install --quiet -e ".[$(1)]")
-# The checks of the page in a browser.
-AXE := axe-core@4.14.0
+COMMA := ,
+# Installs this package with extras and by further arguments, or the packages of a lock and it beside them.
+INSTALL = $(if $(LOCKED),$(1)/python -m pip install --quiet --require-hashes -r requirements/$(2).txt && \
+	$(1)/python -m pip install --quiet --no-deps --no-build-isolation -e .,\
+	$(1)/python -m pip install --quiet $(4) -e ".[$(3)]")
 
 .PHONY: demo test test-all test-browser test-lowest golden lint docs wheel study attack bench lock sbom clean
 
@@ -76,14 +75,22 @@ attack: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed --install --write docs/benchmarks.md
 
-# The newest packages, with their hashes: for the image, to build with, for CI, for the browser.
+# The newest packages, with their hashes: for the image, to build with, for CI, for the browser; the lowest ones
+# for test-lowest; and uv, which makes these files, for the next time.
 UV = $(BIN)/uv pip compile --quiet --no-config --upgrade --universal --python-version 3.11 --generate-hashes \
 	--no-emit-package adacos --custom-compile-command "make lock"
 lock: $(BIN)/python
-	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/lock.txt
 	$(UV) --extra service pyproject.toml requirements/service.in -o requirements/service.txt
 	$(UV) requirements/build.in -o requirements/build.txt
 	$(UV) --extra dev --extra docs pyproject.toml requirements/build.in -o requirements/dev.txt
+	$(UV) --extra rivals --extra gpu --overrides requirements/overrides.txt -c requirements/dev.txt \
+		pyproject.toml -o requirements/all.txt
+	$(BIN)/python tools/lowest_versions.py > $(VENV)/constraints.txt
+	$(UV) --extra dev --extra parquet -c $(VENV)/constraints.txt pyproject.toml requirements/build.in \
+		-o requirements/lowest.txt
+	$(UV) requirements/lock.in -o requirements/lock.txt
+	cd requirements && npm install --silent --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved
 	$(UV) requirements/browser.in -o requirements/browser.txt
 	$(UV) requirements/release.in -o requirements/release.txt
 
@@ -108,26 +115,28 @@ $(VENV)/.core: $(BIN)/python pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml
-	$(call INSTALL,dev)
+	$(call INSTALL,$(BIN),dev,dev)
 	touch $@ $(VENV)/.core
 
 $(VENV)/.docs: $(BIN)/python pyproject.toml
-	$(call INSTALL,docs)
+	$(call INSTALL,$(BIN),dev,docs)
 	touch $@ $(VENV)/.core
 
 $(VENV)-lowest/.done: pyproject.toml tools/lowest_versions.py
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(VENV)-lowest/bin/python tools/lowest_versions.py > $(VENV)-lowest/constraints.txt
-	$(VENV)-lowest/bin/python -m pip install --quiet -c $(VENV)-lowest/constraints.txt \
-		-e ".[dev,parquet]"
+	$(call INSTALL,$(VENV)-lowest/bin,lowest,dev$(COMMA)parquet,-c $(VENV)-lowest/constraints.txt)
 	touch $@
 
 $(VENV)/.all: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet -e ".[dev,rivals,gpu]" "$(TORCH)"
+	$(call INSTALL,$(BIN),all,dev$(COMMA)rivals$(COMMA)gpu,"$(TORCH)")
+	$(if $(LOCKED),$(BIN)/python -m pip install --quiet "$(TORCH)")
 	touch $@
 
-# The page is tested in the system's Chromium, with the checks of axe-core where npm can fetch it.
+# The page is tested in the system's Chromium, with the checks of axe-core where npm can fetch it;
+# npm compares it with the digest in package-lock.json.
 $(VENV)/.browser: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/browser.txt
-	-npm install --silent --no-save --ignore-scripts --prefix $(VENV) $(AXE)
+	cp requirements/package.json requirements/package-lock.json $(VENV)
+	-npm ci --silent --ignore-scripts --prefix $(VENV)
 	touch $@

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 import adacos
 
@@ -85,7 +87,15 @@ def test_actions_are_pinned_by_commit(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("lock", "extras"),
-    [("service", ["service"]), ("dev", ["dev", "docs"]), ("build", []), ("release", [])],
+    [
+        ("service", ["service"]),
+        ("dev", ["dev", "docs"]),
+        ("all", ["rivals", "gpu"]),
+        ("lowest", ["dev", "parquet"]),
+        ("build", []),
+        ("release", []),
+        ("lock", []),
+    ],
 )
 def test_locked_packages_are_those_of_the_project(lock: str, extras: list[str]) -> None:
     """Each is pinned with hashes, and none that the project needs is left out (`make lock`)."""
@@ -97,9 +107,29 @@ def test_locked_packages_are_those_of_the_project(lock: str, extras: list[str]) 
     wanted = list(PROJECT["project"]["dependencies"]) if extras else []
     for extra in extras:
         wanted += PROJECT["project"]["optional-dependencies"][extra]
-    names = {lines[k].partition("==")[0] for k in pinned} | {"adacos"}
+    # torch comes without a hash: its builds for CPUs and GPUs share a version.
+    names = {lines[k].partition("==")[0] for k in pinned} | {"adacos", "torch"}
     for one in wanted:
         assert re.match(r"[\w.-]+", one)[0].lower() in names, one
+
+
+def test_the_lowest_versions_are_locked() -> None:
+    """As `tools/lowest_versions.py` prints them; `make lock` after a bound was raised."""
+    text = (ROOT / "requirements" / "lowest.txt").read_text(encoding="utf-8")
+    tool = [sys.executable, ROOT / "tools" / "lowest_versions.py"]
+    printed = subprocess.run(tool, capture_output=True, text=True, check=True).stdout
+    asked, locked = (dict(re.findall(r"^([\w.-]+)==([\w.]+)", t, re.M)) for t in (printed, text))
+    both = asked.keys() & locked.keys()
+    assert all(Version(locked[name]) == Version(asked[name]) for name in both)
+    assert {"numpy", "scipy", "scikit-learn", "pandas", "polars", "pyarrow"} <= both
+
+
+def test_what_npm_brings_is_locked() -> None:
+    lock = json.loads((ROOT / "requirements" / "package-lock.json").read_text(encoding="utf-8"))
+    brought = {name: one for name, one in lock["packages"].items() if name}
+    assert all(one["integrity"].startswith("sha512-") for one in brought.values())
+    named = json.loads((ROOT / "requirements" / "package.json").read_text(encoding="utf-8"))
+    assert {f"node_modules/{name}" for name in named["dependencies"]} <= brought.keys()
 
 
 def built(pattern: str) -> Path:
