@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import zipfile
@@ -17,7 +18,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import adacos
 from adacos import (
@@ -491,6 +496,23 @@ def test_unfitted_and_foreign_objects_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match="model: must be a model of this library"):
             save(thing, path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_holds_a_policy_is_refused_with_what_to_save(tmp_path: Path) -> None:
+    """The remedies work as they are written."""
+    X, y = numbers(60, 0)
+    gam = LogisticGAM(strengths="common")
+    pipeline = make_pipeline(StandardScaler(), clone(gam)).fit(X, y)
+    search = GridSearchCV(gam, {"n_splines": [5, 6]}, cv=2).fit(X, y)
+    path = tmp_path / "model.adacos"
+    with pytest.raises(InvalidInputError, match=re.escape("save(pipeline[-1], path)")):
+        save(pipeline, path)
+    save(pipeline[-1], path)
+    own = load(path).predict_proba(pipeline[:-1].transform(X))
+    np.testing.assert_array_equal(own, pipeline.predict_proba(X))
+    with pytest.raises(InvalidInputError, match=re.escape("save(search.best_estimator_, path)")):
+        save(search, path)
+    save(search.best_estimator_, path)
 
 
 def test_a_namesake_is_refused(tmp_path: Path) -> None:

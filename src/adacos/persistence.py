@@ -319,7 +319,14 @@ def _try_out(model: Any) -> None:
 
 
 def _not_saved(value: Any) -> str:
-    """Why a file cannot hold a policy of this library, with the remedy."""
+    """Why a file cannot hold a policy of this library, or what is around one, with the remedy."""
+    if hasattr(value, "steps"):
+        return (
+            "Save the policy in it, save(pipeline[-1], path); it takes rows as the steps before it "
+            "make them, pipeline[:-1].transform(X)."
+        )
+    if hasattr(value, "best_estimator_"):
+        return "Save the policy that was found: save(search.best_estimator_, path)."
     return str(getattr(type(value), "not_saved", ""))
 
 

@@ -93,7 +93,7 @@ class BenchConfig:
             raise InvalidInputError(
                 "splits", "must be at least 1 without the paper's folds", 0, "Pass splits=10, say."
             )
-        _check_folder(self.out)
+        check_folder(self.out)
 
     @property
     def chosen_methods(self) -> tuple[Method, ...]:
@@ -231,7 +231,7 @@ def _check_folds(folds: tuple[int, ...]) -> None:
         )
 
 
-def _check_folder(out: Path) -> None:
+def check_folder(out: Path) -> None:
     """Refuse a folder that could not be written, without creating it."""
     nearest = out.absolute()
     while not nearest.exists():

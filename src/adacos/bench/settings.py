@@ -190,7 +190,9 @@ class CrossValidation:
     ----------
     name : "paper" for the paper's folds, "random-1", "random-2", … for repeated random ones.
     seed : of the shuffle within the classes; None for the paper's.
+    every_row : whether rows with missing values are tested too, which the paper's are not.
     """
 
     name: str
     seed: int | None
+    every_row: bool = False

@@ -221,11 +221,11 @@ def is_finished(unit: Unit, folder: Path) -> bool:
 
 
 def fold_of_rows(table: Dataset, split: CrossValidation) -> Ints:
-    """Fold in which each row is tested, or -1: only complete rows are tested.
+    """Fold in which each row is tested, or -1: only complete rows are, or every row of the split.
 
     With three or more classes one that has too few rows for all folds is in training only.
     """
-    gaps = np.where(_missing(table.X), np.nan, 0.0)
+    gaps = np.where(_missing(table.X) & (not split.every_row), np.nan, 0.0)
     classes, number = np.unique(table.y, return_inverse=True)
     folds = np.full(len(gaps), -1, dtype=np.int64)
     rows = np.arange(len(gaps))

@@ -15,6 +15,7 @@ from adacos.cli.bench_results import (
     print_paper,
     print_regret,
 )
+from adacos.cli.bench_table import table
 from adacos.exceptions import AdacosError, InvalidInputError
 
 app = typer.Typer(
@@ -70,8 +71,8 @@ def paper(
 
     load_plugins(plugin or [])
     options = PaperOptions(
-        methods=_names(methods),
-        datasets=_names(datasets),
+        methods=names_in(methods),
+        datasets=names_in(datasets),
         data=_paths(data or []),
         splits=splits,
         seed=seed,
@@ -89,8 +90,11 @@ def paper(
         raise typer.Exit(1)
 
 
+app.command("table")(table)
+
+
 @app.command("list")
-def list_names(plugin: Plugin = None) -> None:
+def listnames_in(plugin: Plugin = None) -> None:
     """List the methods and data sets."""
     from adacos.registry import DATASETS, METHODS
 
@@ -131,7 +135,7 @@ def regret(
     load_plugins(plugin or [])
     report = (run_continuous if continuous else run_regret)(
         RegretOptions(
-            methods=_names(methods),
+            methods=names_in(methods),
             problems=problems,
             seed=seed,
             rows=rows,
@@ -181,8 +185,8 @@ def lomax(
     load_plugins(plugin or [])
     options = LomaxOptions(
         data=data,
-        methods=_names(methods),
-        datasets=_names(datasets),
+        methods=names_in(methods),
+        datasets=names_in(datasets),
         splits=splits,
         seed=seed,
         against=against,
@@ -231,7 +235,7 @@ def budgets(
     load_plugins(plugin or [])
     options = BudgetOptions(
         dataset=dataset,
-        methods=_names(methods),
+        methods=names_in(methods),
         kind=kind,
         shares=_numbers(shares),
         error=error,
@@ -271,7 +275,8 @@ def load_plugins(paths: list[Path]) -> None:
             ) from error
 
 
-def _names(text: str | None) -> tuple[str, ...] | None:
+def names_in(text: str | None) -> tuple[str, ...] | None:
+    """Names separated by commas; None stays None."""
     if text is None:
         return None
     return tuple(name.strip() for name in text.split(",") if name.strip())
@@ -279,7 +284,7 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 
 def _numbers(text: str) -> tuple[float, ...]:
     try:
-        return tuple(float(part) for part in _names(text) or ())
+        return tuple(float(part) for part in names_in(text) or ())
     except ValueError:
         raise InvalidInputError(
             "shares", "must be numbers separated by commas", text, "For example 0.4,0.2,0.1."

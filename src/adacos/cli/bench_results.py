@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from adacos.bench.budgets import BudgetReport
     from adacos.bench.comparisons import OverallComparison
     from adacos.bench.lomax import LomaxReport
+    from adacos.bench.own_table import TableReport
     from adacos.bench.paper import PaperReport
     from adacos.bench.regret import RegretReport
     from adacos.bench.tasks import Failure
@@ -100,6 +101,33 @@ def print_budgets(report: BudgetReport) -> None:
     table.title = "Means per held-out row ± standard error"
     console = Console()
     console.print(table)
+    print_failures(report.failures, console)
+    console.print(f"{report.index} written in {report.seconds:.0f} s")
+
+
+def print_table(report: TableReport) -> None:
+    """What each method costs on a table of one's own, and the first less each other."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from adacos.bench.own_table import in_words
+
+    table = Table("Method", "Covariates", "Errors", "Total")
+    for one in report.costs:
+        table.add_row(one.method, *(f"{mean:.4g} ± {error:.2g}" for mean, error in one.means))
+    table.title = "Means per row ± standard error"
+    console = Console()
+    console.print(table)
+    if report.compared:
+        paired = Table("Total cost", "Difference", "Over folds", "Over rows", "")
+        for c in report.compared:
+            ends = [f"{i.low:.4g} to {i.high:.4g}" for i in (c.folds, c.rows)]
+            names = f"{c.first.method} less {c.second.method}"
+            paired.add_row(names, f"{c.folds.estimate:.4g}", *ends, in_words(c))
+        paired.title = "Same fold, same row; 95% intervals"
+        console.print(paired)
+    for line in report.left_out:
+        console.print(f"skipped: {line}", highlight=False, markup=False)
     print_failures(report.failures, console)
     console.print(f"{report.index} written in {report.seconds:.0f} s")
 

@@ -149,11 +149,11 @@ def _add_toml(path: Path, price_list: PriceList) -> None:
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(path.name, "must be TOML", str(error), _EXAMPLE) from error
     unknown = sorted(set(content) - {"prices", "panels", "errors"})
-    tables = [content.get("prices"), content.get("panels", {}), content.get("errors", {})]
-    if unknown or not all(isinstance(table, dict) for table in tables):
+    tables = [content.get(name, {}) for name in ("prices", "panels", "errors")]
+    if unknown or not content or not all(isinstance(table, dict) for table in tables):
         raise InvalidInputError(
             path.name,
-            "must have a table [prices], and may have [panels.NAME] and [errors]",
+            "must have tables [prices], [panels.NAME] or [errors], and no others",
             unknown or list(content),
             _EXAMPLE,
         )
