@@ -36,10 +36,10 @@ from adacos.policies import FullModelClassifier as FullModelClassifier
 from adacos.policies import PlanningClassifier as PlanningClassifier
 from adacos.policies import TargetRecallClassifier as TargetRecallClassifier
 from adacos.policies.base import BasePolicy as BasePolicy
-from adacos.policies.class_certifying import ClassRecallCertificate as ClassRecallCertificate
+from adacos.policies.certificate import ClassRecallCertificate as ClassRecallCertificate
+from adacos.policies.certificate import RecallCertificate as RecallCertificate
 from adacos.policies.costed import CostedClassifier as CostedClassifier
 from adacos.policies.partitions import score_partitions as score_partitions
-from adacos.policies.recall import RecallCertificate as RecallCertificate
 from adacos.policies.sequence_policy import SequencePolicy as SequencePolicy
 from adacos.policies.trade_off import trade_off as trade_off
 from adacos.providers import Provider as Provider

@@ -100,8 +100,6 @@ class NotCertifiableError(InvalidInputError):
         The largest recall that these rows certify in this same attempt.
     needed : int
         Positives that would prove the recall asked for if no more of them were missed.
-    certificate : RecallCertificate
-        The certificate of that largest recall.
     of_class : label
         With three or more classes, the one whose recall it is.
     """
@@ -114,12 +112,11 @@ class NotCertifiableError(InvalidInputError):
         misses: int,
         certifiable: float,
         needed: int,
-        certificate: Any = None,
         of_class: Any = None,
     ) -> None:
         counts = recall, confidence, n_positives, misses, certifiable, needed
-        self._arguments = *counts, certificate, of_class
-        self.certifiable, self.needed, self.certificate = certifiable, needed, certificate
+        self._arguments = *counts, of_class
+        self.certifiable, self.needed = certifiable, needed
         self.of_class = of_class
         kind, member, otherwise = "positive", "positives", ""
         if of_class is None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.stats import binom
 
@@ -25,13 +27,13 @@ from adacos import (
 from adacos.card import model_card
 from adacos.exceptions import NotCertifiableError
 from adacos.kernels.class_risk import class_label, class_risks, probabilities
-from adacos.policies.class_certifying import certify_classes, surcharges_to_try
-from adacos.policies.class_recall import (
-    LeftOutRecalls,
-    Targets,
+from adacos.policies.certificate import certify
+from adacos.policies.recall import Targets, targets_of
+from adacos.policies.surcharges import (
     least_surcharges,
+    left_out_recalls,
     surcharged,
-    targets_of,
+    surcharges_to_try,
 )
 from adacos.report.held import hold, methods
 from adacos.report.page import _summary
@@ -194,9 +196,9 @@ def test_certificates_are_wrong_as_seldom_as_they_say(
     policy = FullModelClassifier(COSTS, **QUICK).fit(*world(300, 0))
     # The last of these have too small a recall.
     path = surcharges_to_try(
-        policy.classes_,
+        policy,
         targets._replace(recalls=np.array([0.8, 0.65])),
-        partial(LeftOutRecalls, policy),
+        partial(left_out_recalls, policy),
     )
     assert len(path) > 3
     X, y = world(60_000, 1)
@@ -213,21 +215,70 @@ def test_certificates_are_wrong_as_seldom_as_they_say(
         ]
         counts = np.stack(drawn, axis=1)
         try:
-            certificate, s = certify_classes(
+            proof = certify(
                 lambda s, counts=counts: counts[number[id(s)]],
                 path,
                 n_rows,
-                targets,
+                targets.recalls,
                 tested_at,
-                (2, 1),
                 largest=largest,
             )
         except NotCertifiableError:
             continue
         granted += 1
-        broken += bool(np.any(recalls[number[id(s)]] < certificate.bounds))
+        broken += bool(np.any(recalls[number[id(proof.rule)]] < proof.bounds))
     assert granted > 0.5 * repetitions
     assert (binom.sf(broken - 1, repetitions, 0.1) >= 0.01) == honest, broken
+
+
+@given(
+    misses=st.lists(
+        st.tuples(st.integers(0, 30), st.integers(0, 25), st.integers(0, 20)),
+        min_size=1,
+        max_size=8,
+    ),
+    n_classes=st.integers(1, 3),
+    confidence=st.sampled_from([0.5, 0.8, 0.95]),
+)
+def test_the_boldest_rule_is_that_of_exact_tests_of_every_class(
+    misses: Any, n_classes: int, confidence: float
+) -> None:
+    """The tests are those of scipy; one class is tested as several are."""
+    counts = np.array(misses)[:, :n_classes]
+    n_rows, recalls = np.array([120, 80, 40])[:n_classes], np.array([0.9, 0.8, 0.7])[:n_classes]
+
+    def passes(missed: Any, error: float) -> bool:
+        each = zip(missed, n_rows, recalls, strict=True)
+        return all(binom.cdf(m, n, 1 - r) <= error for m, n, r in each)
+
+    def boldest(error: float) -> int:
+        passed = [passes(missed, error) for missed in counts]
+        return (passed.index(False) if False in passed else len(passed)) - 1
+
+    def certified(largest: bool) -> Any:
+        rules = range(len(counts))
+        asked = rules, n_rows, recalls, confidence
+        return certify(counts.__getitem__, *asked, largest=largest)
+
+    expected, error = boldest(1 - confidence), (1 - confidence) / n_classes
+    if expected >= 0:
+        proof = certified(largest=False)
+        assert proof.rule == expected
+        assert np.all(proof.bounds >= recalls)
+    else:
+        with pytest.raises(NotCertifiableError):
+            certified(largest=False)
+    proof = certified(largest=True)
+    assert proof.passed == (boldest(error) >= 0)
+    assert proof.rule == max(boldest(error), 0)
+    np.testing.assert_array_equal(proof.misses, counts[proof.rule])
+    if not proof.passed:
+        # Where recalls are at the bounds, so few misses have the probability of the error.
+        for bound, missed, n, recall in zip(
+            proof.bounds, proof.misses, n_rows, recalls, strict=True
+        ):
+            chance = binom.cdf(missed, n, 1 - bound)
+            assert chance == pytest.approx(error) or (bound == recall and chance < error)
 
 
 def test_rows_that_prove_too_little() -> None:

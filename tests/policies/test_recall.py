@@ -38,13 +38,15 @@ from adacos.metrics import (
     total_cost_scorer,
 )
 from adacos.policies.base import BasePolicy
-from adacos.policies.recall import (
+from adacos.policies.certificate import (
     RecallCertificate,
     allowed_misses,
-    boldest_threshold,
     certify,
-    false_negative_cost,
     from_first_discriminating,
+)
+from adacos.policies.recall import (
+    boldest_threshold,
+    false_negative_cost,
     recall_threshold,
     threshold_sequence,
 )
@@ -232,11 +234,10 @@ def test_the_sequence_stops_at_the_first_failure(misses):
         with pytest.raises(NotCertifiableError):
             certify(misses_at, thresholds, 200, 0.95, 0.9)
     else:
-        certificate, threshold = certify(misses_at, thresholds, 200, 0.95, 0.9)
-        assert threshold == passing - 1
-        assert certificate.threshold == expit(threshold)
-        assert certificate.misses == misses[passing - 1]
-        assert certificate.bound >= 0.95
+        proof = certify(misses_at, thresholds, 200, 0.95, 0.9)
+        assert proof.rule == passing - 1
+        assert proof.misses == misses[passing - 1]
+        assert proof.bounds >= 0.95
     assert tried == [*range(min(passing + 1, len(misses)))]
 
 
@@ -247,17 +248,15 @@ def test_a_bound_on_the_misses_saves_counting_them():
         tried.append(threshold)
         return misses[int(threshold)]
 
-    certificate, threshold = certify(
-        misses_at, range(6), 200, 0.95, 0.9, at_most=lambda t: 2 * misses[int(t)]
-    )
-    assert threshold == 3
-    assert certificate.misses == 3
+    proof = certify(misses_at, range(6), 200, 0.95, 0.9, at_most=lambda t: 2 * misses[int(t)])
+    assert proof.rule == 3
+    assert proof.misses == 3
     assert tried == [3, 4]
 
 
 def test_the_bound_does_not_depend_on_the_misses_seen():
-    bounds = {certify(lambda _, k=k: k, [0.0], 200, 0.95, 0.9)[0].bound for k in range(5)}
-    assert len(bounds) == 1
+    proofs = [certify(lambda _, k=k: k, [0.0], 200, 0.95, 0.9) for k in range(5)]
+    assert len({proof.bounds.item() for proof in proofs}) == 1
 
 
 def test_the_sequence_begins_below_and_ends_above_what_was_seen():
@@ -283,13 +282,13 @@ def test_calibrate_certifies_the_policy_as_it_runs(base, fresh, kind):
     sets = policy._may_stop_at()
     least = model.log_odds_by_set(fresh[0][y == 1])[:, sets].min(axis=1)
     leave_out = model.leave_out_log_odds[model.y == 1][:, sets]
-    _, adversarial = certify(
+    adversarial = certify(
         lambda t: int(np.sum(least < t)),
         threshold_sequence(leave_out),
         len(least),
         0.95,
         0.9,
-    )
+    ).rule
     assert logit(policy.threshold_) >= adversarial - 1e-9
 
 
@@ -403,12 +402,12 @@ def test_one_step_keeps_the_confidence_that_asking_again_loses():
         misses = {t: int(rng.binomial(n, 1 - r)) for t, r in truth.items()}
         for target in asked_for:
             try:
-                certificate, t = certify(misses.__getitem__, list(truth), n, target, confidence)
+                proof = certify(misses.__getitem__, list(truth), n, target, confidence)
             except NotCertifiableError as refusal:
                 if target == 0.95:
-                    one_step += truth[0] < refusal.certificate.bound
+                    one_step += truth[0] < refusal.certifiable
                 continue
-            wrong = truth[int(t)] < certificate.bound
+            wrong = truth[proof.rule] < proof.bounds.item()
             one_step += wrong and target == 0.95
             again += wrong
             break

@@ -28,7 +28,8 @@ from adacos.engine import compact_left
 from adacos.exceptions import NotCertifiableError
 from adacos.kernels.class_risk import class_label, label_at, probabilities
 from adacos.policies.base import BasePolicy
-from adacos.policies.class_recall import StoppedRecalls, StoppedRows, Targets, surcharged
+from adacos.policies.recall import Targets
+from adacos.policies.surcharges import StoppedRows, surcharged
 from tests.policy_checks import check_consultation, price, same
 
 QUICK: dict[str, Any] = {"cv": 3, "strengths": "common"}
@@ -93,10 +94,10 @@ def test_recalls_of_stopped_rows_are_those_of_the_rule() -> None:
     rows = StoppedRows(probabilities(log_odds), number)
     label = class_label(log_odds, surcharged(UNEVEN, targets, s))
     np.testing.assert_array_equal(label_at(rows.probability, surcharged(UNEVEN, targets, s)), label)
-    recalls = StoppedRecalls(rows, UNEVEN, targets)
+    recalls = rows.recalls(UNEVEN, targets)
     for place, k in enumerate(targets.classes):
         own = number == k
-        assert recalls.at(s, place) == pytest.approx((label[own] == k).mean())
+        assert recalls(s, place) == pytest.approx((label[own] == k).mean())
         assert rows.misses(UNEVEN, targets, s)[place] == (label[own] != k).sum()
 
 

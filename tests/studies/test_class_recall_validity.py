@@ -15,8 +15,9 @@ import pytest
 from adacos import AdaCOSClassifier, Costs, FullModelClassifier
 from adacos.decision import DecisionRule
 from adacos.exceptions import NotCertifiableError
-from adacos.policies.class_certifying import certify_classes, surcharges_to_try
-from adacos.policies.class_recall import LeftOutRecalls, Targets, surcharged
+from adacos.policies.certificate import certify
+from adacos.policies.recall import Targets
+from adacos.policies.surcharges import left_out_recalls, surcharged, surcharges_to_try
 from tests.studies.recall_worlds import kept
 
 QUICK: dict[str, Any] = {"cv": 3, "strengths": "common"}
@@ -44,7 +45,7 @@ def test_one_model_and_many_draws(kind: Any, n_classes: int, targets: Any, large
     given = costs(n_classes)
     policy = kind(given, target_recall=targets, **QUICK).fit(*rows(600, n_classes, rng))
     asked = Targets(np.array([*targets]), np.array([*targets.values()]))
-    path = surcharges_to_try(policy.classes_, asked, partial(LeftOutRecalls, policy))
+    path = surcharges_to_try(policy, asked, partial(left_out_recalls, policy))
     # Calibration rows are drawn from these, so that they are the truth.
     X, y = rows(6_000, n_classes, rng)
     missed = []
@@ -61,19 +62,18 @@ def test_one_model_and_many_draws(kind: Any, n_classes: int, targets: Any, large
         draws = [pool[:, rng.integers(0, pool.shape[1], 200)].sum(axis=1) for pool in pools]
         counts = np.stack(draws, axis=1)
         try:
-            certificate, tried = certify_classes(
+            proof = certify(
                 lambda tried, counts=counts: counts[number[id(tried)]],
                 path,
                 n_rows,
-                asked,
+                asked.recalls,
                 0.9,
-                [*targets],
                 largest=largest,
             )
         except NotCertifiableError:
             continue
         granted += 1
-        broken += bool(np.any(recalls[number[id(tried)]] < certificate.bounds))
+        broken += bool(np.any(recalls[number[id(proof.rule)]] < proof.bounds))
     print(
         f"\n{kind.__name__}, {n_classes} classes, largest={largest}: of {repetitions} attempts "
         f"{granted} granted, {broken} broken; recalls along the path {recalls.round(3).tolist()}"

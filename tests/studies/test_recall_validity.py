@@ -15,7 +15,8 @@ import pytest
 from adacos import AdaCOSClassifier, FullModelClassifier
 from adacos.engine import run
 from adacos.exceptions import NotCertifiableError
-from adacos.policies.recall import certify, threshold_sequence
+from adacos.policies.certificate import certify
+from adacos.policies.recall import threshold_sequence
 from tests.studies.recall_worlds import WORLDS, World, kept
 
 
@@ -49,12 +50,10 @@ def test_certificates_hold_for_one_model_and_many_calibration_draws(name):
     for draw in np.split(missed[:, : repetitions * n], repetitions, axis=1):
         counts = dict(zip(thresholds, draw.sum(axis=1), strict=True))
         try:
-            certificate, threshold = certify(
-                counts.__getitem__, thresholds, n, world.recall, world.confidence
-            )
+            proof = certify(counts.__getitem__, thresholds, n, world.recall, world.confidence)
         except NotCertifiableError:
             continue
-        broken += recall[thresholds == threshold].item() < certificate.bound
+        broken += recall[thresholds == proof.rule].item() < proof.bounds.item()
     assert kept(broken, repetitions, world.confidence), broken
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacos.exceptions import InvalidInputError
 from adacos.policies.budgets import refuse_mean_budget
-from adacos.policies.class_recall import targets_of
-from adacos.policies.recall import refuse_false_negative_cost
+from adacos.policies.recall import recall_of_two, refuse_false_negative_cost, targets_of
 from adacos.typing import Floats
 
 
@@ -55,22 +52,6 @@ def check_many_classes(policy: Any, certifies: bool = False) -> None:
             f"{len(policy.classes_)} classes",
             "Choose 'error', or 'largest' for what the rows do prove.",
         )
-
-
-def recall_of_two(target_recall: Any, classes: NDArray[Any]) -> Any:
-    """The target recall of two classes as a number; it may name the second."""
-    if not isinstance(target_recall, Mapping):
-        return target_recall
-    positive = classes.tolist()[1]
-    if [*target_recall] != [positive]:
-        raise InvalidInputError(
-            "target_recall",
-            f"must be a number with two classes: the recall of the second, {positive!r}",
-            target_recall,
-            f"For example target_recall=0.95, or {{{positive!r}: 0.95}}. To protect the other "
-            "class, let y be 1 for it.",
-        )
-    return target_recall[positive]
 
 
 def resolved_target_recall(policy: Any) -> Any:

@@ -1,132 +1,42 @@
-"""A target recall in place of a false-negative cost: thresholds, and certificates of recall.
+"""A target recall in place of a false-negative cost: what is asked for, rows and thresholds.
 
 A row is answered positive where its probability reaches the threshold t, which is Bayes' rule for
 the false-negative cost c10 = (1 - t) / t * c01. Thresholds are handled here as log-odds.
 
 `boldest_threshold` finds a t at which enough positive training rows are found where the policy
 stops, judged by out-of-fold probabilities. `recall_threshold` is the paper's estimate: the boldest
-t that enough of them reach at every set, which is a lower bound of the recall. `certify` adds a
-promise for new rows: thresholds are tried on held-out positives from cautious to bold, each by an
-exact binomial test, up to the first that fails. A wrong threshold is certified only if the first
-wrong one passes its own test, so the number of thresholds costs no confidence, and nothing is
-assumed about the model.
-
-The test counts independent rows. Where rows come in groups, or look like copies of each other, one
-held-out positive row of each group is drawn and counted: what is certified is the recall of a row
-that is drawn so from a new group.
-
-Where not even the first threshold passes, the refusal holds the largest recall that these rows do
-certify: the exact lower bound at the first threshold of the same fixed sequence. Taking it is part
-of the same attempt. If the recall of the first threshold reaches the target, a refusal's bound lies
-below it and cannot be wrong; if not, a wrong certificate and a wrong bound both need the bound at
-the first threshold to exceed its recall. Asking again for a lower recall on the same rows is
-another attempt, with its own share of wrong certificates.
+t that enough of them reach at every set, which is a lower bound of the recall. A promise for new
+rows needs held-out ones, see `adacos.policies.certificate`; with three or more classes surcharges
+take the place of the threshold, see `adacos.policies.surcharges`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from adacos.costs import Costs
 from adacos.decision import DecisionRule
-from adacos.document.blocks import Plain, fragment
-from adacos.exceptions import InvalidInputError, NotCertifiableError
-from adacos.kernels.binomial import lower_bound, trials_needed
+from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import classes_of_groups
 from adacos.kernels.groups import one_of_each
 from adacos.tables.encoder import TableEncoder, covariate_names, table_rows, validate_table
 from adacos.tables.labels import check_labels
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import groups_of
-from adacos.typing import Floats
-from adacos.validation import LARGEST_COST, Constraints, finite, maybe, one_of, real
+from adacos.typing import Floats, Ints
+from adacos.validation import LARGEST_COST, Constraints, choices, finite, maybe, one_of, real
 
 # What to do when a recall cannot be certified.
 ON_UNCERTIFIABLE = ("error", "largest", "always_positive")
-# What a certificate says of its method where rows come in groups.
-GROUPED = "; of each group of rows one was drawn and counted"
 # Log-odds below which a threshold is as good as zero; keeps the false-negative cost finite.
 _LOWEST = -300.0
 # Accuracy of a threshold that is found by bisection; a share of rows may round below the target.
 _ACCURACY, _ROUNDING = 1e-4, 1e-9
-
-
-@dataclass(frozen=True)
-class RecallCertificate:
-    """Proof that the recall of a policy on new rows is at least `bound`, at some confidence.
-
-    Parameters
-    ----------
-    recall : float
-        What was asked for.
-    bound : float
-        What holds: at least `recall`, or the largest recall that could be certified.
-    confidence : float
-        At most 1 - confidence of all attempts end in a certificate that is wrong. Every request to
-        certify is an attempt, refused ones included.
-    n_positives : int
-        Held-out positive rows it rests on.
-    misses : int
-        How many of them the certified policy answers negative.
-    threshold : float
-        Probability from which on the policy answers positive.
-    method : str
-        How the certificate was obtained.
-
-    Notes
-    -----
-    It goes beyond section 6 of the paper, which estimates a recall without a confidence.
-
-    Examples
-    --------
-    >>> from adacos import RecallCertificate
-    >>> print(RecallCertificate(0.95, 0.953, 0.9, 134, 2, 0.15, "exact binomial tests"))
-    Sensitivity (recall) at least 95.3% for cases like these, at 90% confidence (requested: 95%).
-    Tested on 134 calibration positives; 2 missed. Cut-off 0.15.
-    Method: exact binomial tests.
-    The 90% covers every certification attempt, including refused ones.
-    """
-
-    recall: float
-    bound: float
-    confidence: float
-    n_positives: int
-    misses: int
-    threshold: float
-    method: str
-
-    @property
-    def always_positive(self) -> bool:
-        """Whether the certified policy answers positive for every row."""
-        return self.threshold == 0
-
-    def _repr_html_(self) -> str:
-        return fragment([Plain(str(self))])
-
-    def __str__(self) -> str:
-        if self.always_positive:
-            return (
-                f"A recall of {percent(self.recall)} with {percent(self.confidence)} confidence "
-                f"could not be certified on {self.n_positives} calibration positives.\n"
-                "The model calls everyone positive; it does not discriminate."
-            )
-        return (
-            f"Sensitivity (recall) at least {percent(self.bound)} for cases like these, at "
-            f"{percent(self.confidence)} confidence (requested: {percent(self.recall)}).\n"
-            f"Tested on {self.n_positives} calibration positives; {self.misses} missed. "
-            f"Cut-off {self.threshold:.4g}.\n"
-            f"Method: {self.method}.\n"
-            f"The {percent(self.confidence)} covers every certification attempt, including refused "
-            "ones."
-        )
 
 
 def recall_threshold(log_odds: Floats, recall: float, weight: Floats | None = None) -> float:
@@ -264,157 +174,84 @@ def threshold_sequence(log_odds: Floats, size: int = 150) -> Floats:
     return np.linspace(first, max(last, first), size)
 
 
-def allowed_misses(n_positives: int, recall: float, confidence: float) -> int:
-    """Most misses that still prove a recall.
+class Targets(NamedTuple):
+    """Numbers of the classes that have a target recall, and their recalls.
 
-    Parameters
-    ----------
-    n_positives : int
-        Held-out positive rows.
-    recall : float
-        What is to be proved.
-    confidence : float
-        With which confidence.
-
-    Returns
-    -------
-    int
-        The number of misses; -1 if even none would be too many.
-
-    Examples
-    --------
-    >>> from adacos.policies.recall import allowed_misses
-    >>> allowed_misses(44, 0.95, 0.9), allowed_misses(45, 0.95, 0.9), allowed_misses(200, 0.95, 0.9)
-    (-1, 0, 5)
+    `by_class` says that there are more than two classes: surcharges reach what a threshold does.
     """
-    misses = np.arange(n_positives + 1)
-    return int(np.sum(lower_bound(n_positives - misses, n_positives, confidence) >= recall)) - 1
+
+    classes: Ints
+    recalls: Floats
+    by_class: bool = True
+
+    def stricter(self, share: float) -> Targets:
+        """The same with this share of the allowed misses."""
+        return self._replace(recalls=1 - share * (1 - self.recalls))
+
+    def names(self, classes: NDArray[Any]) -> list[Any]:
+        """The classes by name."""
+        names: list[Any] = classes[self.classes].tolist()
+        return names
+
+    def by_name(self, classes: NDArray[Any], values: Sequence[float]) -> dict[Any, float]:
+        """A number for each of them."""
+        return dict(zip(self.names(classes), values, strict=True))
 
 
-def certify(
-    misses_at: Callable[[float], int],
-    thresholds: Sequence[float] | Floats,
-    n_positives: int,
-    recall: float,
-    confidence: float,
-    at_most: Callable[[float], int] | None = None,
-) -> tuple[RecallCertificate, float]:
-    """Certificate for the boldest threshold before the first that fails its test.
-
-    The certified bound is that of the most misses allowed rather than of those observed: it does
-    not depend on the labels, so that it holds with the same confidence as the recall asked for.
-
-    Parameters
-    ----------
-    misses_at : callable
-        From a threshold to the number of held-out positives that the policy with this threshold
-        answers negative.
-    thresholds : sequence of float
-        Thresholds to try, cautious first. Neither they nor `misses_at` may have been chosen on
-        these rows.
-    n_positives : int
-        Number of held-out positive rows.
-    recall : float
-        What is asked for.
-    confidence : float
-        With which confidence.
-    at_most : callable or None, default=None
-        From a threshold to a bound on `misses_at` that is quicker to come by.
-
-    Returns
-    -------
-    certificate : RecallCertificate
-        What was proved.
-    threshold : float
-        The certified threshold, as given.
-
-    Raises
-    ------
-    NotCertifiableError
-        If the first threshold fails, or the rows are too few for any. It holds the certificate of
-        the largest recall that the first threshold has; begin with one that tells rows apart
-        (`from_first_discriminating`).
-
-    Examples
-    --------
-    >>> from adacos.policies.recall import certify
-    >>> certificate, threshold = certify(lambda t: 0 if t < 1 else 9, [0.0, 1.0], 100, 0.95, 0.9)
-    >>> threshold, certificate.misses
-    (0.0, 0)
-    """
-    allowed = allowed_misses(n_positives, recall, confidence)
-    counted = cache(misses_at)
-    passed = None
-    for threshold in map(float, thresholds) if allowed >= 0 else ():
-        quick = at_most is not None and at_most(threshold) <= allowed
-        if not quick and counted(threshold) > allowed:
-            break
-        passed = threshold
-    if passed is None:
-        first = float(thresholds[0])
-        raise not_certifiable(recall, confidence, n_positives, counted(first), first)
-    certificate = RecallCertificate(
-        recall=recall,
-        bound=float(lower_bound(n_positives - allowed, n_positives, confidence)),
-        confidence=confidence,
-        n_positives=n_positives,
-        misses=counted(passed),
-        threshold=float(expit(passed)),
-        method="exact binomial tests on calibration positives, from cautious to bold cut-off",
-    )
-    return certificate, passed
+def targets_of(wanted: Any, classes: NDArray[Any]) -> Targets:
+    """The target recalls of these classes: a number of two, of more one for each that is named."""
+    if wanted is None:
+        raise InvalidInputError(
+            "target_recall",
+            "must be given",
+            None,
+            "Pass it to calibrate or set it as a parameter.",
+        )
+    recall_target("target_recall", wanted)
+    known = classes.tolist()
+    if len(known) == 2:
+        recall = np.array([recall_of_two(wanted, classes)])
+        return Targets(np.ones(1, dtype=np.intp), recall, by_class=False)
+    if not isinstance(wanted, Mapping):
+        raise InvalidInputError(
+            "target_recall",
+            f"must name the class it protects, of {len(known)}",
+            wanted,
+            f"For example target_recall={{{known[-1]!r}: 0.95}}; several classes may have one.",
+        )
+    unknown = [label for label in wanted if label not in known]
+    if unknown:
+        raise InvalidInputError(
+            "target_recall", "must name classes of y", unknown, _classes_meant(unknown, known)
+        )
+    numbers = [known.index(label) for label in wanted]
+    return Targets(np.array(numbers, dtype=np.intp), np.array([*wanted.values()], dtype=float))
 
 
-def from_first_discriminating(thresholds: Floats, discriminates: Callable[[float], bool]) -> Floats:
-    """The thresholds from the first on at which a policy tells rows apart; all if none does.
-
-    It is found by bisection. `discriminates` must not look at the positives that certify:
-    calibration rows of the other class are independent of them.
-    """
-    low, high = 0, len(thresholds) - 1
-    if not discriminates(float(thresholds[high])):
-        return thresholds
-    while low < high:
-        middle = (low + high) // 2
-        if discriminates(float(thresholds[middle])):
-            high = middle
-        else:
-            low = middle + 1
-    return thresholds[low:]
+def _classes_meant(unknown: list[Any], known: list[Any]) -> str:
+    """What could have been meant by labels that are no classes."""
+    for label in unknown:
+        for own in known:
+            if str(own) == str(label):
+                kinds = type(own).__name__, type(label).__name__
+                return f"Write {own!r}, which is of type {kinds[0]} in y, not {kinds[1]}."
+    return choices(map(str, unknown), [str(label) for label in known], "The classes are")
 
 
-def always_positive(recall: float, confidence: float, n_positives: int) -> RecallCertificate:
-    """Certificate of the policy that answers positive for every row."""
-    return RecallCertificate(
-        recall=recall,
-        bound=1.0,
-        confidence=confidence,
-        n_positives=n_positives,
-        misses=0,
-        threshold=0.0,
-        method="every row is called positive",
-    )
-
-
-def not_certifiable(
-    recall: float, confidence: float, n_positives: int, misses: int, threshold: float
-) -> NotCertifiableError:
-    """The refusal of a recall, with the certificate of the largest one at this threshold.
-
-    `misses` counts the positives that are missed at it; it must be the first of the sequence.
-    """
-    bound = float(lower_bound(n_positives - misses, n_positives, confidence))
-    largest = RecallCertificate(
-        recall=recall,
-        bound=bound,
-        confidence=confidence,
-        n_positives=n_positives,
-        misses=misses,
-        threshold=float(expit(threshold)),
-        method="exact lower bound at the most cautious cut-off that discriminates",
-    )
-    needed = trials_needed(recall, confidence, misses)
-    return NotCertifiableError(recall, confidence, n_positives, misses, bound, needed, largest)
+def recall_of_two(target_recall: Any, classes: NDArray[Any]) -> Any:
+    """The target recall of two classes as a number; it may name the second."""
+    if not isinstance(target_recall, Mapping):
+        return target_recall
+    positive = classes.tolist()[1]
+    if [*target_recall] != [positive]:
+        raise InvalidInputError(
+            "target_recall",
+            f"must be a number with two classes: the recall of the second, {positive!r}",
+            target_recall,
+            f"For example target_recall=0.95, or {{{positive!r}: 0.95}}. To protect the other "
+            "class, let y be 1 for it.",
+        )
+    return target_recall[positive]
 
 
 def recall_target(name: str, value: Any) -> None:
@@ -527,43 +364,46 @@ def class_numbers(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.intp
     return np.asarray(np.searchsorted(classes, y), dtype=np.intp)
 
 
-def positive_rows(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.bool_]:
-    """Mask of the calibration rows of the second class, of which there must be some."""
-    positive = np.asarray(class_numbers(y, classes, n_rows) == 1)
-    if not positive.any():
-        raise InvalidInputError(
-            "y",
-            "calibration needs rows of the positive class",
-            f"no row of class {classes[1]!r} among {n_rows}",
-            "Recall is a share of positive rows: add some.",
-        )
-    return positive
-
-
 class ProvingRows(NamedTuple):
     """Calibration rows as a certificate uses them.
 
     Attributes
     ----------
-    positive : independent rows of the positive class, which are counted.
-    others : rows of the other class that are independent of them.
+    members : independent rows of each class with a target, which are counted.
+    others : rows of the other classes that are independent of them.
     note : which rows they are, where not all count.
     """
 
-    positive: Floats
-    others: Floats
+    members: tuple[Ints, ...]
+    others: Ints
     note: str
 
 
+def check_members(number: Ints, targets: Targets, classes: NDArray[Any]) -> None:
+    """Refuse rows, of which the class numbers are given, that lack a class with a target recall."""
+    for k, name in zip(targets.classes, targets.names(classes), strict=True):
+        if not np.any(number == k):
+            raise InvalidInputError(
+                "y",
+                "calibration needs rows of every class with a target recall",
+                f"no row of class {name!r} among {len(number)}",
+                "Recall is a share of the rows of a class: add some.",
+            )
+
+
 def proving_rows(
-    encoded: Floats, positive: NDArray[np.bool_], groups: Any, seed: int
+    encoded: Floats, y: Any, classes: NDArray[Any], targets: Targets, groups: Any, seed: int
 ) -> ProvingRows:
-    """Of each group, or of rows that look like copies of each other, one positive row, drawn."""
-    found = groups_of(groups, encoded, positive.astype(np.float64), split=False)
+    """Of each group, or of rows that look like copies of each other, one row of each class."""
+    number = class_numbers(y, classes, len(encoded))
+    check_members(number, targets, classes)
+    found = groups_of(groups, encoded, number.astype(np.float64), split=False)
+    members = tuple(one_of_each(np.flatnonzero(number == k), found, seed) for k in targets.classes)
     if found is None:
-        return ProvingRows(encoded[positive], encoded[~positive], "")
-    drawn = one_of_each(np.flatnonzero(positive), found, seed)
-    return ProvingRows(encoded[drawn], encoded[~np.isin(found, found[drawn])], GROUPED)
+        return ProvingRows(members, np.flatnonzero(~np.isin(number, targets.classes)), "")
+    apart = ~np.isin(found, found[np.concatenate(members)])
+    others = np.flatnonzero(apart & ~np.isin(number, targets.classes))
+    return ProvingRows(members, others, "; of each group of rows one was drawn and counted")
 
 
 def percent(share: float) -> str:

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 from adacos.costs import Costs
 from adacos.exceptions import MissingExtraError
 from adacos.metrics import operation_costs
-from adacos.policies.recall import RecallCertificate, percent
+from adacos.policies.certificate import RecallCertificate
+from adacos.policies.recall import percent
 
 
 @dataclass(frozen=True)

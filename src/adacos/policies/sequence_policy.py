@@ -34,26 +34,22 @@ from adacos.policies.budgets import (
     refuse_mean_budget,
     shared_rows,
 )
-from adacos.policies.certifying import calibrate_threshold
-from adacos.policies.class_certifying import ClassRecallCertificate, calibrate_classes
-from adacos.policies.class_recall import use_class_recalls
+from adacos.policies.calibration import calibrate
+from adacos.policies.certificate import ClassRecallCertificate, RecallCertificate
 from adacos.policies.leave_out import better_sequence
-from adacos.policies.many_classes import (
-    check_in_place_of_cost,
-    check_with_classes,
-    resolved_target_recall,
-)
+from adacos.policies.many_classes import check_in_place_of_cost, check_with_classes
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
-    RecallCertificate,
     check_recall_parameters,
     recall_threshold,
     set_aside,
+    targets_of,
     threshold_rule,
 )
 from adacos.policies.recall_estimate import estimated_threshold
 from adacos.policies.sharing import check_shareable
 from adacos.policies.streaming import fit_pieces, is_streamed
+from adacos.policies.surcharges import left_out_recalls, reach_recalls
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
 from adacos.typing import Fields, Floats, Ints
@@ -466,7 +462,7 @@ class SequencePolicy(BasePolicy):
         is certified is the whole policy as it will run: where it stops, and its answer there. The
         confidence counts attempts: each call is one, a refused one included. After a refusal do
         not ask the same rows for a lower recall; `on_uncertifiable="largest"` gives the largest
-        that they certify in one attempt. See `adacos.policies.recall` for the method.
+        that they certify in one attempt. See `adacos.policies.certificate` for the method.
 
         Rows that the policy was trained on are refused. It keeps a salted digest of each training
         row, and compares: values that occur more than once among training and calibration rows
@@ -507,8 +503,7 @@ class SequencePolicy(BasePolicy):
         check_parameters(self)
         check_recall_parameters(self)
         refuse_mean_budget(self)
-        calibrated = calibrate_classes if len(self.classes_) > 2 else calibrate_threshold
-        calibrated(self, X, y, target_recall, confidence, allow_training_rows, groups)
+        calibrate(self, X, y, target_recall, confidence, allow_training_rows, groups)
         return self
 
     def _finish_fit(self, model: SequenceModel) -> None:
@@ -523,11 +518,11 @@ class SequencePolicy(BasePolicy):
 
     def _use_target_recall(self) -> None:
         """Answer by the threshold that training rows ask for, or by surcharges."""
-        recall = resolved_target_recall(self)
-        if isinstance(recall, Mapping):
-            use_class_recalls(self, recall)
+        targets = targets_of(self.target_recall, self.classes_)
+        if targets.by_class:
+            reach_recalls(self, targets, partial(left_out_recalls, self))
             return
-        threshold, self.recall_estimate_ = estimated_threshold(self, recall)
+        threshold, self.recall_estimate_ = estimated_threshold(self, float(targets.recalls[0]))
         self._use_threshold(threshold)
 
     def _log_odds_anywhere(self, encoded: Floats) -> Floats:

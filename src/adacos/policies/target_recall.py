@@ -1,7 +1,7 @@
 """Any policy with a target recall: it acquires as ever, and its answers at the stop are changed.
 
 Of two classes by a threshold on its probability, of more by surcharges on errors about the classes
-that have a target, see `adacos.policies.class_recall`. Both are found on calibration rows, which
+that have a target, see `adacos.policies.surcharges`. Both are found on calibration rows, which
 the policy was not fitted on. Surcharges that are to be certified must be fixed before the rows that
 prove them are looked at: by training rows, each answered by a fit without its fold.
 """
@@ -9,7 +9,6 @@ prove them are looked at: by training rows, each answered by a fit without its f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -22,41 +21,38 @@ from adacos.costs import Costs
 from adacos.deciders.mixing import run_mixed
 from adacos.deciders.recall import RecallDecider
 from adacos.decision import AnyDecider, DecisionRule, Terms
-from adacos.exceptions import InvalidInputError, NotCertifiableError
+from adacos.exceptions import InvalidInputError
 from adacos.kernels.threads import one_blas_thread
 from adacos.policies.base import BasePolicy, fit_in_groups
-from adacos.policies.class_certifying import (
+from adacos.policies.certificate import (
     ClassRecallCertificate,
-    check_members,
-    proving_classes,
-    surcharges_to_try,
-    use_certified,
-)
-from adacos.policies.class_recall import (
-    StoppedRecalls,
-    StoppedRows,
-    Targets,
-    reach_recalls,
-    targets_of,
+    RecallCertificate,
+    from_first_discriminating,
+    prove,
 )
 from adacos.policies.leave_out import leave_out_cost
-from adacos.policies.many_classes import check_many_classes, recall_of_two
+from adacos.policies.many_classes import check_many_classes
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
     Part,
-    RecallCertificate,
-    always_positive,
-    certify,
+    Targets,
+    check_members,
     check_recall_parameters,
     class_numbers,
-    from_first_discriminating,
-    positive_rows,
     proving_rows,
     recall_target,
     recall_threshold,
     refuse_training_rows,
     set_aside,
+    targets_of,
     value_or_default,
+)
+from adacos.policies.surcharges import (
+    RecallAt,
+    StoppedRows,
+    reach_recalls,
+    surcharges_to_try,
+    use_surcharges,
 )
 from adacos.tables.row_digests import RowDigests
 from adacos.typing import Fields, Floats
@@ -232,12 +228,13 @@ class TargetRecallClassifier(BasePolicy):
         self.policy_ = fit_in_groups(clone(self.policy), *learned)
         self.prior_ = float(np.mean(learned.y == self.classes_[1]))
         self.finish_fit()
-        encoded = self._encode(aside.X)
-        if len(self.classes_) > 2:
-            self._choose_surcharges(learned, encoded, aside)
+        encoded, targets = self._encode(aside.X), targets_of(self.target_recall, self.classes_)
+        if self.recall_confidence is None:
+            self._reach(encoded, aside.y, targets)
             return self
-        recall = recall_of_two(self.target_recall, self.classes_)
-        self._choose_threshold(encoded, aside.y, recall, self.recall_confidence, aside.groups)
+        if targets.by_class:
+            self._walk_training_rows(learned)
+        self._certify(encoded, aside.y, aside.groups, targets, self.recall_confidence)
         return self
 
     @one_blas_thread
@@ -288,28 +285,30 @@ class TargetRecallClassifier(BasePolicy):
         if not allow_training_rows:
             refuse_training_rows(self.training_rows_, encoded)
         confidence = value_or_default("confidence", confidence, self.recall_confidence)
+        check_many_classes(self, certifies=True)
         wanted = self.target_recall if target_recall is None else target_recall
-        if len(self.classes_) > 2:
-            check_many_classes(self, certifies=True)
-            targets = targets_of(wanted, self.classes_)
-            self._certify(encoded, y, groups, targets, confidence)
-            return self
-        recall = value_or_default("target_recall", recall_of_two(wanted, self.classes_), None)
-        self._choose_threshold(encoded, y, recall, confidence, groups)
+        self._certify(encoded, y, groups, targets_of(wanted, self.classes_), confidence)
         return self
 
-    def _stopped(self, encoded: Floats, y: Any) -> StoppedRows:
-        """Rows where the policy stops with them."""
-        number = class_numbers(y, self.classes_, len(encoded))
-        return StoppedRows(run_mixed(self.policy_.decider_, encoded).probability, number)
+    def _stopped(self, encoded: Floats) -> Floats:
+        """Probabilities of rows where the policy stops with them."""
+        return run_mixed(self.policy_.decider_, encoded).probability
 
-    def _choose_surcharges(self, learned: Part, encoded: Floats, aside: Part) -> None:
-        """Choose the surcharges on calibration rows, or prove with them what training rows fix."""
-        targets = targets_of(self.target_recall, self.classes_)
-        if self.recall_confidence is None:
-            self.stopped_ = self._stopped(encoded, aside.y)
+    def _reach(self, encoded: Floats, y: Any, targets: Targets) -> None:
+        """Answer so that the recalls of calibration rows reach their targets."""
+        number = class_numbers(y, self.classes_, len(encoded))
+        if targets.by_class:
+            self.stopped_ = StoppedRows(self._stopped(encoded), number)
             reach_recalls(self, targets, self._recalls_of, _CLASS_REMEDY)
             return
+        check_members(number, targets, self.classes_)
+        p = self._stopped(encoded[number == 1])
+        threshold = recall_threshold(p, float(targets.recalls[0]))
+        self.recall_estimate_ = float(np.mean(p >= threshold))
+        self._use_threshold(threshold)
+
+    def _walk_training_rows(self, learned: Part) -> None:
+        """Find where training rows stop, by which surcharges are fixed that others are to prove."""
         number = class_numbers(learned.y, self.classes_, len(learned.y))
         rarest = int(np.argmin(np.bincount(number)))
         if np.sum(number == rarest) < 2:
@@ -328,57 +327,43 @@ class TargetRecallClassifier(BasePolicy):
             groups=learned.groups,
         )
         self.stopped_ = StoppedRows(left_out.result.probability, number)
-        self._certify(encoded, aside.y, aside.groups, targets, self.recall_confidence)
 
-    def _recalls_of(self, targets: Targets) -> StoppedRecalls:
+    def _recalls_of(self, targets: Targets) -> RecallAt:
         """Recalls on the rows by which surcharges are found."""
-        check_members(self, targets, self.stopped_.number)
-        return StoppedRecalls(self.stopped_, self.cost_table_.matrix, targets)
+        check_members(self.stopped_.number, targets, self.classes_)
+        return self.stopped_.recalls(self.cost_table_.matrix, targets)
 
     def _certify(
         self, encoded: Floats, y: Any, groups: Any, targets: Targets, confidence: float
     ) -> None:
-        """Take the boldest surcharges that these rows certify."""
-        number = class_numbers(y, self.classes_, len(encoded))
-        rows, note = proving_classes(encoded, number, groups, self.random_state)
-        proving = self._stopped(encoded[rows], np.asarray(y)[rows])
-        check_members(self, targets, proving.number)
-        tried = surcharges_to_try(self.classes_, targets, self._recalls_of, _CLASS_REMEDY)
-        misses_at = partial(proving.misses, self.cost_table_.matrix, targets)
-        use_certified(self, targets, tried, misses_at, proving.counts(targets), confidence, note)
+        """Answer by the boldest threshold, or surcharges, that these rows certify."""
+        proving = proving_rows(encoded, y, self.classes_, targets, groups, self.random_state)
+        stopped = [self._stopped(encoded[rows]) for rows in proving.members]
+        if targets.by_class:
+            number = np.repeat(targets.classes, [len(p) for p in stopped])
+            rows = StoppedRows(np.concatenate(stopped), number)
+            misses_at = partial(rows.misses, self.cost_table_.matrix, targets)
+            tried = surcharges_to_try(self, targets, self._recalls_of, _CLASS_REMEDY)
+            found = prove(self, targets, tried, misses_at, proving, confidence)
+            use_surcharges(self, targets, found)
+            return
+        (p,), others = stopped, self._stopped(encoded[proving.others])
+        thresholds = from_first_discriminating(
+            _THRESHOLDS, lambda t: bool(np.any(others < expit(t)))
+        )
+        threshold = prove(
+            self,
+            targets,
+            thresholds.tolist(),
+            lambda t: int(np.sum(p < expit(t))),
+            proving,
+            confidence,
+            positive=-np.inf,
+        )
+        self._use_threshold(float(expit(threshold)))
 
-    def _choose_threshold(
-        self, encoded: Floats, y: Any, recall: float, confidence: float | None, groups: Any
-    ) -> None:
-        decider = self.policy_.decider_
-        positive = positive_rows(y, self.classes_, len(encoded))
-        if confidence is None:
-            p = run_mixed(decider, encoded[positive]).probability
-            threshold = recall_threshold(p, recall)
-        else:
-            proving = proving_rows(encoded, positive, groups, self.random_state)
-            p = run_mixed(decider, proving.positive).probability
-            others = run_mixed(decider, proving.others).probability
-            thresholds = from_first_discriminating(
-                _THRESHOLDS, lambda t: bool(np.any(others < expit(t)))
-            )
-            try:
-                self.certificate_, _ = certify(
-                    lambda t: int(np.sum(p < expit(t))), thresholds, len(p), recall, confidence
-                )
-            except NotCertifiableError as refusal:
-                if self.on_uncertifiable == "error":
-                    raise
-                self.certificate_ = (
-                    refusal.certificate
-                    if self.on_uncertifiable == "largest"
-                    else always_positive(recall, confidence, len(p))
-                )
-            noted = self.certificate_.method + proving.note
-            self.certificate_ = replace(self.certificate_, method=noted)
-            threshold = self.certificate_.threshold
+    def _use_threshold(self, threshold: float) -> None:
         self.threshold_ = threshold
-        self.recall_estimate_ = float(np.mean(p >= threshold))
         self.finish_fit(DecisionRule(self.cost_table_.matrix, threshold))
 
     def make_decider(self, terms: Terms) -> AnyDecider:
