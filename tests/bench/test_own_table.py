@@ -98,7 +98,8 @@ def test_the_costs_are_those_of_the_policies(tmp_path: Path) -> None:
     again = invoked(path, *common)
     assert again.exit_code == 0
     assert before == {unit: unit.stat().st_mtime_ns for unit in (out / "units").iterdir()}
-    assert re.search(r"walks less\W+[-\d.]+", again.output)
+    assert re.search(r"walks\s+│ +[\d.]+ ± ", again.output)
+    assert re.search(r"walks less( one)?\s+│ +-?[\d.]+", again.output), again.output
     assert invoked(path, *common, "--splits", 2).exit_code == 0
     assert len(list((out / "units").iterdir())) > len(before)
     page = (out / "index.html").read_text()
