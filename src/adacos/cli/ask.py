@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.text import Text
 
@@ -41,6 +42,7 @@ from adacos.validation import did_you_mean
 _HELP = """\
 Type the value (yes and no do for 1 and 0), or
   skip           it is not available
+  order          it is ordered, its result comes later
   undo           take the last answer back
   why            show the reasons, in numbers
   NAME=VALUE     enter another value instead
@@ -134,8 +136,9 @@ class _Dialogue:
             return
         self._warn(step.warnings)
         told, money = step.explanation, self._said.money
-        note = price_note(self._policy, step, self.consultation.values)
+        note = "" if step.ordered else price_note(self._policy, step, self.consultation.values)
         price = f"costs {money(step.cost)}{f' ({note})' if note else ''}"
+        price = "ordered, and paid for" if step.ordered else price
         *others, last = (self._said.label(name) for name in step.covariates)
         asked = f"{', '.join(others)} and {last}?" if others else f"{last}?"
         self._headline(asked, f"{price}, paid so far {money(told.paid)}")
@@ -179,10 +182,12 @@ class _Dialogue:
                 self.consultation.undo()
             elif answer == "skip":
                 self.consultation.unavailable(*step.covariates)
+            elif answer == "order":
+                self.consultation.order()
             elif answer == "stop":
                 self.consultation.stop()
             else:
-                self._observe(answer, self._values(answer, step))
+                self._observe(answer, self._values(answer, step), step)
         except InvalidInputError as error:
             self._complain(error.text)
 
@@ -301,8 +306,13 @@ class _Dialogue:
         if own.help:
             self.console.print(own.help, style="dim")
 
-    def _observe(self, answer: str, values: dict[str, Value]) -> None:
-        """Add values; doubtful ones are taken when the same answer is given again."""
+    def _observe(
+        self, answer: str, values: dict[str, Value], step: Acquire | None = None
+    ) -> None:
+        """Add values; doubtful ones are taken when the same answer is given again.
+
+        The first result of several that a step asks for says that all of them were ordered.
+        """
         insisted, self._doubtful = answer == self._doubtful, ""
         doubts = self._doubts(values)
         if doubts and not insisted:
@@ -313,8 +323,17 @@ class _Dialogue:
         if self.consultation.stopped:
             # More is known than when it was stopped: the policy is asked again.
             self.consultation.undo()
+        if step is not None and not step.ordered:
+            back = [name for name in step.covariates if name in values]
+            if 0 < len(back) < len(step.covariates) and self._waits(step.covariates):
+                self.consultation.order(*step.covariates)
         self.consultation.observe(values)
         self._told |= {warning.message for warning in self.consultation.warnings if doubts}
+
+    def _waits(self, names: tuple[str, ...]) -> bool:
+        """Whether the results of these covariates are waited for."""
+        costs = self._policy.cost_table_
+        return bool(costs.waiting(np.isin(costs.names, names)) > 0)
 
     def _doubts(self, values: dict[str, Value]) -> list[str]:
         """Why values may be slips of the hand, in words."""

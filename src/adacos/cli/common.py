@@ -13,6 +13,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from adacos.consultation.steps import Acquire, Classify
@@ -235,8 +236,9 @@ def allowed(encoder: TableEncoder, name: str, most: int = 12) -> str:
 def price_note(policy: BasePolicy, step: Acquire, have: Collection[str]) -> str:
     """How much of the list price was paid already with other members of a panel, in words."""
     costs = policy.cost_table_
-    asked = [costs.names.index(name) for name in step.covariates]
-    less = float(costs.covariates[asked].sum()) - step.cost
+    asked = np.array([costs.names.index(name) for name in step.covariates])
+    there = np.array([name in have for name in costs.names])
+    less = float(costs.of_order(asked) - costs.of_order(asked, given=there))
     panels = {number for number in costs.panel[asked].tolist() if number >= 0}
     earlier = [
         name

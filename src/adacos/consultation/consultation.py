@@ -1,7 +1,7 @@
 """`Consultation`: one row asked about step by step, by any policy.
 
-A consultation is a list of events (values observed, covariates unavailable, the user's wish to
-stop) on top of what was known at the start. The next step is a function of these alone: undoing the
+A consultation is a list of events (values observed, covariates ordered or unavailable, the user's
+wish to stop) on top of what was known at the start. The next step is a function of these alone: undoing the
 last event brings the previous step back, and the events as JSON carry a consultation into another
 process.
 """
@@ -31,6 +31,7 @@ from adacos.typing import Bools, Floats
 from adacos.validation import choices
 
 FORMAT = 1
+WAITING = "What comes next is decided when the results of what was ordered are in."
 
 
 class Advisor(Protocol):
@@ -46,12 +47,13 @@ class Advisor(Protocol):
 class _Standing:
     """What is there of the row: encoded values (NaN = none), masks, values and warnings by name.
 
-    `stopped` if the user wants the label, whatever the policy would ask.
+    `ordered` marks what was ordered and is not back yet; `stopped` if the user wants the label, whatever the policy would ask.
     """
 
     encoded: Floats
     have: Bools
     unavailable: Bools
+    ordered: Bools
     values: dict[str, Value]
     warnings: tuple[ValueWarning, ...]
     stopped: bool = False
@@ -99,8 +101,7 @@ class Consultation:
         n = len(self._encoder.names)
         empty = _Standing(
             np.full((1, len(self._encoder.source)), np.nan),
-            np.zeros(n, dtype=np.bool_),
-            np.zeros(n, dtype=np.bool_),
+            *(np.zeros(n, dtype=np.bool_) for _ in range(3)),
             {},
             (),
         )
@@ -125,12 +126,17 @@ class Consultation:
         row = Rows(standing.encoded, ~unavailable, standing.have, self._known)
         advised = step(decider, row, np.array([self.paid]))
         acquired = [k for k in advised.covariates[0].tolist() if k != STOP]
+        reasons = self.policy.add_words(decider.explain(advised.state, advised.decision))
+        if standing.ordered.any():
+            # What comes next is not decided before the results are in.
+            acquired = np.flatnonzero(standing.ordered).tolist()
+            reasons = replace(reasons, plans=(), flips=(), because=WAITING)
         log_odds, rule = advised.log_odds, decider.rule
         number = int(rule.label(log_odds)[0])
         label = decider.classes[number]
         probability = probability_at(log_odds)[0]
         explanation = explain(
-            self.policy.add_words(decider.explain(advised.state, advised.decision)),
+            reasons,
             label.item() if isinstance(label, np.generic) else label,
             float(probability if probability.ndim == 0 else probability[number]),
             float(rule.risk(log_odds)[0]),
@@ -185,8 +191,60 @@ class Consultation:
         plain = {name: standing.values[name] for name in added}
         return self._record({"observe": plain}, standing)
 
+    def order(self, *covariates: str) -> Self:
+        """Say that these covariates were ordered, and that their results arrive later.
+
+        They are paid from now on, and waited for once, however their results arrive. The next step
+        is decided when each of them is observed or said to be unavailable.
+
+        Parameters
+        ----------
+        *covariates : str
+            Their names; without any, what the next step asks for.
+
+        Returns
+        -------
+        self
+            The consultation, one event further.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is nothing to order, a name is not a covariate, has a value or was ordered
+            before, or the consultation was stopped.
+
+        Examples
+        --------
+        >>> from adacos import AdaCOSClassifier, Costs, load_pima
+        >>> X, y, prices, *_ = load_pima()
+        >>> costs = Costs(prices, false_positive=100, false_negative=1000, round_cost=5)
+        >>> consultation = AdaCOSClassifier(costs).fit(X, y).consultation().order("Age", "BMI")
+        >>> print(consultation.observe(Age=24).next(), consultation.paid)
+        Wait for BMI, which was ordered. 7.0
+        """
+        standing = self._continuing("order")
+        if not covariates and not standing.ordered.any():
+            covariates = getattr(self.next(), "covariates", ())
+        if not covariates:
+            raise InvalidInputError("order", "needs a covariate", "", "For example order('age').")
+        ordered, unavailable = standing.ordered.copy(), standing.unavailable.copy()
+        for name in covariates:
+            k = self._index(name, "order")
+            if standing.have[k] or ordered[k]:
+                raise InvalidInputError(
+                    "order",
+                    "must name covariates without a value that were not ordered before",
+                    name,
+                    "undo() takes the last event back.",
+                )
+            ordered[k], unavailable[k] = True, False
+        after = replace(standing, ordered=ordered, unavailable=unavailable)
+        return self._record({"order": list(covariates)}, after)
+
     def unavailable(self, *covariates: str) -> Self:
         """Say that these covariates cannot be acquired for this row.
+
+        One that was ordered is cancelled by this, and is not paid.
 
         Parameters
         ----------
@@ -209,7 +267,7 @@ class Consultation:
                 "unavailable", "needs a covariate", "", "For example unavailable('age')."
             )
         standing = self._continuing("unavailable")
-        mask = standing.unavailable.copy()
+        mask, ordered = standing.unavailable.copy(), standing.ordered.copy()
         for name in covariates:
             k = self._index(name, "unavailable")
             if standing.have[k]:
@@ -219,8 +277,9 @@ class Consultation:
                     name,
                     "It was observed already; undo() takes the last event back.",
                 )
-            mask[k] = True
-        return self._record({"unavailable": list(covariates)}, replace(standing, unavailable=mask))
+            mask[k], ordered[k] = True, False
+        after = replace(standing, unavailable=mask, ordered=ordered)
+        return self._record({"unavailable": list(covariates)}, after)
 
     def stop(self) -> Self:
         """Decide now, with what there is: the next step gives the label that stands so far.
@@ -239,7 +298,7 @@ class Consultation:
         return self._record({"stop": True}, standing)
 
     def undo(self) -> Self:
-        """Take the last `observe`, `unavailable` or `stop` back.
+        """Take the last `observe`, `order`, `unavailable` or `stop` back.
 
         Returns
         -------
@@ -277,6 +336,12 @@ class Consultation:
         return tuple(names[k] for k in np.flatnonzero(self._standings[-1].unavailable))
 
     @property
+    def ordered(self) -> tuple[str, ...]:
+        """Covariates that were ordered and are not back yet."""
+        names = self._encoder.names
+        return tuple(names[k] for k in np.flatnonzero(self._standings[-1].ordered))
+
+    @property
     def stopped(self) -> bool:
         """Whether the user stopped it."""
         return self._standings[-1].stopped
@@ -284,19 +349,17 @@ class Consultation:
     @property
     def paid(self) -> float:
         """Covariate cost so far, with what waiting for results cost."""
-        places = [self._position[name] for name in self._standings[-1].values]
-        order = np.array([k for k in places if not self._known[k]], dtype=np.intp)
+        order = np.array([k for batch in self._batches() for k in batch], dtype=np.intp)
         costs = self._decider.costs
         return float(costs.of_order(order, given=self._known)) + costs.round_cost * self.rounds
 
     @property
     def rounds(self) -> int:
-        """How often results were waited for: values that came together count once."""
+        """How often results were waited for: what was ordered, or came, together counts once."""
         immediate = self._decider.costs.immediate
         if immediate is None:
             return 0
-        batches = (event.get("observe", {}) for event in self._events)
-        return sum(any(not immediate[self._position[n]] for n in batch) for batch in batches)
+        return sum(not immediate[batch].all() for batch in self._batches())
 
     @property
     def warnings(self) -> tuple[ValueWarning, ...]:
@@ -369,6 +432,8 @@ class Consultation:
         for event in state["events"]:
             if "observe" in event:
                 consultation.observe(event["observe"])
+            elif "order" in event:
+                consultation.order(*event["order"])
             elif "stop" in event:
                 consultation.stop()
             else:
@@ -386,6 +451,16 @@ class Consultation:
             )
         return self._standings[-1]
 
+    def _batches(self) -> list[list[int]]:
+        """What was paid together, as it was ordered or came; what is unavailable is not paid."""
+        unpaid, batches = ~self._standings[-1].unavailable, []
+        for event in self._events:
+            names = event.get("order") or event.get("observe") or ()
+            batch = [k for k in map(self._position.__getitem__, names) if unpaid[k]]
+            unpaid[batch] = False
+            batches.append(batch)
+        return batches
+
     def _record(self, event: dict[str, Any], standing: _Standing) -> Self:
         self._events.append(event)
         self._standings.append(standing)
@@ -399,12 +474,15 @@ class Consultation:
         after = standing.have.copy()
         after[asked] = True
         costs, new = self._decider.costs, after & ~standing.have
+        ordered = bool(standing.ordered.any())
+        cost = costs.of_order(asked, given=standing.have) + costs.waiting(new)
         return Acquire(
             covariates=tuple(self._encoder.names[k] for k in covariates),
-            cost=float(costs.of_order(asked, given=standing.have) + costs.waiting(new)),
+            cost=0.0 if ordered else float(cost),
             sharing=self._sharing(asked, after | standing.unavailable, after),
             explanation=explanation,
             warnings=standing.warnings,
+            ordered=ordered,
         )
 
     def _sharing(
@@ -425,7 +503,7 @@ class Consultation:
         self, standing: _Standing, added: Mapping[str, Any], parameter: str
     ) -> _Standing:
         encoded, have = standing.encoded.copy(), standing.have.copy()
-        unavailable = standing.unavailable.copy()
+        unavailable, ordered = standing.unavailable.copy(), standing.ordered.copy()
         values, warnings = dict(standing.values), list(standing.warnings)
         for name, given in added.items():
             k = self._index(name, parameter)
@@ -439,9 +517,10 @@ class Consultation:
             value, warning = check_value(self._encoder, k, given, self._said)
             columns = self._encoder.source == k
             encoded[0, columns] = self._encoder.encode(k, np.array([value]))[0]
-            have[k], unavailable[k], values[name] = True, False, value
+            have[k], values[name] = True, value
+            unavailable[k] = ordered[k] = False
             warnings += [] if warning is None else [warning]
-        return _Standing(encoded, have, unavailable, values, tuple(warnings))
+        return _Standing(encoded, have, unavailable, ordered, values, tuple(warnings))
 
     def _index(self, name: str, parameter: str) -> int:
         if name not in self._position:
@@ -468,7 +547,7 @@ def _check_state(state: object) -> None:
             and len(event) == 1
             and (
                 isinstance(event.get("observe"), Mapping)
-                or isinstance(event.get("unavailable"), list)
+                or isinstance(event.get("order", event.get("unavailable")), list)
                 or event.get("stop") is True
             )
             for event in state["events"]

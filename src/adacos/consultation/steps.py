@@ -167,6 +167,8 @@ class Acquire:
         Why.
     warnings : tuple of ValueWarning, default=()
         What is odd about the values so far.
+    ordered : bool, default=False
+        Whether they were ordered and paid before, so that only their results are missing.
 
     See Also
     --------
@@ -187,6 +189,7 @@ class Acquire:
     sharing: tuple[tuple[str, float], ...]
     explanation: Explanation
     warnings: tuple[ValueWarning, ...] = ()
+    ordered: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Give the step as plain JSON values.
@@ -194,9 +197,12 @@ class Acquire:
         Returns
         -------
         dict
-            The action and the fields.
+            The action and the fields; `ordered` only where it is true.
         """
-        return {"action": "acquire", **_plain(asdict(self))}
+        plain = _plain(asdict(self))
+        if not self.ordered:
+            del plain["ordered"]
+        return {"action": "acquire", **plain}
 
     def __str__(self) -> str:
         return self.text()
@@ -217,6 +223,9 @@ class Acquire:
         str
             One sentence.
         """
+        if self.ordered:
+            were = "which were" if len(self.covariates) > 1 else "which was"
+            return f"Wait for {', '.join(self.covariates)}, {were} ordered."
         return f"Acquire {', '.join(self.covariates)} for {money(self.cost)}."
 
 

@@ -42,6 +42,7 @@ class Answers:
         return self._computed(
             tuple(request.known.items()),
             tuple(request.acquired.items()),
+            tuple(request.ordered),
             tuple(request.unavailable),
             request.stop,
             self.key(request),
@@ -54,7 +55,11 @@ class Answers:
     def consultation(self, request: StepRequest) -> Consultation:
         """The consultation that the request describes."""
         consultation = self._replay(
-            request.known, request.acquired, request.unavailable, self.key(request)
+            request.known,
+            request.acquired,
+            request.ordered,
+            request.unavailable,
+            self.key(request),
         )
         # One that has come to its end is not stopped early, whatever was asked for.
         if request.stop and isinstance(consultation.next(), Acquire):
@@ -133,11 +138,14 @@ class Answers:
         self,
         known: Items,
         acquired: Items,
+        ordered: tuple[str, ...],
         unavailable: tuple[str, ...],
         stop: bool,
         key: Hashable,
     ) -> bytes:
-        consultation = self._replay(dict(known), dict(acquired), list(unavailable), key)
+        consultation = self._replay(
+            dict(known), dict(acquired), list(ordered), list(unavailable), key
+        )
         step = consultation.next()
         if stop and isinstance(step, Acquire):
             step = consultation.stop().next()
@@ -176,6 +184,7 @@ class Answers:
         self,
         known: dict[str, Value],
         acquired: dict[str, Value],
+        ordered: list[str],
         unavailable: list[str],
         key: Hashable,
     ) -> Consultation:
@@ -184,32 +193,50 @@ class Answers:
                 raise InvalidInputError(
                     f"acquired.{name}", "was known from the start", "", "Leave it out."
                 )
-        for position, name in enumerate(unavailable):
-            if name in known or name in acquired:
+        for field, names in (("unavailable", unavailable), ("ordered", ordered)):
+            for position, name in enumerate(names):
+                if name in known or name in acquired:
+                    raise InvalidInputError(
+                        f"{field}.{position}", "has a value", "", "Leave it out of one of them."
+                    )
+        for position, name in enumerate(ordered):
+            if name in unavailable or name in ordered[:position]:
                 raise InvalidInputError(
-                    f"unavailable.{position}", "has a value", "", "Leave it out of one of them."
+                    f"ordered.{position}", "is listed twice", "", "Leave it out of one of them."
                 )
         consultation = self.policy.consultation(known, key=key)
         if self.policy.cost_table_.immediate is not None:
-            acquired, unavailable = _in_rounds(consultation, acquired, unavailable)
+            acquired, ordered, unavailable = _in_rounds(
+                consultation, acquired, ordered, unavailable
+            )
         if acquired:
             consultation.observe(acquired)
+        if ordered:
+            consultation.order(*ordered)
         if unavailable:
             consultation.unavailable(*unavailable)
         return consultation
 
 
 def _in_rounds(
-    consultation: Consultation, acquired: dict[str, Value], unavailable: list[str]
-) -> tuple[dict[str, Value], list[str]]:
+    consultation: Consultation,
+    acquired: dict[str, Value],
+    ordered: list[str],
+    unavailable: list[str],
+) -> tuple[dict[str, Value], list[str], list[str]]:
     """Observe values in the batches in which they were asked for; returns those that were not.
 
-    What is unavailable is told when it is asked for, after the values of its batch.
+    What is ordered and not back is ordered together with the values of its batch; what is
+    unavailable is told when it is asked for, after the values of its batch.
     """
-    left, gone = dict(acquired), list(unavailable)
-    while left and isinstance(step := consultation.next(), Acquire):
+    left, due, gone = dict(acquired), list(ordered), list(unavailable)
+    while (left or due) and isinstance(step := consultation.next(), Acquire):
         batch = {name: left.pop(name) for name in step.covariates if name in left}
+        waiting = [name for name in step.covariates if name in due]
         lacking = [name for name in step.covariates if name in gone]
+        if waiting:
+            consultation.order(*(n for n in step.covariates if n in batch or n in waiting))
+            due = [name for name in due if name not in waiting]
         if batch:
             consultation.observe(batch)
         if lacking:
@@ -217,4 +244,4 @@ def _in_rounds(
             gone = [name for name in gone if name not in lacking]
         if len(batch) + len(lacking) < len(step.covariates):
             break
-    return left, gone
+    return left, due, gone

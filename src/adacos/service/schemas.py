@@ -65,6 +65,7 @@ class StepRequest(Strict):
 
     known: dict[str, Any] = {}
     acquired: dict[str, Any] = {}
+    ordered: list[str] = []
     unavailable: list[str] = []
     stop: bool = False
     key: Key | None = None
@@ -145,6 +146,15 @@ def requests_for(policy: BasePolicy, settings: Settings) -> Requests:
                 {},
                 description="Acquired since, and paid for. Where the order decides what was paid, "
                 "a list of objects fixes it; names of one object may be sorted on their way.",
+            ),
+        ),
+        "ordered": (
+            names,
+            Field(
+                [],
+                description="Ordered, and not back yet. It counts as paid, and as waited for together "
+                "with what was asked for with it; the next step is decided when it is acquired or "
+                "unavailable.",
             ),
         ),
         "unavailable": (names, Field([], description="Cannot be acquired for this row.")),
@@ -274,7 +284,7 @@ class Lowered:
 
 @dataclass(frozen=True, kw_only=True)
 class AcquireAnswer(Acquire):
-    """Acquire these covariates next.
+    """Acquire these covariates next; where `ordered` is true, they were, and are waited for.
 
     `lowered` tells why they cost less than each alone; `sharing` lists further members of their
     panels, and what each would cost afterwards. `model` answered; `order` is that in which what was

@@ -1,7 +1,7 @@
 // The page of a consultation: asks the service for each next step and shows it with its reasons.
 
 import { doubts, field, fill, mark, read } from "./fields.js";
-import { show, showModel, showOffered } from "./show.js";
+import { show, showModel, showOffered, wait } from "./show.js";
 import {
   at, bare, call, described, forgetConsultation, keepConsultation, keepKey, keptConsultation, keptKey, state, tell,
 } from "./state.js";
@@ -164,8 +164,22 @@ function typed(requiredIn) {
 const asked = [at("answers"), at("other-field")];
 
 async function record(requiredIn) {
-  const observe = typed(requiredIn);
-  return observe !== null && happen({ observe }, asked);
+  const { covariates, ordered } = state.steps.at(-1);
+  // Of results that were ordered together some may be back before the others.
+  const inParts = requiredIn === at("answers") && (ordered || (covariates.length > 1 && wait(covariates) > 0));
+  const observe = typed(inParts ? null : requiredIn);
+  if (observe === null) return false;
+  const there = covariates.filter((name) => Object.hasOwn(observe, name));
+  if (inParts && !there.length) return typed(requiredIn) !== null;
+  if (!ordered && there.length && there.length < covariates.length && !(await happen({ order: covariates }))) return false;
+  return happen({ observe }, asked);
+}
+
+async function order() {
+  const observe = typed(null);
+  if (observe === null) return;
+  if (!(await happen({ order: state.steps.at(-1).covariates }))) return;
+  if (Object.keys(observe).length) await happen({ observe }, asked);
 }
 
 async function decide() {
@@ -246,6 +260,7 @@ at("other-form").addEventListener("submit", quietly(() => record(at("other-field
 at("more-form").addEventListener("submit", quietly(add));
 at("other-name").addEventListener("change", () => showOffered("other"));
 at("more-name").addEventListener("change", () => showOffered("more"));
+at("order").addEventListener("click", quietly(order));
 at("skip").addEventListener("click", quietly(skip));
 at("decide").addEventListener("click", quietly(decide));
 at("undo").addEventListener("click", quietly(async () => {

@@ -29,6 +29,8 @@ export function show() {
   at("question").hidden = !asking;
   at("decision").hidden = asking;
   at("undo").hidden = Boolean(state.saved);
+  at("printed").textContent = `${state.card.notice} Model ${state.card.model}, adacos `
+    + `${state.card.version}, ${new Date().toLocaleString()}.`;
   if (asking) showQuestion(step);
   else showDecision(step);
   showCosts(step);
@@ -36,12 +38,14 @@ export function show() {
   showSoFar(step);
   const odd = step.warnings.length ? ` Note: ${step.warnings.map((w) => w.message).join(" ")}` : "";
   tell((asking
-    ? `Next question: ${listed(step.covariates)}, cost ${money(step.cost)}.`
+    ? (step.ordered ? `Ordered: ${listed(step.covariates)}.`
+      : `Next question: ${listed(step.covariates)}, cost ${money(step.cost)}.`)
     : `Result${step.stopped_early ? ", stopped early" : ""}: ${labelled(step.label)}, `
       + `probability ${percent(step.probability)}.`) + odd);
 }
 
 function why(step) {
+  if (step.ordered) return "Enter the results as they come in. The next question is decided when all of them are there.";
   const { because, best_plan: plan, expected_saving: saving } = step.explanation;
   if (step.cost < 0.005) {
     return step.covariates.length > 1 ? "They cost nothing, so they come first." : "It costs nothing, so it comes first.";
@@ -56,13 +60,15 @@ function why(step) {
 }
 
 // What waiting for the results of covariates costs, once for all that are ordered together.
-const wait = (names) =>
+export const wait = (names) =>
   (names.some((name) => !state.card.immediate.includes(name)) ? state.card.round_cost : 0);
 
 function showQuestion(step) {
-  at("question-title").textContent = `${listed(step.covariates)} – costs ${money(step.cost)}`;
+  at("question-kicker").textContent = step.ordered ? "Ordered" : "Next question";
+  at("question-title").textContent = `${listed(step.covariates)} – ${step.ordered ? "paid" : `costs ${money(step.cost)}`}`;
   at("reason").textContent = why(step);
-  const waited = wait(step.covariates);
+  const waited = step.ordered ? 0 : wait(step.covariates);
+  at("order").hidden = at("order-hint").hidden = !waited;
   at("lowered").hidden = !step.lowered.length && !waited;
   at("lowered").textContent = [
     ...(waited ? [`${step.covariates.length > 1 ? "They are ordered together. " : ""}${money(waited)} of the cost is for the wait.`] : []),
@@ -126,8 +132,6 @@ function showDecision(step) {
   at("record").hidden = !state.card.case_log || Boolean(state.saved);
   at("recorded").hidden = !state.saved;
   at("recorded").textContent = `Saved as case ${state.saved}.`;
-  at("printed").textContent = `${state.card.notice} Model ${state.card.model}, adacos `
-    + `${state.card.version}, ${new Date().toLocaleString()}.`;
   offer("more", []);
   // What was saved is not changed behind the back of the record.
   if (state.saved) at("more").hidden = true;
@@ -244,17 +248,25 @@ function showContributions(step, asking) {
 
 function showSoFar(step) {
   const rows = Object.entries(state.known).map(([name, value]) => [title(name), shown(name, value), "known"]);
+  const ordered = new Set();
   state.events.forEach((event, number) => {
-    const names = Object.keys(event.observe || {});
+    const back = Object.keys(event.observe || {});
+    for (const name of back.filter((one) => ordered.has(one))) rows.push([title(name), shown(name, event.observe[name]), "ordered"]);
+    const names = event.order || back.filter((name) => !ordered.has(name));
     const waited = wait(names);
     const cost = state.steps[number + 1].explanation.paid - state.steps[number].explanation.paid - waited;
     const alone = names.reduce((sum, name) => sum + state.covariates.get(name).cost, 0);
     const less = alone - cost > 0.005 ? `alone ${money(alone)}` : "";
     const single = money(cost) + (less ? ` (${less})` : "");
-    names.forEach((name) => rows.push([title(name), shown(name, event.observe[name]), names.length > 1 ? "" : single]));
+    const value = (name) => (event.order ? "ordered" : shown(name, event.observe[name]));
+    names.forEach((name) => rows.push([title(name), value(name), names.length > 1 ? "" : single]));
     if (names.length > 1) rows.push(["Together", less, money(cost)]);
     if (waited) rows.push(["Wait", "", money(waited)]);
-    for (const name of event.unavailable || []) rows.push([title(name), "not available", "–"]);
+    for (const name of event.order || []) ordered.add(name);
+    // What was ordered and cannot be had is not paid after all.
+    for (const name of event.unavailable || []) {
+      rows.push([title(name), "not available", ordered.has(name) && cost < -0.005 ? money(cost) : "–"]);
+    }
     if (event.stop) rows.push(["Stopped early", "", "–"]);
   });
   at("nothing-yet").hidden = rows.length > 0;

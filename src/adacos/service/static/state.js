@@ -41,16 +41,27 @@ export async function call(path, body, model = body && state.card?.model) {
 
 export function described() {
   const acquired = bare();
+  const ordered = new Set();
   const unavailable = new Set();
   for (const event of state.events) {
-    for (const [name, value] of Object.entries(event.observe || {})) {
-      acquired[name] = value;
+    for (const name of event.order || []) {
+      ordered.add(name);
       unavailable.delete(name);
     }
-    for (const name of event.unavailable || []) unavailable.add(name);
+    for (const [name, value] of Object.entries(event.observe || {})) {
+      acquired[name] = value;
+      ordered.delete(name);
+      unavailable.delete(name);
+    }
+    for (const name of event.unavailable || []) {
+      unavailable.add(name);
+      ordered.delete(name);
+    }
   }
   const stop = state.events.some((event) => event.stop);
-  return { known: state.known, acquired, unavailable: [...unavailable], stop, key: state.rowKey };
+  return {
+    known: state.known, acquired, ordered: [...ordered], unavailable: [...unavailable], stop, key: state.rowKey,
+  };
 }
 
 // --- what outlives a reload of this tab, and no more ------------------------------------------
