@@ -131,8 +131,7 @@ def test_an_order_goes_into_another_process_and_back(heart: Any) -> None:
     ],
 )
 def test_mistakes_are_named(heart: Any, names: tuple[str, ...], message: str) -> None:
-    policy, rows, _ = heart
-    consultation = policy.consultation(known={"age": 50})
+    consultation = heart[0].consultation(known={"age": 50})
     with pytest.raises(InvalidInputError, match=message):
         consultation.order(*names)
     with pytest.raises(InvalidInputError, match="needs a covariate"):

@@ -46,7 +46,8 @@ def check_result(
         "acquired": {(n, len(costs.names))},
     }
     for name, allowed in shapes.items():
-        shape = np.shape(getattr(result, name, None))
+        given: Any = getattr(result, name, None)
+        shape = np.shape(given)
         if shape not in allowed:
             rule, told = f"{name} must have the shape {allowed.pop()}", f"shape {shape}"
             raise _refused(method, rule, told, "Return it for every row that acquire was given.")

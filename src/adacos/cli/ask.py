@@ -306,9 +306,7 @@ class _Dialogue:
         if own.help:
             self.console.print(own.help, style="dim")
 
-    def _observe(
-        self, answer: str, values: dict[str, Value], step: Acquire | None = None
-    ) -> None:
+    def _observe(self, answer: str, values: dict[str, Value], step: Acquire | None = None) -> None:
         """Add values; doubtful ones are taken when the same answer is given again.
 
         The first result of several that a step asks for says that all of them were ordered.

@@ -1,9 +1,9 @@
 """`Consultation`: one row asked about step by step, by any policy.
 
 A consultation is a list of events (values observed, covariates ordered or unavailable, the user's
-wish to stop) on top of what was known at the start. The next step is a function of these alone: undoing the
-last event brings the previous step back, and the events as JSON carry a consultation into another
-process.
+wish to stop) on top of what was known at the start. The next step is a function of these alone:
+undoing the last event brings the previous step back, and the events as JSON carry a consultation
+into another process.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class Advisor(Protocol):
 class _Standing:
     """What is there of the row: encoded values (NaN = none), masks, values and warnings by name.
 
-    `ordered` marks what was ordered and is not back yet; `stopped` if the user wants the label, whatever the policy would ask.
+    `ordered` marks what was ordered and is not back yet; `stopped` if the user wants the label,
+    whatever the policy would ask.
     """
 
     encoded: Floats
@@ -99,12 +100,8 @@ class Consultation:
         self._said = description_of(policy)
         self._position = {name: k for k, name in enumerate(self._encoder.names)}
         n = len(self._encoder.names)
-        empty = _Standing(
-            np.full((1, len(self._encoder.source)), np.nan),
-            *(np.zeros(n, dtype=np.bool_) for _ in range(3)),
-            {},
-            (),
-        )
+        none, nothing = np.zeros(n, np.bool_), np.full((1, len(self._encoder.source)), np.nan)
+        empty = _Standing(nothing, none, none, none, {}, ())
         start = self._with_values(empty, dict(known or {}), "known")
         self._known = start.have
         self._events: list[dict[str, Any]] = []
@@ -453,7 +450,8 @@ class Consultation:
 
     def _batches(self) -> list[list[int]]:
         """What was paid together, as it was ordered or came; what is unavailable is not paid."""
-        unpaid, batches = ~self._standings[-1].unavailable, []
+        unpaid = ~self._standings[-1].unavailable
+        batches: list[list[int]] = []
         for event in self._events:
             names = event.get("order") or event.get("observe") or ()
             batch = [k for k in map(self._position.__getitem__, names) if unpaid[k]]

@@ -152,9 +152,9 @@ def requests_for(policy: BasePolicy, settings: Settings) -> Requests:
             names,
             Field(
                 [],
-                description="Ordered, and not back yet. It counts as paid, and as waited for together "
-                "with what was asked for with it; the next step is decided when it is acquired or "
-                "unavailable.",
+                description="Ordered, and not back yet. It counts as paid, and as waited for "
+                "together with what was asked for with it; the next step is decided when it is "
+                "acquired or unavailable.",
             ),
         ),
         "unavailable": (names, Field([], description="Cannot be acquired for this row.")),

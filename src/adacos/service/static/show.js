@@ -263,7 +263,7 @@ function showSoFar(step) {
     if (names.length > 1) rows.push(["Together", less, money(cost)]);
     if (waited) rows.push(["Wait", "", money(waited)]);
     for (const name of event.order || []) ordered.add(name);
-    // What was ordered and cannot be had is not paid after all.
+    // What was ordered and is unavailable is not paid after all.
     for (const name of event.unavailable || []) {
       rows.push([title(name), "not available", ordered.has(name) && cost < -0.005 ? money(cost) : "–"]);
     }
