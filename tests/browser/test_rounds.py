@@ -95,7 +95,10 @@ def press(page, name) -> None:
 
 @pytest.mark.parametrize("spoken", [True, False])
 def test_results_come_one_by_one_after_a_reload(heart, open_page, spoken):
-    """Ordered together, by the button or with the first result; paid once: the order is on the page and on paper, and survives a reload."""
+    """Ordered together, by the button or with the first result, and paid once.
+
+    The order is on the page and on paper, and survives a reload.
+    """
     policy, path, row = heart
     consultation, parts = policy.consultation(), 0
     with served(path) as url:
