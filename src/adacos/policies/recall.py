@@ -177,7 +177,7 @@ def threshold_sequence(log_odds: Floats, size: int = 150) -> Floats:
 class Targets(NamedTuple):
     """Numbers of the classes that have a target recall, and their recalls.
 
-    `by_class` says that there are more than two classes: surcharges reach what a threshold does.
+    `by_class` says that there are three or more classes: surcharges reach what a threshold does.
     """
 
     classes: Ints
