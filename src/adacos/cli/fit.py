@@ -23,6 +23,7 @@ from adacos.cli.common import (
     say,
     tell_malformed,
 )
+from adacos.cli.doubts import check_described, tell_doubts, with_classes
 from adacos.cli.policy_options import effort, make_policy, read_sequence
 from adacos.cli.prices import costs_given, read_prices
 from adacos.cli.recall_options import (
@@ -45,7 +46,6 @@ from adacos.cli.training import (
     on_workers,
     read_in_pieces,
     read_training_rows,
-    tell_doubts,
 )
 from adacos.cli.workers import DaskTimeout, refuse_timeout_alone
 from adacos.exceptions import (
@@ -58,7 +58,7 @@ from adacos.models.progress import listening
 from adacos.policies.base import BasePolicy, fit_in_groups
 from adacos.policies.recall import Part, set_aside
 from adacos.registry import POLICIES
-from adacos.tables.description import Description, check_description, describe, read_description
+from adacos.tables.description import Description, describe, read_description
 from adacos.tables.reading import TableFile
 from adacos.tables.writing import check_output, refuse_same_file
 from adacos.validation import did_you_mean, listed
@@ -265,8 +265,8 @@ def fit(
     check_errors(costs, rows, target)
     tell_malformed(rows.malformed)
     if said is not None:
-        said = _with_classes(said, rows)
-        _check_described(said, covariates, rows, positive)
+        said = with_classes(said, rows)
+        check_described(said, covariates, rows, positive)
     if rows.class_names and not (said and said.classes):
         said = replace(said or Description(), classes=rows.class_names)
     rows = rows.drawn(rows.most(policy) if max_rows is None else max_rows, seed)
@@ -305,28 +305,6 @@ def _check_options(policy: str, out: Path, inputs: list[Path]) -> None:
         raise InvalidInputError("--policy", rule, policy, did_you_mean([policy], POLICIES).strip())
     check_output(out, "--out")
     refuse_same_file(out, inputs)
-
-
-def _with_classes(said: Description, rows: TrainingRows) -> Description:
-    """The description by the classes of the model, where it names them as the table does."""
-    of_model = {name: label for label, name in rows.class_names.items()}
-    if not set(said.classes) <= set(of_model):
-        return said
-    return replace(said, classes={of_model[name]: said.classes[name] for name in said.classes})
-
-
-def _check_described(
-    said: Description, covariates: list[str], rows: TrainingRows, positive: str | None
-) -> None:
-    """Refuse words for what the model will not have, before it is learned."""
-    if rows.class_names and not set(said.classes) <= set(rows.class_names):
-        raise InvalidInputError(
-            "description.classes",
-            f"must name 0 and 1, or {rows.class_names['0']} and {rows.class_names['1']}",
-            listed(said.classes),
-            f"--positive {quote(str(positive))} sets that class against all others.",
-        )
-    check_description(said, covariates, np.unique(rows.y).tolist())
 
 
 def _learn(

@@ -18,7 +18,6 @@ from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows
 from adacos.models.large_fits import LARGE_ROWS
 from adacos.models.streamed_fits import KEPT_ROWS
-from adacos.policies.base import BasePolicy
 from adacos.registry import POLICIES
 from adacos.tables.categories import MAX_CATEGORIES
 from adacos.tables.cells import are_codes
@@ -28,18 +27,13 @@ from adacos.tables.parquet import n_rows
 from adacos.tables.parquet_table import ParquetTable
 from adacos.tables.pieces import Kinds, Malformed, Piece
 from adacos.tables.reading import TableFile
-from adacos.tables.sampling import SHARES_OPTIONS, SHARES_REMEDY
-from adacos.tables.weights import COPIES_OPTIONS, COPIES_REMEDY, prevalence_weights
+from adacos.tables.weights import prevalence_weights
 from adacos.typing import Bools, Floats
 from adacos.validation import choices, listed
 
 # Policies that hold very many rows as codes, and how many rows others learn from.
 _HOLD_CODES = ("adacos", "cos", "full")
 MOST_ROWS = 200_000
-# What Python offers against a doubt, and what the command line does.
-_REMEDIES = {SHARES_REMEDY: SHARES_OPTIONS, COPIES_REMEDY: COPIES_OPTIONS}
-# Fits that take longer, in seconds, are announced.
-_LONG = 60
 
 
 class TrainingRows(NamedTuple):
@@ -247,33 +241,6 @@ def keep_some(policy: Any) -> None:
     model = policy.sequence_model
     if model is not None and policy.streams:
         policy.model_ = model.with_some_rows(KEPT_ROWS, policy.random_state)
-
-
-def tell_doubts(estimator: BasePolicy, rows: TrainingRows, seconds: float) -> list[str]:
-    """Tell what looks like a mistake and what will take long, once, on standard error."""
-    found = estimator.check(rows.table, rows.y, groups=rows.groups)
-    answered = set() if rows.weights is None else {"class_shares"}
-    doubts = [_in_options(str(one)) for one in found if one.kind not in answered]
-    if rows.codes:
-        doubts.append(
-            f"{listed(rows.codes)}: digits with zeros in front are codes, kept as categories. "
-            "Where they are numbers, name them with --numeric."
-        )
-    if seconds > _LONG:
-        doubts.append(
-            f"{rows.table.shape[1]} covariates: this will take about {seconds / 60:.0f} minutes. "
-            "Leave out those that hardly matter with --drop."
-        )
-    for message in doubts:
-        say(f"warning: {message}", err=True)
-    return doubts
-
-
-def _in_options(text: str) -> str:
-    """A remedy as the command line offers it."""
-    for remedy, option in _REMEDIES.items():
-        text = text.replace(remedy, option)
-    return text
 
 
 def check_takes_weights(

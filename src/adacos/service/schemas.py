@@ -136,7 +136,25 @@ def requests_for(policy: BasePolicy, settings: Settings) -> Requests:
     names: Any = Annotated[
         listed[literal[encoder.names]], Field(max_length=len(encoder.names)), few
     ]
-    state: dict[str, Any] = {
+    state = _step_fields(values, names)
+    outcome: Any = Annotated[
+        Any,
+        AfterValidator(lambda given: _one_of(given, policy.classes_.tolist())),
+        WithJsonSchema({"enum": policy.classes_.tolist()}),
+    ]
+    return Requests(
+        create_model("StepRequestOfModel", __base__=StepRequest, **state),
+        create_model("CaseRequestOfModel", __base__=CaseRequest, **state),
+        create_model(
+            "ScoreRequestOfModel", __base__=ScoreRequest, **_score_fields(row, names, settings)
+        ),
+        create_model("OutcomeRequestOfModel", __base__=OutcomeRequest, outcome=outcome),
+    )
+
+
+def _step_fields(values: Any, names: Any) -> dict[str, Any]:
+    listed: Any = list
+    return {
         "known": (values, Field({}, description="Known from the start, at no cost.")),
         "acquired": (
             Annotated[
@@ -168,19 +186,6 @@ def requests_for(policy: BasePolicy, settings: Settings) -> Requests:
             ),
         ),
     }
-    outcome: Any = Annotated[
-        Any,
-        AfterValidator(lambda given: _one_of(given, policy.classes_.tolist())),
-        WithJsonSchema({"enum": policy.classes_.tolist()}),
-    ]
-    return Requests(
-        create_model("StepRequestOfModel", __base__=StepRequest, **state),
-        create_model("CaseRequestOfModel", __base__=CaseRequest, **state),
-        create_model(
-            "ScoreRequestOfModel", __base__=ScoreRequest, **_score_fields(row, names, settings)
-        ),
-        create_model("OutcomeRequestOfModel", __base__=OutcomeRequest, outcome=outcome),
-    )
 
 
 def _score_fields(row: Any, names: Any, settings: Settings) -> dict[str, Any]:
