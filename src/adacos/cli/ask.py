@@ -119,7 +119,7 @@ class _Dialogue:
     ) -> None:
         self.console = plain_console(quiet=as_json)
         self._policy, self._as_json, self._decimal = policy, as_json, decimal
-        self._said = description_of(policy)
+        self._said, self._binary = description_of(policy), len(policy.classes_) == 2
         self._told: set[str] = set()
         self._doubtful = ""
         self._introduce()
@@ -247,7 +247,7 @@ class _Dialogue:
         if said.intended_use:
             self.console.print(f"Intended use: {said.intended_use}", style="dim")
         outcome = said.outcome or said.class_name(positive)
-        outcome = "the label" if len(self._policy.classes_) > 2 else outcome
+        outcome = outcome if self._binary else "the label"
         self.console.print(
             f"For research use. Probabilities are those of {outcome}. "
             f"{rule_in_words(self._policy)} Type help for help.",
@@ -284,9 +284,7 @@ class _Dialogue:
         return "now " + ", ".join(f"{self._said.class_name(name)} {p:.1%}" for name, p in each)
 
     def _cut_off(self) -> str:
-        if len(self._policy.classes_) > 2:
-            return ""
-        return f" (cut-off {percent(cut_off_of(self._policy.rule_))})"
+        return f" (cut-off {percent(cut_off_of(self._policy.rule_))})" if self._binary else ""
 
     def _tell_values(self, name: str, several: bool) -> None:
         """The values that may be answered, the meaning of codes, and what the covariate is."""
