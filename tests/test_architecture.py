@@ -188,6 +188,40 @@ def test_kinds_of_states_and_deciders_are_not_asked_for() -> None:
     assert not found
 
 
+# What a module computes once for all: constants of a kernel, of which arguments are numbers, and
+# what is the same for the whole process.
+CACHES = {
+    "bench/sources.py: library_digest",
+    "kernels/bayes_risk.py: sigmoid_below",
+    "kernels/class_risk.py: normal_points",
+    "kernels/multinomial.py: contrasts",
+    "kernels/namespace.py: _of_torch",
+    "kernels/splines.py: wiggly_directions",
+    "kernels/threads.py: _controller",
+}
+# Tables that a module has: those that users add to, and others that nothing changes.
+TABLES = {f"registry/tables.py: {name}" for name in ("POLICIES", "METHODS", "DATASETS")}
+TABLES |= {"persistence.py: _NOTHING"}
+EMPTY = re.compile(r"(dict|list|set|\w+Dict|\w+Dictionary|Recent|Tables)\b.*\(.*\)|\{\}|\[\]")
+
+
+def test_no_module_remembers_what_it_was_asked() -> None:
+    """A cache belongs to an object; only constants are computed once for all."""
+    cached, tables = set(), set()
+    for path in PACKAGE.rglob("*.py"):
+        module = path.relative_to(PACKAGE).as_posix()
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, FUNCTIONS):
+                said = " ".join(map(ast.unparse, node.decorator_list))
+                cached |= {f"{module}: {node.name}"} if "cache" in said else set()
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                if EMPTY.fullmatch(ast.unparse(node.value)) and ast.unparse(target) != "__all__":
+                    tables.add(f"{module}: {ast.unparse(target)}")
+    assert cached == CACHES
+    assert tables == TABLES
+
+
 # What may be told apart by the number of classes, and where. Both become fewer, never more.
 TWINS = {
     "kernels/class_risk.py",

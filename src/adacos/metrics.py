@@ -34,9 +34,7 @@ __all__ = [
     "weighted_accuracy",
 ]
 
-# By which costs some rows were last scored, by a digest of their classes, so that a search over
-# costs is noticed; the oldest are forgotten.
-_SCORED_BY: dict[int, Costs] = {}
+# Tables of rows of which a scorer remembers the costs.
 _MOST_SCORED = 64
 
 
@@ -354,7 +352,7 @@ def total_cost_scorer(costs: Costs) -> Callable[[Any, Any, ArrayLike], float]:
     return partial(_neg_total_cost, costs)
 
 
-def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
+class _ScorerByOwnCosts:
     """Score a fitted policy by its negative mean total cost, by its own costs.
 
     Pass it as `scoring=` to `GridSearchCV` or `cross_val_score`. Where the candidates differ in
@@ -397,17 +395,43 @@ def neg_total_cost_scorer(estimator: Any, X: Any, y: ArrayLike) -> float:
     >>> bool((scores < 0).all())
     True
     """
-    policy, _ = policy_at_end(estimator, X)
-    costs = policy.costs or Costs()
-    if getattr(policy, "false_negative_cost_", None) is not None:
-        raise InvalidInputError(
-            "estimator",
-            "must have a cost for each error, to be scored by total cost",
-            "a target recall in place of the false-negative cost",
-            "Use total_cost_scorer(Costs(..., false_positive=..., false_negative=...)).",
-        )
-    _warn_of_other_costs(costs, y)
-    return _neg_total_cost(costs, estimator, X, y)
+
+    def __init__(self) -> None:
+        # By which costs some rows were last scored, by a digest of their classes, so that a search
+        # over costs is noticed; the oldest are forgotten.
+        self._scored_by: dict[int, Costs] = {}
+
+    def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:
+        """Score a fitted policy on rows and their classes."""
+        policy, _ = policy_at_end(estimator, X)
+        costs = policy.costs or Costs()
+        if policy.false_negative_cost_ is not None:
+            raise InvalidInputError(
+                "estimator",
+                "must have a cost for each error, to be scored by total cost",
+                "a target recall in place of the false-negative cost",
+                "Use total_cost_scorer(Costs(..., false_positive=..., false_negative=...)).",
+            )
+        self._warn_of_other_costs(costs, y)
+        return _neg_total_cost(costs, estimator, X, y)
+
+    def _warn_of_other_costs(self, costs: Costs, y: ArrayLike) -> None:
+        """Warn where the same classes were scored by other costs, as a search over costs does."""
+        rows = hash(np.asarray(y).tobytes())
+        earlier = self._scored_by.pop(rows, costs)
+        self._scored_by[rows] = costs
+        for oldest in list(self._scored_by)[:-_MOST_SCORED]:
+            self._scored_by.pop(oldest, None)
+        if earlier != costs:
+            warnings.warn(
+                "neg_total_cost_scorer scores each policy by its own costs, and these rows were "
+                "scored by other costs before: the scores cannot be compared. Use "
+                "scoring=total_cost_scorer(costs), which scores all by the same costs.",
+                stacklevel=3,
+            )
+
+
+neg_total_cost_scorer = _ScorerByOwnCosts()
 
 
 def _neg_total_cost(costs: Costs, estimator: Any, X: Any, y: ArrayLike) -> float:
@@ -423,22 +447,6 @@ def _neg_total_cost(costs: Costs, estimator: Any, X: Any, y: ArrayLike) -> float
     true, label = _as_numbers(result, y, policy.classes_)
     paid = table.of_order(result.order) + waited
     return -float(total_of(paid, true, label, table.matrix).mean())
-
-
-def _warn_of_other_costs(costs: Costs, y: ArrayLike) -> None:
-    """Warn where the same classes were scored by other costs, as a search over costs does."""
-    rows = hash(np.asarray(y).tobytes())
-    earlier = _SCORED_BY.pop(rows, costs)
-    _SCORED_BY[rows] = costs
-    while len(_SCORED_BY) > _MOST_SCORED:
-        _SCORED_BY.pop(next(iter(_SCORED_BY)))
-    if earlier != costs:
-        warnings.warn(
-            "neg_total_cost_scorer scores each policy by its own costs, and these rows were scored "
-            "by other costs before: the scores cannot be compared. Use "
-            "scoring=total_cost_scorer(costs), which scores all by the same costs.",
-            stacklevel=3,
-        )
 
 
 def _check_both_errors(costs: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import FrozenInstanceError, make_dataclass, replace
 from typing import Any
 
@@ -24,7 +25,7 @@ from adacos.engine import run
 from adacos.exceptions import InvalidInputError
 from tests.policy_cases import Case, cases
 from tests.policy_checks import same
-from tests.rivals.problems import MIXED_COSTS, mixed_table
+from tests.rivals.problems import MIXED_COSTS, THREE_COSTS, mixed_table, three_table
 
 QUICK: dict[str, Any] = {"cv": 3, "strengths": "common"}
 
@@ -180,14 +181,48 @@ def test_a_decider_is_frozen_and_made_anew(pima: Any) -> None:
     same(policy.acquire(X), before)
 
 
-def test_threads_share_a_decider(pima: Any) -> None:
+def shared_by_threads(kind: str) -> tuple[Any, Any, Any]:
+    """An unfitted policy of a kind, and a table on which its rows part ways."""
+    quick = {"cv": 2, "strengths": "common"}
+    if kind in ("Branching", "Planning"):
+        problem = make_value_dependent_problem()
+        X, y = problem.sample(400, seed=0)
+        costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
+        policy = BranchingClassifier if kind == "Branching" else PlanningClassifier
+        return policy(costs), X, y
+    if kind.startswith("three classes"):
+        X, y = three_table(150)
+        outlook = kind.partition(": ")[2]
+        return AdaCOSClassifier(THREE_COSTS, outlook=outlook, **quick), X, y
+    X, y, prices, *_ = load_pima()
+    waits = {"round_cost": 6.0, "immediate": ["Age"]} if kind == "rounds" else {}
+    costs = Costs(prices, false_positive=100, false_negative=500, **waits)
+    outlook = kind if kind in ("paper", "coherent", "dynamic") else "realised"
+    return AdaCOSClassifier(costs, outlook=outlook, **quick), X[:400], y[:400]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("realised", "dynamic", "coherent", "paper", "rounds", "Branching", "Planning"),
+        *("three classes: realised", "three classes: coherent"),
+    ],
+)
+def test_threads_share_a_decider(kind: str) -> None:
     """No table is computed yet when they begin; what is known differs from thread to thread."""
-    X, y, prices = pima
-    costs = Costs(prices, false_positive=100, false_negative=500)
-    fitted = AdaCOSClassifier(costs, **QUICK).fit(X, y)
-    masks = [np.arange(len(prices)) == k for k in range(len(prices))]
-    alone = [AdaCOSClassifier(costs).from_model(fitted).acquire(X, known=known) for known in masks]
-    shared = AdaCOSClassifier(costs).from_model(fitted)
+    policy, X, y = shared_by_threads(kind)
+    policy.fit(X, y)
+    n_covariates = len(policy.encoder_.names)
+    masks = [np.arange(n_covariates) == k for k in range(n_covariates)]
+
+    def unused() -> Any:
+        """The policy with a decider of which nothing was asked yet."""
+        own = copy(policy)
+        own.decider_ = replace(policy.decider_)
+        return own
+
+    alone = [unused().acquire(X, known=known) for known in masks]
+    shared = unused()
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda known: shared.acquire(X, known=known), masks * 3))
     for result, expected in zip(results, alone * 3, strict=True):

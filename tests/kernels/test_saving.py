@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from adacos.kernels import saving
 from adacos.kernels.bayes_risk import bayes_risk, decision_threshold
-from adacos.kernels.saving import any_worthwhile, kept_risk
+from adacos.kernels.saving import Savings, kept_risk
 
 MATRICES = [
     np.array([[0.0, 100.0], [1000.0, 0.0]]),
@@ -72,7 +72,6 @@ def cell_by_cell(now, sigma, cost, matrix) -> np.ndarray:
 def test_bounds_give_the_answer_of_the_integrals(matrix: np.ndarray, shared: bool) -> None:
     """On rows of every kind and at ties, before and after the grid has learned its levels."""
     rng = np.random.default_rng(int(shared))
-    saving._grid.cache_clear()
     for round_ in range(6):
         n, m = 1500, 4
         now = decision_threshold(matrix) + rng.normal(scale=2, size=n)
@@ -88,7 +87,7 @@ def test_bounds_give_the_answer_of_the_integrals(matrix: np.ndarray, shared: boo
             else:
                 cost[:, 0] = saves
         expected = cell_by_cell(now, sigma, cost, matrix)
-        np.testing.assert_array_equal(any_worthwhile(now, sigma, cost, matrix), expected)
+        np.testing.assert_array_equal(Savings(matrix).any_worthwhile(now, sigma, cost), expected)
         assert round_ or 0.02 < expected.mean() < 0.98
 
 
@@ -98,13 +97,14 @@ def test_few_integrals_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     now = rng.normal(-1, 1.5, 20000)
     sigma = np.array([0.5, 0.8, 1.1]) * rng.uniform(1.0, 1.01, (20000, 1))
     cost = np.array([[4.0, 10.0, 20.0]])
-    any_worthwhile(now, sigma, cost, matrix)
+    savings = Savings(matrix)
+    savings.any_worthwhile(now, sigma, cost)
     integral = saving.kept_risk
     monkeypatch.setattr(
         saving, "kept_risk", lambda u, *rest: evaluated.append(np.size(u)) or integral(u, *rest)
     )
-    any_worthwhile(now, sigma, cost, matrix)
+    savings.any_worthwhile(now, sigma, cost)
     assert sum(evaluated) < 0.1 * sigma.size
     evaluated.clear()
-    any_worthwhile(now, sigma, np.repeat(cost, 20000, axis=0), matrix)
+    savings.any_worthwhile(now, sigma, np.repeat(cost, 20000, axis=0))
     assert sum(evaluated) < 0.1 * sigma.size

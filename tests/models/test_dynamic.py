@@ -11,6 +11,7 @@ from adacos.bench.regret import expected_cost
 from adacos.datasets import make_discrete_problem
 from adacos.kernels.bayes_risk import bayes_risk
 from adacos.kernels.martingale import coherent_mean
+from adacos.kernels.saving import Savings
 from adacos.models.dynamic import ValueTables
 from adacos.models.outlook import begin, look_ahead
 
@@ -64,7 +65,7 @@ def test_whoever_adacos_asks_is_asked() -> None:
         state = begin(model, encoded, available, have, np.zeros_like(have))
         outlook = look_ahead(state, costs)
         typical = outlook._replace(sd=np.broadcast_to(values.sd[stage], outlook.sd.shape).copy())
-        asked = typical.any_worthwhile(costs.matrix)
+        asked = typical.any_worthwhile(Savings(costs.matrix))
         gain = values.gain_at(stage, outlook.log_odds)
         assert np.all(gain[asked] > -1e-3 * costs.matrix.max())
     assert np.all(values.freedom <= 0)

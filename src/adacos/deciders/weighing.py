@@ -61,7 +61,7 @@ def weigh(
     if free:
         return weigh_freely(state, ahead, values)
     if ahead.mean.size > _FEW_CELLS:
-        return ahead.any_worthwhile(matrix), ahead
+        return ahead.any_worthwhile(values.savings), ahead
     ahead = ahead.weighed(matrix)
     assert ahead.future is not None
     risk = bayes_risk(ahead.log_odds, matrix)

@@ -11,13 +11,13 @@ u' ~ N(coherent_mean(u, σ), σ²). Two facts spare most of the integrals, whate
   moves every u' up, so that E[r], as a function of the probability, has a slope between C11 - C01
   and C10 - C00; r has the second left of u* and the first right of it.
 
-So the values of V at two corners of a cell of a grid bound V inside it. `any_worthwhile` decides by
+So the values of V at two corners of a cell of a grid bound V inside it. `Savings` decides by
 these bounds, and evaluates the integrals for what they leave open.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +35,8 @@ _SMALLEST, _RATIO, _LEVELS = 1e-3, 2 ** (1 / 48), 720
 _ACCURACY = 1e-5
 # With fewer cells bounds take longer than integrals.
 _FEW = 512
-# Rows whose cells are held in memory at once, and grids kept, one for each matrix of costs.
-_ROWS_AT_ONCE, _GRIDS = 2048, 8
+# Rows whose cells are held in memory at once.
+_ROWS_AT_ONCE = 2048
 
 
 def kept_risk(log_odds: npt.ArrayLike, sigma: npt.ArrayLike, matrix: npt.ArrayLike) -> Floats:
@@ -54,38 +54,6 @@ def kept_moments(
     # Jensen holds to the accuracy of the two kernels; where nothing is to be learned they would
     # otherwise make a difference of 1e-6 of the costs.
     return mean, np.minimum(expected, bayes_risk(now, matrix))
-
-
-def any_worthwhile(log_odds: Floats, sigma: Floats, cost: Floats, matrix: npt.ArrayLike) -> Bools:
-    """Whether some acquisition has cost + kept_risk < risk now, for each row.
-
-    The answer is that of the integrals, in every case: bounds decide only where they leave more
-    room than the integrals err.
-
-    Parameters
-    ----------
-    log_odds : (rows,) now.
-    sigma : (rows, acquisitions) standard deviation of what is learned.
-    cost : (rows, acquisitions), or (1, acquisitions) where it is the same for all rows.
-    matrix : misclassification costs C[y, label].
-    """
-    if sigma.size < _FEW:
-        return np.asarray(_is_worthwhile(log_odds[:, None], sigma, cost, matrix).any(axis=1))
-    grid = _grid(np.asarray(matrix, dtype=float).tobytes())
-    near, far = grid.steps(log_odds)
-    gain, unsettled = np.zeros(len(log_odds), dtype=np.bool_), np.arange(len(log_odds))
-    if len(cost) == 1:
-        gain, unsettled = grid.settle_rows(near, far, sigma, cost[0])
-    for first in range(0, len(unsettled), _ROWS_AT_ONCE):
-        rows = unsettled[first : first + _ROWS_AT_ONCE]
-        own = cost if len(cost) == 1 else cost[rows]
-        certain, possible = grid.settle_cells(near[rows], far[rows], sigma[rows], own)
-        gain[rows] = certain.any(axis=1)
-        row, acquisition = np.nonzero(possible & ~gain[rows, None])
-        price = own[0, acquisition] if len(cost) == 1 else own[row, acquisition]
-        yes = _is_worthwhile(log_odds[rows[row]], sigma[rows[row], acquisition], price, matrix)
-        gain[rows[row[yes]]] = True
-    return gain
 
 
 def _is_worthwhile(log_odds: Floats, sigma: Floats, cost: Floats, matrix: npt.ArrayLike) -> Bools:
@@ -171,6 +139,47 @@ class _Grid:
         self.above = np.minimum.accumulate(above[::-1])[::-1]
 
 
-@lru_cache(maxsize=_GRIDS)
-def _grid(matrix: bytes) -> _Grid:
-    return _Grid(np.frombuffer(matrix).reshape(2, 2))
+class Savings:
+    """What acquisitions save at fixed misclassification costs C[y, label].
+
+    Whoever decides by these costs keeps one: it learns bounds from what it is asked. Threads may
+    share it, because bounds change no answer.
+    """
+
+    def __init__(self, matrix: npt.ArrayLike) -> None:
+        self.matrix = np.asarray(matrix, dtype=float)
+
+    @cached_property
+    def _grid(self) -> _Grid:
+        return _Grid(self.matrix)
+
+    def any_worthwhile(self, log_odds: Floats, sigma: Floats, cost: Floats) -> Bools:
+        """Whether some acquisition has cost + kept_risk < risk now, for each row.
+
+        The answer is that of the integrals, in every case: bounds decide only where they leave more
+        room than the integrals err.
+
+        Parameters
+        ----------
+        log_odds : (rows,) now.
+        sigma : (rows, acquisitions) standard deviation of what is learned.
+        cost : (rows, acquisitions), or (1, acquisitions) where it is the same for all rows.
+        """
+        matrix = self.matrix
+        if sigma.size < _FEW:
+            return np.asarray(_is_worthwhile(log_odds[:, None], sigma, cost, matrix).any(axis=1))
+        grid = self._grid
+        near, far = grid.steps(log_odds)
+        gain, unsettled = np.zeros(len(log_odds), dtype=np.bool_), np.arange(len(log_odds))
+        if len(cost) == 1:
+            gain, unsettled = grid.settle_rows(near, far, sigma, cost[0])
+        for first in range(0, len(unsettled), _ROWS_AT_ONCE):
+            rows = unsettled[first : first + _ROWS_AT_ONCE]
+            own = cost if len(cost) == 1 else cost[rows]
+            certain, possible = grid.settle_cells(near[rows], far[rows], sigma[rows], own)
+            gain[rows] = certain.any(axis=1)
+            row, acquisition = np.nonzero(possible & ~gain[rows, None])
+            price = own[0, acquisition] if len(cost) == 1 else own[row, acquisition]
+            yes = _is_worthwhile(log_odds[rows[row]], sigma[rows[row], acquisition], price, matrix)
+            gain[rows[row[yes]]] = True
+        return gain

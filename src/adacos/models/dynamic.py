@@ -26,7 +26,7 @@ import numpy as np
 from adacos.costs import CostTable
 from adacos.kernels.bayes_risk import bayes_risk, decision_threshold
 from adacos.kernels.namespace import expit, interpolate
-from adacos.kernels.saving import kept_moments
+from adacos.kernels.saving import Savings, kept_moments
 from adacos.models.accuracy import CLOSE, END, FINE, Accuracy
 from adacos.models.class_values import ClassValues, ShownGain, class_values, shown_gain
 from adacos.models.realised import realised_correction
@@ -96,6 +96,7 @@ class ValueTables:
     ) -> None:
         self.costs, self.matrix = costs, matrix
         self.accuracy, self.realised = accuracy, realised
+        self.savings = Savings(matrix)
         self._values: Tables[Values] = Tables()
         self._corrections: Tables[Floats] = Tables()
         self._classes: Tables[ClassValues] = Tables()
@@ -105,6 +106,7 @@ class ValueTables:
         """The tables where acquisitions are weighed by other costs; corrections are shared."""
         tables = ValueTables(costs, self.matrix, self.accuracy, self.realised)
         tables._corrections, tables._gains = self._corrections, self._gains
+        tables.savings = self.savings
         return tables
 
     def of_sets(self, model: SequenceModel, last: int | None = None) -> Values:

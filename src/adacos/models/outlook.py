@@ -17,6 +17,7 @@ from adacos.costs import CostTable
 from adacos.kernels.class_risk import integrated_class_log_odds, roots
 from adacos.kernels.martingale import integrated_log_odds
 from adacos.kernels.namespace import host, is_tensor, like, namespace
+from adacos.kernels.saving import Savings
 from adacos.models.forecasts import FORECASTS, Forecast
 from adacos.models.known import given_known, original_stages
 from adacos.models.missing import MissingContribution
@@ -105,9 +106,9 @@ class Outlook(NamedTuple):
         cost, future = unweighted(self.cost, self.future, times)
         return self._replace(cost=cost, future=future)
 
-    def any_worthwhile(self, matrix: Floats) -> Bools:
+    def any_worthwhile(self, savings: Savings) -> Bools:
         """Whether some later set is expected to save more than it costs, for each row."""
-        return self.forecast.any_worthwhile(self.log_odds, self.mean, self.sd, self.cost, matrix)
+        return self.forecast.any_worthwhile(self.log_odds, self.mean, self.sd, self.cost, savings)
 
 
 def begin(

@@ -9,7 +9,7 @@ expected to raise it, whatever the costs.
 from __future__ import annotations
 
 from adacos.kernels.martingale import coherent_mean
-from adacos.kernels.saving import any_worthwhile, kept_risk
+from adacos.kernels.saving import Savings, kept_risk
 from adacos.models.forecasts.forecast import Forecast
 from adacos.typing import Bools, Floats
 
@@ -26,7 +26,7 @@ class CoherentForecast(Forecast):
         return kept_risk(now, sd, matrix)
 
     def any_worthwhile(
-        self, now: Floats, mean: Floats, sd: Floats, cost: Floats, matrix: Floats
+        self, now: Floats, mean: Floats, sd: Floats, cost: Floats, savings: Savings
     ) -> Bools:
         """Whether some acquisition is expected to save more than it costs, for each row."""
-        return any_worthwhile(now, sd, cost, matrix)
+        return savings.any_worthwhile(now, sd, cost)

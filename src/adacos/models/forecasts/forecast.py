@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from adacos.kernels.bayes_risk import bayes_risk
+from adacos.kernels.saving import Savings
 from adacos.typing import Bools, Floats
 
 
@@ -22,14 +23,15 @@ class Forecast(Protocol):
         ...
 
     def any_worthwhile(
-        self, now: Floats, mean: Floats, sd: Floats, cost: Floats, matrix: Floats
+        self, now: Floats, mean: Floats, sd: Floats, cost: Floats, savings: Savings
     ) -> Bools:
         """Whether some acquisition is expected to save more than it costs, for each row.
 
         `now` holds one number for each row, `mean` and `sd` one for each row and acquisition,
-        `cost` likewise or one row for all.
+        `cost` likewise or one row for all. `savings` holds the misclassification costs.
         """
         # Acquisitions are tried in turn on the rows not yet decided.
+        matrix = savings.matrix
         risk = bayes_risk(now, matrix)
         gain = np.zeros(len(now), dtype=np.bool_)
         for j, price in enumerate(cost.T):
