@@ -229,7 +229,7 @@ class _Dialogue:
 
     def _tell_coverage(self) -> None:
         """The certificate, and why it does not cover the consultation, if so."""
-        certificate = getattr(self._policy, "certificate_", None)
+        certificate = self._policy.certificate_
         if certificate is None:
             return
         caveat = not_covered(self.consultation.departures)

@@ -260,7 +260,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Set `cost_table_`; no error is given a cost that follows from the other's by a guess."""
         costs = self.costs or Costs()
         self.cost_table_ = costs.bind(names, len(self.classes_))
-        recall = getattr(self, "target_recall", None)
+        recall = self.target_recall
         needed = [name for name in costs.unstated if recall is None or name == "false_positive"]
         if len(costs.unstated) == 1 and needed:
             raise InvalidInputError(
@@ -290,7 +290,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         (_, false_alarm), (miss, _) = (
             self.cost_table_.matrix - np.diag(self.cost_table_.matrix)[:, None]
         )
-        recall = getattr(self, "target_recall", None)
+        recall = self.target_recall
         if self.classes_.dtype.kind in "OSU" and (false_alarm != miss or recall is not None):
             negative, positive = self.classes_.tolist()
             warnings.warn(

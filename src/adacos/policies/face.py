@@ -56,6 +56,8 @@ class PolicyFace:
     # What a row may pay at most, and on average; a policy that has the parameters stores them.
     budget: float | None = None
     mean_budget: float | None = None
+    # The recall that is asked for, in place of a cost; of three or more classes by class.
+    target_recall: Any = None
     # The confidence of a target recall, which takes this share of the rows; where it is asked for.
     recall_confidence: float | None = None
     # Where rows must reach the threshold of a target recall to count as found.

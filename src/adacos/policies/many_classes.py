@@ -56,7 +56,7 @@ def check_many_classes(policy: Any, certifies: bool = False) -> None:
 
 def resolved_target_recall(policy: Any) -> Any:
     """The target recall of a fitted policy, of two classes as a number; None without one."""
-    recall = getattr(policy, "target_recall", None)
+    recall = policy.target_recall
     return recall_of_two(recall, policy.classes_) if len(policy.classes_) == 2 else recall
 
 

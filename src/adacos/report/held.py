@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,16 +10,18 @@ from numpy.typing import NDArray
 
 from adacos.card import deciding_matrix
 from adacos.costs import Costs
-from adacos.decision import DecisionRule
+from adacos.deciders.mixing import run_mixed
+from adacos.decision import AnyDecider, DecisionRule
 from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.groups import standard_error
+from adacos.kernels.threads import one_blas_thread
 from adacos.models.sequence_model import SequenceModel
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.costed import BEST, CostedClassifier
 from adacos.policies.fitting import inner_fits
-from adacos.policies.sequence_policy import SequencePolicy, has_sets
+from adacos.policies.sequence_policy import has_sets
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import validate_table
 from adacos.tables.row_digests import RowDigests, trained_among
@@ -220,11 +221,9 @@ def methods(held: Held) -> list[MethodCost]:
     """The policy, its relatives on the same model, and answering all rows alike."""
     n = len(held.true)
     methods = [own_method(held)]
-    for name, other in relatives(held, deciding_matrix(held.policy)).items():
+    for name, result in relatives(held, deciding_matrix(held.policy)).items():
         if name != OWN:
-            result = other.acquire(held.table)
-            label = np.searchsorted(held.policy.classes_, result.label)
-            methods.append(_method(name, result.cost, label, held, held.charged))
+            methods.append(_method(name, result.cost, result.label, held, held.charged))
     if held.boosted is not None:
         result = held.boosted.policy.acquire(held.table)
         label = np.searchsorted(held.policy.classes_, result.label)
@@ -252,17 +251,17 @@ def sensitivity(held: Held) -> list[tuple[float, list[MethodCost]]]:
             right = np.diag(matrix)[:, None]
             matrix = right + factor * (matrix - right)
         own = []
-        for name, other in relatives(held, matrix).items():
-            result = other.acquire(held.table)
-            label = np.searchsorted(held.policy.classes_, result.label)
-            own.append(_method(name, result.cost, label, held, matrix))
+        for name, result in relatives(held, matrix).items():
+            own.append(_method(name, result.cost, result.label, held, matrix))
         methods.append((factor, own))
     return methods
 
 
-def relatives(held: Held, matrix: Floats) -> dict[str, SequencePolicy]:
-    """This policy and the others of the paper on its model, with these error costs.
+@one_blas_thread
+def relatives(held: Held, matrix: Floats) -> dict[str, AcquisitionResult]:
+    """What this policy and the others of the paper on its model do, with these error costs.
 
+    Labels are 0, 1, …
     None for a policy without a set sequence, nor for one that answers everyone positive.
     """
     policy = held.policy
@@ -271,16 +270,15 @@ def relatives(held: Held, matrix: Floats) -> dict[str, SequencePolicy]:
     costs = (policy.costs or Costs()).with_misclassification(matrix)
     kinds = {"AdaCOS": AdaCOSClassifier, "COS": COSClassifier, "full model": FullModelClassifier}
     # Budgets and branches stay as they are; what is asked follows the costs.
-    policies: dict[str, SequencePolicy] = {
-        OWN: copy(policy).finish_fit(DecisionRule(matrix), policy.multiplier_, policy.mixture_)
-    }
+    deciders: dict[str, AnyDecider] = {OWN: policy.decider_.with_rule(DecisionRule(matrix))}
     for name, kind in kinds.items():
         if not (policy.in_one_order and isinstance(policy, kind)):
             other = kind(costs)
             if other.outlook is not None and policy.outlook is not None:
                 other.outlook = policy.outlook
-            policies[name] = other.from_model(policy)
-    return policies
+            deciders[name] = other.from_model(policy).decider_
+    encoded = held.encoded
+    return {name: run_mixed(decider, encoded) for name, decider in deciders.items()}
 
 
 def _method(name: str, cost: Floats, label: Ints, held: Held, matrix: Floats) -> MethodCost:

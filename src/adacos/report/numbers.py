@@ -252,9 +252,8 @@ def decision_curves(held: Held) -> tuple[Floats, list[Curve]]:
     # Where everyone is answered positive a positive found is worth more than any test.
     worth = (c01 - c00) * (1 - in_use) / in_use if in_use > 0 else np.inf
     methods = [(OWN, held.result.probability, held.result.cost)]
-    for name, other in relatives(held, deciding_matrix(held.policy)).items():
+    for name, result in relatives(held, deciding_matrix(held.policy)).items():
         if name != OWN:
-            result = other.acquire(held.table)
             methods.append((name, result.probability, result.cost))
     everyone = np.ones(len(held.true))
     methods.append(("everyone positive", everyone, np.zeros(len(everyone))))

@@ -73,7 +73,7 @@ def trained_among(policy: Any, encoded: Floats) -> int:
 
     A policy that keeps no digests of its training rows cannot tell, and has none.
     """
-    digests = getattr(policy, "training_rows_", None)
+    digests = policy.training_rows_
     if digests is None:
         return 0
     count, beyond_chance = digests.found(encoded)
