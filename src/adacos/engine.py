@@ -6,7 +6,7 @@ functions of the decider (`adacos.decision.Decider`), so a decision stands in th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Generic, NamedTuple
 
@@ -258,8 +258,7 @@ def run(decider: Decider[State], encoded: Floats, known: Bools | None = None) ->
             at_once = ROWS_AT_ONCE
             if is_tensor(encoded) and not lacking:
                 at_once = max(TENSOR_VALUES_AT_ONCE // encoded.shape[1], 1)
-            for first in range(0, len(rows), at_once):
-                part = rows[first : first + at_once]
+            for part in in_pieces(rows, at_once):
                 values, there = encoded[part], available[part]
                 if lacking:
                     values, there = host(values), host(there)
@@ -282,16 +281,29 @@ def log_odds_given(decider: Decider[State], encoded: Floats, known: Bools) -> Fl
     """Log-odds of rows of which exactly the values in a mask (rows, covariates) are known."""
     n_classes, n_covariates = len(decider.classes), len(decider.encoder.names)
     log_odds = np.empty((len(encoded),) if n_classes == 2 else (len(encoded), n_classes - 1))
-    patterns, number = np.unique(known, axis=0, return_inverse=True)
-    for kind, pattern in enumerate(patterns):
-        rows = np.flatnonzero(number.ravel() == kind)
-        for first in range(0, len(rows), ROWS_AT_ONCE):
-            part = rows[first : first + ROWS_AT_ONCE]
-            values = np.where(pattern[decider.encoder.source], encoded[part], np.nan)
-            every = np.ones((len(part), n_covariates), dtype=np.bool_)
-            state = decider.begin(Rows(values, every, pattern, pattern, part))
-            log_odds[part] = decider.log_odds(state)
+    for part in alike(known):
+        pattern = known[part[0]]
+        values = np.where(pattern[decider.encoder.source], encoded[part], np.nan)
+        every = np.ones((len(part), n_covariates), dtype=np.bool_)
+        state = decider.begin(Rows(values, every, pattern, pattern, part))
+        log_odds[part] = decider.log_odds(state)
     return log_odds
+
+
+def alike(*masks: Bools) -> Iterator[Ints]:
+    """The places of rows of which masks (rows, any) hold the same, in pieces that are run together.
+
+    Groups come in the order of their masks, and the rows of each in their own order.
+    """
+    patterns, number = np.unique(np.column_stack(masks), axis=0, return_inverse=True)
+    for kind in range(len(patterns)):
+        yield from in_pieces(np.flatnonzero(number.ravel() == kind))
+
+
+def in_pieces(rows: Ints, at_once: int = ROWS_AT_ONCE) -> Iterator[Ints]:
+    """Rows in pieces that are run together."""
+    for first in range(0, len(rows), at_once):
+        yield rows[first : first + at_once]
 
 
 def empty_trail(decider: Decider[State], encoded: Floats) -> Trail:

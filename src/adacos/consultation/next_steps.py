@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from adacos.decision import STOP, Decider, Rows, State, probability_at
-from adacos.engine import ROWS_AT_ONCE, acquired_in, pandas_module, probability_columns, step
+from adacos.engine import acquired_in, alike, pandas_module, probability_columns, step
 from adacos.exceptions import InvalidInputError
 from adacos.typing import Bools, Floats, Ints
 
@@ -131,16 +131,11 @@ def steps(
     amounts = costs.of(have, given=known) if paid is None else _amounts(paid, n_rows)
     order = np.full((n_rows, n_covariates), STOP)
     log_odds = np.empty((n_rows,) if n_classes == 2 else (n_rows, n_classes - 1))
-    complete = ~unavailable.any(axis=1)
-    kinds = np.column_stack([have, known, complete])
-    patterns, number = np.unique(kinds, axis=0, return_inverse=True)
-    for kind, pattern in enumerate(patterns):
-        same = np.flatnonzero(number.ravel() == kind)
-        masks = pattern[:n_covariates], pattern[n_covariates:-1]
-        for first in range(0, len(same), ROWS_AT_ONCE):
-            part = same[first : first + ROWS_AT_ONCE]
-            rows = Rows(encoded[part], ~unavailable[part], *masks, part)
-            order[part], log_odds[part], *_ = step(decider, rows, amounts[part])
+    complete = np.asarray(~unavailable.any(axis=1))
+    for part in alike(have, known, complete):
+        first = part[0]
+        rows = Rows(encoded[part], ~unavailable[part], have[first], known[first], part)
+        order[part], log_odds[part], *_ = step(decider, rows, amounts[part])
     return NextSteps(
         order=order,
         cost=costs.of_order(order, given=have) + costs.waiting(acquired_in(order)),

@@ -18,8 +18,8 @@ import numpy as np
 from adacos.consultation.values import check_value, is_none
 from adacos.decision import STOP, Decider, Rows, State
 from adacos.engine import (
-    ROWS_AT_ONCE,
     AcquisitionResult,
+    alike,
     among,
     budget_of,
     empty_trail,
@@ -244,7 +244,7 @@ def provide(decider: Decider[State], encoded: Floats, known: Bools, desk: Desk) 
         if immediate is not None:
             rounds[live] += among(available[live] & ~immediate, wanted)
         waiting = np.full((n_rows, n_covariates), STOP)
-        for part in _alike(live, known, have, available):
+        for part in map(live.__getitem__, alike(known[live], have[live], available[live])):
             begin = Rows(encoded[part], available[part], have[part[0]], known[part[0]], part)
             walked = walk(
                 decider.begin(begin),
@@ -266,18 +266,6 @@ def provide(decider: Decider[State], encoded: Floats, known: Bools, desk: Desk) 
         wanted = waiting[live]
     result = result_of(decider, trail, known)
     return ProvidedResult(**vars(result), calls=tuple(desk.calls))
-
-
-def _alike(live: Ints, known: Bools, have: Bools, available: Bools) -> list[Ints]:
-    """The rows in groups that know, have and lack the same."""
-    pattern = np.hstack([known[live], have[live], available[live]])
-    _, number = np.unique(pattern, axis=0, return_inverse=True)
-    groups = [live[number.ravel() == group] for group in range(int(number.max()) + 1)]
-    return [
-        group[first : first + ROWS_AT_ONCE]
-        for group in groups
-        for first in range(0, len(group), ROWS_AT_ONCE)
-    ]
 
 
 def _receive(
