@@ -67,9 +67,12 @@ study: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.study
 	$(BIN)/python -m pytest -m study tests
 
-# Odd and hostile files and models, then attacks over raw sockets with their counts and mixed traffic.
+# Odd and hostile files, models, settings and corrections; then attacks over raw sockets and mixed traffic. All
+# with their counts; takes about an hour.
 attack: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(JOBS) tests/attack/test_csv.py tests/attack/test_files.py tests/attack/test_models.py
+	$(BIN)/python -m pytest -n $(JOBS) -rP -m "study or not study" tests/attack/test_csv.py \
+		tests/attack/test_files.py tests/attack/test_models.py tests/attack/test_mutants.py \
+		tests/test_random_configurations.py tests/service/test_history.py
 	$(BIN)/python -m tests.attack
 
 bench: $(VENV)/.dev

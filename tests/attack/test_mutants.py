@@ -15,6 +15,6 @@ from tests.attack.mutants import MODELS, REFUSED, Mutants
 def test_mutants_are_refused_or_decide_as_before(count: int, name: str, tmp_path: Path) -> None:
     """Of each of four models: 200 in all, and 10,000 as a study."""
     counts, wrong = Mutants(tmp_path, name).fates(count, seed=count)
-    print(f"\n{name}: {dict(counts)}")
+    print(f"{count} mutants of {name}: {dict(counts)}")
     assert not wrong
     assert counts[REFUSED] > 0.5 * count

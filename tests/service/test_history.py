@@ -81,6 +81,7 @@ def test_corrections_by_several_at_once(model, log_url):
             one.join()
         over.append(True)
         reader.join()
+    print(f"200 corrections on {log_url.partition(':')[0]}: {dict(answers)}; looks: {dict(looks)}")
     assert set(answers) <= {200, 412, 428}
     assert sum(answers.values()) == 200
     assert set(looks) == {200}
