@@ -6,9 +6,9 @@
 Fresh five-fold splits of the bundled data, false positive 100 and miss 1000; 30% of the values are
 removed at random in the training rows, in the rows to be decided, in both, and in none. Both
 versions see the same splits and the same holes, each in a process of its own. The version at
-df2e2c9 put a missing value at its conditional mean as if it were known. It had the paper's outlook
-only: this version is therefore run with that one, for what the holes alone make, and with its
-own. A difference is the mean over rows of each row's own (averaged over the splits); its 95%
+df2e2c9 put a missing value at its conditional mean as if it were known. It had the paper's
+lookahead only: this version is therefore run with that one, for what the holes alone make, and with
+its own. A difference is the mean over rows of each row's own (averaged over the splits); its 95%
 interval is over rows, a normal one. PhysioNet 2012 (`--physionet PATH --folds 2`) has holes of its
 own in all rows, and none are added.
 """
@@ -76,7 +76,7 @@ def splits(
 
 
 def row_costs(name: str, given: argparse.Namespace) -> dict[str, np.ndarray]:
-    """Mean total cost of each row by outlook and by where the holes are; NaN if never decided."""
+    """Mean total cost of each row by lookahead and by where the holes are; NaN if never decided."""
     data = load(name, given)
     y, where = np.asarray(data.y), where_of(name)
     costs = Costs(data.prices, false_positive=100, false_negative=1000, panels=data.panels)
@@ -87,26 +87,26 @@ def row_costs(name: str, given: argparse.Namespace) -> dict[str, np.ndarray]:
         for holes_in_training in sorted({in_training for in_training, _ in where.values()}):
             table = holed if holes_in_training else data.X
             fitted = AdaCOSClassifier(costs).fit(table.iloc[train], y[train])
-            for outlook in given.outlooks:
+            for lookahead in given.lookaheads:
                 policy = fitted
-                if outlook != "own":
-                    policy = AdaCOSClassifier(costs, outlook=outlook).from_model(fitted)
+                if lookahead != "own":
+                    policy = AdaCOSClassifier(costs, lookahead=lookahead).from_model(fitted)
                 for title, (in_training, in_test) in where.items():
                     if in_training != holes_in_training:
                         continue
                     result = policy.acquire((holed if in_test else data.X).iloc[test])
-                    sums = total.setdefault(f"{outlook} {title}", np.zeros(len(y)))
+                    sums = total.setdefault(f"{lookahead} {title}", np.zeros(len(y)))
                     sums[test] += share * total_costs(result, y[test], costs)
     return {key: np.where(decided, sums, np.nan) for key, sums in total.items()}
 
 
-def run(source: Path | None, given: argparse.Namespace, outlooks: list[str]) -> dict[str, Any]:
+def run(source: Path | None, given: argparse.Namespace, lookaheads: list[str]) -> dict[str, Any]:
     """`row_costs` of one version of the library, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "costs.npz"
         command = [sys.executable, str(Path(__file__).resolve()), "--into", str(out)]
         command += ["--splits", str(given.splits), "--seed", str(given.seed)]
-        command += ["--datasets", *given.datasets, "--outlooks", *outlooks]
+        command += ["--datasets", *given.datasets, "--lookaheads", *lookaheads]
         command += ["--folds", str(given.folds)]
         command += [] if given.physionet is None else ["--physionet", str(given.physionet)]
         paths = {} if source is None else {"PYTHONPATH": str(source.resolve() / "src")}
@@ -116,18 +116,18 @@ def run(source: Path | None, given: argparse.Namespace, outlooks: list[str]) -> 
 
 
 def tell(before: dict[str, Any], after: dict[str, Any], datasets: list[str]) -> None:
-    """One line for each data set, outlook and place of the holes."""
+    """One line for each data set, lookahead and place of the holes."""
     for name in datasets:
-        for outlook in ("paper", "own"):
+        for lookahead in ("paper", "own"):
             for where in where_of(name):
                 first = before[f"{name} own {where}"]
-                second = after[f"{name} {outlook} {where}"]
+                second = after[f"{name} {lookahead} {where}"]
                 tested = np.isfinite(first)
                 first, second = first[tested], second[tested]
                 d = second - first
                 half = 1.96 * d.std(ddof=1) / np.sqrt(len(d))
                 print(
-                    f"{name:10s} removed in {where:9s} {outlook:6s} outlook: "
+                    f"{name:10s} removed in {where:9s} {lookahead:6s} lookahead: "
                     f"{first.mean():7.2f} -> {second.mean():7.2f}  difference {d.mean():+6.2f} "
                     f"[{d.mean() - half:+.2f}, {d.mean() + half:+.2f}]"
                 )
@@ -141,7 +141,7 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", choices=[*LOADERS, PHYSIONET])
     parser.add_argument("--physionet", type=Path, help="the PhysioNet 2012 table")
     parser.add_argument("--folds", type=int, default=5, help="how many of the five folds to decide")
-    parser.add_argument("--outlooks", nargs="+", default=["paper", "own"])
+    parser.add_argument("--lookaheads", nargs="+", default=["paper", "own"])
     parser.add_argument("--into", type=Path, help="only write this version's costs of rows")
     given = parser.parse_args()
     given.datasets = given.datasets or ([*LOADERS] if given.physionet is None else [PHYSIONET])

@@ -5,8 +5,8 @@
 
 Five folds a split, the paper's costs (false positive 10 to 1000, or `--costs`, a miss ten times as
 much). The ratio to AdaCOS is the geometric mean over the settings; its 95% interval is over rows,
-as in `benchmarks.outlook`. What is done is kept in a folder (`--into`), so that a stopped run goes
-on.
+as in `benchmarks.lookahead`. What is done is kept in a folder (`--into`), so that a stopped run
+continues.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from adacos import (
 )
 from adacos.datasets import Dataset
 from adacos.metrics import total_costs
-from benchmarks.outlook import FALSE_POSITIVE, LOADERS, folds, ratio
+from benchmarks.lookahead import FALSE_POSITIVE, LOADERS, folds, ratio
 
 POLICIES: dict[str, tuple[Any, dict[str, Any]]] = {
     "adacos": (AdaCOSClassifier, {}),
-    "dynamic": (AdaCOSClassifier, {"outlook": "dynamic"}),
+    "dynamic": (AdaCOSClassifier, {"lookahead": "dynamic"}),
     "forward": (AdaCOSClassifier, {"sequence": "forward"}),
     "both": (AdaCOSClassifier, {"sequence": "both"}),
     "branching": (BranchingClassifier, {}),

@@ -34,7 +34,13 @@ QUICK: dict[str, Any] = {
 _FORWARD: dict[str, Any] = {"sequence": "forward"}
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "aaco": [{"max_sets": 32}, {"max_sets": 10}],
-    "adacos": [{}, {"outlook": "coherent"}, {"outlook": "paper"}, _FORWARD, {"sequence": "both"}],
+    "adacos": [
+        {},
+        {"lookahead": "coherent"},
+        {"lookahead": "paper"},
+        _FORWARD,
+        {"sequence": "both"},
+    ],
     "cos": [{}, _FORWARD],
     "full": [{}, _FORWARD],
     "dwsm": [{"variant": "cost_weighted"}, {"variant": "unconstrained"}],
@@ -65,7 +71,8 @@ class Case(NamedTuple):
 
     def _numbered(self) -> list[str]:
         words = {"lookahead": "ahead", "max_sets": "sets"}
-        return [f"{words[key]}{n}" for key, n in self.parameters.items() if key in words]
+        numbers = {k: n for k, n in self.parameters.items() if isinstance(n, int)}
+        return [f"{words[key]}{n}" for key, n in numbers.items() if key in words]
 
     def make(self, costs: Any = None, **parameters: Any) -> Any:
         """The policy, unfitted."""

@@ -181,7 +181,7 @@ def test_kinds_of_states_and_deciders_are_not_asked_for() -> None:
         f"{path.relative_to(PACKAGE)}: {match[0]}"
         for path in PACKAGE.rglob("*.py")
         for match in re.finditer(
-            r"isinstance\([^)]*(\w(State|Decider)\b|\bOutlook|ClassOutlook|\bDecision\b)",
+            r"isinstance\([^)]*(\w(State|Decider)\b|\bLookahead|ClassLookahead|\bDecision\b)",
             path.read_text(encoding="utf-8"),
         )
     ]
@@ -226,14 +226,14 @@ def test_no_module_remembers_what_it_was_asked() -> None:
 TWINS = {
     "kernels/class_risk.py",
     "kernels/class_strengths.py",
-    "models/class_outlook.py",
+    "models/class_lookahead.py",
     "models/class_values.py",
 }
 MOST_SITES = 118
 SITE = re.compile(
     r"(n_classes|classes_?\)|matrix\)) *(==|!=|<|>|<=|>=) *[23]\b|\.(many|two)_classes\b(?! import)"
     r"|\b(log_odds|probability|intercepts|coef_|effect|left_out|likely|start)\.ndim\b"
-    r"|isinstance\([^)]*ClassOutlook"
+    r"|isinstance\([^)]*ClassLookahead"
 )
 
 

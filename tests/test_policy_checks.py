@@ -12,7 +12,7 @@ from adacos import AdaCOSClassifier
 from adacos.deciders.sequence import AdaCOSDecider
 from adacos.decision import Decision, Terms
 from adacos.engine import AcquisitionResult
-from adacos.models.outlook import WalkState
+from adacos.models.lookahead import WalkState
 from tests.policy_checks import check_consultation, check_known, check_parameters, check_pickle
 from tests.rivals.problems import MIXED_COSTS, mixed_table
 
@@ -36,7 +36,7 @@ class Sneaky(AdaCOSClassifier):
     """Reads the last covariate as soon as something else is known."""
 
     def make_decider(self, terms: Terms) -> SneakyDecider:
-        return SneakyDecider(terms, self.model_, self.outlook)
+        return SneakyDecider(terms, self.model_, self.lookahead)
 
 
 class TwoFacedDecider(AdaCOSDecider):
@@ -50,7 +50,7 @@ class TwoFaced(AdaCOSClassifier):
     """Is surer of a row that is asked about alone."""
 
     def make_decider(self, terms: Terms) -> TwoFacedDecider:
-        return TwoFacedDecider(terms, self.model_, self.outlook)
+        return TwoFacedDecider(terms, self.model_, self.lookahead)
 
 
 class Hoarder(AdaCOSClassifier):

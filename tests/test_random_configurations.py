@@ -121,8 +121,8 @@ def configuration(number: int) -> Configuration:
     quick = {"cv": 2, "strengths": "common", "n_splines": 4, "max_depth": 2}
     policy.set_params(**{name: value for name, value in quick.items() if name in has})
     settings: dict[str, Any] = {}
-    if "outlook" in has:
-        settings["outlook"] = rng.choice(["realised", "dynamic", "coherent", "paper"]).item()
+    if "lookahead" in has:
+        settings["lookahead"] = rng.choice(["realised", "dynamic", "coherent", "paper"]).item()
     if "sequence" in has and rng.random() < 0.4:
         settings["sequence"] = "forward"
     scale = float(max(policy.costs.covariates.values()))

@@ -580,7 +580,7 @@ class Decider(ABC, Generic[State]):
 
     def __getstate__(self) -> dict[str, object]:
         """What goes into a pickle: the fields, without what is computed from them."""
-        return _content(self)
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         # The fields are set as the initialiser sets them.
@@ -643,10 +643,14 @@ class ObservedDecider(Decider[ObservedState]):
         return replace(state, available=available, at_any_price=state.available)
 
 
-def _content(value: object) -> dict[str, object]:
-    """What an object is made of: the fields that a dataclass is made from, or all it has."""
+def _digested(value: object) -> dict[str, object]:
+    """What an object is made of; a field that was renamed has its first name."""
     if is_dataclass(value):
-        return {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+        return {
+            f.metadata.get("first_name", f.name): getattr(value, f.name)
+            for f in fields(value)
+            if f.init
+        }
     return vars(value)
 
 
@@ -667,7 +671,7 @@ def _add(value: object, digest: hashlib._Hash) -> None:
         # Our values are told apart by their fields, so that their classes may be renamed.
         own = type(value).__module__.startswith("adacos.") and not isinstance(value, Decider)
         digest.update(b"{" if own else type(value).__name__.encode())
-        _add(_content(value), digest)
+        _add(_digested(value), digest)
     else:
         # Numbers of numpy are written differently by its versions.
         digest.update(repr(value.item() if isinstance(value, np.generic) else value).encode())

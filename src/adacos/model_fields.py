@@ -6,7 +6,8 @@ parameters and, if it is fitted, what its class and the bases of it name in `sav
 that these types or the registry name. Their parts must then fit together: columns, classes, costs.
 
 Formats: 1 held every attribute of an estimator, those that are computed now among them; since 2
-it is the fields. `upgraded` makes the state of one the state of the other.
+it is the fields, and since 3 parameters have the names of this release alone. `upgraded` makes the
+state of one the state of the other.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.models.basis import MOST_SPLINES
 from adacos.tables.encoder import covariate_names
 from adacos.typing import Fields
-from adacos.validation import fits
+from adacos.validation import fits, given_parameter, renamed_parameters
 
 
 def fields_of(cls: type) -> dict[str, Any]:
@@ -91,7 +92,7 @@ def state_of(value: Any) -> dict[str, Any]:
         )
     fitted = any(name.endswith("_") for name in vars(value))
     return {
-        name: getattr(value, name)
+        name: given_parameter(value, name)
         for name in names
         if name in vars(value) or (fitted and name.endswith("_") and _computed(cls, name))
     }
@@ -142,10 +143,12 @@ def made_of(cls: Any, state: dict[str, Any]) -> Any:
     return value
 
 
-def upgraded(cls: type, state: Mapping[str, Any]) -> dict[str, Any]:
-    """The state of an object in this format that a file of format 1 holds."""
-    if dataclasses.is_dataclass(cls):
-        return dict(state)
+def upgraded(cls: type, state: Mapping[str, Any], format_number: int) -> dict[str, Any]:
+    """The state of an object in this format that a file of an older format holds."""
+    renamed = renamed_parameters(cls)
+    state = {renamed.get(name, name): value for name, value in state.items()}
+    if dataclasses.is_dataclass(cls) or format_number > 1:
+        return state
     named = fields_of(cls)
     kept = {k: value for k, value in state.items() if k in named or not _computed(cls, k)}
     if "rule_" in kept:
@@ -154,7 +157,8 @@ def upgraded(cls: type, state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parameters(cls: Any) -> list[str]:
-    return cls._get_param_names() if issubclass(cls, BaseEstimator) else []
+    names = cls._get_param_names() if issubclass(cls, BaseEstimator) else []
+    return [name for name in names if name not in renamed_parameters(cls)]
 
 
 def _computed(cls: type, name: str) -> bool:

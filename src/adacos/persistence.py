@@ -45,7 +45,7 @@ from adacos.tables.archive import (
 from adacos.tables.columns import ColumnTable
 from adacos.tables.writing import write_whole
 
-FORMAT = 2
+FORMAT = 3
 
 # A consultation that tries a model out asks for the next step about so often.
 _STEPS_TRIED = 20
@@ -418,7 +418,7 @@ class _Reader:
         if cls is None:
             raise _UnknownPartError(name)
         state = {name: self.value(item, stored) for name, item in content.items()}
-        if self.format < 2:
-            state = upgraded(cls, state)
+        if self.format < FORMAT:
+            state = upgraded(cls, state, self.format)
         check_state(cls, state)
         return made_of(cls, state)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+import sys
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from inspect import signature
 from itertools import islice
 from numbers import Integral, Real
 from types import UnionType
@@ -15,6 +18,8 @@ import numpy as np
 
 from adacos.exceptions import InvalidInputError
 
+# Default of a parameter that has another name now.
+DEPRECATED = "deprecated"
 _MOST_LISTED = 50
 # Costs other than 0 lie between these in size.
 SMALLEST_COST, LARGEST_COST = 1e-50, 1e50
@@ -238,6 +243,47 @@ def check_parameters(estimator: Any) -> None:
     """Hold every parameter of an estimator against what its class declares in `constraints`."""
     for name, constraint in estimator.constraints.items():
         constraint(name, getattr(estimator, name))
+
+
+def given_parameter(estimator: Any, name: str) -> Any:
+    """Value of a parameter, by its old name where it was given by that."""
+    for old, new in renamed_parameters(type(estimator)).items():
+        if new == name and getattr(estimator, old) != DEPRECATED:
+            return getattr(estimator, old)
+    return getattr(estimator, name)
+
+
+def renamed_parameters(cls: type) -> Mapping[str, str]:
+    """New names of the parameters of a class that have another since this release, by old name."""
+    names: Mapping[str, str] = getattr(cls, "renamed_parameters", {})
+    return names
+
+
+def check_renamed(estimator: Any) -> None:
+    """Warn where a parameter is given by its old name; refuse it by both."""
+    cls = type(estimator)
+    for old, new in renamed_parameters(cls).items():
+        value = getattr(estimator, old)
+        if value == DEPRECATED:
+            continue
+        call = f"{cls.__name__}(..., {new}={value!r})"
+        if getattr(estimator, new) != signature(cls).parameters[new].default:
+            raise InvalidInputError(
+                old, f"cannot be given together with {new}, its new name", value, f"Pass {call}."
+            )
+        warnings.warn(
+            f"{old} is now named {new}: pass {call}. The next release refuses the old name.",
+            FutureWarning,
+            stacklevel=_level_of_caller(),
+        )
+
+
+def _level_of_caller() -> int:
+    """How many calls above the function that asks the package was entered."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("adacos."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def fits(value: Any, hint: Any) -> bool:

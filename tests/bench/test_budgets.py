@@ -25,7 +25,9 @@ ERROR = 5000.0
 def methods() -> Any:
     """Two quick methods."""
     with forgetting():
-        register_method("walks", lambda costs: AdaCOSClassifier(costs, outlook="coherent", **QUICK))
+        register_method(
+            "walks", lambda costs: AdaCOSClassifier(costs, lookahead="coherent", **QUICK)
+        )
         register_method("one set", lambda costs: COSClassifier(costs, **QUICK))
         yield
 

@@ -309,19 +309,19 @@ def test_flips_name_categories_and_two_valued_values(mixed):
 def test_the_expected_costs_are_those_of_the_definition(fitted):
     """Against an integral over the predictive density, by the definition of the future cost."""
     from adacos.kernels.bayes_risk import bayes_risk
-    from adacos.models.outlook import begin, look_ahead
+    from adacos.models.lookahead import begin, look_ahead
 
     data, policy = fitted["pima"]
-    policy = AdaCOSClassifier(policy.costs, outlook="coherent").from_model(policy)
+    policy = AdaCOSClassifier(policy.costs, lookahead="coherent").from_model(policy)
     step = policy.consultation().next()
     costs, model = policy.cost_table_, policy.model_
     row = data.X.to_numpy()[:1]
     nothing = np.zeros(row.shape[1], dtype=bool)
-    outlook = look_ahead(begin(model, row, row == row, nothing, nothing), costs)
+    lookahead = look_ahead(begin(model, row, row == row, nothing, nothing), costs)
     nodes, weights = np.polynomial.hermite_e.hermegauss(200)
-    mean, sd = outlook.forecast.moments(outlook.log_odds[:, None], outlook.mean, outlook.sd)
+    mean, sd = lookahead.forecast.moments(lookahead.log_odds[:, None], lookahead.mean, lookahead.sd)
     u = mean[0][:, None] + sd[0][:, None] * nodes
-    future = bayes_risk(u, costs.matrix) @ weights / weights.sum() + outlook.cost[0]
+    future = bayes_risk(u, costs.matrix) @ weights / weights.sum() + lookahead.cost[0]
     assert step.explanation.acquire_next == pytest.approx(future[0], rel=1e-2)
     assert step.explanation.best_plan.expected_total_cost == pytest.approx(future.min(), rel=1e-2)
     assert step.explanation.expected_saving == pytest.approx(

@@ -84,7 +84,7 @@ def test_parameters_of_a_fitted_policy_change_nothing_before_the_next_fit(pima: 
     costs = Costs(prices, false_positive=100, false_negative=500)
     policy = AdaCOSClassifier(costs, **QUICK).fit(X, y)
     before, digest = policy.acquire(X), fingerprint(policy)
-    policy.set_params(outlook="paper", budget=1.0)
+    policy.set_params(lookahead="paper", budget=1.0)
     same(policy.acquire(X), before)
     assert fingerprint(policy) == digest
     policy.finish_fit()
@@ -142,13 +142,13 @@ def test_the_fingerprint_says_what_is_decided(pima: Any) -> None:
         return fingerprint(AdaCOSClassifier(costs, **parameters).from_model(fitted))
 
     assert other() == fingerprint(fitted)
-    digests = [other(outlook="paper"), other(outlook="dynamic")]
+    digests = [other(lookahead="paper"), other(lookahead="dynamic")]
     for limit in ({"mean_budget": 2.0}, {"budget": 3.0}):
         digests.append(fingerprint(AdaCOSClassifier(costs, **limit, **QUICK).fit(X, y)))
     assert len({*digests, fingerprint(fitted)}) == 5
     # An object that is put where another one was: nothing is remembered by its place.
-    fitted.decider_ = replace(fitted.decider_, outlook="coherent")
-    assert fingerprint(fitted) == other(outlook="coherent")
+    fitted.decider_ = replace(fitted.decider_, lookahead="coherent")
+    assert fingerprint(fitted) == other(lookahead="coherent")
 
 
 def test_a_consultation_ends_with_the_decider_it_began_with(pima: Any) -> None:
@@ -173,7 +173,7 @@ def test_a_decider_is_frozen_and_made_anew(pima: Any) -> None:
     )
     decider = policy.decider_
     with pytest.raises(FrozenInstanceError):
-        decider.outlook = "paper"
+        decider.lookahead = "paper"
     before = policy.acquire(X)
     dearer = decider.with_multiplier(3.0)
     assert dearer is not decider
@@ -192,13 +192,13 @@ def shared_by_threads(kind: str) -> tuple[Any, Any, Any]:
         return policy(costs), X, y
     if kind.startswith("three classes"):
         X, y = three_table(150)
-        outlook = kind.partition(": ")[2]
-        return AdaCOSClassifier(THREE_COSTS, outlook=outlook, **quick), X, y
+        lookahead = kind.partition(": ")[2]
+        return AdaCOSClassifier(THREE_COSTS, lookahead=lookahead, **quick), X, y
     X, y, prices, *_ = load_pima()
     waits = {"round_cost": 6.0, "immediate": ["Age"]} if kind == "rounds" else {}
     costs = Costs(prices, false_positive=100, false_negative=500, **waits)
-    outlook = kind if kind in ("paper", "coherent", "dynamic") else "realised"
-    return AdaCOSClassifier(costs, outlook=outlook, **quick), X[:400], y[:400]
+    lookahead = kind if kind in ("paper", "coherent", "dynamic") else "realised"
+    return AdaCOSClassifier(costs, lookahead=lookahead, **quick), X[:400], y[:400]
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_without_a_cost_of_rounds_nothing_changes(kind: Any) -> None:
     # Nor does it where nothing is waited for; AdaCOS then counts the freedom to stop.
     at_once = kind(waiting(MIXED_COSTS, 5.0, *NAMES), **QUICK).fit(X, y).acquire(X)
     if kind is AdaCOSClassifier:
-        plain = kind(MIXED_COSTS, outlook="dynamic", **QUICK).fit(X, y).acquire(X)
+        plain = kind(MIXED_COSTS, lookahead="dynamic", **QUICK).fit(X, y).acquire(X)
     for field in ("label", "probability", "order", "cost"):
         np.testing.assert_array_equal(getattr(at_once, field), getattr(plain, field))
 
@@ -118,11 +118,11 @@ DEAR = Costs(
 )
 
 
-@pytest.mark.parametrize("outlook", ["coherent", "paper", "dynamic"])
-def test_rounds_are_counted_and_paid(outlook: str) -> None:
+@pytest.mark.parametrize("lookahead", ["coherent", "paper", "dynamic"])
+def test_rounds_are_counted_and_paid(lookahead: str) -> None:
     """By replaying every row as a consultation, batch by batch."""
     X, y = mixed_table()
-    policy = AdaCOSClassifier(waiting(DEAR, 4.0, "kind"), outlook=outlook, **QUICK)
+    policy = AdaCOSClassifier(waiting(DEAR, 4.0, "kind"), lookahead=lookahead, **QUICK)
     policy.fit(X, y)
     check_consultation(policy, X.head(25))
     check_no_peeking(policy, with_holes(X, np.random.default_rng(0).random(X.shape) < 0.2))

@@ -77,7 +77,7 @@ def test_rows_that_lack_something_are_answered_too(fitted: AdaCOSClassifier) -> 
 @pytest.mark.parametrize(
     "policy",
     [
-        AdaCOSClassifier(COSTS, outlook="coherent", **QUICK),
+        AdaCOSClassifier(COSTS, lookahead="coherent", **QUICK),
         AdaCOSClassifier(COSTS, budget=3.0, **QUICK),
         AdaCOSClassifier(Costs(PRICES, false_positive=9, false_negative=9, round_cost=1), **QUICK),
         BranchingClassifier(COSTS, **QUICK),

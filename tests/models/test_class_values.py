@@ -98,14 +98,14 @@ def test_the_stated_cost_is_what_fresh_rows_pay(name: str) -> None:
     assert told(policy) < risk - error
 
 
-@pytest.mark.parametrize("outlook", ["realised", "dynamic"])
-def test_total_cost_is_near_the_least_of_all_policies(outlook: str) -> None:
+@pytest.mark.parametrize("lookahead", ["realised", "dynamic"])
+def test_total_cost_is_near_the_least_of_all_policies(lookahead: str) -> None:
     """Sequential policies in any order of acquisition, by exact dynamic programming."""
     least = Oracle(JOINT, PRICES, ERRORS, 0.0).value(())
     costs = Costs(PRICES, misclassification=ERRORS)
     X, y = draw(JOINT, 4000, 0)
-    policy = AdaCOSClassifier(costs, outlook=outlook, **QUICK).fit(X, y)
-    fixed = AdaCOSClassifier(costs, outlook="coherent").from_model(policy)
+    policy = AdaCOSClassifier(costs, lookahead=lookahead, **QUICK).fit(X, y)
+    fixed = AdaCOSClassifier(costs, lookahead="coherent").from_model(policy)
     found = realised(policy)
     assert least - 1e-9 <= found <= 1.03 * least
     assert found <= realised(fixed) + 1e-9

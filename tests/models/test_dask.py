@@ -73,7 +73,7 @@ def alike(answers, held):
     "policy",
     [
         AdaCOSClassifier(COSTS, cv=3),
-        AdaCOSClassifier(COSTS, cv=3, outlook="coherent", budget=3.0),
+        AdaCOSClassifier(COSTS, cv=3, lookahead="coherent", budget=3.0),
         COSClassifier(COSTS, cv=3),
         FullModelClassifier(COSTS, cv=3),
         BranchingClassifier(COSTS, cv=3),

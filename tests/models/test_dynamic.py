@@ -13,13 +13,13 @@ from adacos.kernels.bayes_risk import bayes_risk
 from adacos.kernels.martingale import coherent_mean
 from adacos.kernels.saving import Savings
 from adacos.models.dynamic import ValueTables
-from adacos.models.outlook import begin, look_ahead
+from adacos.models.lookahead import begin, look_ahead
 
 
-def fitted(outlook: str = "dynamic", false_positive: float = 100.0) -> AdaCOSClassifier:
+def fitted(lookahead: str = "dynamic", false_positive: float = 100.0) -> AdaCOSClassifier:
     X, y, prices, *_ = load_pima()
     costs = Costs(prices, false_positive=false_positive, false_negative=10 * false_positive)
-    return AdaCOSClassifier(costs, outlook=outlook, cv=3, strengths="common").fit(X, y)
+    return AdaCOSClassifier(costs, lookahead=lookahead, cv=3, strengths="common").fit(X, y)
 
 
 @pytest.mark.parametrize("false_positive", [10.0, 1000.0])
@@ -63,10 +63,12 @@ def test_whoever_adacos_asks_is_asked() -> None:
     available = np.ones((len(encoded), len(costs.names)), dtype=np.bool_)
     for stage, have in enumerate(model.sequence.masks()[:-1]):
         state = begin(model, encoded, available, have, np.zeros_like(have))
-        outlook = look_ahead(state, costs)
-        typical = outlook._replace(sd=np.broadcast_to(values.sd[stage], outlook.sd.shape).copy())
+        lookahead = look_ahead(state, costs)
+        typical = lookahead._replace(
+            sd=np.broadcast_to(values.sd[stage], lookahead.sd.shape).copy()
+        )
         asked = typical.any_worthwhile(Savings(costs.matrix))
-        gain = values.gain_at(stage, outlook.log_odds)
+        gain = values.gain_at(stage, lookahead.log_odds)
         assert np.all(gain[asked] > -1e-3 * costs.matrix.max())
     assert np.all(values.freedom <= 0)
 
@@ -86,8 +88,8 @@ def test_it_comes_nearer_to_the_optimum_where_stopping_matters() -> None:
         problem = make_discrete_problem(6, dependence=0.0, strength=0.6, seed=seed)
         X, y = problem.sample(3000, seed=seed)
         costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
-        plain = AdaCOSClassifier(costs, outlook="coherent", cv=3, strengths="common").fit(X, y)
-        dynamic = AdaCOSClassifier(costs, outlook="dynamic").from_model(plain)
+        plain = AdaCOSClassifier(costs, lookahead="coherent", cv=3, strengths="common").fit(X, y)
+        dynamic = AdaCOSClassifier(costs, lookahead="dynamic").from_model(plain)
         cost = [expected_cost(policy, problem, costs) for policy in (dynamic, plain)]
         ratios.append(cost[0] / cost[1])
     assert np.exp(np.mean(np.log(ratios))) < 1.0

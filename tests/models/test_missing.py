@@ -13,8 +13,8 @@ from adacos.metrics import total_costs
 from adacos.models.additive import FAMILIES
 from adacos.models.density import moment_matrix
 from adacos.models.expected_rows import expected_rows
+from adacos.models.lookahead import begin, look_ahead
 from adacos.models.missing import fill_holes, fit_joint, missing_contribution
-from adacos.models.outlook import begin, look_ahead
 from adacos.models.set_fits import prepare
 from adacos.tables.encoder import TableEncoder
 from tests.models.oracles import calibration_slope
@@ -192,7 +192,7 @@ def linear_world(rng, n, correlation=0.0):
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5])
-def test_holes_in_training_neither_narrow_the_outlook_nor_flatten_the_model(correlation):
+def test_holes_in_training_neither_narrow_the_lookahead_nor_flatten_the_model(correlation):
     """30% missing: the spread of z is that of new rows, and the calibration slope is 1."""
     slopes = []
     for seed in range(4):
@@ -248,7 +248,7 @@ def test_nothing_entered_is_answered_by_the_base_rate():
     assert step.explanation.probability == pytest.approx(y.mean(), abs=0.015)
 
 
-def test_the_outlook_of_rows_with_holes_is_as_wide_as_what_they_can_learn():
+def test_the_lookahead_of_rows_with_holes_is_as_wide_as_what_they_can_learn():
     """The free twin of the next covariate is missing: that covariate brings what the twin would."""
     rng = np.random.default_rng(9)
     twin = rng.normal(size=(3000, 1))

@@ -9,8 +9,8 @@ import pytest
 
 from adacos import AdaCOSClassifier, Costs
 from adacos.metrics import total_costs
+from adacos.models.lookahead import begin
 from adacos.models.opening import after_opening
-from adacos.models.outlook import begin
 from adacos.tables.columns import ColumnTable
 from tests.deciders.round_oracle import told
 

@@ -197,7 +197,7 @@ def test_it_decides_by_default(pima: tuple[AdaCOSClassifier, Any, np.ndarray]) -
     assert values.correction.any()
     assert not plain.correction.any()
     np.testing.assert_array_equal(values.gain, plain.gain + values.correction)
-    dynamic = AdaCOSClassifier(policy.costs, outlook="dynamic").from_model(policy)
+    dynamic = AdaCOSClassifier(policy.costs, lookahead="dynamic").from_model(policy)
     assert (policy.acquire(X).acquired != dynamic.acquire(X).acquired).any()
 
 
@@ -221,7 +221,7 @@ def test_the_explanation_says_where_rows_left_out_turn_the_decision(
     pima: tuple[AdaCOSClassifier, Any, np.ndarray],
 ) -> None:
     policy, X, _ = pima
-    dynamic = AdaCOSClassifier(policy.costs, outlook="dynamic").from_model(policy)
+    dynamic = AdaCOSClassifier(policy.costs, lookahead="dynamic").from_model(policy)
     told = set()
     for row in range(60):
         known = X.iloc[row][["Age"]].to_dict()
@@ -238,7 +238,7 @@ def test_rows_that_cannot_go_on_like_others_are_not_corrected(
 ) -> None:
     """Where something ahead is not to be had; and nobody goes on where nothing is."""
     policy, X, _ = pima
-    dynamic = AdaCOSClassifier(policy.costs, outlook="dynamic").from_model(policy)
+    dynamic = AdaCOSClassifier(policy.costs, lookahead="dynamic").from_model(policy)
     holes = X.astype(float).copy()
     holes.loc[::2, policy.sets_[-1][-1]] = np.nan
     one, other, whole = policy.acquire(holes), dynamic.acquire(holes), policy.acquire(X)
@@ -321,8 +321,8 @@ def test_in_known_worlds_it_does_not_cost_more() -> None:
         fitted = AdaCOSClassifier(costs, cv=5, strengths="common").fit(X, y)
         cells = np.indices(problem.levels).reshape(4, -1).T.astype(float)
         weight = problem.joint.reshape(2, -1)
-        for outlook, found in costs_of.items():
-            result = AdaCOSClassifier(costs, outlook=outlook).from_model(fitted).acquire(cells)
+        for lookahead, found in costs_of.items():
+            result = AdaCOSClassifier(costs, lookahead=lookahead).from_model(fitted).acquire(cells)
             each = (weight[k] @ total_costs(result, np.full(len(cells), k), costs) for k in (0, 1))
             found.append(float(sum(each)))
     assert np.mean(costs_of["realised"]) <= 1.002 * np.mean(costs_of["dynamic"])

@@ -56,8 +56,8 @@ def pima_policy(cls: Any, matrix: Any, panels: Any = None) -> tuple[Floats, Any]
     data = load_pima(as_frame=False)
     X, y = data.X[:400], data.y[:400]
     costs = Costs(list(data.prices.values()), misclassification=matrix, panels=panels)
-    outlook = {"outlook": "coherent"} if cls is AdaCOSClassifier else {}
-    return X, cls(costs, cv=3, strengths="common", **outlook).fit(X, y)
+    lookahead = {"lookahead": "coherent"} if cls is AdaCOSClassifier else {}
+    return X, cls(costs, cv=3, strengths="common", **lookahead).fit(X, y)
 
 
 def weighted_risk(t: float, center: float, sd: float, c: Floats) -> float:

@@ -91,14 +91,14 @@ def test_rows_without_the_covariate_of_a_second_branch_keep_a_mean_budget() -> N
     assert policy.mean_spent_ <= 3.0
 
 
-@pytest.mark.parametrize("outlook", ["realised", "coherent", "dynamic", "paper"])
-def test_without_branches_it_is_adacos(outlook: str) -> None:
+@pytest.mark.parametrize("lookahead", ["realised", "coherent", "dynamic", "paper"])
+def test_without_branches_it_is_adacos(lookahead: str) -> None:
     """Whether none is allowed, or none pays: the prices leave nothing to be asked."""
     X, y, prices, *_ = load_pima()
     for depth, dear in ((0, 0.1), (3, 1e6)):
         costs = Costs(np.array(list(prices.values())) * dear, false_positive=40, false_negative=400)
-        policy = BranchingClassifier(costs, max_depth=depth, outlook=outlook, cv=3).fit(X, y)
-        plain = AdaCOSClassifier(costs, outlook=outlook, cv=3).fit(X, y)
+        policy = BranchingClassifier(costs, max_depth=depth, lookahead=lookahead, cv=3).fit(X, y)
+        plain = AdaCOSClassifier(costs, lookahead=lookahead, cv=3).fit(X, y)
         one, other = policy.acquire(X), plain.acquire(X)
         for name in ("label", "probability", "order", "cost", "stage", "expected_cost"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
@@ -129,7 +129,7 @@ def test_where_a_fixed_order_must_lose_it_reaches_the_optimum() -> None:
 def test_realised_cost_is_that_of_adacos_with_the_same_model() -> None:
     """The cost by which splits are judged, against the policy itself."""
     X, y = table(6, holes=True)
-    policy = AdaCOSClassifier(COSTS, outlook="coherent", cv=2, strengths="common").fit(X, y)
+    policy = AdaCOSClassifier(COSTS, lookahead="coherent", cv=2, strengths="common").fit(X, y)
     encoded, labels = policy._encode(X), policy.model_.y
     data = growing_data(
         encoded,
@@ -138,7 +138,7 @@ def test_realised_cost_is_that_of_adacos_with_the_same_model() -> None:
         policy.encoder_,
         policy.cost_table_,
         order=policy.model_.sequence.order,
-        outlook="coherent",
+        lookahead="coherent",
         n_splines=10,
         seed=0,
     )

@@ -45,7 +45,7 @@ DISCOUNTED = Costs(
 )
 MAKERS = {
     "coherent": lambda costs: AdaCOSClassifier(costs, **QUICK),
-    "dynamic": lambda costs: AdaCOSClassifier(costs, outlook="dynamic", **QUICK),
+    "dynamic": lambda costs: AdaCOSClassifier(costs, lookahead="dynamic", **QUICK),
     "cos": lambda costs: COSClassifier(costs, **QUICK),
     "full": lambda costs: FullModelClassifier(costs, **QUICK),
     "branching": lambda costs: BranchingClassifier(costs, max_depth=2, **QUICK),
@@ -114,20 +114,20 @@ def test_a_ceiling_that_does_not_bind_changes_nothing() -> None:
 # Continuous worlds with a known truth
 
 
-@pytest.mark.parametrize("outlook", ["coherent", "paper", "dynamic"])
-def test_sets_beyond_the_ceiling_have_no_part_in_the_decision(outlook: str) -> None:
+@pytest.mark.parametrize("lookahead", ["coherent", "paper", "dynamic"])
+def test_sets_beyond_the_ceiling_have_no_part_in_the_decision(lookahead: str) -> None:
     """Against the same weighing of a sequence that ends where the money does."""
     X, y = world(400, 0)
-    policy = AdaCOSClassifier(COSTS, outlook=outlook, **QUICK).fit(X, y)
+    policy = AdaCOSClassifier(COSTS, lookahead=lookahead, **QUICK).fit(X, y)
     matrix, costs = policy.rule_.matrix, policy.cost_table_
     state = _start(policy, X)
     paid = policy.model_.sequence.costs(costs)
     seen = set()
     for ceiling in (0.5, paid[1], paid[2], paid[-1]):
         tables = ValueTables(costs, matrix)
-        continues, _ = weigh(state._replace(left=np.full(len(X), ceiling)), tables, outlook)
+        continues, _ = weigh(state._replace(left=np.full(len(X), ceiling)), tables, lookahead)
         inside = int((paid[1:] <= ceiling).sum())
-        if outlook != "dynamic":
+        if lookahead != "dynamic":
             ahead = policy.decider_.decide(state).weighed
             after = ahead.expected_risk(np.arange(len(X)), slice(0, 4), matrix) + paid[1:]
             expected = (after[:, :inside] < bayes_risk(ahead.log_odds, matrix)[:, None]).any(axis=1)
@@ -214,12 +214,12 @@ def test_the_least_multiplier_of_a_step_function() -> None:
     assert np.isinf(least_multiplier(lambda m: False))
 
 
-@pytest.mark.parametrize("outlook", ["coherent", "dynamic", "realised"])
-def test_a_mean_budget_is_kept_on_fresh_rows(outlook: str) -> None:
+@pytest.mark.parametrize("lookahead", ["coherent", "dynamic", "realised"])
+def test_a_mean_budget_is_kept_on_fresh_rows(lookahead: str) -> None:
     """The error of one fit is that of a mean over its training rows; of many, the mean is zero."""
     budget, deviation, allowed = 2.0, [], []
     for seed in range(12):
-        policy = AdaCOSClassifier(COSTS, mean_budget=budget, outlook=outlook, **QUICK)
+        policy = AdaCOSClassifier(COSTS, mean_budget=budget, lookahead=lookahead, **QUICK)
         policy.fit(*world(600, seed))
         assert policy.multiplier_ > 0
         assert policy.mean_spent_ <= budget
@@ -232,11 +232,11 @@ def test_a_mean_budget_is_kept_on_fresh_rows(outlook: str) -> None:
     assert np.abs(deviation / allowed).max() < 5
 
 
-@pytest.mark.parametrize("outlook", ["coherent", "dynamic", "realised"])
-def test_a_mean_budget_that_does_not_bind_changes_nothing(outlook: str) -> None:
+@pytest.mark.parametrize("lookahead", ["coherent", "dynamic", "realised"])
+def test_a_mean_budget_that_does_not_bind_changes_nothing(lookahead: str) -> None:
     X, y = world(300, 0)
-    plain = AdaCOSClassifier(COSTS, outlook=outlook, **QUICK).fit(X, y)
-    loose = AdaCOSClassifier(COSTS, mean_budget=1e3, outlook=outlook, **QUICK).fit(X, y)
+    plain = AdaCOSClassifier(COSTS, lookahead=lookahead, **QUICK).fit(X, y)
+    loose = AdaCOSClassifier(COSTS, mean_budget=1e3, lookahead=lookahead, **QUICK).fit(X, y)
     assert loose.multiplier_ == 0
     same(loose.acquire(X), plain.acquire(X))
 

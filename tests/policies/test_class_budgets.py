@@ -18,9 +18,9 @@ from adacos import (
 from adacos.card import model_card
 from adacos.deciders.weighing import weigh
 from adacos.kernels.class_risk import class_bayes_risk
-from adacos.models.class_outlook import look_ahead_classes
+from adacos.models.class_lookahead import look_ahead_classes
 from adacos.models.dynamic import ValueTables
-from adacos.models.outlook import begin
+from adacos.models.lookahead import begin
 from tests.policy_checks import check_consultation, same
 from tests.rivals.problems import THREE_COSTS, three_table
 

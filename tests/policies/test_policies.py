@@ -33,7 +33,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.kernels.bayes_risk import expected_bayes_risk
 from adacos.kernels.folds import stratified_folds
 from adacos.models.density import fit_densities
-from adacos.models.outlook import advance, begin, look_ahead
+from adacos.models.lookahead import advance, begin, look_ahead
 from adacos.models.progress import listening
 from adacos.typing import Floats
 from tests.models.oracles import predictive
@@ -155,7 +155,7 @@ class Peeker(AdaCOSClassifier):
     """Looks at a covariate it has not paid for."""
 
     def make_decider(self, terms: Terms) -> PeekingDecider:
-        return PeekingDecider(terms, self.model_, self.outlook)
+        return PeekingDecider(terms, self.model_, self.lookahead)
 
 
 class Waster(AdaCOSClassifier):
@@ -190,7 +190,8 @@ def test_the_checks_catch_cheats(cls: Any, prices: list[float]) -> None:
 def by_algorithm_1(policy: Any, X: Floats, row: Floats) -> tuple[int, float, float]:
     """Algorithm 1 for one complete row, an integral at a time: stage, log-odds, narrowest decision.
 
-    The coherent outlook keeps the standard deviation and takes the mean that keeps the probability.
+    The coherent lookahead keeps the standard deviation; its mean is that which keeps the
+    probability.
     """
     model, costs = policy.model_, policy.costs
     q, c = len(model.sequence), np.asarray(costs.matrix)
@@ -213,7 +214,7 @@ def by_algorithm_1(policy: Any, X: Floats, row: Floats) -> tuple[int, float, flo
             z = columns[:, mask] @ model.coefs[j, mask]
             m, s = predictive(standard[:, np.sort(inside)], z, r)
             center, sd = part(j) + m[0], s[0]
-            if policy.outlook == "coherent":
+            if policy.lookahead == "coherent":
                 center = mean_that_keeps(part(i), sd)
             price = costs.of(new.tolist(), given=inside.tolist())
             threshold = np.log((c[0, 1] - c[0, 0]) / (c[1, 0] - c[1, 1]))
@@ -229,7 +230,7 @@ def by_algorithm_1(policy: Any, X: Floats, row: Floats) -> tuple[int, float, flo
     raise AssertionError("the last set has no later one")
 
 
-@pytest.mark.parametrize("outlook", ["coherent", "paper"])
+@pytest.mark.parametrize("lookahead", ["coherent", "paper"])
 @pytest.mark.parametrize(
     ("matrix", "panels"),
     [
@@ -238,9 +239,9 @@ def by_algorithm_1(policy: Any, X: Floats, row: Floats) -> tuple[int, float, flo
         ([[0.0, 60.0], [60.0, 0.0]], {"visit": (0.9, [0, 5, 6]), "blood": (10, [1, 4])}),
     ],
 )
-def test_adacos_is_algorithm_1(matrix: Any, panels: Any, outlook: str) -> None:
+def test_adacos_is_algorithm_1(matrix: Any, panels: Any, lookahead: str) -> None:
     X, policy = pima_policy(AdaCOSClassifier, matrix, panels)
-    policy.set_params(outlook=outlook).finish_fit()
+    policy.set_params(lookahead=lookahead).finish_fit()
     rows = load_pima(as_frame=False).X[400:424]
     result = policy.acquire(rows)
     scale = np.ptp(matrix)
@@ -491,7 +492,7 @@ def test_future_cost_is_the_mean_over_completions_of_the_row(matrix: Any) -> Non
     nothing = np.zeros(rows.shape[1], dtype=bool)
     state = begin(model, rows, rows == rows, nothing, nothing)
     for stage in range(4):
-        outlook = look_ahead(state, table)
+        lookahead = look_ahead(state, table)
         known = model.sequence.set(stage)
         for k, row in enumerate(rows):
             full = completions(X, row, known, 20_000, 10 * stage + k)
@@ -501,10 +502,10 @@ def test_future_cost_is_the_mean_over_completions_of_the_row(matrix: Any) -> Non
                 sampled = risk_of(log_odds, matrix)
                 new = model.sequence.set(j)[stage:]
                 future = sampled.mean() + costs.of(new.tolist(), given=known.tolist())
-                ours = outlook.cost[0, j - stage - 1] + float(
+                ours = lookahead.cost[0, j - stage - 1] + float(
                     expected_bayes_risk(
-                        outlook.mean[[k], j - stage - 1],
-                        outlook.sd[[k], j - stage - 1],
+                        lookahead.mean[[k], j - stage - 1],
+                        lookahead.sd[[k], j - stage - 1],
                         table.matrix,
                     )[0]
                 )

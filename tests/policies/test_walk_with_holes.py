@@ -107,7 +107,7 @@ def test_rows_with_holes_walk_by_algorithm_1(matrix: Any, panels: Any) -> None:
     rows[np.random.default_rng(0).random(rows.shape) < 0.25] = np.nan
     result = policy.acquire(rows)
     walks = [by_drawing(policy, row) for row in rows]
-    # The outlook takes contributions of several covariates as jointly normal: near a tie it may
+    # The lookahead takes contributions of several covariates as jointly normal: near a tie it may
     # decide otherwise.
     agree = [k for k, (stage, _) in enumerate(walks) if stage == result.stage[k]]
     assert len(agree) >= 0.94 * len(rows)

@@ -55,7 +55,7 @@ def free_blood() -> Any:
     "make",
     [
         lambda: AdaCOSClassifier(MIXED_COSTS, **QUICK),
-        lambda: AdaCOSClassifier(MIXED_COSTS, budget=4.0, outlook="dynamic", **QUICK),
+        lambda: AdaCOSClassifier(MIXED_COSTS, budget=4.0, lookahead="dynamic", **QUICK),
         lambda: COSClassifier(MIXED_COSTS, **QUICK),
         lambda: BranchingClassifier(MIXED_COSTS, max_depth=2, **QUICK),
         lambda: DWSMClassifier(MIXED_COSTS, n_rounds=2, n_states=400),

@@ -389,12 +389,12 @@ def test_the_words_of_the_tables_are_explained(page):
     assert "AdaCOS:" not in explained
 
 
-def test_the_outlook_is_held_against_itself():
-    """The paper's outlook expects harm of information in about half the cases, ours never."""
+def test_the_lookahead_is_held_against_itself():
+    """The paper's lookahead expects harm of information in about half the cases, ours never."""
     data = load_wisconsin()
     costs = Costs(data.prices, false_positive=100, false_negative=1000)
     coherent = AdaCOSClassifier(costs).fit(data.X, data.y)
-    paper = AdaCOSClassifier(costs, outlook="paper").from_model(coherent)
+    paper = AdaCOSClassifier(costs, lookahead="paper").from_model(coherent)
     assert numbers.incoherent_share(hold(coherent, data.X, data.y)) == 0
     assert numbers.incoherent_share(hold(paper, data.X, data.y)) > 0.3
     full = FullModelClassifier(costs).from_model(coherent)

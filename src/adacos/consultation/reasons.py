@@ -15,9 +15,9 @@ import numpy as np
 from adacos.costs import CostTable
 from adacos.decision import DecisionRule
 from adacos.kernels.bayes_risk import decision_threshold
-from adacos.models.class_outlook import ClassOutlook
+from adacos.models.class_lookahead import ClassLookahead
+from adacos.models.lookahead import Lookahead, WalkState, log_odds_with, stage_with
 from adacos.models.opening import after_opening
-from adacos.models.outlook import Outlook, WalkState, log_odds_with, stage_with
 from adacos.reasons import Contribution, Flip, Plan, Reasons, Value
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL, CONSTANT, NUMERIC
@@ -32,7 +32,7 @@ _COARSE, _FINE = 129, 33
 
 def sequence_reasons(
     state: WalkState,
-    outlook: Outlook | ClassOutlook,
+    lookahead: Lookahead | ClassLookahead,
     rule: DecisionRule,
     encoder: TableEncoder,
     classes: Sequence[object],
@@ -47,15 +47,15 @@ def sequence_reasons(
     them is part of the starting value of the log-odds. Of later covariates the first comes next.
     """
     opening = bool(np.isin(asked, state.model.sequence.set(state.stage)).any())
-    label, names = int(rule.label(outlook.log_odds)[0]), encoder.names
-    intercept, contributions = _contributions(state, outlook.log_odds[0], label, names)
+    label, names = int(rule.label(lookahead.log_odds)[0]), encoder.names
+    intercept, contributions = _contributions(state, lookahead.log_odds[0], label, names)
     if opening:
         plans: tuple[Plan, ...] = (_opening_plan(state, names, asked, costs, worth),)
         there = {names[k] for k in asked}
         intercept += sum(part.log_odds for part in contributions if part.covariate in there)
         contributions = tuple(part for part in contributions if part.covariate not in there)
     else:
-        plans, asked = _plans(state, outlook, rule, names), asked[:1]
+        plans, asked = _plans(state, lookahead, rule, names), asked[:1]
     flips: list[Flip] = []
     for k in asked:
         stage = state.stage if opening else stage_with(state, k)
@@ -65,14 +65,14 @@ def sequence_reasons(
 
 def _plans(
     state: WalkState,
-    outlook: Outlook | ClassOutlook,
+    lookahead: Lookahead | ClassLookahead,
     rule: DecisionRule,
     names: tuple[str, ...],
 ) -> tuple[Plan, ...]:
     """One plan for each later set that adds something to be had."""
-    future = outlook.weighed(rule.matrix).future
+    future = lookahead.weighed(rule.matrix).future
     assert future is not None
-    cost = np.broadcast_to(outlook.cost, future.shape)[0].tolist()
+    cost = np.broadcast_to(lookahead.cost, future.shape)[0].tolist()
     plans, covariates = [], []
     for k, price, total in zip(state.upcoming.tolist(), cost, future[0].tolist(), strict=True):
         if state.available is None or state.available[0, k]:

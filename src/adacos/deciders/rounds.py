@@ -22,8 +22,8 @@ from adacos.deciders.out_of_fold import FoldedDecider
 from adacos.deciders.sequence import AdaCOSDecider
 from adacos.deciders.weighing import DYNAMIC, up_to, weigh_freely
 from adacos.decision import STOP, Decision, Rows
-from adacos.models.class_outlook import ClassOutlook, weigh_class_plans
-from adacos.models.outlook import Outlook, WalkState, advance, look_ahead
+from adacos.models.class_lookahead import ClassLookahead, weigh_class_plans
+from adacos.models.lookahead import Lookahead, WalkState, advance, look_ahead
 from adacos.models.sequence_model import SequenceModel
 from adacos.reasons import Reasons
 from adacos.typing import Bools, Floats, Ints
@@ -56,15 +56,15 @@ def together(decisions: list[tuple[Ints, Decision]], n_rows: int) -> Decision:
 
 
 def ordered(
-    state: WalkState, continues: Bools, outlook: Outlook | ClassOutlook, costs: CostTable
+    state: WalkState, continues: Bools, lookahead: Lookahead | ClassLookahead, costs: CostTable
 ) -> Ints:
     """What each row orders next, all of it at once, (rows, covariates); `STOP` for who stops."""
     upcoming, going = state.upcoming, np.flatnonzero(continues)
     batch = np.full((len(continues), max(len(upcoming), 1)), STOP)
     if len(going) == 0:
         return batch
-    assert outlook.future is not None
-    length = outlook.future[going].argmin(axis=1) + 1
+    assert lookahead.future is not None
+    length = lookahead.future[going].argmin(axis=1) + 1
     assert costs.immediate is not None
     if costs.immediate[upcoming[0]]:
         length[:] = 1
@@ -77,7 +77,7 @@ class RoundsDecider(FoldedDecider[Walks]):
     """AdaCOS where waiting costs something: what is worth acquiring is ordered together.
 
     Whether a batch is to be ordered at once depends on what may be ordered after it: whatever the
-    outlook, that is counted.
+    lookahead, that is counted.
 
     Attributes
     ----------
@@ -111,15 +111,15 @@ class RoundsDecider(FoldedDecider[Walks]):
         if self.rule.always_positive:
             return up_to(state, 0, self.costs)
         continues: Bools
-        outlook: Outlook | ClassOutlook
+        lookahead: Lookahead | ClassLookahead
         if state.model.many_classes:
-            continues, outlook = weigh_class_plans(state, self.along.values)
+            continues, lookahead = weigh_class_plans(state, self.along.values)
         else:
-            continues, outlook = weigh_freely(
+            continues, lookahead = weigh_freely(
                 state, look_ahead(state, self.along.weighed_costs), self.along.values
             )
-        batch = ordered(state, continues, outlook, self.costs)
-        return Decision(batch, outlook.log_odds, state.original_stage, outlook)
+        batch = ordered(state, continues, lookahead, self.costs)
+        return Decision(batch, lookahead.log_odds, state.original_stage, lookahead)
 
     def advance(self, state: Walks, going: Bools, covariates: Ints) -> Walks:
         """The rows in `going` after what each of them ordered."""

@@ -16,7 +16,7 @@ from adacos.decision import STOP, Decision, DecisionRule, Rows, Terms
 from adacos.kernels.class_risk import probabilities
 from adacos.kernels.namespace import namespace
 from adacos.models.dynamic import ValueTables
-from adacos.models.outlook import (
+from adacos.models.lookahead import (
     WalkState,
     advance,
     begin,
@@ -168,15 +168,15 @@ class AdaCOSDecider(SequenceDecider):
 
     Attributes
     ----------
-    outlook : how what comes after an acquisition is foreseen, see `AdaCOSClassifier`.
+    lookahead : how what comes after an acquisition is foreseen, see `AdaCOSClassifier`.
     values : what each set is worth at these costs.
     """
 
-    outlook: str
+    lookahead: str = field(metadata={"first_name": "outlook"})
     values: ValueTables = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        shown = self.costs if self.outlook == REALISED else None
+        shown = self.costs if self.lookahead == REALISED else None
         tables = ValueTables(self.weighed_costs, self.rule.matrix, realised=shown)
         object.__setattr__(self, "values", tables)
 
@@ -190,7 +190,7 @@ class AdaCOSDecider(SequenceDecider):
     def worth(self, state: WalkState, log_odds: Floats) -> Floats:
         """As for one set; where one may stop at any later set, continuing counts."""
         risk, last = super().worth(state, log_odds), state.stage + payable_sets(state, self.costs)
-        given = self.outlook not in FREE or self.rule.always_positive or self.multiplier > 0
+        given = self.lookahead not in FREE or self.rule.always_positive or self.multiplier > 0
         if given or last == state.stage:
             return risk
         if state.model.many_classes:
@@ -204,13 +204,13 @@ class AdaCOSDecider(SequenceDecider):
     @property
     def takes_tensors(self) -> bool:
         """Whether complete rows are decided on the device of a tensor."""
-        return super().takes_tensors and self.outlook in FREE
+        return super().takes_tensors and self.lookahead in FREE
 
     def decide(self, state: WalkState) -> Decision:
         """What comes next for each row."""
         if self.rule.always_positive:
             return up_to(state, 0, self.costs)
-        continues, outlook = weigh(state, self.values, self.outlook)
+        continues, lookahead = weigh(state, self.values, self.lookahead)
         upcoming = state.upcoming[0] if len(state.upcoming) else STOP
         covariates = namespace(continues).where(continues, int(upcoming), STOP)
-        return Decision(covariates, outlook.log_odds, state.original_stage, outlook)
+        return Decision(covariates, lookahead.log_odds, state.original_stage, lookahead)

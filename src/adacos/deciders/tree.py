@@ -13,7 +13,7 @@ from adacos.deciders.out_of_fold import FoldedDecider
 from adacos.deciders.sequence import AdaCOSDecider
 from adacos.decision import STOP, Decision, Rows
 from adacos.models.branches import Node
-from adacos.models.outlook import WalkState, advance, begin, log_odds_now
+from adacos.models.lookahead import WalkState, advance, begin, log_odds_now
 from adacos.models.sequence_model import SequenceModel
 from adacos.reasons import Reasons
 from adacos.typing import Bools, Floats, Ints
@@ -54,18 +54,18 @@ class TreeDecider(FoldedDecider[BranchState]):
     Attributes
     ----------
     model : the model without branches, for rows that lack the covariate of a branch.
-    outlook : how what comes after an acquisition is foreseen, see `AdaCOSClassifier`.
+    lookahead : how what comes after an acquisition is foreseen, see `AdaCOSClassifier`.
     nodes : the tree, with the models of its leaves.
     along : AdaCOS without branches; it decides about rows along any sequence.
     """
 
     model: SequenceModel
-    outlook: str
+    lookahead: str = field(metadata={"first_name": "outlook"})
     nodes: tuple[Node, ...]
     along: AdaCOSDecider = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "along", AdaCOSDecider(self.terms, self.model, self.outlook))
+        object.__setattr__(self, "along", AdaCOSDecider(self.terms, self.model, self.lookahead))
 
     def with_multiplier(self, multiplier: float) -> Self:
         """The decider by which covariate costs count 1 + `multiplier` times."""

@@ -10,8 +10,8 @@ import numpy as np
 from adacos.consultation.reasons import sequence_reasons
 from adacos.decision import STOP, Decider, Decision, State
 from adacos.kernels.bayes_risk import bayes_risk
-from adacos.models.class_outlook import ClassOutlook, look_ahead_classes
-from adacos.models.outlook import Outlook, WalkState, look_ahead
+from adacos.models.class_lookahead import ClassLookahead, look_ahead_classes
+from adacos.models.lookahead import Lookahead, WalkState, look_ahead
 from adacos.reasons import Reasons
 from adacos.typing import Floats
 
@@ -25,25 +25,25 @@ def walk_reasons(decider: SequenceDecider, state: WalkState, decision: Decision)
     if state.available is not None and np.isin(asked, state.upcoming).all():
         # Of a batch, what is not to be had is passed over.
         asked = [k for k in asked if state.available[0, k]]
-    outlook = decision.weighed_as(Outlook) or decision.weighed_as(ClassOutlook)
-    if outlook is None:
+    lookahead = decision.weighed_as(Lookahead) or decision.weighed_as(ClassLookahead)
+    if lookahead is None:
         ahead = look_ahead_classes if state.model.many_classes else look_ahead
-        outlook = ahead(state, decider.weighed_costs)
-    past = describe_past_cases(outlook, decider.rule.matrix)
-    outlook = outlook.unweighted(1 + decider.multiplier)
-    own = state, outlook, decider.rule, decider.encoder, decider.classes.tolist(), asked
+        lookahead = ahead(state, decider.weighed_costs)
+    past = describe_past_cases(lookahead, decider.rule.matrix)
+    lookahead = lookahead.unweighted(1 + decider.multiplier)
+    own = state, lookahead, decider.rule, decider.encoder, decider.classes.tolist(), asked
     reasons = sequence_reasons(*own, decider.costs, decider.worth)
-    told = past, describe_recalls(decider), describe_budgets(decider, state, outlook)
+    told = past, describe_recalls(decider), describe_budgets(decider, state, lookahead)
     return replace(reasons, because=" ".join(filter(None, told)))
 
 
-def describe_past_cases(outlook: Outlook | ClassOutlook, matrix: Floats) -> str:
+def describe_past_cases(lookahead: Lookahead | ClassLookahead, matrix: Floats) -> str:
     """Say where what continuing did for past cases, cross-validated, changes a decision."""
-    if outlook.future is None or outlook.shown is None:
+    if lookahead.future is None or lookahead.shown is None:
         return ""
-    now = float(bayes_risk(outlook.log_odds, matrix)[0])
-    best = float(outlook.future[0].min(initial=np.inf))
-    continues, by_model = best < now, best + float(outlook.shown[0]) < now
+    now = float(bayes_risk(lookahead.log_odds, matrix)[0])
+    best = float(lookahead.future[0].min(initial=np.inf))
+    continues, by_model = best < now, best + float(lookahead.shown[0]) < now
     if continues == by_model:
         return ""
     alike = "for past cases with a similar probability (cross-validated)"
@@ -53,12 +53,12 @@ def describe_past_cases(outlook: Outlook | ClassOutlook, matrix: Floats) -> str:
 
 
 def describe_budgets(
-    decider: Decider[WalkState], state: WalkState, outlook: Outlook | ClassOutlook
+    decider: Decider[WalkState], state: WalkState, lookahead: Lookahead | ClassLookahead
 ) -> str:
     """What budgets have to do with a decision about one row, in words."""
     told, times = [], 1 + decider.multiplier
-    if state.left is not None and np.isinf(outlook.cost).any():
-        first = state.upcoming[int(np.argmax(np.isinf(outlook.cost[0])))]
+    if state.left is not None and np.isinf(lookahead.cost).any():
+        first = state.upcoming[int(np.argmax(np.isinf(lookahead.cost[0])))]
         told.append(
             f"{state.left[0] / times:.2f} of the {decider.budget:.2f} budget is left: not "
             f"enough for {decider.encoder.names[first]}."

@@ -10,15 +10,15 @@ from adacos.kernels.bayes_risk import bayes_risk
 from adacos.kernels.class_risk import class_bayes_risk
 from adacos.kernels.namespace import is_tensor, like, namespace
 from adacos.kernels.ties import below
-from adacos.models.class_outlook import ClassOutlook, look_ahead_classes, weigh_class_plans
+from adacos.models.class_lookahead import ClassLookahead, look_ahead_classes, weigh_class_plans
 from adacos.models.dynamic import ValueTables
 from adacos.models.forecasts import FORECASTS
-from adacos.models.outlook import Outlook, WalkState, log_odds_now, look_ahead
+from adacos.models.lookahead import Lookahead, WalkState, log_odds_now, look_ahead
 from adacos.typing import Bools, Floats
 
 # Rows × sets up to which all future costs are evaluated together.
 _FEW_CELLS = 256
-# The outlooks that count the freedom to stop at any later set, the second as rows left out show.
+# The lookaheads that count the freedom to stop at any later set, the second as rows left out show.
 FREE = DYNAMIC, REALISED = "dynamic", "realised"
 
 
@@ -38,15 +38,15 @@ def up_to(state: WalkState, stage: int, costs: CostTable) -> Decision:
 
 
 def weigh(
-    state: WalkState, values: ValueTables, outlook: str
-) -> tuple[Bools, Outlook | ClassOutlook]:
+    state: WalkState, values: ValueTables, lookahead: str
+) -> tuple[Bools, Lookahead | ClassLookahead]:
     """Whether each row continues, and what that was decided by.
 
     A row continues if the future cost of some later set is below the Bayes risk now. For a few rows
-    all future costs are evaluated, and come back with the outlook.
+    all future costs are evaluated, and come back with the lookahead.
     """
     costs, matrix = values.costs, values.matrix
-    forecast, free = FORECASTS[outlook], outlook in FREE
+    forecast, free = FORECASTS[lookahead], lookahead in FREE
     if state.model.many_classes and free:
         return weigh_class_plans(state, values)
     if state.model.many_classes:
@@ -56,7 +56,7 @@ def weigh(
         continues = namespace(now).zeros_like(now, dtype=namespace(now).bool)
         if len(state.upcoming):
             continues = values.of_sets(state.model).gain_at(state.stage, now) > 0
-        return continues, Outlook(now, nothing, nothing, nothing, forecast)
+        return continues, Lookahead(now, nothing, nothing, nothing, forecast)
     ahead = look_ahead(state, costs, forecast)
     if free:
         return weigh_freely(state, ahead, values)
@@ -68,7 +68,7 @@ def weigh(
     return np.asarray((ahead.future < risk[:, None]).any(axis=1)), ahead
 
 
-def _weigh_classes(ahead: ClassOutlook, matrix: Floats) -> tuple[Bools, ClassOutlook]:
+def _weigh_classes(ahead: ClassLookahead, matrix: Floats) -> tuple[Bools, ClassLookahead]:
     """The same with three or more classes; of a single row all future costs come back."""
     if len(ahead.log_odds) > 1:
         return ahead.any_worthwhile(matrix), ahead
@@ -88,7 +88,9 @@ def _shows_plans(state: WalkState, costs: CostTable) -> bool:
     return one or state.available is not None or costs.immediate is not None
 
 
-def weigh_freely(state: WalkState, ahead: Outlook, values: ValueTables) -> tuple[Bools, Outlook]:
+def weigh_freely(
+    state: WalkState, ahead: Lookahead, values: ValueTables
+) -> tuple[Bools, Lookahead]:
     """The same where one may stop at any later set that can be paid.
 
     What continuing did for training rows, out-of-fold, says nothing about rows that cannot continue

@@ -6,7 +6,7 @@ import numpy as np
 
 from adacos.kernels.class_risk import normal_points, roots, with_first
 from adacos.models.evidence import followed_rows
-from adacos.models.outlook import WalkState
+from adacos.models.lookahead import WalkState
 from adacos.typing import Floats
 
 _POINTS, _MASSES = np.polynomial.hermite_e.hermegauss(31)

@@ -3,9 +3,9 @@
 At S_i a row stops when F(S_j \\ S_i) >= F(empty) for every j > i, where F(S) is what acquiring S is
 expected to lead to plus the cost of S. The expectation is over the log-odds after S_j, normal with
 the standard deviation of z, the contribution of S_j \\ S_i to model j, and a mean that keeps the
-probability or, as published, that of z (`outlook="paper"`). What S_j leads to is the Bayes risk
-there, or what is best from there on (`outlook="dynamic"`, `adacos.models.dynamic`), by default
-corrected by what continuing cost past rows (`outlook="realised"`, `adacos.models.realised`).
+probability or, as published, that of z (`lookahead="paper"`). What S_j leads to is the Bayes risk
+there, or what is best from there on (`lookahead="dynamic"`, `adacos.models.dynamic`), by default
+corrected by what continuing cost past rows (`lookahead="realised"`, `adacos.models.realised`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from adacos.deciders.sequence import AdaCOSDecider
 from adacos.decision import Terms
 from adacos.models.forecasts import FORECASTS
 from adacos.policies.sequence_policy import SequencePolicy
-from adacos.validation import Constraints, one_of
+from adacos.validation import DEPRECATED, Constraints, check_renamed, given_parameter, one_of
 
 
 class AdaCOSClassifier(SequencePolicy):
@@ -31,7 +31,7 @@ class AdaCOSClassifier(SequencePolicy):
 
     Parameters
     ----------
-    outlook : {"realised", "dynamic", "coherent", "paper"}, default="realised"
+    lookahead : {"realised", "dynamic", "coherent", "paper"}, default="realised"
         How what comes after an acquisition is foreseen. "coherent": the probability expected then
         is the probability now, so that information is never expected to do harm. "dynamic":
         likewise, and what continuing is worth counts that one may stop at any later set as the
@@ -42,6 +42,9 @@ class AdaCOSClassifier(SequencePolicy):
     mean_budget : float, default=None
         What rows may pay for covariates on average. Covariate costs then count 1 + `multiplier_`
         times, so that training rows, cross-validated, keep it.
+
+    outlook : str, default="deprecated"
+        The old name of `lookahead`, for one release.
 
     Attributes
     ----------
@@ -77,18 +80,21 @@ class AdaCOSClassifier(SequencePolicy):
     """
 
     takes_many_classes = True
-    outlook: str
+    renamed_parameters: ClassVar[Mapping[str, str]] = {"outlook": "lookahead"}
+    lookahead: str
+    outlook: str = DEPRECATED
 
     constraints: ClassVar[Constraints] = {
         **SequencePolicy.constraints,
-        "outlook": one_of(*FORECASTS),
+        "lookahead": one_of(*FORECASTS),
+        "outlook": one_of(*FORECASTS, DEPRECATED),
     }
 
     def __init__(
         self,
         costs: Costs | None = None,
         *,
-        outlook: str = "realised",
+        lookahead: str = "realised",
         sequence: str = "group_lasso",
         n_splines: int = 10,
         strengths: str = "auto",
@@ -103,6 +109,7 @@ class AdaCOSClassifier(SequencePolicy):
         on_uncertifiable: str = "error",
         n_jobs: int | None = None,
         verbose: int = 0,
+        outlook: str = DEPRECATED,
     ) -> None:
         super().__init__(
             costs,
@@ -121,10 +128,20 @@ class AdaCOSClassifier(SequencePolicy):
             n_jobs=n_jobs,
             verbose=verbose,
         )
+        self.lookahead = lookahead
         self.outlook = outlook
+
+    @property
+    def resolved_lookahead(self) -> str:
+        """How what comes after an acquisition is foreseen, by whichever name it was given."""
+        return str(given_parameter(self, "lookahead"))
+
+    def _check_combinations(self) -> None:
+        super()._check_combinations()
+        check_renamed(self)
 
     def make_decider(self, terms: Terms) -> AnyFoldedDecider:
         """Give the decider that decides by what was learned."""
         if terms.costs.immediate is not None:
             return RoundsDecider(terms, self.model_)
-        return AdaCOSDecider(terms, self.model_, self.outlook)
+        return AdaCOSDecider(terms, self.model_, self.resolved_lookahead)

@@ -33,7 +33,7 @@ from adacos.policies.rounds import refuse_rounds
 from adacos.policies.tree import Tree, described_tree, tree_of
 from adacos.reasons import Reasons
 from adacos.typing import Fields, Floats, Ints
-from adacos.validation import Constraints, whole
+from adacos.validation import DEPRECATED, Constraints, whole
 
 # Strengths of the leaves' models to choose from: with few rows one for all covariates does as well.
 _LEAF_FAMILIES = FAMILIES["common"]
@@ -51,7 +51,7 @@ class BranchingClassifier(AdaCOSClassifier):
     ----------
     max_depth : int, default=4
         Most branches one after the other; 0 is AdaCOS.
-    outlook : {"realised", "dynamic", "coherent", "paper"}, default="realised"
+    lookahead : {"realised", "dynamic", "coherent", "paper"}, default="realised"
         How the log-odds after an acquisition are foreseen, see `AdaCOSClassifier`. While branches
         are looked for, "realised" is "dynamic".
     sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
@@ -121,7 +121,7 @@ class BranchingClassifier(AdaCOSClassifier):
         costs: Costs | None = None,
         *,
         max_depth: int = 4,
-        outlook: str = "realised",
+        lookahead: str = "realised",
         sequence: str = "group_lasso",
         n_splines: int = 10,
         strengths: str = "auto",
@@ -136,10 +136,11 @@ class BranchingClassifier(AdaCOSClassifier):
         on_uncertifiable: str = "error",
         n_jobs: int | None = None,
         verbose: int = 0,
+        outlook: str = DEPRECATED,
     ) -> None:
         super().__init__(
             costs,
-            outlook=outlook,
+            lookahead=lookahead,
             sequence=sequence,
             n_splines=n_splines,
             strengths=strengths,
@@ -154,6 +155,7 @@ class BranchingClassifier(AdaCOSClassifier):
             on_uncertifiable=on_uncertifiable,
             n_jobs=n_jobs,
             verbose=verbose,
+            outlook=outlook,
         )
         self.max_depth = max_depth
 
@@ -216,7 +218,7 @@ class BranchingClassifier(AdaCOSClassifier):
                 self.encoder_,
                 costs,
                 order=self.model_.sequence.order,
-                outlook=self.outlook,
+                lookahead=self.resolved_lookahead,
                 n_splines=self.n_splines,
                 seed=self.random_state,
                 budget=None if self.budget is None else (1 + self.multiplier_) * self.budget,
@@ -381,7 +383,7 @@ class BranchingClassifier(AdaCOSClassifier):
         """Give the decider that decides by what was learned."""
         if self.in_one_order:
             return super().make_decider(terms)
-        return TreeDecider(terms, self.model_, self.outlook, self.nodes_)
+        return TreeDecider(terms, self.model_, self.resolved_lookahead, self.nodes_)
 
     def add_words(self, reasons: Reasons) -> Reasons:
         """Say why a branch is there."""
@@ -392,7 +394,7 @@ class BranchingClassifier(AdaCOSClassifier):
 
 def branches(policy: BasePolicy) -> TypeGuard[BranchingClassifier]:
     """Whether what a policy asks next depends on the values, by branches of a tree."""
-    return policy.has_tree and policy.outlook is not None
+    return policy.has_tree and policy.resolved_lookahead is not None
 
 
 def _widened(log_odds: Floats, n_sets: int) -> Floats:

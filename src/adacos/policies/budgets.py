@@ -1,7 +1,7 @@
 """What rows may pay: a ceiling for each of them, and a mean over all.
 
 The ceiling is kept by the engine, see `adacos.engine.Budget`; a policy over a set sequence besides
-leaves the sets beyond it out of its outlook, and asks first what can be paid.
+leaves the sets beyond it out of its lookahead, and asks first what can be paid.
 
 The mean is kept by a Lagrange multiplier m: with every covariate cost counted 1 + m times, rows
 stop earlier. Along one sequence each row stops the earlier the larger m is, so that the mean

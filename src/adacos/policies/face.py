@@ -67,8 +67,6 @@ class PolicyFace:
     # How a set sequence is found; a policy that has one stores it, and which was taken.
     sequence: str | None = None
     sequence_: str | None = None
-    # How what comes after an acquisition is foreseen; a policy that looks ahead stores it.
-    outlook: str | None = None
     decider_: AnyDecider
     consultation: Callable[..., Consultation]
     # What a fit finds if it is asked for; every policy has each of them, None where it was not.
@@ -104,6 +102,11 @@ class PolicyFace:
     @property
     def sequence_model(self) -> SequenceModel | None:
         """Sets, models and densities; None for a policy without a set sequence."""
+        return None
+
+    @property
+    def resolved_lookahead(self) -> str | None:
+        """How what comes after an acquisition is foreseen; None for a policy that does not look."""
         return None
 
     @property

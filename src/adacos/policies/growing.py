@@ -29,7 +29,7 @@ from adacos.models.accuracy import ROUGH
 from adacos.models.branches import LEFT, RIGHT, Node, Split
 from adacos.models.density import moment_matrix
 from adacos.models.dynamic import ValueTables
-from adacos.models.outlook import WalkState, advance, begin
+from adacos.models.lookahead import WalkState, advance, begin
 from adacos.models.pairs import leave_out_probabilities
 from adacos.models.progress import tell
 from adacos.models.quick import central_fit, quick_model
@@ -71,7 +71,7 @@ class GrowingData:
     encoder : what was learned about these columns.
     costs : covariate costs, and the misclassification costs in force.
     kept : the covariates, by their position in the whole table.
-    outlook : by which the leaves decide, see `AdaCOSClassifier`.
+    lookahead : by which the leaves decide, see `AdaCOSClassifier`.
     fold : fold of each row.
     missing_moments : what missing values add to the moment matrix, for one unit of row weight.
     probability : cross-validated probability of class 1 of each row; with three or more classes
@@ -84,7 +84,7 @@ class GrowingData:
     encoder: TableEncoder
     costs: CostTable
     kept: Ints
-    outlook: str
+    lookahead: str
     fold: Ints
     missing_moments: Floats
     probability: Floats
@@ -125,7 +125,7 @@ def growing_data(
     costs: CostTable,
     *,
     order: Ints,
-    outlook: str,
+    lookahead: str,
     n_splines: int,
     seed: int,
     budget: float | None = None,
@@ -159,7 +159,7 @@ def growing_data(
     probability = leave_out_probabilities(fits, fold, order_among(order, kept))
     kept = np.flatnonzero(kept)
     return GrowingData(
-        fits, encoded, encoder, costs, kept, outlook, fold, missing_moments, probability, budget
+        fits, encoded, encoder, costs, kept, lookahead, fold, missing_moments, probability, budget
     )
 
 
@@ -420,7 +420,7 @@ def _outcome(
     have[model.sequence.set(0)] = True
 
     def decide(state: WalkState) -> Decision:
-        continues, ahead = weigh(state, values, data.outlook)
+        continues, ahead = weigh(state, values, data.lookahead)
         following = state.upcoming[0] if len(state.upcoming) else STOP
         return Decision(np.where(continues, following, STOP), ahead.log_odds, state.stage)
 

@@ -99,12 +99,12 @@ def _refuse(policy: Any, n_classes: int, X_unlabeled: Any, sample_weight: Any, g
     """What needs the rows themselves, or another fit."""
     # What the values say of later sets, and what a row has paid, is read off the rows.
     waits = policy.costs is not None and policy.costs.round_cost > 0
-    reads = waits or policy.budget is not None or policy.outlook not in (None, *FREE)
+    reads = waits or policy.budget is not None or policy.resolved_lookahead not in (None, *FREE)
     at_stop = policy.target_recall is not None and policy.recall_at == "stop"
     wrong = [
         (
             "recall_at",
-            "must be 'every_set' with a budget, a round cost or this outlook",
+            "must be 'every_set' with a budget, a round cost or this lookahead",
             at_stop and reads,
         ),
         ("sequence", "must be 'group_lasso' or 'forward'", policy.sequence == "both"),

@@ -176,7 +176,7 @@ def trade_off(
     """
     integer("points", points, at_least=2)
     chosen = policy.chosen
-    if chosen.outlook is None:
+    if chosen.resolved_lookahead is None:
         raise InvalidInputError(
             "policy",
             "must weigh acquisitions row by row: AdaCOS, Branching, or Auto that chose one of them",

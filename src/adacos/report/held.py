@@ -274,8 +274,8 @@ def relatives(held: Held, matrix: Floats) -> dict[str, AcquisitionResult]:
     for name, kind in kinds.items():
         if not (policy.in_one_order and isinstance(policy, kind)):
             other = kind(costs)
-            if other.outlook is not None and policy.outlook is not None:
-                other.outlook = policy.outlook
+            if other.resolved_lookahead is not None and policy.resolved_lookahead is not None:
+                other.set_params(lookahead=policy.resolved_lookahead)
             deciders[name] = other.from_model(policy).decider_
     encoded = held.encoded
     return {name: run_mixed(decider, encoded) for name, decider in deciders.items()}

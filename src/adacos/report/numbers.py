@@ -17,7 +17,7 @@ from adacos.kernels.class_risk import best_label
 from adacos.kernels.groups import standard_error
 from adacos.models.branches import route
 from adacos.models.forecasts import FORECASTS
-from adacos.models.outlook import begin, look_ahead
+from adacos.models.lookahead import begin, look_ahead
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
 from adacos.policies.misfit import MisfitCell, misfit_by_cell
@@ -34,7 +34,7 @@ _BINS = 10
 _ROWS_IN_A_BIN = 20
 # Fewer rows than this with one answer at one stop are not worth a line.
 _FEW = 5
-# Held-out rows on which the outlook is held against itself.
+# Held-out rows on which the lookahead is held against itself.
 _ROWS_LOOKED_AT = 2000
 
 
@@ -319,17 +319,17 @@ def additivity(held: Held) -> list[MisfitCell]:
 
 
 def incoherent_share(held: Held) -> float | None:
-    """Share of rows × sets × later sets in which the outlook expects the Bayes risk to rise.
+    """Share of rows × sets × later sets in which the lookahead expects the Bayes risk to rise.
 
     Information cannot do that to coherent beliefs. None for a policy that does not look ahead,
     and with three or more classes.
     """
     policy = held.policy
-    if policy.outlook is None or not (has_sets(policy) and held.two_classes):
+    if policy.resolved_lookahead is None or not (has_sets(policy) and held.two_classes):
         return None
     encoded, matrix = held.encoded[:_ROWS_LOOKED_AT], deciding_matrix(policy)
     # Dynamic programming looks ahead with the same densities.
-    forecast = FORECASTS[policy.outlook]
+    forecast = FORECASTS[policy.resolved_lookahead]
     models = [(policy.model_, np.arange(len(encoded)))]
     if branches(policy):
         place = route(policy.nodes_, encoded, policy.encoder_)
@@ -342,11 +342,11 @@ def incoherent_share(held: Held) -> float | None:
         nothing = np.zeros(available.shape[1], dtype=np.bool_)
         for have in model.sequence.masks()[:-1]:
             state = begin(model, part, available, have, nothing)
-            outlook = look_ahead(state, policy.cost_table_, forecast)
-            each, every = np.arange(len(part)), slice(0, outlook.mean.shape[1])
-            risk = bayes_risk(outlook.log_odds, matrix)[:, None]
+            lookahead = look_ahead(state, policy.cost_table_, forecast)
+            each, every = np.arange(len(part)), slice(0, lookahead.mean.shape[1])
+            risk = bayes_risk(lookahead.log_odds, matrix)[:, None]
             # The kernels are accurate to 3e-6 of the costs.
-            more = outlook.expected_risk(each, every, matrix) > risk + 1e-5 * np.ptp(matrix)
+            more = lookahead.expected_risk(each, every, matrix) > risk + 1e-5 * np.ptp(matrix)
             rises.append(more.ravel())
     return float(np.concatenate(rises).mean()) if rises else None
 

@@ -18,7 +18,7 @@ def spending(held: Held) -> list[Block]:
     """Covariate cost against the cost of errors, for a policy that weighs acquisitions."""
     policy, said = held.policy, held.said
     currency = f" ({said.currency})" if said.currency else ""
-    if policy.outlook is None or policy.always_positive_:
+    if policy.resolved_lookahead is None or policy.always_positive_:
         return []
     y = policy.classes_[held.true]
     with warnings.catch_warnings():

@@ -15,7 +15,7 @@ from adacos.models.forecasts.paper import PaperForecast
 __all__ = ["FORECASTS", "Forecast"]
 
 _COHERENT = CoherentForecast()
-# By the parameter `outlook` of AdaCOS. Dynamic programming (`adacos.models.dynamic`) rests on the
+# By the parameter `lookahead` of AdaCOS. Dynamic programming (`adacos.models.dynamic`) rests on the
 # coherent forecast.
 FORECASTS: dict[str, Forecast] = {
     "realised": _COHERENT,

@@ -1,10 +1,10 @@
-"""Total cost of AdaCOS under each of its outlooks, on fresh splits.
+"""Total cost of AdaCOS under each of its lookaheads, on fresh splits.
 
-    python -m benchmarks.outlook --splits 10 --seed 16
-    python -m benchmarks.outlook --splits 1 --physionet PATH
+    python -m benchmarks.lookahead --splits 10 --seed 16
+    python -m benchmarks.lookahead --splits 1 --physionet PATH
 
 Five folds a split, the paper's costs (false positive 10 to 1000, a miss ten times as much), one fit
-for all outlooks; each is compared with those before it. The ratio of the
+for all lookaheads; each is compared with those before it. The ratio of the
 total costs is the geometric mean over the five settings; its 95% interval is over rows (each row's
 cost is averaged over the splits, the ratio linearised), so that it speaks of other rows of the same
 kind and not of other splits of these.
@@ -31,7 +31,7 @@ from adacos.datasets import Dataset
 from adacos.metrics import total_costs
 
 FALSE_POSITIVE = (10, 50, 100, 500, 1000)
-OUTLOOKS = ("paper", "coherent", "dynamic", "realised")
+LOOKAHEADS = ("paper", "coherent", "dynamic", "realised")
 LOADERS = {"wisconsin": load_wisconsin, "pima": load_pima, "heart": load_heart}
 
 
@@ -44,9 +44,9 @@ def folds(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def row_costs(data: Dataset, splits: int, seed: int, sequence: str) -> dict[str, np.ndarray]:
-    """Mean total cost of each row (settings, rows) under each outlook."""
+    """Mean total cost of each row (settings, rows) under each lookahead."""
     X, y = data.X, np.asarray(data.y)
-    total = {outlook: np.zeros((len(FALSE_POSITIVE), len(y))) for outlook in OUTLOOKS}
+    total = {lookahead: np.zeros((len(FALSE_POSITIVE), len(y))) for lookahead in LOOKAHEADS}
     for split in range(splits):
         fold = folds(y, np.random.default_rng([seed, split]))
         for number in range(5):
@@ -56,14 +56,14 @@ def row_costs(data: Dataset, splits: int, seed: int, sequence: str) -> dict[str,
                 costs = Costs(
                     data.prices, false_positive=cost, false_negative=10 * cost, panels=data.panels
                 )
-                for outlook in OUTLOOKS:
-                    policy = AdaCOSClassifier(costs, outlook=outlook, sequence=sequence)
+                for lookahead in LOOKAHEADS:
+                    policy = AdaCOSClassifier(costs, lookahead=lookahead, sequence=sequence)
                     if fitted is None:
                         fitted = policy.fit(X.iloc[train], y[train])
                     else:
                         policy.from_model(fitted)
                     result = policy.acquire(X.iloc[test])
-                    total[outlook][i, test] += total_costs(result, y[test], costs) / splits
+                    total[lookahead][i, test] += total_costs(result, y[test], costs) / splits
     return total
 
 
@@ -97,7 +97,7 @@ def main() -> None:
     for name, load in loaders.items():
         start = time.perf_counter()
         total = row_costs(load(), given.splits, given.seed, given.sequence)
-        for before, after in combinations(OUTLOOKS, 2):
+        for before, after in combinations(LOOKAHEADS, 2):
             geometric, low, high, ratios = ratio(total[before], total[after])
             listed = "  ".join(f"{r:.3f}" for r in ratios)
             costs = "  ".join(f"{c:.2f}" for c in total[after].mean(axis=1))

@@ -1,4 +1,4 @@
-"""Coherent outlook: beliefs are a martingale, and information is never expected to do harm."""
+"""Coherent lookahead: beliefs are a martingale, and information is never expected to do harm."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from adacos import AdaCOSClassifier, Costs, load_heart, load_pima, load_wisconsi
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.bayes_risk import bayes_risk, expected_bayes_risk
 from adacos.models.forecasts import FORECASTS, Forecast
-from adacos.models.outlook import WalkState, advance, begin, look_ahead
+from adacos.models.lookahead import WalkState, advance, begin, look_ahead
 
 LOADERS = {"pima": load_pima, "wisconsin": load_wisconsin, "heart": load_heart}
 QUICK = {"strengths": "common", "cv": 3}
-COHERENT = {"outlook": "coherent", **QUICK}
+COHERENT = {"lookahead": "coherent", **QUICK}
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +64,14 @@ def test_no_acquisition_has_negative_value_before_its_cost(policies, name: str, 
         known[rng.permutation(len(known))[:3]] = True
     seen = 0
     for state in states(policy, encoded, known):
-        outlook = look_ahead(state, policy.cost_table_)
-        rows, sets = np.arange(len(encoded)), slice(0, outlook.mean.shape[1])
-        now = outlook.log_odds[:, None]
-        mean, sd = outlook.forecast.moments(now, outlook.mean, outlook.sd)
+        lookahead = look_ahead(state, policy.cost_table_)
+        rows, sets = np.arange(len(encoded)), slice(0, lookahead.mean.shape[1])
+        now = lookahead.log_odds[:, None]
+        mean, sd = lookahead.forecast.moments(now, lookahead.mean, lookahead.sd)
         for _ in range(6):
             matrix = random_matrix(rng)
             risk = bayes_risk(now, matrix)
-            assert np.all(outlook.expected_risk(rows, sets, matrix) <= risk)
+            assert np.all(lookahead.expected_risk(rows, sets, matrix) <= risk)
             # Not by the bound alone: the integral says so to its own accuracy.
             assert np.all(expected_bayes_risk(mean, sd, matrix) <= risk + 1e-5 * np.ptp(matrix))
         seen += mean.size
@@ -83,32 +83,32 @@ def test_no_acquisition_has_negative_value_before_its_cost(policies, name: str, 
 
 
 @pytest.mark.parametrize(("name", "least"), [("wisconsin", 0.3), ("pima", 0.2)])
-def test_the_papers_outlook_expects_harm(policies, name: str, least: float) -> None:
+def test_the_papers_lookahead_expects_harm(policies, name: str, least: float) -> None:
     """Why it is not the default: information would raise the risk in many cases."""
     data, policy = policies[name]
     encoded = policy._encode(data.X)
     nothing = np.zeros(len(policy.encoder_.names), dtype=bool)
     harm, cases = 0, 0
     for state in states(policy, encoded, nothing)[:-1]:
-        outlook = look_ahead(state, policy.cost_table_, FORECASTS["paper"])
-        rows, sets = np.arange(len(encoded)), slice(0, outlook.mean.shape[1])
-        after = outlook.expected_risk(rows, sets, policy.rule_.matrix)
-        risk = bayes_risk(outlook.log_odds, policy.rule_.matrix)[:, None]
+        lookahead = look_ahead(state, policy.cost_table_, FORECASTS["paper"])
+        rows, sets = np.arange(len(encoded)), slice(0, lookahead.mean.shape[1])
+        after = lookahead.expected_risk(rows, sets, policy.rule_.matrix)
+        risk = bayes_risk(lookahead.log_odds, policy.rule_.matrix)[:, None]
         harm += int(np.sum(after > risk * (1 + 1e-9)))
         cases += after.size
     assert harm > least * cases
 
 
-def test_the_outlook_is_a_parameter(policies) -> None:
+def test_the_lookahead_is_a_parameter(policies) -> None:
     data, policy = policies["wisconsin"]
-    published = AdaCOSClassifier(policy.costs, outlook="paper", **QUICK).from_model(policy)
+    published = AdaCOSClassifier(policy.costs, lookahead="paper", **QUICK).from_model(policy)
     one, other = policy.acquire(data.X), published.acquire(data.X)
     assert not np.array_equal(one.acquired, other.acquired)
     assert one.expected_cost.mean() < other.expected_cost.mean()
-    with pytest.raises(InvalidInputError, match="outlook"):
-        AdaCOSClassifier(policy.costs, outlook="sunny").fit(data.X, data.y)
-    with pytest.raises(InvalidInputError, match="outlook"):
-        AdaCOSClassifier(policy.costs, outlook="sunny").from_model(policy)
+    with pytest.raises(InvalidInputError, match="lookahead"):
+        AdaCOSClassifier(policy.costs, lookahead="sunny").fit(data.X, data.y)
+    with pytest.raises(InvalidInputError, match="lookahead"):
+        AdaCOSClassifier(policy.costs, lookahead="sunny").from_model(policy)
 
 
 def test_a_forecast_is_one_class_and_one_line(policies, monkeypatch) -> None:
@@ -124,5 +124,5 @@ def test_a_forecast_is_one_class_and_one_line(policies, monkeypatch) -> None:
     data, policy = policies["pima"]
     monkeypatch.setitem(FORECASTS, "blind", Blind())
     blind = copy.copy(policy)
-    blind.outlook = "blind"
+    blind.lookahead = "blind"
     assert not blind.finish_fit().acquire(data.X).acquired.any()

@@ -1,6 +1,6 @@
 """Lookahead to the later sets for rows of three or more classes.
 
-As `adacos.models.outlook`, with log-odds that are vectors. What a later set may tell is what it
+As `adacos.models.lookahead`, with log-odds that are vectors. What a later set may tell is what it
 told training rows, see `adacos.models.evidence`; as published, the log-odds after it are normal by
 the regression of what is still to come, with the covariance of an average row. What cannot be
 acquired stays unknown and tells nothing; in the normal vector it draws the log-odds together, by
@@ -30,13 +30,13 @@ from adacos.models.class_values import ClassValues
 from adacos.models.dynamic import ValueTables
 from adacos.models.evidence import Evidence
 from adacos.models.forecasts import FORECASTS, Forecast
+from adacos.models.lookahead import WalkState, log_odds_now, payable, unweighted
 from adacos.models.missing import unpolarised
-from adacos.models.outlook import WalkState, log_odds_now, payable, unweighted
 from adacos.models.unavailable import learnable
 from adacos.typing import Bools, Floats, Ints
 
 
-class ClassOutlook(NamedTuple):
+class ClassLookahead(NamedTuple):
     """Log-odds now, and what each later set costs and leaves at risk.
 
     Attributes
@@ -61,8 +61,8 @@ class ClassOutlook(NamedTuple):
         """Expected Bayes risk of some rows after the j-th later set, at most that now."""
         return np.asarray(self.after(rows, j, matrix))
 
-    def weighed(self, matrix: Floats) -> ClassOutlook:
-        """The outlook with all future costs evaluated, if one stops after each set."""
+    def weighed(self, matrix: Floats) -> ClassLookahead:
+        """The lookahead with all future costs evaluated, if one stops after each set."""
         if self.future is not None:
             return self
         rows = np.arange(len(self.log_odds))
@@ -70,7 +70,7 @@ class ClassOutlook(NamedTuple):
         risk = np.stack(risks, axis=1) if risks else np.empty((len(rows), 0))
         return self._replace(future=np.asarray(self.cost + risk))
 
-    def unweighted(self, times: float) -> ClassOutlook:
+    def unweighted(self, times: float) -> ClassLookahead:
         """The same at the costs as they are, where they were counted `times` times."""
         cost, future = unweighted(self.cost, self.future, times)
         return self._replace(cost=cost, future=future)
@@ -94,7 +94,7 @@ class ClassOutlook(NamedTuple):
 
 def look_ahead_classes(
     state: WalkState, costs: CostTable, forecast: Forecast = FORECASTS["coherent"]
-) -> ClassOutlook:
+) -> ClassLookahead:
     """What the rows know at their set and expect of the later ones."""
     i, sequence = state.stage, state.model.sequence
     log_odds, later = log_odds_now(state), len(sequence) - 1 - i
@@ -108,14 +108,14 @@ def look_ahead_classes(
         cost = costs.of_batch(masks[i + 1 :] & reachable, given=masks[i] & reachable, rank=rank)
     cost = payable(cost, state.left)
     if forecast is FORECASTS["paper"] and later:
-        return ClassOutlook(log_odds, cost, _normal(state))
+        return ClassLookahead(log_odds, cost, _normal(state))
     belief, evidence = probabilities(log_odds), Evidence.of(state.model, FINE.n_rows)
 
     def after(rows: Ints, j: int, matrix: Floats) -> Floats:
         found = _expected(state, evidence, belief, rows, i + 1 + j, matrix.T, matrix.T)
         return np.minimum(found, class_bayes_risk(log_odds[rows], matrix))
 
-    return ClassOutlook(log_odds, cost, after)
+    return ClassLookahead(log_odds, cost, after)
 
 
 def _expected(
@@ -170,7 +170,7 @@ def _normal(state: WalkState) -> Callable[[Ints, int, Floats], Floats]:
     return after
 
 
-def weigh_class_plans(state: WalkState, tables: ValueTables) -> tuple[Bools, ClassOutlook]:
+def weigh_class_plans(state: WalkState, tables: ValueTables) -> tuple[Bools, ClassLookahead]:
     """Whether each row continues where one may stop at any later set, and its future costs.
 
     They are evaluated for a single row, and where waiting costs something.

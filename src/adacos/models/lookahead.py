@@ -65,7 +65,7 @@ class WalkState(NamedTuple):
         return int(self.origin[self.stage])
 
 
-class Outlook(NamedTuple):
+class Lookahead(NamedTuple):
     """Log-odds now; per later set, what the regression says of those after it, and its cost.
 
     Attributes
@@ -93,15 +93,15 @@ class Outlook(NamedTuple):
             self.log_odds[rows, None], self.mean[rows, sets], self.sd[rows, sets], matrix
         )
 
-    def weighed(self, matrix: Floats) -> Outlook:
-        """The outlook with all future costs evaluated, if one stops after each set."""
+    def weighed(self, matrix: Floats) -> Lookahead:
+        """The lookahead with all future costs evaluated, if one stops after each set."""
         if self.future is not None:
             return self
         every = slice(0, self.mean.shape[1])
         risk = self.expected_risk(np.arange(len(self.log_odds)), every, matrix)
         return self._replace(future=self.cost + risk)
 
-    def unweighted(self, times: float) -> Outlook:
+    def unweighted(self, times: float) -> Lookahead:
         """The same at the costs as they are, where they were counted `times` times."""
         cost, future = unweighted(self.cost, self.future, times)
         return self._replace(cost=cost, future=future)
@@ -215,14 +215,14 @@ def log_odds_with(state: WalkState, covariate: int, values: Floats, stage: int) 
 
 def look_ahead(
     state: WalkState, costs: CostTable, forecast: Forecast = FORECASTS["coherent"]
-) -> Outlook:
+) -> Lookahead:
     """What the rows know at their set and expect of the later ones, where classes are two."""
     i, model = state.stage, state.model
     sequence, basis = model.sequence, model.basis
     log_odds = log_odds_now(state)
     if i + 1 == len(sequence):
         nothing = np.empty((len(log_odds), 0))
-        return Outlook(log_odds, nothing, nothing, nothing, forecast)
+        return Lookahead(log_odds, nothing, nothing, nothing, forecast)
     masks, rank = sequence.masks(), sequence.rank
     fixed = model.intercepts[i + 1 :] + state.part[:, i + 1 :]
     if state.available is None:
@@ -232,14 +232,14 @@ def look_ahead(
         mean, sd = density.moments(r)
         cost = costs.of_batch(masks[i + 1 :], given=masks[i], rank=rank)
         cost = payable(cost[None, :], state.left)
-        return Outlook(log_odds, mean + fixed, sd, cost, forecast)
+        return Lookahead(log_odds, mean + fixed, sd, cost, forecast)
     mean, learned, unknown = learnable(model, state.encoded, state.available, i)
     shrink = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * unknown)
     reachable = state.available[:, None, :]
     cost = costs.of_batch(masks[i + 1 :] & reachable, given=masks[i] & reachable, rank=rank)
     cost = payable(cost, state.left)
     sd = shrink * np.sqrt(learned)
-    return Outlook(log_odds, shrink * (mean + fixed), sd, cost, forecast)
+    return Lookahead(log_odds, shrink * (mean + fixed), sd, cost, forecast)
 
 
 def left_out(state: WalkState, rows: Ints) -> WalkState:

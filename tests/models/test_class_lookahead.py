@@ -13,9 +13,9 @@ from adacos import AdaCOSClassifier, COSClassifier, Costs, FullModelClassifier, 
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.class_risk import best_label, class_bayes_risk, pair_variance, roots
 from adacos.metrics import total_cost
-from adacos.models.class_outlook import look_ahead_classes
+from adacos.models.class_lookahead import look_ahead_classes
 from adacos.models.density import density_at
-from adacos.models.outlook import begin
+from adacos.models.lookahead import begin
 from adacos.models.unavailable import learnable
 from adacos.tables.columns import ColumnTable
 from tests.rivals.problems import THREE_COSTS, three_table
