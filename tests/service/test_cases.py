@@ -309,7 +309,7 @@ def test_outcomes_are_accepted_after_a_model_change_and_kept(pima, recorded, log
     assert found == [(0, "anyone"), (1, "api-key")]
     noted = rows_of(log_url, "select action, who, request, case_id from adacos_audit")
     assert ("outcome", "api-key", "visit-7", "c") in noted
-    assert {action for action, *_ in noted} == {"model", "case", "outcome"}
+    assert {action for action, *_ in noted} == {"model", "serving", "case", "outcome"}
 
 
 def test_a_summary_that_was_read_is_noted(recorded, log_url):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import sqlite3
 import threading
@@ -19,6 +20,7 @@ from adacos.service import case_log
 from adacos.service.app import create_app
 from adacos.service.case_log import CaseLog
 from adacos.service.settings import Settings
+from adacos.tables.description import CovariateDescription, Description
 from tests.service.conftest import TestClient
 from tests.service.databases import rows_of
 from tests.service.running import ask, running
@@ -52,6 +54,21 @@ def test_nobody_overwrites_an_outcome_that_they_have_not_seen(pima, log_url):
     assert client.get("/v1/cases/d").status_code == 404
     looks = rows_of(log_url, "select case_id from adacos_audit where action = 'look'")
     assert looks == [("c",)]
+
+
+def test_the_audit_says_which_model_was_served_with_which_description(pima, log_url):
+    """Each start is a row, and another unit is another digest though the model decides alike."""
+    policy = copy.deepcopy(pima[1])
+    for unit in ("years", "months", "months"):
+        policy.description_ = Description(covariates={"Age": CovariateDescription(unit=unit)})
+        served(policy, log_url)
+    rows = rows_of(
+        log_url,
+        "select case_id, content from adacos_audit where action = 'serving' order by number",
+    )
+    (one, years), (two, months), (three, again) = rows
+    assert one == two == three == fingerprint(policy)
+    assert years != months == again
 
 
 def test_corrections_by_several_at_once(model, log_url):
@@ -108,7 +125,7 @@ TAMPERED = {
     "delete from adacos_outcomes where number = 2": "outcomes of case c0",
     "update adacos_audit set who = 'x' where number = 3": "row 3 of the audit",
     "delete from adacos_audit where number = 3": "row 4 of the audit",
-    "delete from adacos_audit where number = 6": "the end of the audit",
+    "delete from adacos_audit where number = 7": "the end of the audit",
     "update adacos_tallies set cases = 9": "the counts of cases",
     "update adacos_models set classes = '[1, 0]'": "model",
     "insert into adacos_cases select 'x', recorded, model, consultation, course, label, "
@@ -152,7 +169,7 @@ def test_a_log_that_is_not_checked_at_the_start_says_so_once(pima, log_url, monk
     monkeypatch.setattr(case_log, "_CHECKED_AT_START", 1)
     assert served(pima[1], log_url).get("/v1/health").status_code == 200
     (record,) = told()
-    assert (record.levelname, record.remedy, record.rows) == ("WARNING", "adacos cases verify", 2)
+    assert (record.levelname, record.remedy, record.rows) == ("WARNING", "adacos cases verify", 3)
 
 
 def test_a_case_that_was_taken_out_is_missing(pima, history):

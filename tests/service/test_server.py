@@ -22,6 +22,7 @@ from adacos.cli import app as cli
 from adacos.consultation import fingerprint
 from adacos.service.server import is_loopback, serve
 from adacos.service.settings import Settings
+from tests.service.databases import rows_of
 from tests.service.running import running, until
 from tests.service.starting import start
 
@@ -171,6 +172,28 @@ def test_a_reload_changes_the_model_but_not_under_a_consultation(model, pima, tm
         service.process.send_signal(signal.SIGHUP)
         assert until(lambda: "reload failed" in service.log())
         assert model_of(service.url) == fingerprint(new)
+
+
+def test_earlier_models_are_there_after_a_restart(model, pima, tmp_path):
+    """Their consultations go on, their summaries are readable, and starts are noted."""
+    data, old = pima
+    new = AdaCOSClassifier(old.costs, strengths="common").fit(data.X[:500], data.y[:500])
+    adacos.save(new, tmp_path / "new.adacos")
+    log = f"sqlite:///{tmp_path}/cases.db"
+    for _ in range(2):
+        process, told = start(tmp_path / "new.adacos", "--earlier", str(model), "--case-log", log)
+        try:
+            url, named = told["url"].rstrip("/"), {"Adacos-Model": fingerprint(old)}
+            assert model_of(url) == fingerprint(new)
+            body = {"known": {"Age": 50}}
+            step = httpx.post(f"{url}/v1/step", json=body, headers=named).json()
+            assert step["model"] == fingerprint(old)
+            assert httpx.get(f"{url}/v1/cases/summary", headers=named).status_code == 200
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+    audit = "select case_id from adacos_audit where action = 'serving'"
+    assert rows_of(log, audit) == [(fingerprint(new),)] * 2
 
 
 # Where the process is hung up: as its libraries are imported, and as it reads its files.

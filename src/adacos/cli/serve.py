@@ -58,6 +58,10 @@ TrustProxy = Annotated[
     list[str] | None,
     typer.Option(help="Address of a proxy whose X-Forwarded-For is believed; may be repeated."),
 ]
+Earlier = Annotated[
+    list[Path] | None,
+    typer.Option(help="Model that was served before, whose consultations go on; may be repeated."),
+]
 DescriptionFile = Annotated[
     Path | None,
     typer.Option("--describe", help="Description in place of the model's own (TOML)."),
@@ -82,6 +86,7 @@ def serve(
     allow_host: AllowHost = None,
     trust_proxy: TrustProxy = None,
     description: DescriptionFile = None,
+    earlier: Earlier = None,
     max_body: MaxBody = 1 << 20,
     max_rows: MaxRows = 10_000,
     rate_limit: RateLimit = 2000.0,
@@ -135,9 +140,14 @@ def serve(
             typer.echo(f"adacos answers at {url} (Ctrl-C ends it)")
 
     reload = chosen if reloading else None
-    policy, settings = chosen()
     code = serve(
-        policy, settings, host=host, port=port, workers=workers, ready=ready, reload=reload
+        *chosen(),
+        host=host,
+        port=port,
+        workers=workers,
+        ready=ready,
+        reload=reload,
+        earlier=[load_policy(path) for path in earlier or ()],
     )
     # The process is ending: a second Ctrl-C has nothing left to interrupt.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

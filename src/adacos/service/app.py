@@ -34,6 +34,7 @@ from adacos.service.schemas import (
     requests_for,
 )
 from adacos.service.settings import Settings
+from adacos.tables.description import description_of
 
 _PAGE = {
     "/": ("index.html", "text/html; charset=utf-8"),
@@ -69,6 +70,7 @@ def create_app(
     if settings.case_log is not None:
         log = CaseLog(settings.case_log)
         log.prepare({fingerprint(one): one.classes_.tolist() for one in (policy, *earlier)})
+        log.note_serving(fingerprint(policy), description_of(policy))
     app = _routes(policy, settings, metrics, log)
     app.add_middleware(
         Guard,

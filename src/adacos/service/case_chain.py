@@ -11,7 +11,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Literal
@@ -20,8 +20,9 @@ import sqlalchemy as sa
 
 from adacos.service.case_tables import AUDIT, CASES, HEAD, MODELS, OUTCOMES
 from adacos.service.case_tallies import are_right
+from adacos.tables.description import Description
 
-Action = Literal["case", "outcome", "summary", "look", "model", "deleted"]
+Action = Literal["case", "outcome", "summary", "look", "model", "serving", "deleted"]
 # What a case is from the beginning; its outcomes are recorded on their own.
 _CASE = ("id", "recorded", "model", "consultation", "course", "label", "probability", "cost")
 _CASE_FIELDS = (*_CASE, "expected_cost", "salt")
@@ -78,6 +79,11 @@ def outcome_digest(salt: str, row: Mapping[str, Any]) -> str:
 def model_digest(row: Mapping[str, Any]) -> str:
     """The digest of a row of MODELS."""
     return _digest([row["model"], row["classes"], row["recorded"]])
+
+
+def description_digest(description: Description) -> str:
+    """The digest of what a model is presented with: units, names of codes and classes, ranges."""
+    return _digest([asdict(description)])
 
 
 def append(

@@ -23,6 +23,7 @@ from adacos.service.case_chain import (
     append,
     case_digest,
     delete_cases,
+    description_digest,
     model_digest,
     new_salt,
     now,
@@ -41,6 +42,7 @@ from adacos.service.database import (
 )
 from adacos.service.logs import LOG
 from adacos.service.schemas import Course
+from adacos.tables.description import Description
 
 # More than a case takes (characters).
 _PROBE = 1 << 15
@@ -111,6 +113,16 @@ class CaseLog:
             else:
                 told = "the case log is not checked for changes at the start: too long, or no file"
                 LOG.warning(told, extra={"rows": rows, "remedy": "adacos cases verify"})
+        except (sa.exc.SQLAlchemyError, OSError) as error:
+            raise self._refused(error) from error
+        finally:
+            self.close()
+
+    def note_serving(self, model: str, description: Description) -> None:
+        """Note that a model is served from now on, with the words and units of a description."""
+        try:
+            with changing(self._engine) as connection:
+                append(connection, _SERVICE, "serving", model, description_digest(description))
         except (sa.exc.SQLAlchemyError, OSError) as error:
             raise self._refused(error) from error
         finally:

@@ -6,7 +6,7 @@ import gc
 import ipaddress
 import os
 import socket
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable, MutableSequence, Sequence
 from dataclasses import replace
 from functools import partial
 from multiprocessing.sharedctypes import RawArray
@@ -46,12 +46,13 @@ def serve(
     workers: int = 1,
     ready: Callable[[str], None] = lambda url: None,
     reload: Reload | None = None,
+    earlier: Sequence[BasePolicy] = (),
 ) -> int:
     """Answer requests until interrupted; the exit code.
 
     `ready` is called with the address once the port is bound. `reload` gives the policy and the
-    settings to continue with when SIGHUP asks for it; earlier policies are kept for those who name
-    them.
+    settings to continue with when SIGHUP asks for it. Policies that it replaces are kept for those
+    who name them, as are the `earlier` ones, which were served before this start.
     """
     integer("workers", workers, at_least=1)
     forks = hasattr(os, "fork")
@@ -59,7 +60,7 @@ def serve(
         raise InvalidInputError("workers", "must be 1 on this system", workers, "Leave it out.")
     set_up()
     metrics, counts = Metrics(workers), RawArray("i", workers)
-    served = [policy]
+    served = _distinct([policy, *earlier])
     # Built before the port is bound: what is wrong with the case log is told at once.
     work = _work(served, settings, metrics)
     listening = _bind(host, port)
@@ -76,15 +77,20 @@ def serve(
     def renew() -> Work:
         assert reload is not None
         new, chosen = reload()
-        known = {fingerprint(new)}
-        earlier = [one for one in served if fingerprint(one) not in known][:_MODELS_KEPT]
-        made = _work([new, *earlier], chosen, metrics)
-        served[:] = [new, *earlier]
+        replaced = _distinct([new, *served])[: 1 + _MODELS_KEPT]
+        again = _distinct([*replaced, *earlier])
+        made = _work(again, chosen, metrics)
+        served[:] = again
         return in_worker(made)
 
     return Supervisor(
         in_worker(work), workers, renew=None if reload is None else renew, patience=_GRACEFUL + 2
     ).run(lambda: ready(url))
+
+
+def _distinct(policies: Sequence[BasePolicy]) -> list[BasePolicy]:
+    """The policies without those that decide as one before them does."""
+    return [*{fingerprint(one): one for one in reversed(policies)}.values()][::-1]
 
 
 _OnSocket = Callable[[socket.socket, MutableSequence[int], Callable[[], bool], int], None]
