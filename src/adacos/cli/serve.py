@@ -60,7 +60,7 @@ TrustProxy = Annotated[
 ]
 Earlier = Annotated[
     list[Path] | None,
-    typer.Option(help="Model that was served before, whose consultations continue; may be repeated."),
+    typer.Option(help="Model served before, whose consultations continue; may be repeated."),
 ]
 DescriptionFile = Annotated[
     Path | None,
