@@ -62,7 +62,7 @@ class AdaCOSClassifier(SequencePolicy):
     --------
     COSClassifier : One set for every row.
     FullModelClassifier : Every covariate for every row.
-    TargetRecallClassifier : A target recall for any other policy.
+    TargetRecallClassifier : A target recall for any policy.
 
     References
     ----------

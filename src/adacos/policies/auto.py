@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from copy import copy
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
@@ -351,10 +350,7 @@ class AutoPolicyClassifier(BasePolicy):
     @property
     def chosen(self) -> BasePolicy:
         """The chosen policy, in the words given to this one."""
-        chosen = copy(self.policy_)
-        if self.description_ is not None:
-            chosen.description_ = self.description_
-        return chosen
+        return self.policy_.described_as(self)
 
     def add_words(self, reasons: Reasons) -> Reasons:
         """Add what the chosen policy can say of one row."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -368,6 +369,24 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def unwrapped(self) -> BasePolicy:
         """The policy that acquires: another where this one changes its answers only."""
         return self
+
+    def described_as(self, policy: BasePolicy) -> Self:
+        """Give a copy of the fitted policy in the words given to another.
+
+        Parameters
+        ----------
+        policy : policy
+            The other.
+
+        Returns
+        -------
+        self
+            The copy.
+        """
+        described = copy(self)
+        if policy.description_ is not None:
+            described.description_ = policy.description_
+        return described
 
     @property
     def chosen(self) -> BasePolicy:

@@ -44,6 +44,9 @@ class PolicyFace:
     takes_many_classes: ClassVar[bool] = False
     # Whether a table in files is read a piece at a time.
     streams: ClassVar[bool] = False
+    # Whether rows stop by the rule that answers them, so that a target recall may take the place of
+    # a false-negative cost, see `TargetRecallClassifier`.
+    stops_by_rule: ClassVar[bool] = False
     # Whether fitting compares several policies.
     chooses: ClassVar[bool] = False
 

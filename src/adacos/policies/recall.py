@@ -273,6 +273,7 @@ RECALL_CONSTRAINTS: Constraints = {
     "recall_confidence": maybe(finite(above=0, below=1)),
     "calibration_fraction": finite(above=0, below=1),
     "on_uncertifiable": one_of(*ON_UNCERTIFIABLE),
+    "recall_at": one_of("stop", "every_set"),
 }
 
 
@@ -411,9 +412,14 @@ def percent(share: float) -> str:
     return f"{np.floor(share * 1000 + 1e-9) / 10:g}%"
 
 
+def states_false_negative(costs: Costs | None) -> bool:
+    """Whether costs of two classes state that of a false negative."""
+    return isinstance(costs, Costs) and costs.false_negative_given and len(costs.matrix) == 2
+
+
 def refuse_false_negative_cost(costs: Costs | None) -> None:
     """A target recall and a cost of false negatives exclude each other."""
-    if isinstance(costs, Costs) and costs.false_negative_given and len(costs.matrix) == 2:
+    if states_false_negative(costs):
         raise InvalidInputError(
             "target_recall",
             "cannot be combined with a false-negative cost: either follows from the other",

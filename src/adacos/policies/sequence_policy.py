@@ -168,7 +168,6 @@ class SequencePolicy(BasePolicy):
         "cv": folds,
         "random_state": whole(0),
         "n_jobs": jobs,
-        "recall_at": one_of("stop", "every_set"),
         "verbose": whole(0),
         **BUDGET_CONSTRAINTS,
         **RECALL_CONSTRAINTS,
@@ -190,6 +189,7 @@ class SequencePolicy(BasePolicy):
     # Whether a table in files is read a piece at a time.
     streams: ClassVar[bool] = True
     needs_nested_fits: ClassVar[bool] = False
+    stops_by_rule: ClassVar[bool] = True
     # Whether `from_model` can be called.
     shares_fits: ClassVar[bool] = True
     # Training rows as they were prepared, kept where the sequence depends on them, and encoded,

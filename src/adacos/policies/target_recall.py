@@ -1,14 +1,17 @@
-"""Any policy with a target recall: it acquires as ever, and its answers at the stop are changed.
+"""Any policy with a target recall.
 
-Of two classes by a threshold on its probability, of more by surcharges on errors about the classes
-that have a target, see `adacos.policies.surcharges`. Both are found on calibration rows, which
-the policy was not fitted on. Surcharges that are to be certified must be fixed before the rows that
-prove them are looked at: by training rows, each answered by a fit without its fold.
+A policy that stops by the rule of its answers is given the recall itself: its rows then stop by the
+recall too. Any other acquires as ever, and its answers at the stop are changed: with two classes by
+a threshold on its probability, with more by surcharges on errors about the classes that have a
+target, see `adacos.policies.surcharges`. Both are found on calibration rows, which the policy was
+not fitted on. Surcharges that are to be certified must be fixed before the rows that prove them are
+looked at: by training rows, each answered by a fit without its fold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -22,6 +25,7 @@ from adacos.deciders.mixing import run_mixed
 from adacos.deciders.recall import RecallDecider
 from adacos.decision import AnyDecider, DecisionRule, Terms
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.namespace import host
 from adacos.kernels.threads import one_blas_thread
 from adacos.policies.base import BasePolicy, fit_in_groups
 from adacos.policies.certificate import (
@@ -44,6 +48,7 @@ from adacos.policies.recall import (
     recall_threshold,
     refuse_training_rows,
     set_aside,
+    states_false_negative,
     targets_of,
     value_or_default,
 )
@@ -54,6 +59,7 @@ from adacos.policies.surcharges import (
     surcharges_to_try,
     use_surcharges,
 )
+from adacos.reasons import Reasons
 from adacos.tables.row_digests import RowDigests
 from adacos.typing import Fields, Floats
 from adacos.validation import Constraints, check_parameters, whole
@@ -62,6 +68,20 @@ from adacos.validation import Constraints, check_parameters, whole
 _THRESHOLDS = np.linspace(-12.0, 12.0, 481)
 # Folds of the training rows that fix which surcharges are tried, where others prove recalls.
 _FOLDS = 3
+# What a policy that has the recall found, and this one has too.
+_TAKEN_OVER = (
+    "n_features_in_",
+    "feature_names_in_",
+    "classes_",
+    "encoder_",
+    "cost_table_",
+    "training_rows_",
+    "threshold_",
+    "false_negative_cost_",
+    "surcharges_",
+    "recall_estimate_",
+    "certificate_",
+)
 # What else helps where surcharges do not reach their targets.
 _CLASS_REMEDY = (
     " The policy acquires by the costs as stated: where errors cost more, it acquires more and "
@@ -72,11 +92,15 @@ _CLASS_REMEDY = (
 class TargetRecallClassifier(BasePolicy):
     """A policy whose answers meet a target recall on rows it was not fitted on.
 
-    The policies of the paper take a target recall themselves, and then stop earlier or later for
-    it. This class is for all others: the wrapped policy acquires and stops by the costs it was
-    given, and a row is answered positive if its probability at the stop reaches a threshold. With
-    three or more classes several may have a target. Errors about them then cost a surcharge
-    when a row is answered at its stop, as much as its recall takes and no more.
+    With two classes a row is answered positive if its probability at the stop reaches a threshold.
+    With three or more classes several may have a target: errors about them then cost a surcharge,
+    as much as the recalls take and no more.
+
+    AdaCOS, Branching, COS and Full Model stop by this rule too. With two classes the recall takes
+    the place of a false-negative cost, which must not be stated; the wrapped policy decides as with
+    a `target_recall` of its own. Any other policy acquires and stops by its costs, and the recall
+    decides the answers alone. So it is where a false-negative cost is stated, and where a mean
+    budget meets a certificate or recalls by class.
 
     Parameters
     ----------
@@ -85,17 +109,21 @@ class TargetRecallClassifier(BasePolicy):
     target_recall : float or mapping of class to float, default=0.95
         Least share of positive rows to be answered positive. With three or more classes the least
         share of the rows of each named class to be answered with it.
+    recall_at : {"stop", "every_set"}, default="stop"
+        Which positive rows count as found where rows stop by the recall, see `AdaCOSClassifier`.
     recall_confidence : float, default=None
-        Confidence with which that is to hold for new rows, for all named classes together; None for
-        the share among the calibration rows.
+        Confidence with which that is to hold for new rows, for all named classes together. None for
+        the share among the calibration rows or, where rows stop by the recall, among training rows
+        answered by models that did not see them.
     calibration_fraction : float, default=0.5
-        Share of each class that `fit` sets aside to choose the threshold or the surcharges on.
+        Share of each class that `fit` keeps as calibration rows, to choose the threshold or the
+        surcharges on. Where rows stop by the recall, only a certificate needs them.
     on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
         What to do when those rows do not prove the target recall: raise; certify the
         largest recall that they do prove, in the same attempt; or, of two classes, answer positive
         for every row and acquire nothing.
     random_state : int, default=0
-        Seed of the split.
+        Seed of the split; where rows stop by the recall, that of the wrapped policy is taken.
 
     Attributes
     ----------
@@ -103,10 +131,12 @@ class TargetRecallClassifier(BasePolicy):
         The fitted policy.
     threshold_ : float
         Of two classes, probability from which on a row is answered positive.
+    false_negative_cost_ : float
+        Where rows stop by a threshold, the cost of a false negative that it stands for.
     surcharges_ : dict of class to float
         Of more than two, what every error about the class costs beyond what was stated.
     recall_estimate_ : float or dict of class to float
-        Recall on the calibration rows.
+        Recall on the rows that the threshold or the surcharges were chosen on.
     stopped_ : StoppedRows
         Of more than two, the rows by which surcharges are found, where they stopped: those set
         aside, or with a confidence the training rows, each by a fit without its fold.
@@ -117,7 +147,7 @@ class TargetRecallClassifier(BasePolicy):
     always_positive_ : bool
         Whether every row is answered positive for want of a certificate.
     prior_ : float
-        Of two classes, share of positive rows in training.
+        Where the answers alone change, with two classes, share of positive rows in training.
 
     See Also
     --------
@@ -150,9 +180,10 @@ class TargetRecallClassifier(BasePolicy):
     training_rows_: RowDigests
     saved_fields: ClassVar[Fields] = {
         "policy_": BasePolicy,
-        "prior_": float,
+        "prior_": float | None,
         "training_rows_": RowDigests,
         "threshold_": float | None,
+        "false_negative_cost_": float | None,
         "surcharges_": dict[Any, float] | None,
         "recall_estimate_": float | dict[Any, float] | None,
         "stopped_": StoppedRows | None,
@@ -171,6 +202,7 @@ class TargetRecallClassifier(BasePolicy):
         policy: BasePolicy,
         *,
         target_recall: float | Mapping[Any, float] = 0.95,
+        recall_at: str = "stop",
         recall_confidence: float | None = None,
         calibration_fraction: float = 0.5,
         on_uncertifiable: str = "error",
@@ -178,6 +210,7 @@ class TargetRecallClassifier(BasePolicy):
     ) -> None:
         self.policy = policy
         self.target_recall = target_recall
+        self.recall_at = recall_at
         self.recall_confidence = recall_confidence
         self.calibration_fraction = calibration_fraction
         self.on_uncertifiable = on_uncertifiable
@@ -200,7 +233,7 @@ class TargetRecallClassifier(BasePolicy):
 
     @one_blas_thread
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Fit the policy on part of the rows and choose threshold or surcharges on the others.
+        """Fit the policy and choose the threshold or the surcharges.
 
         Parameters
         ----------
@@ -221,6 +254,24 @@ class TargetRecallClassifier(BasePolicy):
                 type(self.policy).__name__,
                 "For example TargetRecallClassifier(GreedyMiserClassifier(costs)).",
             )
+        if self.policy.target_recall is not None:
+            raise InvalidInputError(
+                "policy",
+                "must have no target recall of its own",
+                self.policy.target_recall,
+                "Leave it out there: it is given to TargetRecallClassifier.",
+            )
+        if self._replaces_cost(y):
+            self._forget()
+            self.policy_ = fit_in_groups(self._with_recall(clone(self.policy)), X, y, groups)
+            return self._decide_as_inside()
+        if self.recall_at != "stop":
+            raise InvalidInputError(
+                "recall_at",
+                "must be 'stop' where the recall decides the answers only",
+                self.recall_at,
+                "It goes with AdaCOS, Branching, COS and Full Model without a false-negative cost.",
+            )
         learned, aside = set_aside(self, X, y, groups, self.calibration_fraction, self.random_state)
         training = self.begin_fit(*learned)
         self.training_rows_ = RowDigests.of(training.encoded, self.random_state)
@@ -236,6 +287,30 @@ class TargetRecallClassifier(BasePolicy):
             self._walk_training_rows(learned)
         self._certify(encoded, aside.y, aside.groups, targets, self.recall_confidence)
         return self
+
+    def _replaces_cost(self, y: Any) -> bool:
+        """Whether the recall takes the place of a cost, so that rows stop by it too.
+
+        It does not where a false-negative cost is stated, nor where what is found with a mean
+        budget would no longer hold.
+        """
+        if not self.policy.stops_by_rule or states_false_negative(self.costs):
+            return False
+        if self.policy.mean_budget is None:
+            return True
+        return self.recall_confidence is None and len(np.unique(host(y))) == 2
+
+    def _with_recall(self, policy: BasePolicy) -> BasePolicy:
+        """A policy with the recalls that are asked of this one."""
+        recalls = {name: getattr(self, name) for name in RECALL_CONSTRAINTS}
+        given: BasePolicy = policy.set_params(**recalls)
+        return given
+
+    def _decide_as_inside(self) -> Self:
+        """Take over what the policy inside has found."""
+        found = vars(self.policy_)
+        self.__dict__.update({name: found[name] for name in _TAKEN_OVER if name in found})
+        return self.finish_fit()
 
     @one_blas_thread
     def calibrate(
@@ -281,6 +356,19 @@ class TargetRecallClassifier(BasePolicy):
             If these rows do not prove the recall and `on_uncertifiable` is "error".
         """
         check_is_fitted(self)
+        if self._decides_inside:
+            inside = copy(self.policy_)
+            # A copy is without the training rows.
+            inside.__dict__.update(vars(self.policy_))
+            self.policy_ = self._with_recall(inside).calibrate(
+                X,
+                y,
+                target_recall=target_recall,
+                confidence=confidence,
+                allow_training_rows=allow_training_rows,
+                groups=groups,
+            )
+            return self._decide_as_inside()
         encoded = self._encode(X)
         if not allow_training_rows:
             refuse_training_rows(self.training_rows_, encoded)
@@ -369,10 +457,26 @@ class TargetRecallClassifier(BasePolicy):
     def make_decider(self, terms: Terms) -> AnyDecider:
         """Give the decider that decides by what was learned."""
         inner = self.policy_.decider_
+        if self._decides_inside:
+            return inner
         terms = inner.terms._replace(rule=terms.rule)
         return RecallDecider(terms, inner, self.prior_ if len(self.classes_) == 2 else 0.5)
 
     @property
+    def _decides_inside(self) -> bool:
+        """Whether the wrapped policy has the recall, and stops by it too."""
+        return self.policy_.stops_by_rule and self.policy_.target_recall is not None
+
+    @property
     def unwrapped(self) -> BasePolicy:
-        """The wrapped policy, which acquires."""
-        return self.policy_
+        """The wrapped policy, where it acquires and this one changes its answers only."""
+        return self if self._decides_inside else self.policy_
+
+    @property
+    def chosen(self) -> BasePolicy:
+        """The wrapped policy, in the words given to this one, where it has the recall."""
+        return self.policy_.described_as(self) if self._decides_inside else self
+
+    def add_words(self, reasons: Reasons) -> Reasons:
+        """Add what the policy that has the recall can say of one row."""
+        return self.chosen.add_words(reasons) if self._decides_inside else reasons

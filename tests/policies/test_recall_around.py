@@ -1,0 +1,175 @@
+"""A target recall around a policy that stops by its rule: as if the policy had it itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from adacos import (
+    AdaCOSClassifier,
+    BranchingClassifier,
+    COSClassifier,
+    Costs,
+    FullModelClassifier,
+    TargetRecallClassifier,
+    load,
+    save,
+)
+from adacos.card import model_card
+from adacos.exceptions import InvalidInputError
+from adacos.policies.recall_choices import recall_choices
+from tests.policy_checks import same
+
+QUICK: dict[str, Any] = {"cv": 3, "strengths": "common", "random_state": 3}
+OF_TWO = Costs([1.0, 2.0, 4.0], false_positive=20)
+BOTH = Costs([1.0, 2.0, 4.0], false_positive=20, false_negative=60)
+OF_THREE = Costs(
+    [1.0, 2.0, 4.0], misclassification=[[0.0, 20.0, 30.0], [25.0, 0.0, 45.0], [40.0, 15.0, 0.0]]
+)
+CERTIFIED = {"recall_confidence": 0.8, "on_uncertifiable": "largest"}
+KINDS = [AdaCOSClassifier, BranchingClassifier, COSClassifier, FullModelClassifier]
+FOUND = (
+    "threshold_",
+    "false_negative_cost_",
+    "surcharges_",
+    "recall_estimate_",
+    "certificate_",
+    "always_positive_",
+    "classes_",
+    "feature_names_in_",
+)
+
+
+def rows(n_classes: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Three numbers of which each tells a little of the class."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    return rng.normal(size=(n, 3)) + np.eye(3)[y] * [1.0, 1.5, 2.0], y
+
+
+def alike(around: Any, own: Any, X: np.ndarray) -> None:
+    """Both decide the same bit for bit, and say the same of it."""
+    same(around.acquire(X), own.acquire(X))
+    for name in FOUND:
+        np.testing.assert_equal(getattr(around, name, None), getattr(own, name, None))
+    each = [policy.consultation().next() for policy in (around, own)]
+    assert str(each[0]) == str(each[1])
+    assert str(each[0].explanation) == str(each[1].explanation)
+    cards = [model_card(policy) for policy in (around, own)]
+    cards[0]["policy"] = cards[1]["policy"]
+    assert cards[0] == cards[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("options", [{}, {"recall_at": "every_set"}, CERTIFIED], ids=str)
+def test_of_two_classes_it_decides_as_the_policy_with_the_recall(
+    kind: Any, options: Any, tmp_path: Any
+) -> None:
+    X, y = rows(2, 300, 0)
+    own = kind(OF_TWO, target_recall=0.85, **options, **QUICK).fit(X, y)
+    inner = kind(OF_TWO, **QUICK)
+    around = TargetRecallClassifier(inner, target_recall=0.85, **options).fit(X, y)
+    alike(around, own, rows(2, 200, 1)[0])
+    assert inner.target_recall is None
+    save(around, tmp_path / "m")
+    alike(load(tmp_path / "m"), own, X)
+    for policy in (around, own):
+        policy.calibrate(*rows(2, 200, 2), target_recall=0.6, confidence=0.8)
+    alike(around, own, X)
+    assert around.certificate_.recall == 0.6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("options", [{}, CERTIFIED], ids=str)
+def test_of_three_classes_it_decides_as_the_policy_with_the_recalls(
+    kind: Any, options: Any
+) -> None:
+    (X, y), wanted = rows(3, 300, 0), {2: 0.8, 1: 0.6}
+    own = kind(OF_THREE, target_recall=wanted, **options, **QUICK).fit(X, y)
+    around = TargetRecallClassifier(kind(OF_THREE, **QUICK), target_recall=wanted, **options).fit(
+        X, y
+    )
+    alike(around, own, rows(3, 200, 1)[0])
+    for policy in (around, own):
+        policy.calibrate(*rows(3, 300, 2), target_recall={2: 0.5}, confidence=0.8)
+    alike(around, own, X)
+
+
+def test_rows_stop_by_the_recall() -> None:
+    """A higher recall is worth more covariates; the answers alone would acquire the same."""
+    (X, y), wanted = rows(3, 300, 0), {2: 0.95}
+    inner = AdaCOSClassifier(OF_THREE, **QUICK)
+    around = TargetRecallClassifier(inner, target_recall=wanted).fit(X, y)
+    assert around.acquire(X).cost.mean() != inner.fit(X, y).acquire(X).cost.mean()
+    two = rows(2, 300, 0)
+    cost = [
+        TargetRecallClassifier(AdaCOSClassifier(OF_TWO, **QUICK), target_recall=recall)
+        .fit(*two)
+        .acquire(two[0])
+        .cost.mean()
+        for recall in (0.6, 0.99)
+    ]
+    assert cost[0] != cost[1]
+
+
+def test_with_a_mean_budget_it_decides_as_the_policy_with_the_recall() -> None:
+    X, y = rows(2, 300, 0)
+    own = AdaCOSClassifier(OF_TWO, target_recall=0.8, mean_budget=2.0, **QUICK).fit(X, y)
+    inner = AdaCOSClassifier(OF_TWO, mean_budget=2.0, **QUICK)
+    alike(TargetRecallClassifier(inner, target_recall=0.8).fit(X, y), own, X)
+
+
+@pytest.mark.parametrize(
+    ("costs", "n_classes", "options", "recalls"),
+    [
+        (BOTH, 2, {}, {"target_recall": 0.9}),
+        (BOTH, 2, {"mean_budget": 2.0}, {"target_recall": 0.9, **CERTIFIED}),
+        (OF_THREE, 3, {"mean_budget": 2.0}, {"target_recall": {2: 0.8}}),
+    ],
+    ids=["a stated cost", "a certificate and a mean budget", "a recall by class and a mean budget"],
+)
+def test_elsewhere_the_answers_alone_change(
+    costs: Costs, n_classes: int, options: Any, recalls: Any
+) -> None:
+    X, y = rows(n_classes, 300, 0)
+    inner = AdaCOSClassifier(costs, **options, **QUICK)
+    around = TargetRecallClassifier(inner, **recalls).fit(X, y)
+    np.testing.assert_array_equal(around.acquire(X).acquired, around.policy_.acquire(X).acquired)
+    assert model_card(around)["wraps"] == "AdaCOSClassifier"
+    with pytest.raises(InvalidInputError, match="recall_at: must be 'stop' where"):
+        clone(around).set_params(recall_at="every_set").fit(X, y)
+
+
+def test_a_fit_leaves_nothing_of_another() -> None:
+    """With a stated cost, without, and with it again."""
+    X, y = rows(2, 300, 0)
+    around = TargetRecallClassifier(AdaCOSClassifier(BOTH, **QUICK), target_recall=0.8)
+    first = set(vars(around.fit(X, y)))
+    answers = around.acquire(X)
+    around.set_params(policy__costs=OF_TWO).fit(X, y)
+    fresh = TargetRecallClassifier(AdaCOSClassifier(OF_TWO, **QUICK), target_recall=0.8)
+    assert set(vars(around)) == set(vars(fresh.fit(X, y)))
+    same(around.acquire(X), fresh.acquire(X))
+    around.set_params(policy__costs=BOTH).fit(X, y)
+    assert set(vars(around)) == first
+    same(around.acquire(X), answers)
+
+
+def test_choosing_a_recall_leaves_the_policy_as_it_is() -> None:
+    X, y = rows(2, 300, 0)
+    around = TargetRecallClassifier(AdaCOSClassifier(OF_TWO, **QUICK), target_recall=0.8).fit(X, y)
+    before, inside = around.acquire(X), around.policy_
+    recall_choices(around, *rows(2, 300, 1), recalls=[0.7, 0.999])
+    same(around.acquire(X), before)
+    assert around.policy_ is inside
+    assert inside.certificate_ is None
+    assert inside.on_uncertifiable == "error"
+
+
+def test_a_recall_is_given_once() -> None:
+    X, y = rows(2, 100, 0)
+    with pytest.raises(InvalidInputError, match="policy: must have no target recall of its own"):
+        TargetRecallClassifier(AdaCOSClassifier(OF_TWO, target_recall=0.8)).fit(X, y)
