@@ -19,20 +19,21 @@ from typing import Generic, NamedTuple
 
 import numpy as np
 
+from adacos.deciders.groups import Groups
 from adacos.decision import AnyDecider, Decider, Decision, Mixture, Rows, State
 from adacos.engine import AcquisitionResult, run
 from adacos.typing import Bools, Floats, Ints
 
 
-class MixedState(NamedTuple, Generic[State]):
-    """Rows of two deciders: how many they are, their places and states, and which decider it is."""
+class OfPair(NamedTuple, Generic[State]):
+    """A state of rows that have the same decider, and the number of the decider."""
 
-    n_rows: int
-    groups: tuple[tuple[Ints, State, int], ...]
+    own: State
+    arm: int
 
 
 @dataclass(frozen=True, eq=False)
-class MixedDecider(Decider[MixedState[State]]):
+class MixedDecider(Decider[Groups[OfPair[State]]]):
     """Two deciders, of which each row has one.
 
     Attributes
@@ -49,7 +50,7 @@ class MixedDecider(Decider[MixedState[State]]):
         """Covariates that every row acquires together, before the first decision."""
         return self.pair[0].opening
 
-    def begin(self, rows: Rows) -> MixedState[State]:
+    def begin(self, rows: Rows) -> Groups[OfPair[State]]:
         """State of rows that have some covariates."""
         assert rows.numbers is not None
         groups = []
@@ -61,49 +62,33 @@ class MixedDecider(Decider[MixedState[State]]):
                     available=rows.available[here],
                     numbers=rows.numbers[here],
                 )
-                groups.append((here, decider.begin(part), arm))
-        return MixedState(len(rows.encoded), tuple(groups))
+                groups.append((here, OfPair(decider.begin(part), arm)))
+        return Groups(len(rows.encoded), tuple(groups))
 
-    def limit(self, state: MixedState[State], left: Floats) -> MixedState[State]:
+    def limit(self, state: Groups[OfPair[State]], left: Floats) -> Groups[OfPair[State]]:
         """A state of rows that can pay that much more, at most."""
-        groups = tuple(
-            (rows, self.pair[arm].limit(own, left[rows]), arm) for rows, own, arm in state.groups
+        return state.each(
+            lambda rows, at: at._replace(own=self.pair[at.arm].limit(at.own, left[rows]))
         )
-        return state._replace(groups=groups)
 
-    def decide(self, state: MixedState[State]) -> Decision:
+    def decide(self, state: Groups[OfPair[State]]) -> Decision:
         """What comes next for each row."""
-        decisions = [(rows, self.pair[arm].decide(own)) for rows, own, arm in state.groups]
-        _, first = decisions[0]
-        covariates = np.empty(state.n_rows, dtype=np.intp)
-        log_odds = np.empty((state.n_rows, *first.log_odds.shape[1:]))
-        stage = None if first.stage is None else np.empty(state.n_rows, dtype=np.intp)
-        for rows, decision in decisions:
-            covariates[rows], log_odds[rows] = decision.covariates, decision.log_odds
-            if stage is not None and decision.stage is not None:
-                stage[rows] = decision.stage
-        return Decision(covariates, log_odds, stage)
+        return state.decided(lambda at: self.pair[at.arm].decide(at.own))
 
-    def log_odds(self, state: MixedState[State]) -> Floats:
+    def log_odds(self, state: Groups[OfPair[State]]) -> Floats:
         """Log-odds of rows if they stopped now."""
-        log_odds = [(rows, self.pair[arm].log_odds(own)) for rows, own, arm in state.groups]
-        every = np.empty((state.n_rows, *log_odds[0][1].shape[1:]))
-        for rows, own in log_odds:
-            every[rows] = own
-        return every
+        return state.log_odds(lambda at: self.pair[at.arm].log_odds(at.own))
 
     def advance(
-        self, state: MixedState[State], going: Bools, covariates: Ints
-    ) -> MixedState[State]:
+        self, state: Groups[OfPair[State]], going: Bools, covariates: Ints
+    ) -> Groups[OfPair[State]]:
         """State of the rows in `going` after acquiring what is available of `covariates`."""
-        number = np.cumsum(going) - 1
         groups = []
-        for rows, own, arm in state.groups:
-            on = going[rows]
+        for place, (own, arm), on in state.going(going):
             if on.any():
-                places = number[rows[on]]
-                groups.append((places, self.pair[arm].advance(own, on, covariates[places]), arm))
-        return MixedState(int(going.sum()), tuple(groups))
+                moved = self.pair[arm].advance(own, on, covariates[place[on]])
+                groups.append((place[on], OfPair(moved, arm)))
+        return Groups(int(going.sum()), tuple(groups))
 
 
 def mixed(decider: AnyDecider, n_rows: int, keys: Sequence[Hashable] | None = None) -> AnyDecider:

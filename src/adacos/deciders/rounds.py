@@ -11,13 +11,12 @@ seeing it first costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
 from adacos.costs import CostTable
+from adacos.deciders.groups import Groups
 from adacos.deciders.out_of_fold import FoldedDecider
 from adacos.deciders.sequence import AdaCOSDecider
 from adacos.deciders.weighing import DYNAMIC, up_to, weigh_freely
@@ -27,32 +26,6 @@ from adacos.models.lookahead import Lookahead, WalkState, advance, look_ahead
 from adacos.models.sequence_model import SequenceModel
 from adacos.reasons import Reasons
 from adacos.typing import Bools, Floats, Ints
-
-
-class Walks(NamedTuple):
-    """Rows at different sets: how many they are, and their places and state, group by group."""
-
-    n_rows: int
-    groups: tuple[tuple[Ints, WalkState], ...]
-
-    def each(self, change: Callable[[Ints, WalkState], WalkState]) -> Walks:
-        """The same rows with the state of each group changed."""
-        return self._replace(groups=tuple((rows, change(rows, walk)) for rows, walk in self.groups))
-
-
-def together(decisions: list[tuple[Ints, Decision]], n_rows: int) -> Decision:
-    """The decisions about groups of rows as one about all of them."""
-    if len(decisions) == 1 and n_rows == 1:
-        return decisions[0][1]
-    longest = max(decision.covariates.shape[1] for _, decision in decisions)
-    covariates = np.full((n_rows, longest), STOP)
-    log_odds = np.empty((n_rows, *decisions[0][1].log_odds.shape[1:]))
-    stage = np.empty(n_rows, dtype=np.intp)
-    for rows, decision in decisions:
-        covariates[rows, : decision.covariates.shape[1]] = decision.covariates
-        assert decision.stage is not None
-        log_odds[rows], stage[rows] = decision.log_odds, decision.stage
-    return Decision(covariates, log_odds, stage)
 
 
 def ordered(
@@ -73,7 +46,7 @@ def ordered(
 
 
 @dataclass(frozen=True, eq=False)
-class RoundsDecider(FoldedDecider[Walks]):
+class RoundsDecider(FoldedDecider[Groups[WalkState]]):
     """AdaCOS where waiting costs something: what is worth acquiring is ordered together.
 
     Whether a batch is to be ordered at once depends on what may be ordered after it: whatever the
@@ -96,15 +69,14 @@ class RoundsDecider(FoldedDecider[Walks]):
         """The covariates of S_1."""
         return self.along.opening
 
-    def begin(self, rows: Rows) -> Walks:
+    def begin(self, rows: Rows) -> Groups[WalkState]:
         """State of rows that have some covariates."""
         n_rows = len(rows.encoded)
-        return Walks(n_rows, ((np.arange(n_rows), self.along.begin(rows)),))
+        return Groups(n_rows, ((np.arange(n_rows), self.along.begin(rows)),))
 
-    def decide(self, state: Walks) -> Decision:
+    def decide(self, state: Groups[WalkState]) -> Decision:
         """What each row orders next."""
-        groups = [(rows, self._decide_at(walk)) for rows, walk in state.groups]
-        return together(groups, state.n_rows)
+        return state.decided(self._decide_at)
 
     def _decide_at(self, state: WalkState) -> Decision:
         """What rows at one set order."""
@@ -121,34 +93,31 @@ class RoundsDecider(FoldedDecider[Walks]):
         batch = ordered(state, continues, lookahead, self.costs)
         return Decision(batch, lookahead.log_odds, state.original_stage, lookahead)
 
-    def advance(self, state: Walks, going: Bools, covariates: Ints) -> Walks:
+    def advance(
+        self, state: Groups[WalkState], going: Bools, covariates: Ints
+    ) -> Groups[WalkState]:
         """The rows in `going` after what each of them ordered."""
-        length = np.zeros(len(going), dtype=np.intp)
-        length[going] = (covariates != STOP).sum(axis=1)
-        number = np.cumsum(going) - 1
+        length = (covariates != STOP).sum(axis=1)
         groups = []
-        for rows, walk in state.groups:
-            for steps in np.unique(length[rows[going[rows]]]).tolist():
-                same = going[rows] & (length[rows] == steps)
-                groups.append((number[rows[same]], advance(walk, same, steps)))
-        return Walks(int(going.sum()), tuple(groups))
+        for place, walk, on in state.going(going):
+            for steps in np.unique(length[place[on]]).tolist():
+                same = on & (length[place] == steps)
+                groups.append((place[same], advance(walk, same, steps)))
+        return Groups(int(going.sum()), tuple(groups))
 
-    def limit(self, state: Walks, left: Floats) -> Walks:
+    def limit(self, state: Groups[WalkState], left: Floats) -> Groups[WalkState]:
         """The rows at each set with what they can pay."""
         return state.each(lambda rows, walk: self.along.limit(walk, left[rows]))
 
-    def judged(self, state: Walks, rows: Ints) -> Walks:
+    def judged(self, state: Groups[WalkState], rows: Ints) -> Groups[WalkState]:
         """A state of training rows with the log-odds of models that did not see them."""
         return state.each(lambda own, walk: self.along.judged(walk, rows[own]))
 
-    def log_odds(self, state: Walks) -> Floats:
+    def log_odds(self, state: Groups[WalkState]) -> Floats:
         """Log-odds of rows if they stopped now."""
-        log_odds = np.empty((state.n_rows, *self.model.intercepts.shape[1:]))
-        for rows, walk in state.groups:
-            log_odds[rows] = self.along.log_odds(walk)
-        return log_odds
+        return state.log_odds(self.along.log_odds)
 
-    def explain(self, state: Walks, decision: Decision) -> Reasons:
+    def explain(self, state: Groups[WalkState], decision: Decision) -> Reasons:
         """Why it decides so about one row."""
         ((_, walk),) = state.groups
         return self.along.explain(walk, decision)
