@@ -171,7 +171,8 @@ def load(path: str | os.PathLike[str], *, sha256: str | None = None) -> Any:
         raise ModelFileError(
             f"{path} holds a {str(error)[:80]!r}, which adacos {__version__} does not know; it was "
             f"written by adacos {said.version}, perhaps a newer state of it. Upgrade adacos, or "
-            "fit the model again with this one."
+            "fit the model again with this one. A policy of your own has to be registered: import "
+            "the module that calls register_policy before load."
         ) from error
     except Exception as error:
         # A file may hold any values, and so lead any part of the library into any error.

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from adacos import Costs, load, load_pima, save
 from adacos.bench import BenchConfig, FoldTable, asymmetric, run
 from adacos.cli.app import app
-from adacos.exceptions import InvalidInputError
-from adacos.registry import forgetting, register_policy
+from adacos.exceptions import InvalidInputError, ModelFileError
+from adacos.registry import POLICIES, forgetting, register_policy
 from tests.deciders.own_decider import EvidenceClassifier
 from tests.policy_checks import check_consultation, check_pickle, check_policy, same
 from tests.rivals.problems import MIXED_COSTS, mixed_table
@@ -82,6 +82,13 @@ def test_it_is_saved_served_and_reported_on(fitted: Any, tmp_path: Path) -> None
     assert step["probability"] == pytest.approx(result.probability[0])
     told = CliRunner().invoke(app, ["info", str(tmp_path / "model.adacos"), "--json"])
     assert json.loads(told.stdout)["policy"] == "EvidenceClassifier"
+
+
+def test_a_file_says_that_its_policy_has_to_be_registered(fitted: Any, tmp_path: Path) -> None:
+    save(fitted[2], tmp_path / "model.adacos")
+    del POLICIES["evidence"]
+    with pytest.raises(ModelFileError, match="import the module that calls register_policy"):
+        load(tmp_path / "model.adacos")
 
 
 @pytest.mark.parametrize("name", ["evidence", "Evidence"])
