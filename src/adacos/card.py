@@ -328,6 +328,7 @@ def _covariate(policy: BasePolicy, k: int, said: Description) -> dict[str, Any]:
         "unit": own.unit,
         "help": own.help,
         "kind": encoder.kinds[k],
+        "date": encoder.date_forms.get(name),
         "low": float(encoder.low[k]) if numeric else None,
         "high": float(encoder.high[k]) if numeric else None,
         "plausible": None if own.range is None else list(own.range),

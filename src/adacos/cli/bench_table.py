@@ -12,7 +12,7 @@ import typer
 from adacos.cli.bench_results import print_table
 from adacos.cli.common import Decimal, Encoding, SkipMalformed, progress, tell_malformed
 from adacos.cli.prices import costs_given, read_prices
-from adacos.cli.table_columns import Columns
+from adacos.cli.table_columns import Columns, read_dates
 from adacos.cli.training import check_errors, read_training_rows
 from adacos.exceptions import InvalidInputError
 from adacos.tables.reading import TableFile
@@ -52,6 +52,14 @@ def table(
     numeric: Annotated[
         list[str] | None,
         typer.Option(help="Column of digits with zeros in front to treat as numbers."),
+    ] = None,
+    date: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=PART",
+            help="Column of dates, read as days (since 1970), year, month, weekday or hour; "
+            "repeatable. For 03/04/2026 add the order: month:day-first.",
+        ),
     ] = None,
     methods: Annotated[
         str | None,
@@ -96,7 +104,14 @@ def table(
 
     load_plugins(plugin or [])
     file = TableFile(data, encoding=encoding, decimal=decimal)
-    columns = Columns(target, positive, drop or [], categorical or [], numeric or []).of(file)
+    columns = Columns(
+        target,
+        positive,
+        drop or [],
+        categorical or [],
+        numeric or [],
+        dates=read_dates(date or [], file.columns),
+    ).of(file)
     covariates = list(columns.covariates)
     listed_prices = read_prices(prices or [], panel or [], covariates, decimal)
     errors = {"false_positive": false_positive, "false_negative": false_negative}

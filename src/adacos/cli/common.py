@@ -22,6 +22,7 @@ from adacos.policies.base import BasePolicy
 from adacos.reasons import Value
 from adacos.tables.categories import OTHER
 from adacos.tables.cells import DECIMALS, MISSING, number
+from adacos.tables.dates import EXAMPLE, IN_WORDS, number_of
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import NUMERIC
@@ -195,6 +196,8 @@ def typed_value(
         raise InvalidInputError(name, "needs a value", text, absent)
     if levels:
         return text
+    if name in encoder.date_forms and number(text, decimal) is None:
+        return number_of(text, name, encoder.date_forms[name])
     word = text.lower()
     if word in _YES + _NO and {encoder.low[k], encoder.high[k]} <= {0.0, 1.0}:
         return float(word in _YES)
@@ -226,6 +229,9 @@ def allowed(encoder: TableEncoder, name: str, most: int = 12) -> str:
         more = f", … ({len(levels)} in all)" if len(levels) > most else ""
         group = f"; {OTHER} stands for {rare:,} rare ones" if rare else ""
         return listed(levels[:most]) + more + group
+    if name in encoder.date_forms:
+        part = IN_WORDS[encoder.date_forms[name].partition(":")[0]]
+        return f"a date such as {EXAMPLE} ({part}: {low:g} to {high:g})"
     if encoder.kinds[k] == NUMERIC:
         return f"{low:g} to {high:g}"
     if low == high:

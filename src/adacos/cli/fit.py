@@ -34,7 +34,7 @@ from adacos.cli.recall_options import (
     refusal_on_command_line,
     without_false_negative,
 )
-from adacos.cli.table_columns import Columns
+from adacos.cli.table_columns import Columns, read_dates
 from adacos.cli.training import (
     TrainingRows,
     check_errors,
@@ -143,6 +143,14 @@ def fit(
         list[str] | None,
         typer.Option(help="Column of digits with zeros in front to treat as numbers."),
     ] = None,
+    date: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=PART",
+            help="Column of dates, read as days (since 1970), year, month, weekday or hour; "
+            "repeatable. For 03/04/2026 add the order: month:day-first.",
+        ),
+    ] = None,
     groups: Annotated[
         str | None,
         typer.Option(
@@ -241,7 +249,14 @@ def fit(
     said = None if description is None else read_description(description)
     file = TableFile(data, encoding=encoding, decimal=decimal)
     columns = Columns(
-        target, positive, drop or [], categorical or [], numeric or [], groups, weights
+        target,
+        positive,
+        drop or [],
+        categorical or [],
+        numeric or [],
+        groups,
+        weights,
+        read_dates(date or [], file.columns),
     ).of(file)
     covariates = list(columns.covariates)
     costs = costs_given(
@@ -256,7 +271,7 @@ def fit(
         many = POLICIES[policy].load().takes_many_classes
         asks_more = recall_confidence is not None or mean_budget is not None or nested
         asks_more = asks_more or skip_malformed or max_rows is not None or bool(numeric)
-        asks_more = asks_more or bool(columns.of_rows) or prevalence is not None
+        asks_more = asks_more or bool(columns.of_rows or date) or prevalence is not None
         if not asks_more and in_pieces(file, policy):
             rows = read_in_pieces(data, columns, seed)
         else:

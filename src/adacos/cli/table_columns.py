@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from shlex import quote
 
+from adacos.cli.common import pairs
 from adacos.exceptions import InvalidInputError
+from adacos.tables.dates import check_date
 from adacos.tables.reading import TableFile
 from adacos.validation import choices, listed
 
@@ -20,6 +23,7 @@ class Columns:
     positive : the class that is set against all others, if one was named.
     drop, categorical, numeric : columns to leave, taken as categories, taken as numbers.
     groups, weights : column with the group and with the weight of a row, if there are.
+    dates : how columns of dates are read, by name.
     covariates : filled in by `of`.
     """
 
@@ -30,6 +34,7 @@ class Columns:
     numeric: Sequence[str] = ()
     groups: str | None = None
     weights: str | None = None
+    dates: Mapping[str, str] = field(default_factory=dict)
     covariates: Sequence[str] = ()
 
     def of(self, file: TableFile) -> Columns:
@@ -61,13 +66,15 @@ class Columns:
     @property
     def as_numbers(self) -> set[str]:
         """Columns that are read as numbers, whatever they hold."""
-        return {*self.numeric, *([] if self.weights is None else [self.weights])}
+        weights = [] if self.weights is None else [self.weights]
+        return {*self.numeric, *self.dates, *weights}
 
     def _named(self) -> Iterator[tuple[str, Sequence[str]]]:
         yield "--target", [self.target]
         yield "--drop", self.drop
         yield "--categorical", self.categorical
         yield "--numeric", self.numeric
+        yield "--date", list(self.dates)
         yield "--groups", [] if self.groups is None else [self.groups]
         yield "--weights", [] if self.weights is None else [self.weights]
 
@@ -83,6 +90,10 @@ class Columns:
         if both:
             rule = "must name covariates that --categorical does not name"
             raise InvalidInputError("--numeric", rule, listed(both), "Leave one of them out.")
+        for name in self.dates:
+            if name in (*self.drop, *self.categorical, *self.numeric, *self.of_rows, self.target):
+                rule = "must name covariates that no other option names"
+                raise InvalidInputError("--date", rule, name, "Leave one of them out.")
         what = {"--groups": "Name the patients or sites.", "--weights": "Name another column."}
         for option, given in self._named():
             if option in what and self.target in given:
@@ -91,6 +102,12 @@ class Columns:
         if self.weights is not None and self.weights == self.groups:
             rule = "must be another column than that of --groups"
             raise InvalidInputError("--weights", rule, self.weights, "Leave one of them out.")
+
+
+def read_dates(items: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
+    """COLUMN=PART as given with --date, by column."""
+    given = pairs(items, columns, "--date", f"--date {quote(f'{columns[0]}=month')}")
+    return {name: check_date("--date", name, form) for name, form in given.items()}
 
 
 def split_names(given: Collection[str], names: Collection[str]) -> list[str]:

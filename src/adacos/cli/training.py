@@ -122,7 +122,11 @@ def read_training_rows(
     """The rows with a class, which must be one of two, or of more where `many` are taken."""
     judged, target, positive = file.kinds(), columns.target, columns.positive
     as_text, as_numbers = columns.as_text, columns.as_numbers
-    kinds = Kinds((judged.text | as_text) - as_numbers, judged.truth - as_text - as_numbers)
+    kinds = Kinds(
+        (judged.text | as_text) - as_numbers,
+        judged.truth - as_text - as_numbers,
+        dates=columns.dates,
+    )
     codes = judged.codes - as_text - as_numbers
     wanted = [*columns.covariates, target, *columns.of_rows]
     piece = file.read(wanted, kinds, skip_malformed=skip_malformed, progress=progress)

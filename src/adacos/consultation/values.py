@@ -10,6 +10,7 @@ import numpy as np
 from adacos.consultation.steps import ValueWarning
 from adacos.exceptions import InvalidInputError
 from adacos.reasons import Value
+from adacos.tables.dates import number_of
 from adacos.tables.description import Description
 from adacos.tables.encoder import PLAUSIBLE_WIDTHS, TableEncoder
 from adacos.tables.kinds import BINARY, CONSTANT
@@ -52,6 +53,8 @@ def check_value(
             "it is treated as an average row."
         )
         return text, ValueWarning(name, text, "unknown_category", message)
+    if name in encoder.date_forms and not isinstance(given, Real):
+        given = number_of(given, name, encoder.date_forms[name])
     if not isinstance(given, Real) or not is_finite(given):
         raise _no_value(name, given)
     value = float(given)

@@ -14,7 +14,7 @@ from adacos.policies.base import BasePolicy
 from adacos.policies.misfit import advice, misfit_by_cell
 from adacos.policies.sequence_policy import has_sets
 from adacos.tables.description import description_of
-from adacos.tables.encoder import column_values, table_rows, validate_table
+from adacos.tables.encoder import table_rows, validate_table
 from adacos.tables.row_digests import trained_among
 from adacos.tables.suspicions import Suspicion, suspicions
 from adacos.tables.unusual import KINDS, unusual
@@ -72,7 +72,7 @@ def _unlike_training(policy: BasePolicy, X: Any) -> Iterator[Suspicion]:
             continue
         named = []
         for k in covariates[:_MOST_NAMED]:
-            values = column_values(table, int(k), encoder.names[k])[strange[:, k]]
+            values = encoder.values(table, int(k))[strange[:, k]]
             first = np.unique(values)[:_MOST_NAMED].tolist()
             such = listed(v if isinstance(v, str) else f"{v:g}" for v in first)
             named.append(f"{encoder.names[k]} ({len(values):,} rows, such as {such})")

@@ -31,6 +31,7 @@ from adacos.consultation.steps import Acquire, Classify, ValueWarning
 from adacos.policies.base import BasePolicy
 from adacos.reasons import Value
 from adacos.service.settings import Settings
+from adacos.tables.dates import EXAMPLE
 from adacos.tables.description import description_of
 from adacos.tables.kinds import BINARY
 
@@ -248,6 +249,9 @@ def _value_type(policy: BasePolicy, k: int) -> Any:
         return Annotated[str, Field(max_length=200, pattern=pattern, description=text)]
     text = f"Trained on {encoder.low[k]:g} to {encoder.high[k]:g}{unit}; others are flagged."
     number: Any = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
+    if encoder.names[k] in encoder.date_forms:
+        text = f"A date such as {EXAMPLE}, or a number taken from it. {text}"
+        return Annotated[number | Annotated[str, Field(max_length=40)], Field(description=text)]
     if encoder.kinds[k] == BINARY:
         return Annotated[bool | number, Field(description=text)]
     return Annotated[number, Field(description=text)]

@@ -48,7 +48,7 @@ def kept_categories(
             "must not hold dates: new rows lie after all that were learned from",
             f"{len(levels):,} dates, such as {levels[0]}",
             "Turn it into a number of days, such as the age at that date, or into a part, such as "
-            "the month; or leave it out.",
+            f"the month (adacos fit --date {name}=month); or leave it out.",
         )
     frequent = np.flatnonzero((counts >= LEAST_ROWS) & (levels != OTHER))
     by_count = frequent[np.argsort(-counts[frequent], kind="stable")][: MAX_CATEGORIES - 1]

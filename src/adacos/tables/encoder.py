@@ -27,6 +27,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.kernels.namespace import host
 from adacos.tables.categories import MAX_CATEGORIES, OTHER, kept_categories
 from adacos.tables.columns import ColumnTable
+from adacos.tables.dates import is_form, number_of
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 from adacos.typing import Bools, Floats, Ints
 from adacos.validation import did_you_mean, listed
@@ -186,6 +187,8 @@ class TableEncoder:
     source : covariate of each encoded column.
     grouped : per covariate, the rare categories that count as `OTHER`; empty where no covariate has
         such.
+    dates : per covariate, how its number is taken from a date, "" for one that is no date; empty
+        where no covariate is.
     """
 
     names: tuple[str, ...]
@@ -196,11 +199,13 @@ class TableEncoder:
     high: Floats
     source: Ints
     grouped: tuple[tuple[str, ...], ...] = ()
+    dates: tuple[str, ...] = ()
 
     @staticmethod
     def fit(table: Any, names: tuple[str, ...]) -> TableEncoder:
         """Learn kinds and categories from a validated table."""
         kinds, categories, frequencies, ranges, grouped = [], [], [], [], []
+        forms = table.dates if isinstance(table, ColumnTable) else {}
         for position, name in enumerate(names):
             values = column_values(table, position, name)
             if values.dtype.kind == "U":
@@ -235,7 +240,14 @@ class TableEncoder:
             high=np.array([high for _, high in ranges]),
             source=np.repeat(np.arange(len(names)), width),
             grouped=tuple(grouped) if any(grouped) else (),
+            dates=tuple(forms.get(name, "") for name in names) if forms else (),
         )
+
+    @property
+    def date_forms(self) -> dict[str, str]:
+        """How numbers are taken from dates, by covariate."""
+        pairs = zip(self.names, self.dates, strict=False)
+        return {name: form for name, form in pairs if form}
 
     def grouped_of(self, position: int) -> tuple[str, ...]:
         """The rare categories of a covariate that count as `OTHER`."""
@@ -259,6 +271,7 @@ class TableEncoder:
             high=self.high[chosen],
             source=np.repeat(np.arange(len(chosen)), width),
             grouped=tuple(self.grouped[k] for k in chosen) if self.grouped else (),
+            dates=tuple(self.dates[k] for k in chosen) if self.dates else (),
         )
 
     def check(self) -> None:
@@ -277,6 +290,11 @@ class TableEncoder:
             )
             and len(set(self.names)) == p
             and len(self.grouped) in (0, p)
+            and len(self.dates) in (0, p)
+            and all(is_form(form) for form in self.date_forms.values())
+            and not any(
+                levels and form for levels, form in zip(self.categories, self.dates, strict=False)
+            )
             and all(
                 not rare or (OTHER in levels and not set(rare) & (set(levels) - {OTHER}))
                 for levels, rare in zip(self.categories, self.grouped, strict=False)
@@ -293,10 +311,16 @@ class TableEncoder:
     def transform(self, table: Any) -> Floats:
         """Encoded values of a validated table, NaN where unknown."""
         columns = [
-            self.encode(position, column_values(table, position, name))
-            for position, name in enumerate(self.names)
+            self.encode(position, self.values(table, position))
+            for position in range(len(self.names))
         ]
         return np.hstack(columns)
+
+    def values(self, table: Any, position: int) -> NDArray[Any]:
+        """One column of a validated table, dates as the numbers that are taken from them."""
+        name = self.names[position]
+        form = self.dates[position] if self.dates else ""
+        return column_values(table, position, name, form)
 
     def encode(self, position: int, values: NDArray[Any]) -> Floats:
         """Encoded columns of one covariate; text values stand for categories, "" for unknown.
@@ -357,8 +381,11 @@ def table_rows(table: Any, rows: Ints) -> Any:
     return table[rows] if isinstance(table, np.ndarray) else table[rows].to_native()
 
 
-def column_values(table: Any, position: int, name: str) -> NDArray[Any]:
-    """One column of a validated table as floats (NaN = unknown) or as text ("" = unknown)."""
+def column_values(table: Any, position: int, name: str, form: str = "") -> NDArray[Any]:
+    """One column of a validated table as floats (NaN = unknown) or as text ("" = unknown).
+
+    With the `form` of dates what is no number is taken for one.
+    """
     if isinstance(table, np.ndarray):
         return table[:, position]
     if isinstance(table, ColumnTable):
@@ -367,6 +394,9 @@ def column_values(table: Any, position: int, name: str) -> NDArray[Any]:
     unknown = series.is_null().to_numpy().astype(np.bool_)
     if unknown.all():
         return np.full(len(unknown), np.nan)
+    if form and not series.dtype.is_numeric():
+        cells = zip(series.to_list(), unknown, strict=True)
+        return np.array([np.nan if gone else number_of(c, name, form) for c, gone in cells])
     values: NDArray[Any] | None = None
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         values = series.cast(nw.Float64).to_numpy().astype(np.float64)
@@ -385,6 +415,13 @@ def column_values(table: Any, position: int, name: str) -> NDArray[Any]:
     if series.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object):
         text = np.where(unknown, "", np.array(series.to_list(), dtype=object).astype(np.str_))
         return text.astype(np.str_)
+    if series.dtype.is_temporal() and series.dtype != nw.Duration:
+        raise _wrong_kind(
+            name,
+            str(series.dtype),
+            f"Pass a number taken from it: a part, as X[{name!r}].dt.month does, or the days "
+            f"before the decision. On the command line that is --date {name}=month.",
+        )
     raise _wrong_kind(name, str(series.dtype))
 
 
@@ -410,10 +447,12 @@ def _numbers_among_objects(objects: list[Any], unknown: Bools, name: str) -> Flo
     return values
 
 
-def _wrong_kind(name: str, kind: str) -> InvalidInputError:
+def _wrong_kind(
+    name: str, kind: str, remedy: str = "Convert it, for example a date to a number of days."
+) -> InvalidInputError:
     return InvalidInputError(
         f"column {name!r}",
         "must be numeric, boolean, text or categorical",
         kind,
-        "Convert it, for example a date to a number of days.",
+        remedy,
     )

@@ -110,7 +110,8 @@ def _cells(column: Any, name: str, text: Collection[str], file: Path) -> list[An
                 f"column {name!r} of {file.name}",
                 "must be numeric, boolean, text or categorical",
                 str(column.type),
-                "Convert it, for example a date to a number of days, or leave it out.",
+                "Convert it, for example a date to a number of days, or leave it out. adacos fit "
+                f"reads a date with --date {name}=month.",
             )
         return [None if cell is None else str(cell) for cell in column.to_pylist()]
     if name not in text:

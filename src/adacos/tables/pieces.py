@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from adacos.tables.cells import UNAVAILABLE, UNKNOWN, Row, no_number, number, truth
 from adacos.tables.columns import ColumnTable
+from adacos.tables.dates import date_number, no_date
 from adacos.tables.encoder import TableEncoder
 from adacos.typing import Bools, Ints
 
@@ -43,27 +44,31 @@ class Kinds(NamedTuple):
 
     True is 1 and false is 0, in a CSV file as in a Parquet file. Of the columns of text, `codes`
     are those of digits with zeros in front. In columns of `orders` the word `UNAVAILABLE` is no
-    value of its own.
+    value of its own. Those of `dates` are numbers taken from dates, in the way given.
     """
 
     text: frozenset[str]
     truth: frozenset[str] = frozenset()
     codes: frozenset[str] = frozenset()
     orders: frozenset[str] = frozenset()
+    dates: Mapping[str, str] = MappingProxyType({})
 
     @staticmethod
     def of(encoder: TableEncoder) -> Kinds:
         """Kinds of the columns that a model was fitted on."""
         described = zip(encoder.names, encoder.categories, encoder.low, encoder.high, strict=True)
         text, truth, orders = set(), set(), set()
+        dates = encoder.date_forms
         for name, levels, low, high in described:
             if levels:
                 text.add(name)
+            elif name in dates:
+                pass
             elif {low, high} <= {0.0, 1.0}:
                 truth.add(name)
             if UNAVAILABLE not in {level.lower() for level in levels}:
                 orders.add(name)
-        return Kinds(frozenset(text), frozenset(truth), orders=frozenset(orders))
+        return Kinds(frozenset(text), frozenset(truth), orders=frozenset(orders), dates=dates)
 
 
 def parse_rows(
@@ -95,10 +100,8 @@ def parse_rows(
         if name in kinds.text:
             result[name] = texts(cells)
         else:
-            parse = truth if name in kinds.truth else number
-            values = [parse(cell, decimal) for cell in cells]
-            result[name] = numbers(values, cells, name, faults, decimal)
-    return without(faults, result, lines, malformed, unavailable)
+            result[name] = numbers(cells, name, kinds, faults, decimal)
+    return without(faults, result, lines, malformed, unavailable, kinds)
 
 
 def noted(cells: Sequence[Any], name: str, unavailable: dict[str, Bools]) -> Sequence[Any]:
@@ -118,19 +121,21 @@ def texts(cells: Iterable[Any]) -> NDArray[np.str_]:
 
 
 def numbers(
-    values: list[float | None],
-    cells: Collection[Any],
-    name: str,
-    faults: dict[int, str],
-    decimal: str = ".",
+    cells: Collection[Any], name: str, kinds: Kinds, faults: dict[int, str], decimal: str = "."
 ) -> NDArray[np.float64]:
-    """Parsed cells as an array; where one is no number, the row's fault is noted."""
+    """Cells of a column as numbers; where one is no number, the row's fault is noted."""
+    values: list[float | None]
+    form = kinds.dates.get(name)
+    if form is not None:
+        values = [nan if cell is None else date_number(cell, form) for cell in cells]
+    else:
+        parse = truth if name in kinds.truth else number
+        values = [nan if cell is None else parse(cell, decimal) for cell in cells]
     if None in values:
         for position, (value, cell) in enumerate(zip(values, cells, strict=True)):
             if value is None:
-                faults.setdefault(
-                    position, f"{cell!r} in column {name!r} {no_number(cell, decimal)}"
-                )
+                wrong = no_number(cell, decimal) if form is None else no_date(cell)
+                faults.setdefault(position, f"{cell!r} in column {name!r} {wrong}")
         values = [nan if value is None else value for value in values]
     return np.array(values, dtype=np.float64)
 
@@ -141,9 +146,10 @@ def without(
     lines: Ints,
     more: list[Malformed],
     unavailable: dict[str, Bools],
+    kinds: Kinds,
 ) -> Piece:
     """The piece of these columns, without the rows in which a cell is no number."""
-    table = ColumnTable(columns)
+    table = ColumnTable(columns, {n: kinds.dates[n] for n in columns if n in kinds.dates})
     if not faults:
         return Piece(table, lines, sorted(more), unavailable)
     good = np.ones(len(lines), dtype=np.bool_)

@@ -18,7 +18,6 @@ from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing, contextmanager
 from io import BytesIO, TextIOWrapper
 from itertools import islice
-from math import nan
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -37,8 +36,6 @@ from adacos.tables.cells import (
     delimiter_of,
     is_number,
     is_truth,
-    number,
-    truth,
 )
 from adacos.tables.columns import ColumnTable
 from adacos.tables.pieces import Kinds, Piece, noted, numbers, parse_rows, texts, without
@@ -179,7 +176,11 @@ class TableFile:
             )
         names = pieces[0].table.columns
         table = ColumnTable(
-            {name: np.concatenate([piece.table.column(name) for piece in pieces]) for name in names}
+            {
+                name: np.concatenate([piece.table.column(name) for piece in pieces])
+                for name in names
+            },
+            pieces[0].table.dates,
         )
         return Piece(table, np.concatenate([piece.lines for piece in pieces]), malformed)
 
@@ -249,7 +250,8 @@ class TableFile:
         self, wanted: list[str], kinds: Kinds, chunk_rows: int, group: int | None
     ) -> Iterator[Piece]:
         start = 1 + (parquet.rows_before(self.path, group) if group else 0)
-        for batch, share in parquet.batches(self.path, wanted, kinds.text, chunk_rows, group):
+        as_text = kinds.text | kinds.dates.keys()
+        for batch, share in parquet.batches(self.path, wanted, as_text, chunk_rows, group):
             self.share_read = share
             columns: dict[str, NDArray[Any]] = {}
             unavailable: dict[str, Bools] = {}
@@ -265,10 +267,8 @@ class TableFile:
                 if name in kinds.text:
                     columns[name] = texts(cells)
                     continue
-                parse = truth if name in kinds.truth else number
-                values = [nan if c is None else parse(c) for c in cells]
-                columns[name] = numbers(values, cells, name, faults)
-            yield without(faults, columns, lines, [], unavailable)
+                columns[name] = numbers(cells, name, kinds, faults)
+            yield without(faults, columns, lines, [], unavailable, kinds)
 
 
 def _plain(name: str) -> str:

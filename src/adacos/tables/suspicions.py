@@ -74,7 +74,7 @@ _MESSAGES = {
     "many_missing": MANY,
     "identifier": "{}: a different whole number in nearly every row. Leave identifiers out.",
     "date": "{}: looks like dates. Turn them into a number, such as days before the decision, or "
-    "leave them out.",
+    "a part, such as the month (--date COLUMN=month on the command line), or leave them out.",
     "decimal_comma": "{}: looks like numbers with a decimal comma, read as categories. Write them "
     "with a decimal point, or read the CSV file with --decimal ,",
     "far_value": "{}: far beyond all other values. Correct a slip, or leave the cell empty where "

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.tables.description import Description
-from adacos.tables.encoder import PLAUSIBLE_WIDTHS, TableEncoder, column_values
+from adacos.tables.encoder import PLAUSIBLE_WIDTHS, TableEncoder
 from adacos.tables.kinds import BINARY, CONSTANT
 
 # By number; 0 is a value like those of the training rows, or none at all.
@@ -26,7 +26,7 @@ def unusual(encoder: TableEncoder, table: Any, said: Description) -> NDArray[np.
     `said` declares which values are plausible.
     """
     columns = [
-        _unusual_of(encoder, position, column_values(table, position, name), said.of(name).range)
+        _unusual_of(encoder, position, encoder.values(table, position), said.of(name).range)
         for position, name in enumerate(encoder.names)
     ]
     return np.stack(columns, axis=1)

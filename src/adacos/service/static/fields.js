@@ -10,6 +10,7 @@ export function field(name, prefix, { label, optional = false } = {}) {
   const text = (label || own.label) + (own.unit ? ` (${own.unit})` : "");
   const described = `${id}-hint ${id}-problem`;
   const hint = own.help ? [own.help] : [];
+  if (own.date) hint.push("a date such as 2026-01-31");
   if (!own.choices.length) hint.push(`in training ${short(own.low)} to ${short(own.high)}`);
   const about = [
     make("span", { id: `${id}-hint`, className: "hint" }, hint.join("; ")),
@@ -79,6 +80,8 @@ export function read(container, required) {
       if (required) problem = "Enter a value, or say that it is not available.";
     } else if (own.choices.length) {
       values[own.name] = own.choices[Number(text)].value;
+    } else if (own.date && /^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].+)?$/.test(text)) {
+      values[own.name] = text;
     } else if (/^[-+]?[1-9]\d{0,2},\d{3}$/.test(text)) {
       // Some write 1,234 for a thousand, others for a little more than one.
       problem = `Enter ${text.replace(",", ".")} or ${text.replace(",", "")}, without a comma.`;
