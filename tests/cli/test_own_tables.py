@@ -165,3 +165,25 @@ def test_the_order_is_found_as_it_is_asked_for(run, tmp_path):
         code, _, err = run("fit", data, *common, *arguments)
         assert code == 2
         assert text in err
+
+
+def test_a_price_list_need_not_follow_what_is_dropped(run, tmp_path):
+    """Costs of columns that are no covariates are named and not used; others are refused."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 80)
+    lines = [
+        f"{k},{a + 2 * b:.3f},{b}"
+        for k, (a, b) in enumerate(zip(rng.normal(size=80), y, strict=False))
+    ]
+    table, prices = tmp_path / "t.csv", tmp_path / "p.csv"
+    table.write_text("\n".join(["visit,a,ill", *lines]) + "\n")
+    prices.write_text("a,2\nvisit,9\n")
+    errors = ("--false-positive", 10, "--false-negative", 10, "--out", tmp_path / "m.adacos")
+    fit = ("fit", table, "--target", "ill", "--prices", prices, *errors)
+    code, _, err = run(*fit, "--drop", "visit")
+    assert code == 0, err
+    assert "visit: no covariates here, their costs are not used" in err
+    prices.write_text("a,2\nvisits,9\n")
+    code, _, err = run(*fit, "--drop", "visit")
+    assert code != 0
+    assert "every price must be that of a covariate; received visits" in " ".join(err.split())

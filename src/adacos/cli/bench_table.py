@@ -113,7 +113,9 @@ def table(
         dates=read_dates(date or [], file.columns),
     ).of(file)
     covariates = list(columns.covariates)
-    listed_prices = read_prices(prices or [], panel or [], covariates, decimal)
+    listed_prices = read_prices(
+        prices or [], panel or [], covariates, decimal, columns.others(file)
+    )
     errors = {"false_positive": false_positive, "false_negative": false_negative}
     costs = costs_given(listed_prices, covariates, default_price, errors, _UNKNOWN)
     with progress(f"reading {data.name}", as_json) as tell:

@@ -32,17 +32,22 @@ class PriceList(NamedTuple):
 
 
 def read_prices(
-    items: Sequence[str], panels: Sequence[str], columns: Sequence[str], decimal: str = "."
+    items: Sequence[str],
+    panels: Sequence[str],
+    columns: Sequence[str],
+    decimal: str = ".",
+    others: Sequence[str] = (),
 ) -> PriceList:
     """Prices of these columns from files and pairs, a later one replacing an earlier one.
 
-    `decimal` is the decimal sign of CSV files and pairs.
+    `decimal` is the decimal sign of CSV files and pairs. Those of `others`, which the table has
+    too, are not used: a price list need not follow what is dropped.
     """
     prices = PriceList({}, {}, {})
     for item in items:
         if "=" in item and not Path(item).is_file():
             example = f"--prices {quote(f'{columns[0]}=17.61')}"
-            given = pairs([item], columns, "--prices", example)
+            given = pairs([item], [*columns, *others], "--prices", example)
             prices.prices.update(
                 {name: _cost(text, name, decimal=decimal) for name, text in given.items()}
             )
@@ -60,6 +65,9 @@ def read_prices(
         if not (title and sign and colon):
             raise InvalidInputError("--panel", "must be NAME=SHARED:MEMBER,MEMBER", text, _PANEL)
         prices.panels[title] = _cost(amount, title, _PANEL, decimal), _members(members, columns)
+    unused = [name for name in others if prices.prices.pop(name, None) is not None]
+    if unused:
+        say(f"{listed(unused)}: no covariates here, their costs are not used", err=True)
     _check_names("--prices", "every price must be that of a covariate", prices.prices, columns)
     for title, panel in prices.panels.items():
         named = panel if isinstance(panel, dict) else panel[1]

@@ -58,6 +58,10 @@ class Columns:
         """Columns that are neither covariate nor class."""
         return [name for name in (self.groups, self.weights) if name is not None]
 
+    def others(self, file: TableFile) -> list[str]:
+        """Columns of the table that are no covariates."""
+        return [name for name in file.columns if name not in self.covariates]
+
     @property
     def as_text(self) -> set[str]:
         """Columns that are read as text, whatever they hold."""
