@@ -12,7 +12,7 @@ import typer
 from adacos.cli.bench_results import print_table
 from adacos.cli.common import Decimal, Encoding, SkipMalformed, progress, tell_malformed
 from adacos.cli.prices import costs_given, read_prices
-from adacos.cli.table_columns import Columns, read_dates
+from adacos.cli.table_columns import Categorical, Columns, Dates, Dropped, Numeric, read_dates
 from adacos.cli.training import check_errors, read_training_rows
 from adacos.exceptions import InvalidInputError
 from adacos.tables.reading import TableFile
@@ -43,24 +43,10 @@ def table(
     positive: Annotated[
         str | None, typer.Option(help="Positive class; by default the second in order.")
     ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="Column that is no covariate, such as an identifier.")
-    ] = None,
-    categorical: Annotated[
-        list[str] | None, typer.Option(help="Column of codes to treat as categories.")
-    ] = None,
-    numeric: Annotated[
-        list[str] | None,
-        typer.Option(help="Column of digits with zeros in front to treat as numbers."),
-    ] = None,
-    date: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=PART",
-            help="Column of dates, read as days (since 1970), year, month, weekday or hour; "
-            "repeatable. For 03/04/2026 add the order: month:day-first.",
-        ),
-    ] = None,
+    drop: Dropped = None,
+    categorical: Categorical = None,
+    numeric: Numeric = None,
+    date: Dates = None,
     methods: Annotated[
         str | None,
         typer.Option(

@@ -34,7 +34,16 @@ from adacos.cli.recall_options import (
     refusal_on_command_line,
     without_false_negative,
 )
-from adacos.cli.table_columns import Columns, read_dates
+from adacos.cli.table_columns import (
+    Categorical,
+    Columns,
+    Dates,
+    Dropped,
+    Groups,
+    Numeric,
+    Weights,
+    read_dates,
+)
 from adacos.cli.training import (
     TrainingRows,
     check_errors,
@@ -133,40 +142,12 @@ def fit(
             "with its own name."
         ),
     ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="Column that is no covariate, such as an identifier.")
-    ] = None,
-    categorical: Annotated[
-        list[str] | None, typer.Option(help="Column of codes to treat as categories.")
-    ] = None,
-    numeric: Annotated[
-        list[str] | None,
-        typer.Option(help="Column of digits with zeros in front to treat as numbers."),
-    ] = None,
-    date: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=PART",
-            help="Column of dates, read as days (since 1970), year, month, weekday or hour; "
-            "repeatable. For 03/04/2026 add the order: month:day-first.",
-        ),
-    ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column that groups rows, such as patient or site; not a covariate. Rows of a "
-            "group stay on one side of every split and count once in a certificate.",
-        ),
-    ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column that says how often a row counts; not a covariate. With --policy adacos, "
-            "branching, cos and full.",
-        ),
-    ] = None,
+    drop: Dropped = None,
+    categorical: Categorical = None,
+    numeric: Numeric = None,
+    date: Dates = None,
+    groups: Groups = None,
+    weights: Weights = None,
     prevalence: Annotated[
         float | None,
         typer.Option(

@@ -5,12 +5,50 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
+from typing import Annotated
+
+import typer
 
 from adacos.cli.common import pairs
 from adacos.exceptions import InvalidInputError
 from adacos.tables.dates import check_date
 from adacos.tables.reading import TableFile
 from adacos.validation import choices, listed
+
+Dropped = Annotated[
+    list[str] | None, typer.Option(help="Column that is no covariate, such as an identifier.")
+]
+Categorical = Annotated[
+    list[str] | None, typer.Option(help="Column of codes to treat as categories.")
+]
+Numeric = Annotated[
+    list[str] | None,
+    typer.Option(help="Column of digits with zeros in front to treat as numbers."),
+]
+Dates = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=PART",
+        help="Column of dates, read as days (since 1970), year, month, weekday or hour; "
+        "repeatable. For 03/04/2026 add the order: month:day-first.",
+    ),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column that groups rows, such as patient or site; not a covariate. Rows of a "
+        "group stay on one side of every split and count once in a certificate.",
+    ),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column that says how often a row counts; not a covariate. With --policy adacos, "
+        "branching, cos and full.",
+    ),
+]
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,8 @@ from numpy.typing import NDArray
 
 from adacos.exceptions import InvalidInputError
 from adacos.tables.categories import kept_categories
-from adacos.tables.encoder import (
-    TableEncoder,
-    check_extremes,
-    column_values,
-    refuse_empty,
-)
+from adacos.tables.column_values import column_values
+from adacos.tables.encoder import TableEncoder, check_extremes, refuse_empty
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 
 

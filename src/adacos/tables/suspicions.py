@@ -27,7 +27,8 @@ from adacos.tables.categories import (
     SHARE_OF_FORM,
     share_of_form,
 )
-from adacos.tables.encoder import column_values, covariate_names, validate_table
+from adacos.tables.column_values import column_values
+from adacos.tables.encoder import covariate_names, validate_table
 from adacos.tables.labels import check_labels
 from adacos.tables.sampling import (
     MANY,
