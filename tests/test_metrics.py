@@ -223,3 +223,19 @@ def test_a_frame_of_the_result_needs_pandas_and_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):
         result.to_frame()
+
+
+def test_errors_without_a_cost_count_as_one_and_it_is_said() -> None:
+    result = SimpleNamespace(label=np.array([0, 1]), cost=np.array([1.0, 3.0]))
+    with pytest.warns(UnstatedCostWarning, match="each counts as 1 next to"):
+        assert total_cost(result, [1, 1], Costs([1.0, 2.0])) == 2.5
+    with pytest.warns(UnstatedCostWarning, match="a false alarm, so that it counts as 1"):
+        operation_cost(result, [1, 0], Costs({"a": 1.0}))
+    with pytest.warns(UnstatedCostWarning, match="each counts as 1"):
+        total_cost_scorer(Costs([1.0, 2.0]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Nothing to weigh against: the share of errors, and no false alarm that is unstated.
+        total_cost(result, [1, 1], Costs())
+        total_cost(result, [1, 1], Costs([0.0, 0.0]))
+        operation_cost(result, [1, 0], Costs([1.0], false_positive=5))

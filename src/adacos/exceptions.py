@@ -26,6 +26,10 @@ class UnstatedCostWarning(UserWarning):
     """Covariates have a cost and errors have none: each error counts as 1."""
 
 
+class UnspentBudgetWarning(UserWarning):
+    """A budget pays for no covariate, or for no set of a policy: nothing is acquired."""
+
+
 class TrainingRowsWarning(UserWarning):
     """Rows on which a policy is evaluated are rows that it was trained on."""
 

@@ -7,7 +7,7 @@ result's labels are in the user's classes; the second class in order is the posi
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from adacos.costs import Costs, total_of
-from adacos.exceptions import InvalidInputError
+from adacos.exceptions import InvalidInputError, UnstatedCostWarning
 from adacos.kernels.binomial import interval
 from adacos.pipelines import policy_at_end
 from adacos.typing import Floats
@@ -59,6 +59,11 @@ def total_costs(result: Any, y: ArrayLike, costs: Costs) -> Floats:
     ------
     InvalidInputError
         If one error has a cost and the other has none, as under a target recall.
+
+    Warns
+    -----
+    UnstatedCostWarning
+        If covariates have costs and neither error has one.
 
     See Also
     --------
@@ -138,6 +143,8 @@ def operation_costs(result: Any, y: ArrayLike, costs: Costs) -> Floats:
     >>> operation_costs(result, [0, 0, 1], Costs(false_positive=30))
     array([ 1., 33.,  2.])
     """
+    if "false_positive" in costs.unstated and _has_prices(costs):
+        _warn_of_unstated("a false alarm, so that it")
     true, label = _as_binary(result, y)
     return np.asarray(result.cost + costs.matrix[0, 1] * ((true == 0) & (label == 1)))
 
@@ -462,6 +469,23 @@ def _check_both_errors(costs: Any) -> None:
             "Pass Costs(..., false_positive=..., false_negative=...); operation_cost leaves missed "
             "positives out.",
         )
+    if costs.unstated and _has_prices(costs):
+        _warn_of_unstated("an error, so that each")
+
+
+def _has_prices(costs: Costs) -> bool:
+    """Whether some covariate has a cost, next to which an error is weighed."""
+    own = costs.covariates
+    return any(own.values() if isinstance(own, Mapping) else own or ())
+
+
+def _warn_of_unstated(what: str) -> None:
+    warnings.warn(
+        f"No cost is stated for {what} counts as 1 next to the covariate costs. "
+        "Pass Costs(..., false_positive=..., false_negative=...).",
+        UnstatedCostWarning,
+        stacklevel=4,
+    )
 
 
 def _interval(successes: NDArray[np.bool_], confidence: float) -> tuple[float, float]:

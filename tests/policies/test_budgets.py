@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import warnings
 from copy import copy
 from typing import Any
 
@@ -27,7 +28,7 @@ from adacos import (
 from adacos.card import model_card
 from adacos.deciders.weighing import weigh
 from adacos.decision import Rows
-from adacos.exceptions import InvalidInputError
+from adacos.exceptions import InvalidInputError, UnspentBudgetWarning
 from adacos.kernels.bayes_risk import bayes_risk
 from adacos.models.dynamic import ValueTables
 from adacos.models.sequences import SetSequence, payable_first
@@ -391,3 +392,23 @@ def test_who_overspends_in_a_consultation_is_asked_for_nothing_more() -> None:
     consultation = policy.consultation().observe(x3=0.1)
     assert consultation.paid == 4.0
     assert not isinstance(consultation.next(), Acquire)
+
+
+@pytest.mark.parametrize("kind", [AdaCOSClassifier, COSClassifier])
+def test_a_budget_that_pays_for_nothing_is_warned_of(kind) -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    X = rng.normal(size=(200, 2)) + y[:, None]
+    costs = Costs([2.0, 3.0], false_positive=50, false_negative=50)
+    with pytest.warns(UnspentBudgetWarning, match="budget=1 pays for no set") as told:
+        policy = kind(costs, budget=1.0, **QUICK).fit(X, y)
+    assert len([item for item in told if item.category is UnspentBudgetWarning]) == 1
+    assert not policy.acquire(X).cost.any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnspentBudgetWarning)
+        kind(costs, budget=0.0, **QUICK).fit(X, y)
+        kind(costs, budget=2.0, **QUICK).fit(X, y)
+        spent = AdaCOSClassifier(costs, mean_budget=1.0, **QUICK).fit(X, y).acquire(X).cost.mean()
+    assert 0 < spent < 1.5
+    with pytest.warns(UnspentBudgetWarning, match="mean_budget=1 pays for no set .* AdaCOS"):
+        assert not COSClassifier(costs, mean_budget=1.0, **QUICK).fit(X, y).acquire(X).cost.any()

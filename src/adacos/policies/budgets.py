@@ -13,16 +13,17 @@ mean falls in steps; a budget between two of them is spent by a mixture, see
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from adacos.costs import total_of
+from adacos.costs import ROUNDING, total_of
 from adacos.deciders.out_of_fold import FoldedDecider
 from adacos.decision import Mixture, State
 from adacos.engine import run
-from adacos.exceptions import InvalidInputError
+from adacos.exceptions import InvalidInputError, UnspentBudgetWarning
 from adacos.kernels.folds import drawn_rows
 from adacos.models.sequence_model import SequenceModel
 from adacos.policies.rounds import refuse_rounds
@@ -166,6 +167,22 @@ def check_budgets(policy: Any) -> None:
     """Refuse a budget together with a cost of rounds."""
     if policy.budget is not None or policy.mean_budget is not None:
         refuse_rounds(policy, why="a budget counts covariates and not the time they take")
+
+
+def warn_of_unspent(policy: Any, name: str) -> None:
+    """Warn where a budget by this name pays for no set of a fitted policy."""
+    most, costs = getattr(policy, name), policy.model_.sequence.costs(policy.cost_table_)
+    least = float(costs[costs > 0].min(initial=np.inf))
+    if most and most * (1 + ROUNDING) < least < np.inf:
+        remedy = f"Raise {name}."
+        if name == "mean_budget":
+            remedy = "AdaCOSClassifier spends it: some rows acquire, others nothing."
+        warnings.warn(
+            f"{name}={most:g} pays for no set of covariates: the cheapest costs {least:g}. Every "
+            f"row acquires only what is free. {remedy}",
+            UnspentBudgetWarning,
+            stacklevel=5,
+        )
 
 
 def refuse_mean_budget(policy: Any) -> None:

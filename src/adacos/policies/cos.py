@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from adacos.deciders.sequence import CheapestSetDecider
 from adacos.decision import Terms
+from adacos.policies.budgets import warn_of_unspent
 from adacos.policies.sequence_policy import SequencePolicy
 
 
@@ -62,4 +63,5 @@ class COSClassifier(SequencePolicy):
         return float(self.expected_cost_by_set_[self.stage_])
 
     def _keep_mean_budget(self) -> None:
-        """Nothing to do: every row pays for the selected set, which is within the budget."""
+        """Warn where no set is within the budget; every row pays for the selected one, which is."""
+        warn_of_unspent(self, "mean_budget")
