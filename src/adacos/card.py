@@ -15,6 +15,7 @@ import numpy as np
 from adacos import __version__
 from adacos.consultation import fingerprint
 from adacos.consultation.cut_off import cut_off_of, percent
+from adacos.consultation.steps import Classify
 from adacos.costs import CostTable
 from adacos.deciders.mixing import describe_mixture
 from adacos.models.sequence_model import SequenceModel
@@ -111,7 +112,7 @@ def headline(policy: BasePolicy) -> str | None:
     """What must be said before anything else: that the model calls everyone positive."""
     certificate = policy.certificate_
     if certificate is None:
-        return None
+        return _without_certificate(policy)
     if policy.always_positive_:
         return (
             "The model calls everyone positive and acquires nothing; it does not discriminate. "
@@ -124,6 +125,20 @@ def headline(policy: BasePolicy) -> str | None:
             "finds every case without any model."
         )
     return None
+
+
+def _without_certificate(policy: BasePolicy) -> str | None:
+    """That a target recall is reached by calling everyone positive, where nothing was certified."""
+    recall = resolved_target_recall(policy)
+    if not isinstance(recall, float) or policy.mixture_ is not None:
+        return None
+    step = policy.consultation().next()
+    if not isinstance(step, Classify) or step.label != policy.classes_[1]:
+        return None
+    return (
+        "The model calls everyone positive and acquires nothing; it does not discriminate. "
+        f"A recall of {recall:.1%} is not reached at a lower cost with these covariates."
+    )
 
 
 def deciding_matrix(policy: BasePolicy) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import warnings
 from dataclasses import replace
 
 import narwhals
@@ -16,6 +18,7 @@ from adacos import Acquire, AdaCOSClassifier, AutoPolicyClassifier, Costs, Plann
 from adacos.bench.regret import expected_cost
 from adacos.datasets import make_discrete_problem, make_value_dependent_problem
 from adacos.exceptions import InvalidInputError
+from adacos.metrics import total_costs
 from adacos.models import cells
 from adacos.models.cells import effect_codes, joint_of_cells
 from adacos.models.pairs import paired_fit
@@ -69,6 +72,64 @@ def test_near_the_optimum_where_the_truth_is_known(dependence: float) -> None:
     assert 0 <= planned < 0.08
     if dependence:
         assert planned < sequence / 2
+
+
+MIXED = Costs([6, 6, 8, 5, 3, 5], misclassification=[[0, 200], [374, 0]])
+
+
+def mixed_rows(
+    rng: np.random.Generator, n: int, n_classes: int = 2, signal: float = 1.0
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Numbers and categories that say a little of the class."""
+    y = rng.choice(n_classes, n, p=[0.65, 0.35] if n_classes == 2 else [0.5, 0.3, 0.2])
+    table = pd.DataFrame({"a": rng.normal(0.5 * signal * y), "b": rng.normal(0.4 * signal * y)})
+    table["c"] = np.exp(rng.normal(0.2 * signal * y))
+    codes = np.where(rng.random(n) < 0.3 * signal, y + rng.integers(0, 2, n), rng.integers(0, 5, n))
+    table["d"] = np.array(list("pqrst"))[codes % 5]
+    table["e"] = (rng.random(n) < 0.3 + 0.1 * signal * (y > 0)).astype(float)
+    table["f"] = np.array(list("uvw"))[rng.integers(0, 3, n)]
+    return table, y
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_stated_cost_is_that_of_rows_that_were_not_learned_from(n_classes: int) -> None:
+    """300 mixed rows: the plan's own estimate is the least of many, and too low."""
+    costs = MIXED
+    if n_classes == 3:
+        costs = Costs([6, 6, 8, 5, 3, 5], misclassification=200.0 * (1 - np.eye(3)))
+    own, stated, true = [], [], []
+    for seed in range(6):
+        rng = np.random.default_rng([seed, n_classes])
+        X, y = mixed_rows(rng, 300, n_classes)
+        policy = PlanningClassifier(costs).fit(X, y)
+        assert policy.expected_cost_ == pytest.approx(np.nanmean(policy._out_of_fold[0]))
+        fresh, labels = mixed_rows(rng, 10_000, n_classes)
+        true.append(total_costs(policy.acquire(fresh), labels, costs).mean())
+        stated.append(policy.expected_cost_)
+        own.append(policy.table_.expected_cost)
+    error = np.std(np.subtract(stated, true), ddof=1) / np.sqrt(6)
+    assert np.mean(own) < 0.95 * np.mean(true)
+    assert abs(np.mean(stated) - np.mean(true)) < 2 * error + 0.02 * np.mean(true)
+
+
+def test_a_plan_that_costs_more_than_asking_nothing_is_named_in_python() -> None:
+    named, worse = [], []
+    for seed in range(6):
+        X, y = mixed_rows(np.random.default_rng([seed, 9]), 200, signal=0.5)
+        policy = PlanningClassifier(MIXED)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            policy.fit(X, y)
+        alike = float((MIXED.bind(tuple("abcdef"), 2).matrix[y]).mean(axis=0).min())
+        told = [str(item.message) for item in caught if "everyone" in str(item.message)]
+        assert ("no_better" in {found.kind for found in policy.check(X, y)}) == bool(told)
+        named.append(bool(told))
+        worse.append(policy.expected_cost_ > alike)
+        # Other rows, and a copy, have no such cost.
+        assert "no_better" not in {found.kind for found in policy.check(X, 1 - y)}
+        assert pickle.loads(pickle.dumps(policy))._out_of_fold is None
+    assert named == worse
+    assert any(named)
 
 
 def test_probabilities_of_states_are_those_of_the_world() -> None:
@@ -241,7 +302,7 @@ def test_a_consultation_gives_reasons() -> None:
     policy = PlanningClassifier(costs).fit(table, y)
     consultation = policy.consultation()
     step = consultation.next()
-    plans = [step.explanation.best_plan.expected_total_cost, policy.expected_cost_]
+    plans = [step.explanation.best_plan.expected_total_cost, policy.table_.expected_cost]
     assert plans[0] == pytest.approx(plans[1])
     assert step.explanation.stop_now > plans[0]
     consultation.observe(ward="east")

@@ -308,7 +308,7 @@ def _learn(
 ) -> str | None:
     """Fit, and estimate what the policy costs on rows it was not fitted on; a doubt about it."""
     from adacos.policies.auto import COMPARISON
-    from adacos.policies.estimates import cost_doubt, estimate_leave_out
+    from adacos.policies.estimates import estimate_leave_out
 
     chooses = estimator.chooses
     about = f" (about {seconds:.0f} s)" if seconds > 2 else ""
@@ -340,7 +340,7 @@ def _learn(
         if estimator.recall_confidence is not None:
             fraction, seed = estimator.calibration_fraction, estimator.random_state
             learned, _ = set_aside(estimator, *learned, fraction, seed)
-        estimate_leave_out(
+        return estimate_leave_out(
             estimator,
             learned.X,
             learned.y,
@@ -348,7 +348,6 @@ def _learn(
             groups=learned.groups,
             sample_weight=rows.weights,
         )
-    return cost_doubt(estimator)
 
 
 def _tell(

@@ -135,6 +135,8 @@ class AutoPolicyClassifier(BasePolicy):
         Name of the chosen candidate.
     compared_ : tuple of Compared
         Every candidate with its cost in nested cross-validation, the one that is kept first.
+    expected_cost_ : float
+        The cost of the choice among them.
     policy_ : policy
         The chosen policy, fitted on all rows.
 
@@ -215,10 +217,17 @@ class AutoPolicyClassifier(BasePolicy):
         candidates = self._candidates(training.encoded)
         with listening(self._print_progress) if self.verbose else nullcontext():
             cost = self._nested(table, training.encoded, training.y, classes, rows, own, candidates)
+        # A row that is alone in its class has no cost.
+        known = ~np.isnan(cost[candidates[0].title])
+        own = None if own is None else own[known]
+        cost = {title: values[known] for title, values in cost.items()}
         self.compared_ = tuple(_compared(cost, own))
         max_error = max_error_cost(training.costs.matrix, training.y)
         chosen = choose(candidates, cost, max_error, own)
         self.choice_ = chosen.title
+        every = np.full(len(training.y), np.nan)
+        every[rows[known]] = cost[chosen.title]
+        self._out_of_fold = every, training.y
         self.policy_: BasePolicy = fit_in_groups(self._make(chosen), X, y, training.groups)
         return self.finish_fit()
 
@@ -245,7 +254,7 @@ class AutoPolicyClassifier(BasePolicy):
             One sentence or two.
         """
         standing = self.compared_[0]
-        chosen = next(item for item in self.compared_ if item.title == self.choice_)
+        chosen = self._choice
         if chosen is standing:
             return (
                 f"{standing.title} was kept: nothing else was clearly cheaper in cross-validation."
@@ -299,7 +308,7 @@ class AutoPolicyClassifier(BasePolicy):
         branching = self._make(BRANCHING, **_COARSE_FIT)
         if BRANCHING in tried and fit_in_groups(branching, *whole, groups).in_one_order:
             tried.remove(BRANCHING)
-        cost = {candidate.title: np.empty(len(rows)) for candidate in candidates}
+        cost = {candidate.title: np.full(len(rows), np.nan) for candidate in candidates}
         matrix = self.cost_table_.matrix
         n_folds = int(fold.max()) + 1
         for part in range(n_folds):
@@ -315,7 +324,7 @@ class AutoPolicyClassifier(BasePolicy):
             tell(COMPARISON, part + 1, n_folds)
         if BRANCHING in candidates and BRANCHING not in tried:
             cost[BRANCHING.title] = cost[ADACOS.title].copy()
-        return {title: values[fold >= 0] for title, values in cost.items()}
+        return cost
 
     def _fitted(
         self, X: Any, y: Any, groups: Ints | None, candidates: list[Candidate]
@@ -346,6 +355,15 @@ class AutoPolicyClassifier(BasePolicy):
             The decider.
         """
         return self.policy_.decider_
+
+    @property
+    def _choice(self) -> Compared:
+        return next(item for item in self.compared_ if item.title == self.choice_)
+
+    @property
+    def expected_cost_(self) -> float:
+        """What a row costs under the chosen candidate, by the comparison's fits without it."""
+        return self._choice.cost
 
     @property
     def chosen(self) -> BasePolicy:

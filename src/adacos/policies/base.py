@@ -147,6 +147,9 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         "misfit_states_": tuple[Any, ...] | None,
     }
 
+    # What a fit keeps of the training rows, in this process only.
+    in_process: ClassVar[tuple[str, ...]] = ("_out_of_fold",)
+
     # What the parameters must satisfy, checked when fitting begins.
     constraints: ClassVar[Constraints] = {}
 
@@ -304,8 +307,13 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _forget(self) -> None:
         """Remove everything that a fit sets: none of it describes the next one."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
+        for name in [name for name in vars(self) if name.endswith("_") or name in self.in_process]:
             delattr(self, name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes into a pickle or a copy: everything but the training rows."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in self.in_process}
 
     @abstractmethod
     def make_decider(self, terms: Terms) -> AnyDecider:

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from adacos.kernels.namespace import host
 from adacos.policies.base import BasePolicy
+from adacos.policies.estimates import cost_doubt, out_of_fold_cost
 from adacos.policies.misfit import advice, misfit_by_cell
 from adacos.policies.sequence_policy import has_sets
 from adacos.tables.description import description_of
@@ -48,7 +49,27 @@ def alarms(policy: BasePolicy, X: Any, y: Any, groups: Any) -> list[Suspicion]:
         of_learning = ("few_rows", "many_categories", "missing_by_values", "many_missing")
         found = [suspicion for suspicion in found if suspicion.kind not in of_learning]
     found += _unlike_training(policy, X)
-    return found if y is None else [*found, *_misfit(policy, encoded, y, groups)]
+    if y is None:
+        return found
+    return [*found, *_misfit(policy, encoded, y, groups), *_no_better(policy, X, y, groups)]
+
+
+def _no_better(policy: BasePolicy, X: Any, y: Any, groups: Any) -> Iterator[Suspicion]:
+    """Whether answering everyone alike costs less on the training rows, by fits without them."""
+    if policy.always_positive_ or not np.isin(y, policy.classes_).all():
+        return
+    true, weight, model = np.searchsorted(policy.classes_, y), None, policy.sequence_model
+    labels = None if policy._out_of_fold is None else policy._out_of_fold[1]
+    if labels is None and model is not None:
+        labels, weight = model.y, model.weight
+    if labels is None or not np.array_equal(true, labels):
+        return
+    own = out_of_fold_cost(policy, X, true)
+    if own is not None:
+        number = None if groups is None else group_numbers(groups, len(y))
+        doubt = cost_doubt(policy, own, true, weight, number)
+        if doubt is not None:
+            yield Suspicion("no_better", (), doubt[0].upper() + doubt[1:])
 
 
 def _some_rows(X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:

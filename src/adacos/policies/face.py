@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from adacos.policies.auto import Compared
     from adacos.tables.description import Description
     from adacos.tables.row_digests import RowDigests
+    from adacos.typing import Floats
 
 
 class PolicyFace:
@@ -81,6 +82,8 @@ class PolicyFace:
     mean_spent_: float | None = None
     training_rows_: RowDigests | None = None
     leave_out_: tuple[Any, ...] | None = None
+    # Cost of each training row by fits without it, NaN where there was none, and its label.
+    _out_of_fold: tuple[Floats, Floats] | None = None
     misfit_: tuple[Any, ...] | None = None
     misfit_states_: tuple[Any, ...] = ()
     description_: Description | None = None

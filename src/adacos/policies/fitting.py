@@ -48,7 +48,7 @@ def checked(fit: Callable[..., Any]) -> Callable[..., Any]:
         told = {"copies"}
         if kwargs.get("sample_weight") is not None:
             # Weights answer the one, and the other compares with rows that are not weighed.
-            told |= {"class_shares", "misfit"}
+            told |= {"class_shares", "misfit", "no_better"}
         text = "\n".join(f"- {suspicion}" for suspicion in found if suspicion.kind not in told)
         if text:
             warnings.warn(f"The training rows:\n{text}", TableWarning, stacklevel=2)

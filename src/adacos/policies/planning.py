@@ -17,6 +17,7 @@ from adacos.deciders.plan import PlanningDecider
 from adacos.decision import Terms
 from adacos.engine import AcquisitionResult, run
 from adacos.kernels.folds import drawn_rows, stratified_folds
+from adacos.kernels.groups import standard_error
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
 from adacos.models.basis import MOST_SPLINES
@@ -100,7 +101,8 @@ class PlanningClassifier(BasePolicy):
     caution_ : float
         How many times covariate costs count in what is chosen, by cross-validated cost.
     expected_cost_ : float
-        Expected total cost of the plan if the estimate were true; new rows cost more.
+        Mean total cost of the training rows under plans made without them. The plan's own estimate
+        of its cost, `table_.expected_cost`, is of the cheapest of many plans, and too low.
     tree_ : Tree
         The first questions of the plan and what becomes of the training rows that lack nothing of
         it; `print(policy.tree_)` draws them.
@@ -144,6 +146,8 @@ class PlanningClassifier(BasePolicy):
     """
 
     takes_many_classes = True
+    # Model files in which it is not named were written when it was not kept.
+    cross_validated_cost_: float | None = None
 
     saved_fields: ClassVar[Fields] = {
         "codes_": Codes,
@@ -151,6 +155,7 @@ class PlanningClassifier(BasePolicy):
         "joint_": Floats,
         "table_": PlanTable,
         "caution_": float,
+        "cross_validated_cost_": float | None,
         "tree_": Tree,
     }
 
@@ -190,7 +195,11 @@ class PlanningClassifier(BasePolicy):
         rows = drawn_rows(training.y, MOST_ROWS, self.random_state)
         encoded, labels = training.encoded[rows], training.y[rows]
         own = None if training.groups is None else training.groups[rows]
-        self.caution_ = self._least_costly(encoded, labels, own)
+        self.caution_, cost = self._least_costly(encoded, labels, own)
+        self.cross_validated_cost_ = None if np.isnan(cost).all() else float(np.nanmean(cost))
+        every = np.full(len(training.y), np.nan)
+        every[rows] = cost
+        self._out_of_fold = every, training.y
         learned = self._learn(encoded, labels, own, MOST_STATES)
         self.codes_, self.planned_, self.joint_ = learned
         self.table_ = tabulate(learned.joint, self._costs_of(learned.planned), self.caution_)
@@ -206,8 +215,10 @@ class PlanningClassifier(BasePolicy):
 
     @property
     def expected_cost_(self) -> float:
-        """What a row is expected to cost under the plan."""
-        return self.table_.expected_cost
+        """What a row costs under plans made without it."""
+        if self.cross_validated_cost_ is None:
+            return self.table_.expected_cost
+        return self.cross_validated_cost_
 
     @property
     def has_tree(self) -> bool:
@@ -225,15 +236,17 @@ class PlanningClassifier(BasePolicy):
             self.nodes_, self.encoder_, self.planned_, encoded, result, self.classes_.tolist()
         )
 
-    def _least_costly(self, encoded: Floats, labels: Floats, groups: Ints | None) -> float:
-        """The caution with which rows cost least under plans made without their fold.
+    def _least_costly(
+        self, encoded: Floats, labels: Floats, groups: Ints | None
+    ) -> tuple[float, Floats]:
+        """The caution with which rows cost least under plans made without their fold, and the cost.
 
         A row that is alone in its class, of more than two, is in every plan and not among them.
         """
         fold = stratified_folds(encoded, labels, self.cv, self.random_state, groups)
         number = labels.astype(np.intp)
         fold[np.bincount(number)[number] == 1] = -1
-        cost = np.empty((len(labels), len(CAUTIONS)))
+        cost = np.full((len(labels), len(CAUTIONS)), np.nan)
         for part in range(int(fold.max()) + 1):
             inside, outside = fold == part, fold != part
             own = None if groups is None else groups[outside]
@@ -247,9 +260,11 @@ class PlanningClassifier(BasePolicy):
                 )
         more = (cost - cost[:, :1])[fold >= 0]
         if len(more) < 2:
-            return CAUTIONS[0]
-        error = more.std(axis=0, ddof=1) / np.sqrt(len(more))
-        return CAUTIONS[int(np.argmin(more.mean(axis=0) + ERRORS * error))]
+            return CAUTIONS[0], cost[:, 0]
+        own = None if groups is None else groups[fold >= 0]
+        error = np.array([standard_error(column, own) for column in more.T])
+        best = int(np.argmin(more.mean(axis=0) + ERRORS * error))
+        return CAUTIONS[best], cost[:, best]
 
     def _costs_of(self, covariates: Ints) -> CostTable:
         """Costs of some covariates only."""

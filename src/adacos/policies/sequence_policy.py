@@ -33,6 +33,7 @@ from adacos.policies.budgets import (
     keep_mean_budget,
     refuse_mean_budget,
     shared_rows,
+    warn_of_unspent,
 )
 from adacos.policies.calibration import calibrate
 from adacos.policies.certificate import ClassRecallCertificate, RecallCertificate
@@ -194,6 +195,7 @@ class SequencePolicy(BasePolicy):
     shares_fits: ClassVar[bool] = True
     # Training rows as they were prepared, kept where the sequence depends on them, and encoded,
     # for what is found by walking them; never saved.
+    in_process: ClassVar[tuple[str, ...]] = (*BasePolicy.in_process, "_set_fits", "_rows")
     _set_fits: PreparedRows | None = None
     _rows: Floats | None = None
     sequence: str
@@ -309,6 +311,7 @@ class SequencePolicy(BasePolicy):
         self._rows = training.encoded
         self._set_fits = fits if self.sequence != "group_lasso" else None
         self._finish_fit(self._build(fits))
+        warn_of_unspent(self, "budget")
         self._complete_fit(fits, unlabeled)
         if held_out is not None:
             X, y, groups = held_out
@@ -430,11 +433,6 @@ class SequencePolicy(BasePolicy):
         listener = listening(partial(print_progress, self)) if self.verbose else nullcontext()
         with listener:
             return build_sequence_model(fits, self.cost_table_, self.sequence_, self.budget)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What goes into a pickle or a copy: everything but the training rows."""
-        state: dict[str, Any] = super().__getstate__()
-        return {k: value for k, value in state.items() if k not in ("_set_fits", "_rows")}
 
     def _check_combinations(self) -> None:
         """Parameters that exclude each other."""
