@@ -30,7 +30,7 @@ from adacos.kernels.groups import copies, one_of_each, standard_error
 from adacos.policies import auto, growing, planning
 from adacos.policies.leave_out import leave_out_cost
 from adacos.policies.recall_choices import recall_choices
-from adacos.rivals import GreedyMiserClassifier
+from adacos.rivals import GreedyMiserClassifier, POMDPClassifier, pomdp
 from adacos.tables.suspicions import suspicions
 from tests.policies.tables import patients
 from tests.policy_checks import same
@@ -185,6 +185,21 @@ def test_every_fold_of_every_policy_is_of_groups(
     monkeypatch.setattr(module, "stratified_folds", watched)
     policy.fit(X, y, groups=who)
     assert calls
+
+
+def test_the_folds_of_pomdp_keep_copies_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = repeated(*drawn(0, 200), 2)
+    calls = []
+
+    def watched(codes: Any, labels: Any, sizes: Any, candidates: Any, fold: Any, *rest: Any) -> Any:
+        calls.append(fold)
+        return candidates[0]
+
+    monkeypatch.setattr(pomdp, "_choose", watched)
+    with pytest.warns(TableWarning, match="copies"):
+        POMDPClassifier(PRICES, n_init=1).fit(X, y)
+    for copy in np.unique(X, axis=0):
+        assert len(np.unique(calls[0][(copy == X).all(axis=1)])) == 1
 
 
 def test_given_splits_may_be_of_groups() -> None:

@@ -25,6 +25,7 @@ from scipy.special import logsumexp
 from adacos.costs import Costs, CostTable
 from adacos.decision import STOP, Decision, ObservedDecider, ObservedState, Terms
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.progress import tell, told
 from adacos.policies.base import BasePolicy
@@ -199,6 +200,8 @@ class POMDPClassifier(BasePolicy):
         for label in (0, 1):
             own = np.flatnonzero(labels == label)
             fold[own] = rng.permutation(len(own)) % self.cv
+        if training.groups is not None:
+            fold = shuffled_folds(training.y, self.cv, self.random_state, training.groups)
         settings = _choose(codes, labels, self.codes_.sizes, candidates, fold, self.n_init, rng)
         self.n_components_, self.smoothing_ = settings
         self.model_ = fit_states(codes, labels, self.codes_.sizes, *settings, self.n_init, rng)
