@@ -47,15 +47,15 @@ def costs_of(**more: float) -> dict[str, np.ndarray]:
     ],
 )
 def test_the_rule(more: dict[str, float], taken: str) -> None:
-    assert choose(CANDIDATES, costs_of(**more), dearest=1.0).title == taken
+    assert choose(CANDIDATES, costs_of(**more), max_error=1.0).title == taken
 
 
 def test_an_error_not_yet_seen_is_allowed_for() -> None:
     """A gain without any spread is refused where a single dear error would eat it."""
     cost = costs_of()
     cost["Branching"] = cost["AdaCOS"] - 0.5
-    assert choose(CANDIDATES, cost, dearest=100.0).title == "Branching"
-    assert choose(CANDIDATES, cost, dearest=1000.0).title == "AdaCOS"
+    assert choose(CANDIDATES, cost, max_error=100.0).title == "Branching"
+    assert choose(CANDIDATES, cost, max_error=1000.0).title == "AdaCOS"
 
 
 def test_which_one_stands() -> None:
