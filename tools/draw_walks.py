@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -115,6 +116,8 @@ def drawing() -> str:
     X, y, prices, *_ = load_pima()
     costs = Costs(prices, false_positive=200, false_negative=600)
     policy = AdaCOSClassifier(costs, strengths="common").fit(X, y)
+    # The fit has run it on its rows: without what it has found then, everything is drawn.
+    policy.decider_ = replace(policy.decider_)
     consultation = policy.consultation(known={"Age": 33})
 
     def ask() -> None:
