@@ -232,7 +232,7 @@ def _of_all_alike(
 
 def _alike(policy: BasePolicy) -> dict[int, str]:
     """Answers that everyone may be given alike: number of the class, and its name."""
-    if len(policy.classes_) > 2:
+    if len(_charged(policy)) > 2:
         said = description_of(policy)
         return {k: said.class_name(label) for k, label in enumerate(policy.classes_.tolist())}
     return {1: "positive"} | ({0: "negative"} if policy.false_negative_cost_ is None else {})
