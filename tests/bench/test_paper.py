@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from adacos.bench.sigmoid import BINS, LINEAR, NORMAL, largest_errors
 from adacos.bench.tables import Cell, FoldTable
 from adacos.bench.units import Outcome
 from adacos.cli.app import app
+from adacos.cli.bench_results import print_paper
 from adacos.document.blocks import Grid, Heading, Text, to_html, to_markdown
 from adacos.exceptions import InvalidInputError
 
@@ -92,6 +94,35 @@ def test_command_line_prints_json(tmp_path, monkeypatch):
     found = json.loads(result.stdout)
     assert found["failures"] == []
     assert any(claim["holds"] is True for claim in found["claims"])
+
+
+def test_the_printed_ratios_are_those_of_a_table_of_ones_own(tmp_path, registry, capsys):
+    """No claim of the paper is made of it; the first method is compared with the other."""
+    options = PaperOptions(methods=("toy", "noisy"), datasets=("made up",), out=tmp_path / "out")
+    report = run_paper(options, progress=False)
+    assert not report.claims
+    print_paper(report)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Claim of the paper" not in printed
+    with open(tmp_path / "out" / "tables" / "folds.csv", newline="") as file:
+        lines = list(csv.DictReader(file))
+
+    def logs(method: str) -> Any:
+        """Logarithm of the mean total cost, for each fold and each false-positive cost from 10."""
+        return np.log(
+            [
+                float(line["total_cost"])
+                for line in lines
+                if (line["method"], line["setting"]) == (method, "asymmetric")
+                and float(line["false_positive_cost"]) >= 10
+            ]
+        )
+
+    ratio = np.exp(np.mean(logs("toy") - logs("noisy")))
+    (own,) = [c for c in report.overall if c.setting == "asymmetric"]
+    assert (own.first, own.second) == ("toy", "noisy")
+    assert own.folds.estimate == pytest.approx(ratio)
+    assert f"{ratio:.3f}" in printed
 
 
 def test_command_line_tells_an_error_in_one_line(tmp_path, monkeypatch, capsys):

@@ -196,7 +196,8 @@ def sigmoid_figure(folder: Path) -> Picture:
 def comparison_figure(
     comparisons: Sequence[CellComparison], second: str, splits: str, folder: Path
 ) -> Picture:
-    """Paired differences to AdaCOS in per cent of the other method's cost, with both intervals."""
+    """Paired differences in per cent of the second method's cost, with both intervals."""
+    first = comparisons[0].first.method
     datasets = list(dict.fromkeys(c.first.dataset for c in comparisons))
     figure, axes = new_figure(1, len(datasets), _width(datasets), 3.7)
     for axis, dataset in zip(axes[0], datasets, strict=True):
@@ -227,13 +228,13 @@ def comparison_figure(
     axes[0, 0].set_ylabel(_FP_LABEL)
     legend_below(figure, axes[0, 0].containers)
     where = "the paper's folds" if splits == "paper" else "random splits"
-    figure.suptitle(f"AdaCOS (group lasso) minus {second}\n{where}")
+    figure.suptitle(f"{first} minus {second}\n{where}")
     return save(
         figure,
         folder,
         f"paired_{splits}_{slug(second).replace('-', '_')}",
-        f"Paired differences AdaCOS (group lasso) minus {second} on {where}, in per cent of the "
-        "latter's total cost; left of 0 AdaCOS is cheaper.",
+        f"Paired differences {first} minus {second} on {where}, in per cent of the "
+        "latter's total cost; left of 0 the first is cheaper.",
     )
 
 

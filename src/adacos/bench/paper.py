@@ -203,13 +203,15 @@ def configure(options: PaperOptions) -> tuple[BenchConfig, tuple[str, ...]]:
 def _compare(
     config: BenchConfig, index: OutcomeIndex
 ) -> tuple[list[CellComparison], list[OverallComparison]]:
-    """AdaCOS against every other method, and its two sequences against each other."""
-    others = [m for m in config.methods if m != ADACOS]
-    cells = [c for other in others for c in compare_cells(index, ADACOS, other)]
+    """AdaCOS, else the first method, against every other, and its two sequences."""
+    lead = ADACOS if ADACOS in config.methods else config.methods[0]
+    others = [m for m in config.methods if m != lead]
+    cells = [c for other in others for c in compare_cells(index, lead, other)]
     overall = []
     for setting in dict.fromkeys(s.name for s in config.settings if s.name != "symmetric"):
         for other in others:
-            first, second = (other, ADACOS) if other == ADACOS_FORWARD else (ADACOS, other)
+            turned = (lead, other) == (ADACOS, ADACOS_FORWARD)
+            first, second = (other, lead) if turned else (lead, other)
             overall += compare_overall(index, first, second, setting)
     return cells, overall
 
