@@ -6,6 +6,7 @@ import pytest
 from adacos import AdaCOSClassifier, Costs, LogisticGAM
 from adacos.kernels.folds import drawn_rows
 from adacos.models import large_fits, levels
+from adacos.models.basis import fit_basis
 from adacos.models.density import moment_matrix
 from adacos.models.large_fits import prepare_large
 from adacos.models.levels import cut, level_sums, level_values
@@ -45,9 +46,10 @@ def log_loss(policy, X, y):
 
 def test_levels_of_few_values_lose_nothing_and_others_keep_their_bound():
     rng = np.random.default_rng(0)
-    weight = rng.random(5000)
+    weight, own = rng.random(5000), np.array([0])
     counts = rng.poisson(4, 5000).astype(float)[:, None]
-    cuts = cut(NUMERIC, 1, np.unique(counts), counts[:100, 0], counts.min(), counts.max())
+    basis, _ = fit_basis(counts, weight, own, (NUMERIC,), 10)
+    cuts = cut(NUMERIC, np.unique(counts), counts[:100, 0], basis, own)
     codes = cuts.codes(counts)
     assert codes.dtype == np.uint8
     ends = float(counts.min()), float(counts.max())
@@ -55,20 +57,27 @@ def test_levels_of_few_values_lose_nothing_and_others_keep_their_bound():
     np.testing.assert_allclose(values[codes], counts, rtol=1e-12)
     heavy = rng.standard_t(2, 5000)[:, None]
     low, high = float(heavy.min()), float(heavy.max())
-    cuts = cut(NUMERIC, 1, np.empty(0), heavy[:1000, 0], low, high)
+    basis, _ = fit_basis(heavy, weight, own, (NUMERIC,), 10)
+    bends = len(basis.maps.bends(0))
+    assert bends > 20
+    cuts = cut(NUMERIC, np.empty(0), heavy[:1000, 0], basis, own)
     codes = cuts.codes(heavy)
     assert codes.dtype == np.uint16
     assert cuts.n_levels <= levels.MOST_LEVELS
     found = level_sums(cuts, codes, heavy, weight)
     values = level_values(cuts, found, low, high)
-    h = 2 * (high - low) / levels.MOST_LEVELS
-    assert np.all(np.abs(values[codes] - heavy) <= h)
-    rate = 3.0 / (high - low)
-    error = weight @ (np.sin(rate * values[codes]) - np.sin(rate * heavy))
-    assert abs(error[0]) <= weight.sum() * rate**2 * h**2 / 8
     np.testing.assert_allclose(found.weight @ values, weight @ heavy)
+    # What the models see is mapped.
+    at_level, mapped = (basis.maps.column(x, 0) for x in (values[codes], heavy))
+    h = (high - low) / (levels.MOST_LEVELS // 2 - bends)
+    assert np.all(np.abs(at_level - mapped) <= h)
+    rate = 3.0 / (high - low)
+    error = weight @ (np.sin(rate * at_level) - np.sin(rate * mapped))
+    assert abs(error[0]) <= weight.sum() * rate**2 * h**2 / 8
+    np.testing.assert_allclose(weight @ at_level, weight @ mapped, rtol=1e-9)
     named = np.eye(3)[rng.integers(0, 3, 50)]
-    cuts = cut(CATEGORICAL, 3, np.empty(0), np.empty(0), 0, 1)
+    basis, _ = fit_basis(named, np.ones(50), np.zeros(3, dtype=int), (CATEGORICAL,), 10)
+    cuts = cut(CATEGORICAL, np.empty(0), np.empty(0), basis, np.arange(3))
     np.testing.assert_array_equal(np.eye(3)[cuts.codes(named)], named)
 
 

@@ -62,7 +62,7 @@ def test_moments_are_those_of_the_complete_rows(skewed):
     complete = np.exp(0.5 * complete) if skewed else complete
     X = with_holes(rng, complete)
     fits = prepared(X)
-    standard = (complete - fits.basis.mean) / fits.basis.scale
+    standard = fits.basis.standardise(complete)
     truth = moment_matrix(standard, fits.basis.transform(complete)) / len(X)
     moments = fits.moments / len(X)
     values = slice(1, 5)

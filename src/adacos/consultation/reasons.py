@@ -160,7 +160,7 @@ def _flips(
     if kind == CONSTANT:
         return []
     if kind == NUMERIC:
-        grid = np.linspace(basis.low[columns[0]], basis.high[columns[0]], _COARSE)
+        grid = basis.grid(int(columns[0]), _COARSE)
         log_odds = log_odds_with(state, covariate, grid[:, None], stage)
         for k in others:
             ahead = _lead(rule, log_odds, k) > 0

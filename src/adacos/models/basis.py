@@ -3,18 +3,20 @@
 An `AdditiveBasis` turns encoded values (one column per numeric covariate, one indicator per
 category) into the centred design of the logistic GAM and, for the group lasso, into standardised
 B-spline columns. Every block is centred on the training rows, so that contributions have mean
-zero and the intercept is the log-odds of an average row.
+zero and the intercept is the log-odds of an average row. Numbers with heavy tails are mapped first
+(`adacos.models.maps`); ranges stay those of the covariate itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacos.kernels.namespace import like
 from adacos.kernels.splines import bspline_basis, numeric_columns
+from adacos.models.maps import MonotoneMaps, fit_maps
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 from adacos.typing import Floats, Ints
 
@@ -42,8 +44,10 @@ class AdditiveBasis:
         a wiggly one.
     linear : for each term, whether it is a linear part (ridge) or a wiggly part (smoothness).
     term_group : covariate of each term.
-    low, high, mean, scale : per encoded column, range and moments on the training rows.
+    low, high : range of each encoded column on the training rows.
+    mean, scale : moments of each encoded column, mapped.
     center : mean of each basis column on the training rows.
+    maps : of encoded columns with heavy tails.
     """
 
     kinds: tuple[str, ...]
@@ -58,11 +62,22 @@ class AdditiveBasis:
     linear: NDArray[np.bool_]
     term_group: Ints
     center: Floats
+    maps: MonotoneMaps = field(default_factory=MonotoneMaps.none, kw_only=True)  # not in old files
 
     @property
     def n_groups(self) -> int:
         """Number of covariates."""
         return len(self.kinds)
+
+    def standardise(self, encoded: Floats, columns: Ints | None = None) -> Floats:
+        """Rows of these encoded columns, by default all, mapped, of mean 0 and deviation 1."""
+        columns = np.arange(len(self.source)) if columns is None else columns
+        mapped = self.maps.rows(encoded, columns)
+        return (mapped - self.mean[columns]) / self.scale[columns]
+
+    def grid(self, column: int, points: int) -> Floats:
+        """Values over the range of an encoded column, equally spaced once mapped."""
+        return self.maps.back(np.linspace(self.low[column], self.high[column], points), column)
 
     def transform(self, encoded: Floats) -> Floats:
         """Centred basis columns of every covariate, shape (rows, len(group))."""
@@ -89,7 +104,8 @@ class AdditiveBasis:
         else:
             low, high = float(self.low[j]), float(self.high[j])
             mean, scale = float(self.mean[j]), float(self.scale[j])
-            raw = numeric_columns(encoded[:, 0], low, high, mean, scale, self.n_splines)
+            mapped = self.maps.column(encoded[:, 0], j)
+            raw = numeric_columns(mapped, low, high, mean, scale, self.n_splines)
         centred: Floats = raw - like(raw, self.center[self.group == covariate])
         return centred
 
@@ -107,7 +123,8 @@ class AdditiveBasis:
         if numeric.any():
             j = np.searchsorted(self.source, covariates[numeric])
             moments = self.low[j], self.high[j], self.mean[j], self.scale[j]
-            raw = numeric_columns(encoded[0, j], *moments, self.n_splines)
+            mapped = self.maps.rows(encoded[:, j], j)[0]
+            raw = numeric_columns(mapped, *moments, self.n_splines)
             first = np.searchsorted(self.group, covariates[numeric])
             columns = first[:, None] + np.arange(self.n_splines - 1)
             centred = raw - self.center[columns]
@@ -127,7 +144,8 @@ class AdditiveBasis:
             own = np.flatnonzero(self.source == covariate)
             if kind == NUMERIC:
                 j = own[0]
-                columns = bspline_basis(encoded[:, j], self.low[j], self.high[j], n_splines)
+                mapped = self.maps.column(encoded[:, j], int(j))
+                columns = bspline_basis(mapped, self.low[j], self.high[j], n_splines)
             else:
                 columns = encoded[:, own]
             columns = columns - np.average(columns, axis=0, weights=weight)
@@ -163,15 +181,20 @@ def fit_basis(
     kinds: tuple[str, ...],
     n_splines: int,
     ends: tuple[Floats, Floats] | None = None,
+    observed: Floats | None = None,
 ) -> tuple[AdditiveBasis, Floats]:
-    """Basis for these training rows, and its centred columns; weights enter the means only.
+    """Basis for these training rows, and its centred columns; the range is that of all rows.
 
-    `ends` is the range of each encoded column, by default that of these rows.
+    `ends` is the range of each encoded column, by default that of these rows. `observed` are the
+    rows as they were before missing values were filled in.
     """
-    mean = np.average(encoded, axis=0, weights=weight)
-    spread = np.sqrt(np.average((encoded - mean) ** 2, axis=0, weights=weight))
     ends = (encoded.min(axis=0), encoded.max(axis=0)) if ends is None else ends
-    basis = uncentred_basis(source, kinds, n_splines, *ends, mean, spread)
+    known = encoded if observed is None else observed
+    maps = fit_maps(known, weight, source, kinds, *ends)
+    mapped = maps.rows(encoded, np.arange(len(source)))
+    mean = np.average(mapped, axis=0, weights=weight)
+    spread = np.sqrt(np.average((mapped - mean) ** 2, axis=0, weights=weight))
+    basis = uncentred_basis(source, kinds, n_splines, *ends, mean, spread, maps)
     columns = basis.transform(encoded)
     center = weight @ columns / weight.sum()
     columns -= center
@@ -186,8 +209,9 @@ def uncentred_basis(
     high: Floats,
     mean: Floats,
     spread: Floats,
+    maps: MonotoneMaps,
 ) -> AdditiveBasis:
-    """Basis for encoded columns of these ranges, means and standard deviations; center zero."""
+    """Basis for encoded columns of these ranges, and moments once mapped; center zero."""
     group: list[int] = []
     term: list[int] = []
     linear: list[bool] = []
@@ -218,4 +242,5 @@ def uncentred_basis(
         linear=np.array(linear, dtype=np.bool_),
         term_group=np.array(term_group, dtype=np.intp),
         center=np.zeros(len(group)),
+        maps=maps,
     )

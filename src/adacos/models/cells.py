@@ -93,7 +93,6 @@ def _spread(fits: SetFits, model: PairedFit, codes: Ints, sizes: Ints, planned: 
     """P(y, x) with independent codes and the model's probabilities at the mean of each cell."""
     basis, n = fits.basis, len(fits.y)
     axes = {int(k): axis for axis, k in enumerate(planned)}
-    standardised = (fits.complete[:n] - basis.mean) / basis.scale
     log_odds = model.intercept.reshape(-1, *(1,) * len(axes))
     share = np.ones((1,) * len(axes))
     means: dict[int, tuple[int, Floats]] = {}
@@ -107,7 +106,7 @@ def _spread(fits: SetFits, model: PairedFit, codes: Ints, sizes: Ints, planned: 
         count += _HALF_A_ROW
         share = share * _along((count / count.sum())[None], (axis,), len(axes))[0]
         for column in np.flatnonzero(basis.source == k).tolist():
-            means[column] = axis, member @ standardised[:, column]
+            means[column] = axis, member @ fits.standardised[:n, column]
     products = model.products
     for i, (first, second) in enumerate(zip(products.first, products.second, strict=True)):
         if int(first) in means and int(second) in means:

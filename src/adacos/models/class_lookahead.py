@@ -150,7 +150,7 @@ def _normal(state: WalkState) -> Callable[[Ints, int, Floats], Floats]:
     if state.available is None:
         density = model.densities[i]
         known = density.regressors
-        r = (state.encoded[:, known] - basis.mean[known]) / basis.scale[known]
+        r = basis.standardise(state.encoded[:, known], known)
         mean, root = density.means(r) + fixed, roots(density.variance)
     else:
         moments = learnable(model, state.encoded, state.available, i)

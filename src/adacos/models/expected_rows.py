@@ -72,12 +72,14 @@ class ExpectedRows(NamedTuple):
 
     Attributes
     ----------
-    columns : basis columns, those of missing covariates at their conditional mean.
+    standardised, columns : standardised values and basis columns, those of missing covariates at
+        their conditional mean.
     covariance : conditional covariance of [1, standardised values, columns], summed over the rows:
         what the Gram matrix of the expectations lacks.
     moments : conditional covariance of the columns of each row.
     """
 
+    standardised: Floats
     columns: Floats
     covariance: Floats
     moments: HoleMoments
@@ -90,7 +92,7 @@ def expected_rows(
     root = np.ones(len(holes.values)) if weight is None else np.sqrt(weight)
     n_encoded, n_columns = len(basis.source), len(basis.group)
     total = np.zeros((1 + n_encoded + n_columns,) * 2)
-    columns = basis.transform(holes.values)
+    standardised, columns = basis.standardise(holes.values), basis.transform(holes.values)
     missing = rows_without(joint, holes)
     position, loadings, covariances, own_loadings = {}, {}, {}, {}
     for k, rows in missing.items():
@@ -103,6 +105,7 @@ def expected_rows(
             k,
             partial(_values_and_columns, basis, k),
         )
+        standardised[np.ix_(rows, encoded)] = moments.mean[:, : len(encoded)]
         columns[np.ix_(rows, own)] = moments.mean[:, len(encoded) :]
         centred = (moments.centred * root[rows, None, None]).reshape(-1, len(position[k]))
         total[np.ix_(position[k], position[k])] = centred.T @ centred
@@ -120,12 +123,12 @@ def expected_rows(
                 [loadings[k][np.searchsorted(missing[k], pattern.rows)] for k in covariates],
             )
     kept = HoleMoments(missing, covariances, own_loadings, between, holes.patterns)
-    return ExpectedRows(columns, total, kept)
+    return ExpectedRows(standardised, columns, total, kept)
 
 
 def _values_and_columns(basis: AdditiveBasis, covariate: int, values: Floats) -> Floats:
-    own = basis.source == covariate
-    standard = (values - basis.mean[own]) / basis.scale[own]
+    own = np.flatnonzero(basis.source == covariate)
+    standard = basis.standardise(values, own)
     return np.hstack([standard, basis.block(values, covariate)])
 
 

@@ -46,7 +46,8 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     n_splines : int, default=10
-        Number of cubic B-splines per numeric covariate, on equally spaced knots.
+        Number of cubic B-splines per numeric covariate. Knots are equally spaced; where a tail is
+        heavy they are once the covariate is mapped, so that outliers do not take their room.
     smoothness : float, array-like of shape (n_features,) or None, default=None
         Strength of the second-difference penalty on the wiggly part of each covariate, half of it
         times the sum of squared differences; None to have it found.
@@ -349,7 +350,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
             values: NDArray[Any] = np.array(self.encoder_.categories[i])
             encoded = np.eye(len(values))
         else:
-            values = np.linspace(self.basis_.low[own[0]], self.basis_.high[own[0]], points)
+            values = self.basis_.grid(int(own[0]), points)
             encoded = values[:, None]
         return values, self.basis_.block(encoded, i) @ self.coef_[..., self.basis_.group == i].T
 

@@ -61,7 +61,7 @@ class PairedBasis(AdditiveBasis):
         Beyond the range of the training rows a product is held at its edge.
         """
         columns, last = super().transform(encoded), slice(-len(self.first), None)
-        inside = (np.clip(encoded, self.low, self.high) - self.mean) / self.scale
+        inside = self.standardise(np.clip(encoded, self.low, self.high))
         products = inside[:, self.first] * inside[:, self.second]
         columns[:, last] = products / self.spread - self.center[last]
         return columns
@@ -187,6 +187,7 @@ def _paired(basis: AdditiveBasis, products: Products, ratio: float) -> PairedBas
         linear=np.append(basis.linear, np.ones(len(pairs), dtype=np.bool_)),
         term_group=np.append(basis.term_group, len(basis.kinds) + np.arange(len(pairs))),
         center=np.append(basis.center, products.mean / spread),
+        maps=basis.maps,
         pairs=pairs,
         first=products.first,
         second=products.second,

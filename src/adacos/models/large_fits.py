@@ -209,7 +209,7 @@ def prepare_large(
     cuts, codes, values, counts = [], [], [], []
     for k in range(len(encoder.names)):
         columns = encoded[:, like(encoded, encoder.source == k)]
-        cuts.append(cut_of(encoder.kinds[k], columns, chosen))
+        cuts.append(_cut_of(sample.basis, k, columns, chosen))
         codes.append(cuts[k].codes(columns))
         sums = level_sums(cuts[k], codes[k], columns, like(encoded, weight))
         values.append(level_values(cuts[k], sums, float(columns.min()), float(columns.max())))
@@ -239,14 +239,15 @@ def prepare_large(
     )
 
 
-def cut_of(kind: str, columns: Floats, chosen: Ints) -> Cuts:
+def _cut_of(basis: AdditiveBasis, covariate: int, columns: Floats, chosen: Ints) -> Cuts:
     """Cuts of one covariate from its encoded columns."""
-    if kind == CATEGORICAL:
-        return cut(kind, columns.shape[1], np.empty(0), np.empty(0), 0.0, 1.0)
-    some, values = host(columns[like(columns, chosen), 0]), np.empty(0)
-    if len(np.unique(some)) <= MOST_LEVELS:
-        values = distinct(columns[:, 0])
-    return cut(kind, 1, values, some, float(columns.min()), float(columns.max()))
+    kind, own = basis.kinds[covariate], np.flatnonzero(basis.source == covariate)
+    some, values = np.empty(0), np.empty(0)
+    if kind != CATEGORICAL:
+        some = host(columns[like(columns, chosen), 0])
+        if len(np.unique(some)) <= MOST_LEVELS:
+            values = distinct(columns[:, 0])
+    return cut(kind, values, some, basis, own)
 
 
 def assemble(
@@ -265,13 +266,15 @@ def assemble(
     column, `rows` labels, weights and folds.
     """
     drawn = sample.basis
-    means = [np.average(v, axis=0, weights=c.weight) for v, c in zip(values, counts, strict=True)]
+    mapped = [drawn.maps.rows(v, np.flatnonzero(drawn.source == k)) for k, v in enumerate(values)]
+    means = [np.average(v, axis=0, weights=c.weight) for v, c in zip(mapped, counts, strict=True)]
     spreads = [
         np.sqrt(np.average((v - mean) ** 2, axis=0, weights=c.weight))
-        for v, c, mean in zip(values, counts, means, strict=True)
+        for v, c, mean in zip(mapped, counts, means, strict=True)
     ]
     mean, spread = np.concatenate(means), np.concatenate(spreads)
-    basis = uncentred_basis(drawn.source, drawn.kinds, drawn.n_splines, *ends, mean, spread)
+    kinds, splines = drawn.kinds, drawn.n_splines
+    basis = uncentred_basis(drawn.source, kinds, splines, *ends, mean, spread, drawn.maps)
     columns = [basis.block(v, k) for k, v in enumerate(values)]
     centers = [c.weight @ part / c.weight.sum() for c, part in zip(counts, columns, strict=True)]
     basis = replace(basis, center=np.concatenate(centers))
@@ -280,7 +283,7 @@ def assemble(
     if unlabeled is not None:
         for first in range(0, len(unlabeled), BLOCK_ROWS):
             some = unlabeled[first : first + BLOCK_ROWS]
-            moments += moment_matrix((some - basis.mean) / basis.scale, basis.transform(some))
+            moments += moment_matrix(basis.standardise(some), basis.transform(some))
     y, weight, fold = rows
     return LargeFits(
         sample=sample,
@@ -305,7 +308,7 @@ def _moments(
     both, place = [], [0]
     for k, (points, table) in enumerate(zip(values, tables, strict=True)):
         encoded, columns = np.flatnonzero(basis.source == k), np.flatnonzero(basis.group == k)
-        standard = (points - basis.mean[encoded]) / basis.scale[encoded]
+        standard = basis.standardise(points, encoded)
         both.append(np.hstack([standard, table]))
         place += [*(1 + encoded), *(1 + e + columns)]
     design = Design(tuple(range(len(values))), tuple(both))

@@ -2,10 +2,12 @@
 
 A categorical covariate has its categories as levels, a numeric one of at most `MOST_LEVELS` values
 these values, so that nothing is lost. Any other numeric covariate is cut at half as many quantiles
-and half as many equally spaced places, and a level stands at the mean of its rows. No level then
-spans more than h = 2 / MOST_LEVELS of the range, and of a function f with |f''| <= M the sum over
-the rows of a level is wrong by at most M h² / 8 for each row, since the deviations from the mean
-sum to zero.
+and half as many places that are equally spaced once mapped (`adacos.models.maps`), those where the
+map bends among them. A level stands at the mean of its rows, which is also the mean of the mapped
+values, since the map is straight on a level. No level spans more than a share h of the range once
+mapped, 1/h being MOST_LEVELS / 2 less the bends. Of a function f of the mapped value with
+|f''| <= M the sum over the rows of a level is wrong by at most M h² / 8 for each row, since the
+deviations from the mean sum to zero.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.kernels.namespace import counted, host, is_tensor, like, namespace
+from adacos.models.basis import AdditiveBasis
 from adacos.tables.kinds import CATEGORICAL
-from adacos.typing import Floats
+from adacos.typing import Floats, Ints
 
 Codes = NDArray[np.unsignedinteger[Any]]
 
@@ -65,20 +68,21 @@ class LevelSums(NamedTuple):
         return LevelSums(self.weight + other.weight, self.value + other.value)
 
 
-def cut(kind: str, width: int, values: Floats, some: Floats, low: float, high: float) -> Cuts:
-    """Cuts of one covariate.
+def cut(kind: str, values: Floats, some: Floats, basis: AdditiveBasis, columns: Ints) -> Cuts:
+    """Cuts of the covariate of these encoded columns.
 
-    `width` is its number of encoded columns, `values` are its distinct values where they are few
-    and empty where they are not, `some` are values of some rows, `low` and `high` its range.
+    `values` are its distinct values where they are few and empty where they are not, `some` are
+    values of some rows, and `basis` has its range and map.
     """
     if kind == CATEGORICAL:
-        return Cuts(np.empty(0), width)
+        return Cuts(np.empty(0), len(columns))
     if 0 < len(values) <= MOST_LEVELS:
         return Cuts((values[:-1] + values[1:]) / 2)
-    half = MOST_LEVELS // 2
+    half, j = MOST_LEVELS // 2, int(columns[0])
     quantiles = np.quantile(some, np.linspace(0, 1, half + 1)[1:-1])
-    spaced = np.linspace(low, high, half + 1)[1:-1]
-    return Cuts(np.unique(np.append(quantiles, spaced)))
+    bends = basis.maps.bends(j)
+    spaced = basis.grid(j, half - len(bends) + 1)[1:-1]
+    return Cuts(np.unique(np.concatenate([quantiles, bends, spaced])))
 
 
 def level_sums(cuts: Cuts, codes: Codes, encoded: Floats, weight: Floats) -> LevelSums:

@@ -228,7 +228,7 @@ def look_ahead(
     if state.available is None:
         density = model.densities[i]
         known = density.regressors
-        r = (state.encoded[:, known] - basis.mean[known]) / basis.scale[known]
+        r = basis.standardise(state.encoded[:, known], known)
         mean, sd = density.moments(r)
         cost = costs.of_batch(masks[i + 1 :], given=masks[i], rank=rank)
         cost = payable(cost[None, :], state.left)

@@ -341,7 +341,7 @@ def contribution_moments(
         float(basis.scale[j]),
         basis.n_splines,
     )
-    values = _at_scores(joint, j, distinct.real, distinct.imag)
+    values = basis.maps.column(_at_scores(joint, j, distinct.real, distinct.imag), j)
     mean, variance, loading = spline_moments(polynomials, values, _POINTS, low, high)
     return ContributionMoments(mean[which], variance[which], loading[which, None])
 

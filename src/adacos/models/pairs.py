@@ -50,7 +50,7 @@ class Products(NamedTuple):
 
     def columns(self, basis: AdditiveBasis, encoded: Floats) -> Floats:
         """The products of rows."""
-        standardised = (encoded - basis.mean) / basis.scale
+        standardised = basis.standardise(encoded)
         products = standardised[:, self.first] * standardised[:, self.second]
         return np.asarray((products - self.mean) / self.scale)
 

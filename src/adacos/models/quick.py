@@ -67,7 +67,7 @@ def quick_model(
         left.remove(following)
     sequence = SetSequence(np.array(order, dtype=np.intp), n_first)
     coef = np.stack(coefs)
-    moments = moment_matrix((fits.complete[kept] - basis.mean) / basis.scale, columns, count)
+    moments = moment_matrix(fits.standardised[kept], columns, count)
     moments += total * lacking
     densities = fit_densities(
         moments, basis.source, basis.group, coef, sequence.order, sequence.sizes

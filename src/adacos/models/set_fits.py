@@ -51,7 +51,8 @@ class SetFits:
     basis : basis of the additive models.
     joint : joint model of the encoded values.
     complete : encoded values with missing ones at their conditional mean; unlabelled rows last.
-    columns : basis columns of these rows, those of missing values at their conditional mean.
+    standardised, columns : standardised values and basis columns of these rows, those of missing
+        values at their conditional mean.
     moments : Gram matrix of [1, standardised values, columns] in expectation: what is missing
         counts with its conditional covariance.
     y, weight, fold : labels, weights and folds of the labelled rows.
@@ -65,6 +66,7 @@ class SetFits:
     basis: AdditiveBasis
     joint: JointModel
     complete: Floats
+    standardised: Floats
     columns: Floats
     moments: Floats
     y: Floats
@@ -283,7 +285,9 @@ def prepare(
     complete = holes.values
     n_splines = affordable_splines(len(y), encoder.kinds, n_splines)
     kinds = encoder.kinds
-    basis, columns = fit_basis(complete[: len(y)], weight, encoder.source, kinds, n_splines, ends)
+    basis, columns = fit_basis(
+        complete[: len(y)], weight, encoder.source, kinds, n_splines, ends, encoded
+    )
     _refuse_large(n_classes, columns.shape[1])
     if unlabeled is not None:
         columns = basis.transform(complete)
@@ -292,13 +296,15 @@ def prepare(
         # The intercept is to be the log-odds of an average row in expectation.
         shift = np.average(expected.columns[: len(y)], axis=0, weights=weight)
         basis, columns = replace(basis, center=basis.center + shift), expected.columns - shift
-    moments = moment_matrix((complete - basis.mean) / basis.scale, columns, every_weight)
+    standardised = basis.standardise(complete) if expected is None else expected.standardised
+    moments = moment_matrix(standardised, columns, every_weight)
     if expected is not None:
         moments += expected.covariance
     return SetFits(
         basis=basis,
         joint=joint,
         complete=complete,
+        standardised=standardised,
         columns=columns,
         moments=moments,
         y=y,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from adacos.kernels.binned import Block, block_of
 from adacos.kernels.folds import drawn_rows, folds_of_keys, row_keys
+from adacos.models.basis import AdditiveBasis
 from adacos.models.large_fits import SAMPLE_ROWS, LargeFits, assemble
 from adacos.models.levels import MOST_LEVELS, Cuts, LevelSums, cut, level_sums, level_values
 from adacos.models.row_blocks import HeldBlocks, RowBlocks
@@ -139,7 +140,18 @@ def prepare_streamed(
     salt = salt_of(np.concatenate([piece.digests for piece in looked]), seed)
     some = np.concatenate([piece.sample for piece in looked])
     fold = folds_of_keys(key, y, n_folds, seed, len(encoder.source))
-    cuts = _cuts(scanned, some)
+    low, high = _range(encoder)
+    sample = prepare(
+        some,
+        y[chosen],
+        encoder,
+        n_splines=n_splines,
+        families=families,
+        fold=fold[chosen],
+        n_jobs=n_jobs,
+        ends=(low, high),
+    )
+    cuts = _cuts(scanned, some, sample.basis)
     rows = [slice(a, b) for a, b in pairwise(ends)]
     n_held_out = int(fold.max()) + 1
     work = partial(_code, encoder=encoder, cuts=cuts, n_folds=n_held_out, salt=salt)
@@ -151,21 +163,10 @@ def prepare_streamed(
         reduce(lambda one, other: one.plus(other), (piece.levels[k] for piece in sums))
         for k in range(len(cuts))
     ]
-    low, high = _range(encoder)
     values = [
         level_values(edges, count, float(low[j]), float(high[j]))
         for edges, count, j in zip(cuts, counts, encoder.first, strict=True)
     ]
-    sample = prepare(
-        some,
-        y[chosen],
-        encoder,
-        n_splines=n_splines,
-        families=families,
-        fold=fold[chosen],
-        n_jobs=n_jobs,
-        ends=(low, high),
-    )
     nowhere = np.zeros(len(chosen), dtype=np.intp)
     in_sample = _block(some, y[chosen], nowhere, encoder, cuts, 1)
     kept = drawn_rows(y, KEPT_ROWS, seed)
@@ -192,16 +193,15 @@ def _look(piece: Any, chosen: Ints, encoder: TableEncoder, seed: int) -> _Look:
     return _Look(encoded[chosen], row_keys(encoded, seed), hashed(encoded, ""))
 
 
-def _cuts(scanned: Scanned, some: Floats) -> list[Cuts]:
-    encoder, cuts = scanned.encoder, []
+def _cuts(scanned: Scanned, some: Floats, basis: AdditiveBasis) -> list[Cuts]:
+    cuts = []
     for k, covariate in enumerate(scanned.columns):
-        width = int(np.sum(encoder.source == k))
+        columns = np.flatnonzero(basis.source == k)
         values = np.empty(0)
         if covariate.values is not None:
             # Text that never varies is one indicator, which is always 1.
             values = np.ones(1) if covariate.text else covariate.values
-        column = some[:, encoder.first[k]]
-        cuts.append(cut(encoder.kinds[k], width, values, column, covariate.low, covariate.high))
+        cuts.append(cut(basis.kinds[k], values, some[:, columns[0]], basis, columns))
     return cuts
 
 

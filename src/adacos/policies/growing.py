@@ -153,8 +153,7 @@ def growing_data(
     )
     missing_moments = np.zeros_like(fits.moments)
     if fits.holes is not None:
-        standardised = (fits.complete - fits.basis.mean) / fits.basis.scale
-        plain = moment_matrix(standardised, fits.columns, weight)
+        plain = moment_matrix(fits.standardised, fits.columns, weight)
         missing_moments = (fits.moments - plain) / plain[0, 0]
     probability = leave_out_probabilities(fits, fold, order_among(order, kept))
     kept = np.flatnonzero(kept)

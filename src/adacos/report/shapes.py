@@ -78,7 +78,7 @@ def grid_of(held: Held, k: int) -> tuple[NDArray[Any], Floats, Floats]:
         names = encoder.categories[k]
         shown = [held.said.shown(encoder.names[k], name) for name in names]
         return np.array(shown), np.eye(len(own)), np.empty(0)
-    values, there = np.linspace(basis.low[own[0]], basis.high[own[0]], _POINTS), held.encoded
+    values, there = basis.grid(int(own[0]), _POINTS), held.encoded
     rug = np.unique(there[~np.isnan(there[:, own[0]]), own[0]])
     return values, values[:, None], rug[:: max(1, len(rug) // _RUG)]
 

@@ -310,7 +310,7 @@ class NeighborsDecider(ObservedDecider):
 
 def code_values(encoded: Floats, basis: AdditiveBasis) -> Codes:
     """Standardised values in whole steps; 0 for what is unknown, which nobody reads."""
-    steps = np.rint((np.nan_to_num(encoded - basis.mean) / basis.scale) * _STEPS)
+    steps = np.rint(np.nan_to_num(basis.standardise(encoded)) * _STEPS)
     return np.clip(steps, -_FURTHEST, _FURTHEST).astype(np.int8)
 
 
