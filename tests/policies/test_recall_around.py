@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -14,12 +15,14 @@ from adacos import (
     COSClassifier,
     Costs,
     FullModelClassifier,
+    ParquetTable,
     TargetRecallClassifier,
     load,
     save,
 )
 from adacos.card import model_card
 from adacos.exceptions import InvalidInputError
+from adacos.policies.estimates import estimate_leave_out
 from adacos.policies.recall_choices import recall_choices
 from tests.policy_checks import same
 
@@ -156,6 +159,36 @@ def test_a_fit_leaves_nothing_of_another() -> None:
     around.set_params(policy__costs=BOTH).fit(X, y)
     assert set(vars(around)) == first
     same(around.acquire(X), answers)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(("costs", "recall"), [(OF_TWO, 0.8), (OF_THREE, {2: 0.8})])
+def test_it_is_stated_to_cost_what_the_policy_costs(
+    costs: Costs, recall: Any, nested: bool
+) -> None:
+    X, y = rows(len(costs.matrix), 200, 0)
+    own = AdaCOSClassifier(costs, target_recall=recall, **QUICK).fit(X, y)
+    around = TargetRecallClassifier(AdaCOSClassifier(costs, **QUICK), target_recall=recall)
+    for policy in (own, around.fit(X, y)):
+        estimate_leave_out(policy, X, y, nested=nested)
+    assert around.leave_out_ == own.leave_out_
+    assert around.misfit_ == own.misfit_
+    assert around.misfit_states_ == own.misfit_states_
+    assert [*map(str, around.check(X, y))] == [*map(str, own.check(X, y))]
+
+
+@pytest.mark.parametrize("options", [{}, {"mean_budget": 2.0}], ids=str)
+def test_it_learns_from_a_table_in_files(options: Any, tmp_path: Any) -> None:
+    X, y = rows(2, 300, 0)
+    pd.DataFrame(X, columns=[*"abc"]).assign(y=y).to_parquet(tmp_path / "t.parquet")
+    table = ParquetTable(tmp_path / "t.parquet")
+    own = AdaCOSClassifier(OF_TWO, target_recall=0.8, **options, **QUICK).fit(table, "y")
+    inner = AdaCOSClassifier(OF_TWO, **options, **QUICK)
+    alike(
+        TargetRecallClassifier(inner, target_recall=0.8).fit(table, "y"),
+        own,
+        pd.DataFrame(X, columns=[*"abc"]),
+    )
 
 
 def test_choosing_a_recall_leaves_the_policy_as_it_is() -> None:

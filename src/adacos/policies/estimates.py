@@ -86,8 +86,10 @@ def estimate_leave_out(
     compared, chosen = [], policy.chosen
     honest = None
     own = None
-    if nested or _is_better_nested(policy, len(true)):
-        again = policy if nested else _with_fewer_folds(policy)
+    # Where a target recall is given to the policy inside, that policy is fitted again.
+    fitted = policy if policy.chooses or policy.unwrapped is not policy else chosen
+    if nested or _is_better_nested(fitted, len(true)):
+        again = fitted if nested else _with_fewer_folds(fitted)
         honest = leave_out_cost(again, X, y, groups=groups, sample_weight=sample_weight)
         compared.append(LeaveOut(f"{_OWN}, nested cross-validation", honest.mean, honest.error))
         own = honest.realised

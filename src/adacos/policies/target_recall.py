@@ -231,6 +231,10 @@ class TargetRecallClassifier(BasePolicy):
         """Whether fitting compares several policies: if the wrapped policy does."""
         return self.policy.chooses
 
+    def _streams_from(self, X: Any) -> bool:
+        streamed: bool = self.policy._streams_from(X)
+        return streamed
+
     @one_blas_thread
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Fit the policy and choose the threshold or the surcharges.
@@ -298,7 +302,8 @@ class TargetRecallClassifier(BasePolicy):
             return False
         if self.policy.mean_budget is None:
             return True
-        return self.recall_confidence is None and len(np.unique(host(y))) == 2
+        # Where y names the column, there are two classes.
+        return self.recall_confidence is None and len(np.unique(host(y))) <= 2
 
     def _with_recall(self, policy: BasePolicy) -> BasePolicy:
         """A policy with the recalls that are asked of this one."""
