@@ -38,6 +38,8 @@ from adacos.typing import Bools, Floats, Ints
 RIDGE = 1e-8
 # Newton weights p(1 - p) underflow on separated data; the floor keeps the model non-degenerate.
 MIN_NEWTON_WEIGHT = 1e-10
+# Gradients are not known better than this share of the total weight, for standardised columns.
+GRADIENT_ROUNDING = 1e-10
 # A Gram matrix that shrinks the residual by less than this in one step is recomputed.
 STALE_CONTRACTION = 0.2
 # The path ends at this fraction of the λ at which the dearest group would enter by chance alone.
@@ -414,7 +416,10 @@ def _fit(
     thresholds = lam * problem.weights[work.groups]
     positive = lam * problem.weights[problem.weights > 0]
     reference = float(positive.min()) if lam > 0 and len(positive) else float(np.sqrt(s.sum()))
-    scale = np.where(thresholds > 0, thresholds, reference)
+    # Bounds that differ by many powers of ten: below rounding of the gradient none can be met.
+    rounding = GRADIENT_ROUNDING * float(s.sum())
+    reference = max(reference, rounding)
+    scale = np.where(thresholds > 0, np.maximum(thresholds, rounding), reference)
 
     def objective(eta: Floats, beta: Floats) -> float:
         loss = s @ np.logaddexp(0.0, -sign * eta)
