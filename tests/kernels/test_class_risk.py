@@ -135,3 +135,15 @@ def test_points_have_the_moments_of_the_normal() -> None:
     # Differences from the first class have the covariance of the log-odds.
     less = np.column_stack([-np.ones(3), np.eye(3)])
     np.testing.assert_allclose(less @ spread @ less.T, covariance, atol=1e-12)
+
+
+def test_costs_of_any_size_scale_the_risk() -> None:
+    """To the bit where the factor is a power of two, in single precision too."""
+    rng = np.random.default_rng(8)
+    mean, matrix = rng.normal(size=(20, 2)), rng.random((3, 3)) + 1 - np.eye(3)
+    root = roots(np.array([[1.0, 0.4], [0.4, 2.0]]))
+    expected = expected_class_risk(mean, root, matrix)
+    with np.errstate(all="raise"):
+        for factor in (2.0**140, 2.0**-140, 2.0**400):
+            scaled = expected_class_risk(mean, root, factor * matrix)
+            np.testing.assert_array_equal(scaled, factor * expected)

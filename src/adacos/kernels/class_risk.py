@@ -196,12 +196,14 @@ class _Odds(NamedTuple):
 
 def _risk(odds: _Odds, matrix: Floats) -> Floats:
     """Mean over the points of the least expected cost."""
-    prices = matrix.astype(odds.weight.dtype)
+    # In units of a power of two, which rounds nothing: costs of any size fit single precision.
+    unit = 2.0 ** int(np.frexp(np.abs(matrix).max())[1])
+    prices = (matrix / unit).astype(odds.weight.dtype)
     least = _along(odds.weight, odds.factor * prices[:, 0])
     for column in prices.T[1:]:
         np.minimum(least, _along(odds.weight, odds.factor * column), out=least)
     least *= odds.inverse
-    return np.asarray(least.mean(axis=1), dtype=np.float64)
+    return unit * np.asarray(least.mean(axis=1), dtype=np.float64)
 
 
 def _along(weight: Floats, factor: Floats) -> Floats:
