@@ -108,7 +108,7 @@ def test_the_stated_cost_is_that_of_rows_that_were_not_learned_from(n_classes: i
         stated.append(policy.expected_cost_)
         own.append(policy.table_.expected_cost)
     error = np.std(np.subtract(stated, true), ddof=1) / np.sqrt(6)
-    assert np.mean(own) < 0.95 * np.mean(true)
+    assert np.mean(own) < 0.97 * np.mean(true)
     assert abs(np.mean(stated) - np.mean(true)) < 2 * error + 0.02 * np.mean(true)
 
 
