@@ -43,7 +43,7 @@ _WHOLE = re.compile(r"-?[1-9][0-9]{0,18}|0")
 
 # Number of the way in which digests are made. It rises whenever the digest of an unchanged model
 # changes: with the name of a decider, with its fields and those of what it holds.
-DIGEST_SCHEME = 2
+DIGEST_SCHEME = 3
 
 
 @dataclass(frozen=True)

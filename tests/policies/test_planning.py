@@ -19,30 +19,10 @@ from adacos.bench.regret import expected_cost
 from adacos.datasets import make_discrete_problem, make_value_dependent_problem
 from adacos.exceptions import InvalidInputError
 from adacos.metrics import total_costs
-from adacos.models import cells
-from adacos.models.cells import effect_codes, joint_of_cells
-from adacos.models.pairs import paired_fit
 from adacos.models.plans import tabulate
-from adacos.models.set_fits import prepare
-from adacos.policies.planning import affordable, loses_nothing, modellable
+from adacos.policies.plan_size import affordable, loses_nothing, modellable
 from adacos.rivals import OptimalPolicyClassifier
 from adacos.tables.encoder import TableEncoder
-
-
-def prepared(X: np.ndarray, y: np.ndarray, n_classes: int = 2):
-    encoder = TableEncoder.fit(X, tuple(f"x{i}" for i in range(X.shape[1])))
-    encoded = encoder.transform(X)
-    fold = np.arange(len(y)) % 5
-    fits = prepare(
-        encoded,
-        y.astype(float),
-        encoder,
-        n_splines=8,
-        families=("common",),
-        fold=fold,
-        n_classes=n_classes,
-    )
-    return encoder, fits
 
 
 def test_no_order_is_lost() -> None:
@@ -149,84 +129,6 @@ def test_probabilities_of_states_are_those_of_the_world() -> None:
         # A hundred pseudo-rows of independent covariates among 20,000.
         assert expit(table.log_odds[state]) == pytest.approx(likely[rows].mean(), abs=error + 0.005)
         assert table.mass[state] == pytest.approx(rows.mean(), abs=0.012)
-
-
-def test_cells_sum_to_one_and_hold_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(1)
-    X = np.column_stack([rng.normal(size=300), rng.integers(0, 3, size=300)])
-    y = rng.integers(0, 3, size=300)
-    encoder, fits = prepared(X, y, n_classes=3)
-    model = paired_fit(fits, np.arange(X.shape[1]))
-    codes = effect_codes(fits, model, encoder, 4)
-    every = np.arange(2)
-    joint = joint_of_cells(fits, model, codes.transform(fits.complete), codes.sizes, every)
-    assert joint.shape == (3, *codes.sizes)
-    np.testing.assert_allclose(joint.sum(axis=(1, 2)), np.bincount(y) / 300)
-    assert (joint > 0).all()
-    # Only the classes as they turned out, and no pseudo-rows: relative counts.
-    monkeypatch.setattr(cells, "TURNED_OUT", 1.0)
-    monkeypatch.setattr(cells, "PSEUDO_ROWS", 0.0)
-    code = codes.transform(fits.complete)
-    counted = joint_of_cells(fits, model, code, codes.sizes, every)
-    for k in range(3):
-        for cell in np.ndindex(*codes.sizes):
-            rows = (y == k) & (code == cell).all(axis=1)
-            assert counted[(k, *cell)] == pytest.approx(rows.mean())
-
-
-def test_spread_rows_have_the_models_probabilities(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pseudo-rows alone: shares of codes multiply, and log-odds are those of the model."""
-    rng = np.random.default_rng(2)
-    X = rng.integers(0, 2, size=(500, 3)).astype(float)
-    y = (rng.random(500) < expit(2 * (X[:, 0] == X[:, 1]) - 1 + X[:, 2])).astype(int)
-    encoder, fits = prepared(X, y)
-    model = paired_fit(fits, np.arange(X.shape[1]))
-    assert len(model.products.first) == 3
-    codes = effect_codes(fits, model, encoder, 4)
-    monkeypatch.setattr(cells, "PSEUDO_ROWS", 1e9)
-    monkeypatch.setattr(cells, "MOST_PSEUDO_ROWS", 1e12)
-    code, every = codes.transform(fits.complete), np.arange(3)
-    joint = joint_of_cells(fits, model, code, codes.sizes, every)
-    corners = np.indices((2, 2, 2)).reshape(3, -1).T.astype(float)
-    design = fits.basis.transform(corners)
-    products = model.products.columns(fits.basis, corners)
-    log_odds = model.intercept[0] + design @ model.coef[0] + products @ model.weights[0]
-    share = (X.sum(axis=0) + 0.5) / 501
-    mass = np.prod(np.where(corners == 1, share, 1 - share), axis=1)
-    expected = mass * np.stack([1 - expit(log_odds), expit(log_odds)])
-    # The classes keep their shares among the rows.
-    expected *= (np.array([1 - y.mean(), y.mean()]) / expected.sum(axis=1))[:, None]
-    np.testing.assert_allclose(joint.reshape(2, -1), expected, rtol=1e-6)
-
-
-def test_numbers_are_cut_where_the_log_odds_change() -> None:
-    rng = np.random.default_rng(3)
-    X = rng.uniform(0, 10, size=(3000, 1))
-    y = (rng.random(3000) < np.where(X[:, 0] > 7, 0.9, 0.1)).astype(int)
-    encoder, fits = prepared(X, y)
-    codes = effect_codes(fits, paired_fit(fits, np.arange(X.shape[1])), encoder, 2)
-    assert codes.cuts[0] == pytest.approx([7.0], abs=0.7)
-
-
-def test_values_filled_in_make_no_codes() -> None:
-    """Twelve covariates of two values keep two codes each with holes, and all are planned."""
-    rng = np.random.default_rng(8)
-    X = rng.integers(0, 2, size=(300, 12)).astype(float)
-    y = (X[:, :4].sum(axis=1) + rng.normal(size=300) > 2).astype(int)
-    X[rng.random(X.shape) < 0.05] = np.nan
-    encoder = TableEncoder.fit(X, tuple(f"x{i}" for i in range(12)))
-    fold = np.arange(300) % 5
-    fits = prepare(
-        encoder.transform(X),
-        y.astype(float),
-        encoder,
-        n_splines=8,
-        families=("common",),
-        fold=fold,
-    )
-    codes = effect_codes(fits, paired_fit(fits, np.arange(X.shape[1])), encoder, 4)
-    np.testing.assert_array_equal(codes.sizes, np.full(12, 2))
-    np.testing.assert_array_equal(affordable(np.arange(12), codes.sizes, 1_000_000), np.arange(12))
 
 
 @pytest.mark.parametrize("column", [[1.0, 2.0], [1.0, 2.0, 3.0, np.nan], [1.0, np.nan], ["a", "b"]])

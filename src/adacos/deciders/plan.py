@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from adacos.deciders.plan_reasons import plan_reasons
+from adacos.deciders.plan_reasons import class_shares, plan_reasons
 from adacos.decision import STOP, Decider, Decision, ObservedState, Rows
+from adacos.kernels.class_risk import least_risk
+from adacos.kernels.planning import CLASSIFY, ROUNDING
+from adacos.models.cells import WithinCodes
 from adacos.models.plans import PlanTable, tabulate
 from adacos.models.recent import Recent
 from adacos.reasons import Reasons
@@ -27,10 +31,12 @@ class Planned(ObservedState):
     ----------
     number : (rows,) number of each row's plan.
     plans : the planned covariates and the table of each plan.
+    statistics : what the values say beyond their codes, see `PlanningDecider`.
     """
 
     number: Ints
     plans: tuple[tuple[Ints, PlanTable], ...]
+    statistics: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +68,14 @@ class PlanDecider(Decider[Planned]):
     def begin(self, rows: Rows) -> Planned:
         """State of rows that have some covariates."""
         acquired = np.tile(rows.have, (len(rows.encoded), 1)) & rows.available
-        return self._with_plans(ObservedState(self.read(rows.encoded), rows.available, acquired))
+        seen = ObservedState(self.read(rows.encoded), rows.available, acquired)
+        return self._with_plans(seen, self.statistics(rows.encoded))
 
-    def _with_plans(self, seen: ObservedState) -> Planned:
+    def statistics(self, encoded: Floats) -> Floats | None:
+        """What is read of encoded rows beyond their codes."""
+        return None
+
+    def _with_plans(self, seen: ObservedState, statistics: Floats | None) -> Planned:
         """Rows that lack the same covariates share the best plan with the others.
 
         A category never seen in training, once it was acquired, says nothing: as if it were lacked.
@@ -72,8 +83,15 @@ class PlanDecider(Decider[Planned]):
         informative = seen.available & ~(seen.acquired & (seen.values == UNKNOWN))
         patterns, number = np.unique(informative[:, self.planned], axis=0, return_inverse=True)
         plans = tuple(self._plan_with(there) for there in patterns)
-        masks = seen.available, seen.acquired
-        return Planned(seen.values, *masks, number.ravel(), plans, at_any_price=seen.at_any_price)
+        return Planned(
+            seen.values,
+            seen.available,
+            seen.acquired,
+            number.ravel(),
+            plans,
+            statistics,
+            at_any_price=seen.at_any_price,
+        )
 
     def _plan_with(self, there: Bools) -> tuple[Ints, PlanTable]:
         """The best plan with the planned covariates in a mask, and these."""
@@ -93,10 +111,7 @@ class PlanDecider(Decider[Planned]):
         covariates = np.empty(len(state.values), dtype=np.intp)
         later = () if len(self.classes) == 2 else (len(self.classes) - 1,)
         log_odds = np.empty((len(state.values), *later))
-        for number, (planned, table) in enumerate(state.plans):
-            rows = np.flatnonzero(state.number == number)
-            here = np.ix_(rows, planned)
-            places = table.states(state.values[here], state.acquired[here])
+        for rows, planned, table, places in _by_plan(state):
             covariates[rows] = np.append(planned, STOP)[table.action[places]]
             log_odds[rows] = table.log_odds[places]
         return Decision(covariates, log_odds)
@@ -104,21 +119,41 @@ class PlanDecider(Decider[Planned]):
     def advance(self, state: Planned, going: Bools, covariates: Ints) -> Planned:
         """State of the rows in `going` after acquiring what is available of `covariates`."""
         seen = state.after(going, covariates)
+        statistics = None if state.statistics is None else state.statistics[going]
         if (seen.values[np.arange(len(covariates)), covariates[:, 0]] == UNKNOWN).any():
-            return self._with_plans(seen)
-        number = state.number[going]
-        return Planned(seen.values, seen.available, seen.acquired, number, state.plans)
+            return self._with_plans(seen, statistics)
+        masks = seen.available, seen.acquired
+        return Planned(seen.values, *masks, state.number[going], state.plans, statistics)
 
     def limit(self, state: Planned, left: Floats) -> Planned:
         """A state of rows that can pay this amount: the plan without what costs more."""
         payable = self.costs.of_next(state.acquired) <= left[:, None]
         available = state.available & (state.acquired | payable)
-        return self._with_plans(replace(state, available=available, at_any_price=state.available))
+        limited = replace(state, available=available, at_any_price=state.available)
+        return self._with_plans(limited, state.statistics)
+
+
+def _by_plan(state: Planned) -> Iterator[tuple[Ints, Ints, PlanTable, Ints]]:
+    """Rows that have the same plan, its covariates and table, and where in it each row is."""
+    for number, (planned, table) in enumerate(state.plans):
+        rows = np.flatnonzero(state.number == number)
+        here = np.ix_(rows, planned)
+        yield rows, planned, table, table.states(state.values[here], state.acquired[here])
 
 
 @dataclass(frozen=True, eq=False)
 class PlanningDecider(PlanDecider):
-    """The plan of `PlanningClassifier`, with its reasons."""
+    """The plan of `PlanningClassifier`, with its reasons.
+
+    The plan says which covariate is the best to acquire, and what continuing costs if a class is
+    the true one. Whether it pays is decided at the probabilities given the values themselves.
+
+    Attributes
+    ----------
+    within : what values say beyond their codes; None where that is not known.
+    """
+
+    within: WithinCodes | None = None
 
     def read(self, encoded: Floats) -> Ints:
         """The codes, `UNKNOWN` where there is no value or a category never seen in training."""
@@ -128,6 +163,31 @@ class PlanningDecider(PlanDecider):
                 # Such a category is encoded by the shares of the others.
                 codes[encoded[:, self.encoder.source == k].max(axis=1) < 1, k] = UNKNOWN
         return codes
+
+    def statistics(self, encoded: Floats) -> Floats | None:
+        """What is read of encoded rows beyond their codes."""
+        return None if self.within is None else self.within.statistics(encoded)
+
+    def decide(self, state: Planned) -> Decision:
+        """What comes next for each row."""
+        decision = super().decide(state)
+        if self.within is None or state.statistics is None:
+            return decision
+        log_odds = decision.log_odds + self.within.more_log_odds(
+            state.statistics, state.values, state.acquired, self.codes, self.planned
+        )
+        matrix = self.costs.matrix
+        now = least_risk(log_odds, matrix) - ROUNDING * float(np.ptp(matrix))
+        belief = class_shares(log_odds)
+        covariates = decision.covariates
+        for rows, planned, table, places in _by_plan(state):
+            assert table.going is not None
+            assert table.continuing is not None
+            going = table.going[places]
+            future = (belief[rows] * table.continuing[places]).sum(axis=1)
+            pays = (going != CLASSIFY) & (future < now[rows])
+            covariates[rows] = np.append(planned, STOP)[np.where(pays, going, CLASSIFY)]
+        return Decision(covariates, log_odds)
 
     def explain(self, state: Planned, decision: Decision) -> Reasons:
         """Why it decides so about one row."""

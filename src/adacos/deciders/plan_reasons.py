@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from adacos.decision import STOP, Decider, Decision, ObservedState, State
+from adacos.kernels.class_risk import best_label, log_odds_of, probabilities
+from adacos.kernels.planning import CLASSIFY
 from adacos.models.plans import PlanTable
 from adacos.reasons import Flip, Plan, Reasons
 from adacos.tables.codes import Codes
@@ -30,31 +32,65 @@ def plan_reasons(
     than the cheapest, those that seem cheaper are not listed.
     """
     own, acquired = state.values[0, planned], state.acquired[0, planned]
+    belief = class_shares(decision.log_odds)[0]
     # Members of a panel that the plan does not ask for may be there.
     price = decider.costs.of_next(state.acquired[0])[planned]
     now = float(decider.rule.risk(decision.log_odds)[0])
     near = _ROUNDING * float(np.ptp(decider.rule.matrix))
+    asked = int(decision.covariates[0])
     ways = []
     for place in np.flatnonzero(~acquired).tolist():
         states, share = table.after(own, acquired, place)
-        future = float(price[place] + share @ np.nan_to_num(table.value[states]))
+        joint = _joint_after(share, class_shares(table.log_odds[states]), belief)
+        if caution == 1 and table.continuing is not None:
+            future = float((joint * _cost_by_class(decider, table, states)).sum())
+        else:
+            future = float(joint.sum(axis=1) @ np.nan_to_num(table.value[states]))
+        future += float(price[place])
+        if asked == STOP and caution == 1:
+            # Only what the plan acquires next was weighed by what was acquired itself.
+            future = max(future, now)
         future = now if abs(future - now) < near else future
         name = decider.encoder.names[planned[place]]
-        ways.append((future, place, Plan((name,), float(price[place]), future), states))
+        ways.append((future, place, Plan((name,), float(price[place]), future), joint))
     ways.sort(key=lambda way: way[:2])
-    asked = int(decision.covariates[0])
     first = 0 if asked == STOP else [planned[way[1]] for way in ways].index(asked)
     # What going on would tell is of interest, too, where caution alone stops.
     least = now if asked == STOP else ways[first][0] - near
     overruled = caution > 1 and bool(ways) and ways[0][0] < least
     flips: tuple[Flip, ...] = ()
     if asked != STOP or overruled:
-        _, place, _, states = ways[first]
-        flips = _flips(
-            decider, codes, int(planned[place]), table.log_odds[states], decision.log_odds
-        )
+        _, place, _, joint = ways[first]
+        after = log_odds_of(joint / joint.sum(axis=1, keepdims=True))
+        after = after.reshape(len(after), *decision.log_odds.shape[1:])
+        flips = _flips(decider, codes, int(planned[place]), after, decision.log_odds)
     because = _describe_caution(caution) if overruled else ""
     return Reasons(tuple(plan for _, _, plan, _ in ways[first:]), flips, because=because)
+
+
+def class_shares(log_odds: Floats) -> Floats:
+    """Probability of every class, (rows, classes)."""
+    return probabilities(log_odds.reshape(len(log_odds), -1))
+
+
+def _joint_after(share: Floats, likely: Floats, belief: Floats) -> Floats:
+    """P(code, class) of a covariate, (codes, classes), at another belief than that of the codes.
+
+    `share` are the probabilities of the codes, and `likely` those of the classes after each, given
+    the codes of what was acquired. Within a class the codes keep their probabilities.
+    """
+    joint = share[:, None] * likely
+    joint = joint / np.maximum(joint.sum(axis=0), np.finfo(float).tiny) * belief
+    return np.asarray(np.maximum(joint, np.finfo(float).tiny))
+
+
+def _cost_by_class(decider: Decider[State], table: PlanTable, states: Ints) -> Floats:
+    """What following the plan from states on costs by true class, (states, classes)."""
+    matrix = decider.costs.matrix
+    assert table.continuing is not None
+    stops = table.action[states] == CLASSIFY
+    wrong = matrix[:, best_label(table.log_odds[states], matrix)].T
+    return np.where(stops[:, None], wrong, table.continuing[states])
 
 
 def _describe_caution(caution: float) -> str:

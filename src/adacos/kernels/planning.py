@@ -27,15 +27,27 @@ Actions = NDArray[np.int8]
 # The action of a state in which nothing more is acquired.
 CLASSIFY = -1
 # An acquisition must lower the expected cost by more than rounding, relative to the stakes.
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 
 
 class StateTables(NamedTuple):
-    """Tables over states: P(y, x_S) with y first, W = P(x_S) · V, and the chosen action."""
+    """Tables over states.
+
+    Attributes
+    ----------
+    marginal : P(y, x_S), y first.
+    weighted_value : W = P(x_S) · V.
+    action : the chosen action.
+    going : the best covariate to acquire, whether or not it pays; `CLASSIFY` where none is left.
+    continuing : P(y, x_S) times the expected cost of acquiring it when y is the class, y first,
+        covariate costs counted with caution. Infinite where none is left.
+    """
 
     marginal: Floats
     weighted_value: Floats
     action: Actions
+    going: Actions
+    continuing: Floats
 
 
 def solve(
@@ -59,7 +71,11 @@ def solve(
     # What is chosen by: the same table where prices count once.
     weighed = value if set(cautions) == {1.0} else value.copy()
     action = np.full(value.shape, CLASSIFY, dtype=np.int8)
-    tolerance = _ROUNDING * np.ptp(matrix)
+    going = action.copy()
+    # What the plan costs by true class, by which it is judged at other beliefs than a state's own.
+    by_class = np.stack([matrix[:, np.argmin(labels, axis=0)] * marginal] * len(cautions))
+    continuing = np.full(by_class.shape, np.inf)
+    tolerance = ROUNDING * np.ptp(matrix)
     every, everything = slice(None), range(len(sizes))
     for n_acquired in reversed(everything):
         masks = _subsets(len(sizes), n_acquired)
@@ -70,6 +86,8 @@ def solve(
             here = (every, *place)
             mass = marginal[here].sum(axis=0)
             best, cost, chosen = weighed[here], value[here], action[here]
+            least, next_one = np.full(best.shape, np.inf), chosen
+            each, ahead = (every, *here), continuing[(every, *here)]
             for i in np.flatnonzero(~mask):
                 after = (every, *place[:i], slice(sizes[i]), *place[i + 1 :])
                 axis = 1 + int(mask[:i].sum())
@@ -77,13 +95,23 @@ def solve(
                 better = future < best - tolerance * mass
                 best = np.where(better, future, best)
                 chosen = np.where(better, np.int8(i), chosen)
+                nearer = future < least - tolerance * mass
+                least = np.where(nearer, future, least)
+                next_one = np.where(nearer, np.int8(i), next_one)
+                split = times[:, None] * price[i] * marginal[here]
+                split = split + by_class[(every, *after)].sum(axis=axis + 1)
+                ahead = np.where(nearer[:, None], split, ahead)
                 if weighed is not value:
                     paid = price[i] * mass + value[after].sum(axis=axis)
                     cost = np.where(better, paid, cost)
             weighed[here], action[here] = best, chosen
+            going[here], continuing[each] = next_one, ahead
+            stops = (chosen == CLASSIFY)[:, None]
+            by_class[each] = np.where(stops, by_class[each], ahead)
             if weighed is not value:
                 value[here] = cost
-    return [StateTables(marginal, *each) for each in zip(value, action, strict=True)]
+    tables = zip(value, action, going, continuing, strict=True)
+    return [StateTables(marginal, *each) for each in tables]
 
 
 def _subsets(n: int, size: int) -> Bools:

@@ -1,124 +1,96 @@
 """P(y, x) over cells of coded covariates, for planning.
 
-A training row counts in its cell with its probability of each class given *all* its covariates, by
-a model that did not see it and in which covariates act in pairs (`adacos.models.pairs`). Summed
-over the rows of a state these give P(y | x_S) for any S, without a model of every S, and coherent
-beliefs: what is expected after an acquisition is what is believed before it. The class as it
-turned out counts a little besides (`TURNED_OUT`), which corrects what the model gets wrong in the
-large. So that no cell is empty, some rows (`PSEUDO_ROWS`) are spread over all cells as if
-covariates were independent, with the probabilities of the model there. Each class has the share in
-all that it has among the rows: before anything is acquired the answer is that of the base rate.
+P(x) is that of a mixture of products (`adacos.models.table_mixture`). P(y | x) is a geometric mean
+of two models: the mixture, and additive functions with products of pairs (`adacos.models.pairs`).
+Their weights are those with the least log-loss of out-of-fold rows. What is believed of every set
+x_S is then the sum over the cells that agree with it, so that beliefs are coherent: what is
+expected after an acquisition is what is believed before it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
-from adacos.kernels.segments import least_variance_segments
+from adacos.kernels.product_mixture import log_joint, log_sum
 from adacos.models.pairs import PairedFit, class_probabilities
 from adacos.models.set_fits import SetFits
-from adacos.tables.codes import Codes
-from adacos.tables.encoder import TableEncoder
-from adacos.tables.kinds import CATEGORICAL
-from adacos.typing import Floats, Ints
+from adacos.models.table_mixture import TableMixture
+from adacos.tables.codes import UNKNOWN, Codes
+from adacos.typing import Bools, Floats, Ints
 
-# Share of the class as it turned out in what a row counts for.
-TURNED_OUT = 0.1
-# Rows that are spread over all cells: so many for each training row, and so many at most.
-PSEUDO_ROWS, MOST_PSEUDO_ROWS = 0.1, 100.0
-# Distinct values between which a number is cut; of more, so many quantiles.
-_MOST_VALUES = 256
-# What a code counts besides its rows, in its share of all.
-_HALF_A_ROW = 0.5
+# Weights of the mixture in P(y | x) that are compared.
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+# Smallest probability of a model that is trusted, and its logarithm within codes.
+_LEAST, _LEAST_LOG = 1e-9, -50.0
 
 
-def effect_codes(fits: SetFits, model: PairedFit, encoder: TableEncoder, most: int) -> Codes:
-    """A code for each category or distinct value, and at most `most` for a number.
+def mixture_weight(mixture: Floats, pairs: Floats, labels: Ints) -> float:
+    """Weight of the mixture with which out-of-fold rows' classes are predicted best.
 
-    A number is cut where that leaves the least variance of its contribution to the log-odds inside
-    the codes: where a function is flat, no code is spent. Only values that were seen count: one
-    that was filled in lies between them, and would get a code that no row has.
+    `mixture` and `pairs` are logarithms of the probabilities of the classes, (rows, classes).
     """
-    filled_in: dict[int, Ints] = {} if fits.holes is None else fits.holes.rows
-    sizes, cuts = [], []
-    for k, kind in enumerate(encoder.kinds):
-        own = np.flatnonzero(encoder.source == k)
-        if kind == CATEGORICAL:
-            cuts.append(np.empty(0))
-            sizes.append(len(own))
-            continue
-        values, counts = fits.complete[: len(fits.y), own[0]], fits.weight
-        if k in filled_in:
-            values, counts = np.delete(values, filled_in[k]), np.delete(counts, filled_in[k])
-        ends = np.unique(values)
-        if len(ends) > _MOST_VALUES:
-            share = np.arange(1, _MOST_VALUES + 1) / _MOST_VALUES
-            ends = np.unique(np.quantile(values, share, method="higher"))
-        place = np.searchsorted(ends, values)
-        weight = np.bincount(place, counts, minlength=len(ends)).astype(np.float64)
-        effect = fits.basis.block(ends[:, None], k) @ model.coef[:, fits.basis.group == k].T
-        first = least_variance_segments(effect, weight, most)[1:]
-        cuts.append((ends[first] + ends[first - 1]) / 2)
-        sizes.append(len(first) + 1)
-    return Codes(encoder.source, np.array(sizes, dtype=np.intp), tuple(cuts))
+    rows = np.arange(len(labels))
+    loss = [-float(pooled_shares(mixture, pairs, w)[rows, labels].mean()) for w in WEIGHTS]
+    return WEIGHTS[int(np.argmin(loss))]
 
 
-def joint_of_cells(
-    fits: SetFits, model: PairedFit, codes: Ints, sizes: Ints, planned: Ints
-) -> Floats:
-    """P(y, x) of classes and of the codes of the planned covariates, (classes, codes, …).
+def pooled_shares(mixture: Floats, pairs: Floats, weight: float) -> Floats:
+    """Logarithm of the normalised geometric mean of class probabilities, classes last."""
+    scores = weight * mixture + (1 - weight) * pairs
+    return np.asarray(scores - log_sum(scores)[..., None])
+
+
+def pooled_joint(joint: Floats, pairs: Floats, weight: float, class_share: Floats) -> Floats:
+    """P(y, cell) with P(cell) of the mixture's `joint`, (classes, codes, …).
+
+    `pairs` are logarithms of class probabilities in the cells, classes last. Each class has the
+    share in all that it has among the rows, `class_share`.
+    """
+    mass = joint.sum(axis=0)
+    log = np.moveaxis(np.log(np.maximum(joint, np.finfo(float).tiny)), 0, -1)
+    shares = np.moveaxis(np.exp(pooled_shares(log, pairs, weight)), -1, 0)
+    pooled = shares * mass
+    each_class = pooled.reshape(len(joint), -1).sum(axis=1)
+    pooled *= (class_share / each_class).reshape(-1, *(1,) * mass.ndim)
+    return np.asarray(pooled / pooled.sum())
+
+
+def pair_shares(fits: SetFits, model: PairedFit, codes: Ints, sizes: Ints) -> Floats:
+    """Logarithm of the class probabilities at the mean of each cell, (codes, …, classes).
 
     `codes` (rows, covariates) are those of the prepared rows, missing values filled in.
     """
-    turned_out = np.eye(fits.n_classes)[fits.y.astype(np.intp)]
-    counted = (1 - TURNED_OUT) * model.leave_out + TURNED_OUT * turned_out
-    counted *= fits.weight[:, None]
-    shape = tuple(sizes[planned].tolist())
-    cell = np.zeros(len(codes), dtype=np.intp)
-    if shape:
-        cell = np.ravel_multi_index(tuple(codes[:, planned].T), shape)
-    n_cells = int(np.prod(shape))
-    each = [np.bincount(cell, own, minlength=n_cells) for own in counted.T]
-    rows = np.stack(each).reshape(fits.n_classes, *shape)
-    total = float(fits.weight.sum())
-    pseudo = min(PSEUDO_ROWS * total, MOST_PSEUDO_ROWS)
-    joint = rows + pseudo * _spread(fits, model, codes, sizes, planned)
-    # The classes keep the shares that they have among the rows.
-    share = fits.weight @ turned_out / total
-    each_class = joint.reshape(fits.n_classes, -1).sum(axis=1)
-    return np.asarray(joint * (share / each_class).reshape(-1, *(1,) * len(shape)))
-
-
-def _spread(fits: SetFits, model: PairedFit, codes: Ints, sizes: Ints, planned: Ints) -> Floats:
-    """P(y, x) with independent codes and the model's probabilities at the mean of each cell."""
-    basis, n = fits.basis, len(fits.y)
-    axes = {int(k): axis for axis, k in enumerate(planned)}
-    log_odds = model.intercept.reshape(-1, *(1,) * len(axes))
-    share = np.ones((1,) * len(axes))
+    basis, n, n_axes = fits.basis, len(fits.y), len(sizes)
+    standardised = fits.standardised[:n]
+    log_odds = model.intercept.reshape(-1, *(1,) * n_axes)
     means: dict[int, tuple[int, Floats]] = {}
-    for k, axis in axes.items():
+    for k in range(n_axes):
         member = np.where(codes[:, k] == np.arange(sizes[k])[:, None], fits.weight, 0.0)
-        count = member.sum(axis=1)
-        member /= np.maximum(count, np.finfo(float).tiny)[:, None]
+        member /= np.maximum(member.sum(axis=1), np.finfo(float).tiny)[:, None]
         own = basis.group == k
         effect = model.coef[:, own] @ (member @ fits.columns[:n, own]).T
-        log_odds = log_odds + _along(effect, (axis,), len(axes))
-        count += _HALF_A_ROW
-        share = share * _along((count / count.sum())[None], (axis,), len(axes))[0]
+        log_odds = log_odds + _along(effect, (k,), n_axes)
         for column in np.flatnonzero(basis.source == k).tolist():
-            means[column] = axis, member @ fits.standardised[:n, column]
+            means[column] = k, member @ standardised[:, column]
     products = model.products
     for i, (first, second) in enumerate(zip(products.first, products.second, strict=True)):
-        if int(first) in means and int(second) in means:
-            (one, values), (other, times) = sorted(
-                (means[int(first)], means[int(second)]), key=lambda place: place[0]
-            )
-            product = (np.outer(values, times) - products.mean[i]) / products.scale[i]
-            added = model.weights[:, i, None, None] * product
-            log_odds = log_odds + _along(added, (one, other), len(axes))
-    shape = (len(model.intercept), *share.shape)
+        (one, values), (other, times) = sorted(
+            (means[int(first)], means[int(second)]), key=lambda place: place[0]
+        )
+        product = (np.outer(values, times) - products.mean[i]) / products.scale[i]
+        added = model.weights[:, i, None, None] * product
+        log_odds = log_odds + _along(added, (one, other), n_axes)
+    shape = (len(model.intercept), *sizes.tolist())
     likely = class_probabilities(np.moveaxis(np.broadcast_to(log_odds, shape), 0, -1))
-    return np.asarray(share * np.moveaxis(likely, -1, 0))
+    return log_shares_of(likely)
+
+
+def log_shares_of(likely: Floats) -> Floats:
+    """Logarithms of class probabilities, none of which is zero."""
+    return np.asarray(np.log(np.maximum(likely, _LEAST)))
 
 
 def _along(values: Floats, axes: tuple[int, ...], n_axes: int) -> Floats:
@@ -127,3 +99,61 @@ def _along(values: Floats, axes: tuple[int, ...], n_axes: int) -> Floats:
     for axis, size in zip(axes, values.shape[1:], strict=True):
         shape[axis] = size
     return values.reshape(len(values), *shape)
+
+
+@dataclass(frozen=True, eq=False)
+class WithinCodes:
+    """What values say of the class beyond their codes, by a mixture of products.
+
+    Attributes
+    ----------
+    mixture : the joint model.
+    weight : its weight in P(y | x).
+    """
+
+    mixture: TableMixture
+    weight: float
+
+    def says_no_more(self, codes: Codes, covariate: int) -> bool:
+        """Whether each code of a covariate is one value."""
+        reading = self.mixture.reading
+        levels = len(reading.levels[covariate])
+        return not len(reading.knots[covariate]) and levels == codes.sizes[covariate]
+
+    def statistics(self, encoded: Floats) -> Floats:
+        """What is read of encoded rows."""
+        return self.mixture.reading.statistics(encoded)
+
+    def more_log_odds(
+        self, statistics: Floats, values: Ints, acquired: Bools, codes: Codes, planned: Ints
+    ) -> Floats:
+        """Log-odds given what was acquired less those given the codes of the planned covariates.
+
+        `statistics` are those of the rows, `values` their codes.
+        """
+        mixture = self.mixture
+        exact = mixture.log_joint(statistics, acquired)
+        component = np.tile(mixture.log_weight, (len(values), 1))
+        for k in planned.tolist():
+            rows = np.flatnonzero(acquired[:, k] & (values[:, k] != UNKNOWN))
+            component[rows] += self._log_shares(codes, k)[values[rows, k]]
+        coded = log_joint(component, mixture.class_share)
+        more = self.weight * (_log_odds(exact) - _log_odds(coded))
+        return np.asarray(more[:, 0] if more.shape[1] == 1 else more)
+
+    def _log_shares(self, codes: Codes, covariate: int) -> Floats:
+        """Logarithm of the probability of each code given the component, (codes, components)."""
+        if covariate not in self._found:
+            shares = self.mixture.code_shares(codes, covariate)
+            self._found[covariate] = np.log(np.maximum(shares.T, np.finfo(float).tiny))
+        return self._found[covariate]
+
+    @cached_property
+    def _found(self) -> dict[int, Floats]:
+        return {}
+
+
+def _log_odds(log: Floats) -> Floats:
+    """Of the later classes against the first, from logarithms of which none is too small."""
+    bounded = np.maximum(log - log.max(axis=1, keepdims=True), _LEAST_LOG)
+    return np.asarray(bounded[:, 1:] - bounded[:, :1])

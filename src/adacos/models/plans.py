@@ -27,6 +27,9 @@ class PlanTable:
         (states, K - 1). Those before anything is acquired where the state has probability 0.
     value : expected cost from the state on; NaN where it has probability 0.
     mass : probability of the state's values.
+    going : the best covariate to acquire, whether or not it pays; -1 where none is left.
+    continuing : (states, K) expected cost of acquiring it by true class, covariate costs counted
+        with caution. It says what pays at another belief than the state's own.
     """
 
     sizes: Ints
@@ -34,6 +37,8 @@ class PlanTable:
     log_odds: Floats
     value: Floats
     mass: Floats
+    going: Actions | None = None
+    continuing: Floats | None = None
 
     @property
     def expected_cost(self) -> float:
@@ -54,12 +59,22 @@ class PlanTable:
             or len(self.log_odds) != n_states
             or self.action.min(initial=-1) < -1
             or self.action.max(initial=-1) >= len(self.sizes)
+            or (self.going is None) != (self.continuing is None)
         ):
             raise ValueError("the parts of the plan do not fit each other")
-        action = self.action.reshape(tuple(self.sizes + 1))
+        self._check_actions(self.action)
+        if self.going is not None and self.continuing is not None:
+            if self.going.shape != (n_states,) or len(self.continuing) != n_states:
+                raise ValueError("the parts of the plan do not fit each other")
+            self._check_actions(self.going)
+
+    def _check_actions(self, actions: Actions) -> None:
+        """A row that is asked for what it has would be asked for ever."""
+        table = actions.reshape(tuple(self.sizes + 1))
+        if table.max(initial=-1) >= len(self.sizes):
+            raise ValueError("the parts of the plan do not fit each other")
         for i, size in enumerate(self.sizes.tolist()):
-            # A row that is asked for what it has would be asked for ever.
-            if (action.take(range(size), axis=i) == i).any():
+            if (table.take(range(size), axis=i) == i).any():
                 raise ValueError("the plan asks for what was acquired")
 
     def after(self, codes: Ints, acquired: Bools, place: int) -> tuple[Ints, Floats]:
@@ -89,14 +104,29 @@ def tabulate_each(joint: Floats, costs: CostTable, cautions: tuple[float, ...]) 
     mass = marginal.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         values = [(solution.weighted_value / mass).ravel() for solution in solutions]
+        continuing = [
+            np.ascontiguousarray((solution.continuing / marginal).reshape(len(joint), -1).T)
+            for solution in solutions
+        ]
         np.log(marginal, out=marginal)
         log_odds = (marginal[1:] - marginal[0]).reshape(len(joint) - 1, -1).T
+    for ahead in continuing:
+        # Where a class cannot be.
+        ahead[np.isnan(ahead)] = 0.0
     log_odds = np.where(np.isnan(log_odds), log_odds[-1], log_odds)
     if len(joint) == 2:
         log_odds = log_odds[:, 0]
     log_odds = np.ascontiguousarray(log_odds)
     sizes = np.array(joint.shape[1:], dtype=np.intp)
     return [
-        PlanTable(sizes, solution.action.ravel(), log_odds, value, np.asarray(mass.ravel()))
-        for solution, value in zip(solutions, values, strict=True)
+        PlanTable(
+            sizes,
+            solution.action.ravel(),
+            log_odds,
+            value,
+            np.asarray(mass.ravel()),
+            solution.going.ravel(),
+            ahead,
+        )
+        for solution, value, ahead in zip(solutions, values, continuing, strict=True)
     ]

@@ -37,7 +37,8 @@ from adacos.policies.branching import BranchingClassifier
 from adacos.policies.budgets import BUDGET_CONSTRAINTS
 from adacos.policies.cos import COSClassifier
 from adacos.policies.many_classes import max_error_cost
-from adacos.policies.planning import PlanningClassifier, loses_nothing
+from adacos.policies.plan_size import loses_nothing
+from adacos.policies.planning import PlanningClassifier
 from adacos.policies.rounds import refuse_rounds
 from adacos.reasons import Reasons
 from adacos.tables.encoder import table_rows, validate_table

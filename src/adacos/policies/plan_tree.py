@@ -15,6 +15,7 @@ import numpy as np
 from adacos.engine import AcquisitionResult
 from adacos.kernels.class_risk import best_label
 from adacos.kernels.planning import CLASSIFY
+from adacos.models.cells import WithinCodes
 from adacos.models.plans import PlanTable
 from adacos.policies.tree import Tree, tree_of
 from adacos.tables.codes import UNKNOWN, Codes
@@ -24,7 +25,7 @@ from adacos.tables.kinds import BINARY, CATEGORICAL
 from adacos.typing import Floats, Ints
 
 # Questions on a path that are drawn, fewer where that would be more combinations of values.
-MOST_QUESTIONS, MOST_COMBINATIONS = 3, 20_000
+MOST_QUESTIONS, MOST_COMBINATIONS = 3, 150
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,28 +102,31 @@ class PlanNode:
 
 
 def plan_nodes(
-    table: PlanTable, planned: Ints, codes: Codes, matrix: Floats
+    table: PlanTable, planned: Ints, codes: Codes, matrix: Floats, within: WithinCodes | None
 ) -> tuple[PlanNode, ...]:
     """The first questions of a plan, the root first; a single leaf where nothing is asked.
 
     `planned` are the covariates of the table's axes, `matrix` the misclassification costs by which
-    labels are chosen.
+    labels are chosen. Where a value says more than its code, whether rows are asked on is decided
+    by the value: there the picture ends.
     """
+    whole = [within is None or within.says_no_more(codes, k) for k in planned.tolist()]
     label = best_label(table.log_odds, matrix)
     nodes: list[PlanNode] = []
-    largest = int(table.sizes.max(initial=2))
+    largest = int(table.sizes[whole].max(initial=2))
     depths = range(MOST_QUESTIONS, 1, -1)
     most = next((depth for depth in depths if largest**depth <= MOST_COMBINATIONS), 1)
 
-    def drawn(state: Ints, depth: int) -> Any:
+    def drawn(state: Ints, depth: int, by_code: bool = True) -> Any:
         """Everything that is drawn from a state on, to be compared with that from others."""
         place = _number(table, state)
         action = int(table.action[place])
         if action == CLASSIFY:
             return int(label[place])
-        if depth == most:
+        if depth == most or not by_code:
             return (action,)
-        after = tuple(drawn(_with(state, action, v), depth + 1) for v in range(table.sizes[action]))
+        values = range(table.sizes[action])
+        after = tuple(drawn(_with(state, action, v), depth + 1, whole[action]) for v in values)
         return (action, after)
 
     def grow(seen: Any, path: Ints) -> int:

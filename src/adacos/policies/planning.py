@@ -1,13 +1,13 @@
 """Planning: all orders of questions are weighed, by dynamic programming on a model of the table.
 
-Numbers are cut into a few codes; a joint distribution of class and codes is estimated
-(`adacos.models.cells`), and the policy is the one of least expected total cost for it, the optimum
-of the paper's Theorem 1 (`adacos.kernels.planning`).
+A mixture of products is the joint distribution of class and covariates
+(`adacos.models.table_mixture`); what it says of the class is pooled with a model in which
+covariates act in pairs (`adacos.models.cells`). Numbers are cut into codes, and the policy is the
+one of least expected total cost, the optimum of the paper's Theorem 1 (`adacos.kernels.planning`).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -21,35 +21,68 @@ from adacos.kernels.groups import standard_error
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
 from adacos.models.basis import MOST_SPLINES
-from adacos.models.cells import effect_codes, joint_of_cells
-from adacos.models.pairs import paired_fit
-from adacos.models.plans import PlanTable, tabulate, tabulate_each
-from adacos.models.sequences import group_lasso_sequence, order_among
+from adacos.models.cells import (
+    WithinCodes,
+    log_shares_of,
+    mixture_weight,
+    pair_shares,
+    pooled_joint,
+)
+from adacos.models.pairs import PairedFit, paired_fit
+from adacos.models.plans import PlanTable, tabulate_each
 from adacos.models.set_fits import SetFits, prepare
+from adacos.models.table_mixture import (
+    REPEATS,
+    Member,
+    Reading,
+    TableMixture,
+    fit_members,
+    held_out_joint,
+    log_shares,
+    pooled,
+)
 from adacos.policies.base import BasePolicy
+from adacos.policies.plan_size import (
+    LEAST_CODES,
+    MOST_ROWS,
+    MOST_STATES,
+    ROUGH_STATES,
+    affordable,
+    among_these,
+    codes_within,
+    even_codes,
+    modellable,
+    order_by_value,
+    sizes_to_compare,
+)
 from adacos.policies.plan_tree import PlanNode, plan_nodes, plan_tree
 from adacos.policies.rounds import refuse_rounds
 from adacos.policies.tree import Tree
 from adacos.tables.codes import Codes
-from adacos.tables.encoder import TableEncoder
-from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 from adacos.typing import Bools, Fields, Floats, Ints
 from adacos.validation import Constraints, whole
 
-# States that are planned at most, and covariates: there are 2^p sets of them to work off.
-MOST_STATES, MOST_COVARIATES = 1_000_000, 14
-# Covariates that are modelled at most, and products of their columns over all rows.
-MOST_MODELLED, MOST_PRODUCTS = 30, 20_000_000
-# States in plans that are only compared with each other.
-ROUGH_STATES = 100_000
 # How many times covariate costs may count; the last acquires what is free only.
 CAUTIONS = (1.0, 1.5, 2.5, 5.0, 1e6)
 # Standard errors by which more caution must lower the cost of rows left out.
 ERRORS = 1.0
 # Codes of a number by default.
-N_CODES = 4
-# Training rows that the model is fitted to, drawn where there are more.
-MOST_ROWS = 20_000
+N_CODES = 14
+
+
+class FoldedRows(NamedTuple):
+    """Rows that models are fitted to.
+
+    Attributes
+    ----------
+    encoded, labels, groups : the rows, their classes as numbers, their groups if there are any.
+    fold : the fold in which each row is held out.
+    """
+
+    encoded: Floats
+    labels: Ints
+    groups: Ints | None
+    fold: Ints
 
 
 class Learned(NamedTuple):
@@ -57,30 +90,31 @@ class Learned(NamedTuple):
 
     Attributes
     ----------
-    codes : how values become codes.
-    planned : covariates that are planned.
-    joint : probability of every class and combination of their codes.
+    mixture : the joint model.
+    weight : its weight in P(y | x).
+    pairs : the model in which the planned covariates act in pairs, and what it was fitted to; None
+        where it has no weight.
     """
 
-    codes: Codes
-    planned: Ints
-    joint: Floats
+    mixture: TableMixture
+    weight: float = 1.0
+    pairs: tuple[SetFits, PairedFit] | None = None
 
 
 class PlanningClassifier(BasePolicy):
-    """All orders of questions weighed at once, on a model of the table in a few codes.
+    """All orders of questions weighed at once, on a joint model of the table.
 
-    Each covariate has a few codes: its categories, or a number cut where the log-odds change most.
-    How likely the classes are in every combination of codes is estimated by a model in which
-    covariates act in pairs, and the policy is the cheapest there is for that estimate, by dynamic
-    programming with covariate costs counted with some caution. Where covariates are categories or
-    have few values this is the policy to take; where most are measurements, cutting them loses
-    something, and AdaCOS or Branching may do better. `AutoPolicyClassifier` finds out.
+    A mixture of products says how likely covariates are together, and it and a model in which
+    covariates act in pairs say how likely the classes are then. Numbers are cut into codes, and the
+    policy is the cheapest there is for that estimate, by dynamic programming with covariate costs
+    counted with some caution. What a number says beyond its code counts at the stop, and where it
+    is decided whether to continue. `AutoPolicyClassifier` compares the policies on your table.
 
     Parameters
     ----------
-    n_codes : int, default=4
-        Most codes that a number is cut into; one with fewer values keeps them.
+    n_codes : int, default=14
+        Most codes that a number is cut into; one with fewer values keeps them. Many covariates
+        leave fewer codes for each.
     n_splines : int, default=10
         Number of cubic B-splines per numeric covariate.
     cv : int, default=5
@@ -90,14 +124,16 @@ class PlanningClassifier(BasePolicy):
     ----------
     planned_ : ndarray of int
         Covariates that the plan asks for; the others are never acquired. All that vary, unless the
-        combinations of codes or the pairs of columns would be too many: then those that come first
-        in AdaCOS's order.
+        combinations of codes would be too many: then those that are worth most in a plan, as many
+        as make held-out rows cheapest.
     codes_ : Codes
         How values become codes.
     joint_ : ndarray of shape (n_classes, codes of the first planned covariate, ...)
         Estimated probability of every class and combination of codes.
     table_ : PlanTable
         What to acquire next, log-odds and expected cost in every state.
+    within_codes_ : WithinCodes or None
+        The mixture and its weight in the probabilities of the classes; None where that is 0.
     caution_ : float
         How many times covariate costs count in what is chosen, by cross-validated cost.
     expected_cost_ : float
@@ -109,15 +145,14 @@ class PlanningClassifier(BasePolicy):
 
     See Also
     --------
-    AdaCOSClassifier : One order for every row, and numbers as they are.
+    AdaCOSClassifier : One order for every row.
     AutoPolicyClassifier : Chooses among the policies.
 
     Notes
     -----
     A row that lacks some covariates follows the best plan with the others: one more dynamic
-    programme for each pattern of missing values. Missing values of training rows stand at their
-    conditional mean. For a target recall, wrap the policy into `TargetRecallClassifier`; budgets
-    and a cost of waiting are for AdaCOS.
+    programme for each pattern of missing values. For a target recall, wrap the policy into
+    `TargetRecallClassifier`; budgets and a cost of waiting are for AdaCOS.
 
     References
     ----------
@@ -156,6 +191,7 @@ class PlanningClassifier(BasePolicy):
         "table_": PlanTable,
         "caution_": float,
         "cross_validated_cost_": float | None,
+        "within_codes_": WithinCodes | None,
         "tree_": Tree,
     }
 
@@ -183,7 +219,7 @@ class PlanningClassifier(BasePolicy):
 
     @one_blas_thread
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Estimate how likely classes and codes are, and plan.
+        """Fit the joint model, and plan.
 
         Parameters
         ----------
@@ -192,26 +228,37 @@ class PlanningClassifier(BasePolicy):
         """
         refuse_rounds(self, why="a plan asks one covariate after the other")
         training = self.begin_fit(X, y, groups)
-        rows = drawn_rows(training.y, MOST_ROWS, self.random_state)
-        encoded, labels = training.encoded[rows], training.y[rows]
-        own = None if training.groups is None else training.groups[rows]
-        self.caution_, cost = self._least_costly(encoded, labels, own)
+        drawn = drawn_rows(training.y, MOST_ROWS, self.random_state)
+        groups = None if training.groups is None else training.groups[drawn]
+        rows = self._rows(training.encoded[drawn], training.y[drawn].astype(np.intp), groups)
+        members, n_folds = self._members(rows), int(rows.fold.max()) + 1
+        mixture, without = pooled(members), members[:n_folds]
+        planned = self._best_size(mixture, without, rows)
+        learned = self._pooled(mixture, members, rows, planned)
+        self.caution_, cost = self._least_costly(learned.weight, planned, without, rows)
         self.cross_validated_cost_ = None if np.isnan(cost).all() else float(np.nanmean(cost))
         every = np.full(len(training.y), np.nan)
-        every[rows] = cost
+        every[drawn] = cost
         self._out_of_fold = every, training.y
-        learned = self._learn(encoded, labels, own, MOST_STATES)
-        self.codes_, self.planned_, self.joint_ = learned
-        self.table_ = tabulate(learned.joint, self._costs_of(learned.planned), self.caution_)
+        self.planned_ = np.sort(planned)
+        about = rows.encoded, self.encoder_
+        self.codes_ = codes_within(*about, planned, self.n_codes, MOST_STATES)
+        decider = self._deciders(learned, self.codes_, self.planned_, (self.caution_,))[0]
+        self.joint_, self.table_ = decider.joint, decider.table
+        self.within_codes_ = decider.within
         self.finish_fit()
-        self.tree_ = self._tree_of_rows(encoded, run(self.decider_, encoded))
+        self.tree_ = self._tree_of_rows(rows.encoded, run(self.decider_, rows.encoded))
         return self
 
     def make_decider(self, terms: Terms) -> PlanningDecider:
         """Give the decider that decides by what was learned."""
-        return PlanningDecider(
-            terms, self.codes_, self.planned_, self.joint_, self.table_, self.caution_
-        )
+        learned = self.codes_, self.planned_, self.joint_, self.table_, self.caution_, self._within
+        return PlanningDecider(terms, *learned)
+
+    @property
+    def _within(self) -> WithinCodes | None:
+        """What values say beyond their codes, of which older files know nothing."""
+        return getattr(self, "within_codes_", None)
 
     @property
     def expected_cost_(self) -> float:
@@ -228,7 +275,8 @@ class PlanningClassifier(BasePolicy):
     @property
     def nodes_(self) -> tuple[PlanNode, ...]:
         """The first questions of the plan, the root first."""
-        return plan_nodes(self.table_, self.planned_, self.codes_, self.cost_table_.matrix)
+        plan = self.table_, self.planned_, self.codes_, self.cost_table_.matrix
+        return plan_nodes(*plan, self._within)
 
     def _tree_of_rows(self, encoded: Floats, result: AcquisitionResult) -> Tree:
         """What became of rows; the labels of the result are 0, 1, …."""
@@ -236,137 +284,151 @@ class PlanningClassifier(BasePolicy):
             self.nodes_, self.encoder_, self.planned_, encoded, result, self.classes_.tolist()
         )
 
-    def _least_costly(
-        self, encoded: Floats, labels: Floats, groups: Ints | None
-    ) -> tuple[float, Floats]:
-        """The caution with which rows cost least under plans made without their fold, and the cost.
+    def _rows(
+        self, encoded: Floats, labels: Ints, groups: Ints | None, more: int = 0
+    ) -> FoldedRows:
+        """Rows with their folds; `more` is added to the seed."""
+        seed = self.random_state + more
+        fold = stratified_folds(encoded, labels.astype(float), self.cv, seed, groups)
+        return FoldedRows(encoded, labels, groups, fold)
 
-        A row that is alone in its class, of more than two, is in every plan and not among them.
+    def _members(self, rows: FoldedRows) -> list[Member]:
+        """Mixtures without each fold, and without each of other folds."""
+        reading = Reading.fit(rows.encoded, self.encoder_)
+        folds = [rows.fold]
+        folds += [self._rows(*rows[:3], more).fold for more in range(1, REPEATS)]
+        return fit_members(
+            reading,
+            reading.statistics(rows.encoded),
+            rows.labels,
+            np.ones(len(rows.labels)),
+            folds,
+            len(self.classes_),
+            self.random_state,
+        )[0]
+
+    def _best_size(self, mixture: TableMixture, without: list[Member], rows: FoldedRows) -> Ints:
+        """The covariates with which held-out rows cost least, in order, by the mixture alone."""
+        about = rows.encoded, self.encoder_
+        sizes = even_codes(*about, self.n_codes).sizes
+        order = np.flatnonzero(sizes > 1)
+        if len(affordable(order, sizes, MOST_STATES)) < len(order):
+            order = order_by_value(mixture, *about, order, self._costs_of)
+        order = order[modellable(order, self.encoder_.source, len(rows.labels))[order]]
+        every = sizes_to_compare(order, *about, self.n_codes)
+        if len(every) == 1:
+            return every[0]
+        costs = []
+        for planned in every:
+            codes = codes_within(*about, planned, self.n_codes, ROUGH_STATES)
+            each = [
+                self._deciders(Learned(one.mixture), codes, np.sort(planned)) for one in without
+            ]
+            held_out = self._realised([same[0] for same in each], without, rows)
+            costs.append(0.0 if np.isnan(held_out).all() else float(np.nanmean(held_out)))
+        return every[int(np.argmin(costs))]
+
+    def _pooled(
+        self, mixture: TableMixture, members: list[Member], rows: FoldedRows, planned: Ints
+    ) -> Learned:
+        """The mixture, and what it is pooled with: the weights that predict held-out rows best."""
+        if not len(planned):
+            return Learned(mixture)
+        fits, model = self._paired(rows, planned)
+        statistics = mixture.reading.statistics(rows.encoded)
+        acquired = np.tile(self._mask(planned), (len(rows.labels), 1))
+        by_mixture = log_shares(held_out_joint(members, statistics, acquired))
+        weight = mixture_weight(by_mixture, log_shares_of(model.leave_out), rows.labels)
+        return Learned(mixture, weight, None if weight == 1 else (fits, model))
+
+    def _least_costly(
+        self, weight: float, planned: Ints, without: list[Member], rows: FoldedRows
+    ) -> tuple[float, Floats]:
+        """The caution with which held-out rows cost least, and the cost of each row then.
+
+        The plans are made without the fold of the row. A row that is never held out has no cost.
         """
-        fold = stratified_folds(encoded, labels, self.cv, self.random_state, groups)
-        number = labels.astype(np.intp)
-        fold[np.bincount(number)[number] == 1] = -1
-        cost = np.full((len(labels), len(CAUTIONS)), np.nan)
-        for part in range(int(fold.max()) + 1):
-            inside, outside = fold == part, fold != part
-            own = None if groups is None else groups[outside]
-            learned = self._learn(encoded[outside], labels[outside], own, ROUGH_STATES)
-            plans = tabulate_each(learned.joint, self._costs_of(learned.planned), CAUTIONS)
-            for place, (caution, table) in enumerate(zip(CAUTIONS, plans, strict=True)):
-                decider = PlanningDecider(self._terms(), *learned, table, caution)
-                result = run(decider, encoded[inside])
-                cost[inside, place] = total_of(
-                    result.cost, number[inside], result.label, decider.rule.matrix
-                )
-        more = (cost - cost[:, :1])[fold >= 0]
-        if len(more) < 2:
+        about = rows.encoded, self.encoder_
+        planned = np.sort(affordable(planned, even_codes(*about, LEAST_CODES).sizes, ROUGH_STATES))
+        codes = codes_within(*about, planned, self.n_codes, ROUGH_STATES)
+        each = []
+        for member in without:
+            learned = Learned(member.mixture, weight)
+            if weight < 1 and len(member.held_out):
+                kept = np.setdiff1d(np.arange(len(rows.labels)), member.held_out)
+                own = None if rows.groups is None else rows.groups[kept]
+                inner = self._rows(rows.encoded[kept], rows.labels[kept], own)
+                learned = learned._replace(pairs=self._paired(inner, planned))
+            each.append(self._deciders(learned, codes, planned, CAUTIONS))
+        columns = [self._realised(list(same), without, rows) for same in zip(*each, strict=True)]
+        cost = np.column_stack(columns)
+        known = ~np.isnan(cost[:, 0])
+        if known.sum() < 2:
             return CAUTIONS[0], cost[:, 0]
-        own = None if groups is None else groups[fold >= 0]
+        more = (cost - cost[:, :1])[known]
+        own = None if rows.groups is None else rows.groups[known]
         error = np.array([standard_error(column, own) for column in more.T])
         best = int(np.argmin(more.mean(axis=0) + ERRORS * error))
         return CAUTIONS[best], cost[:, best]
 
+    def _realised(
+        self, deciders: list[PlanningDecider], without: list[Member], rows: FoldedRows
+    ) -> Floats:
+        """Cost of rows under the decider without their fold.
+
+        A row that is alone in its class is in every fit: it has none.
+        """
+        cost = np.full(len(rows.labels), np.nan)
+        for decider, member in zip(deciders, without, strict=True):
+            inside = member.held_out
+            if len(inside):
+                result, true = run(decider, rows.encoded[inside]), rows.labels[inside]
+                matrix = self.cost_table_.matrix
+                cost[inside] = total_of(result.cost, true, result.label, matrix)
+        return cost
+
+    def _deciders(
+        self,
+        learned: Learned,
+        codes: Codes,
+        planned: Ints,
+        cautions: tuple[float, ...] = CAUTIONS[:1],
+    ) -> list[PlanningDecider]:
+        """Plans with each caution, made by what was learned."""
+        joint = learned.mixture.joint_of_codes(codes, planned)
+        if learned.pairs is not None:
+            fits, model = learned.pairs
+            own = codes.only(planned)
+            coded = own.transform(fits.complete[: len(fits.y)])
+            share = np.bincount(fits.y.astype(np.intp), minlength=len(joint)) / len(fits.y)
+            by_pairs = pair_shares(fits, model, coded, own.sizes)
+            joint = pooled_joint(joint, by_pairs, learned.weight, share)
+        within = WithinCodes(learned.mixture, learned.weight) if learned.weight else None
+        tables = tabulate_each(joint, self._costs_of(planned), cautions)
+        return [
+            PlanningDecider(self._terms(), codes, planned, joint, table, caution, within)
+            for table, caution in zip(tables, cautions, strict=True)
+        ]
+
+    def _mask(self, covariates: Ints) -> Bools:
+        return np.isin(np.arange(len(self.encoder_.names)), covariates)
+
     def _costs_of(self, covariates: Ints) -> CostTable:
         """Costs of some covariates only."""
-        return self.cost_table_.only(np.isin(np.arange(len(self.encoder_.names)), covariates))
+        return self.cost_table_.only(self._mask(covariates))
 
-    def _learn(
-        self, encoded: Floats, labels: Floats, groups: Ints | None, most_states: int
-    ) -> Learned:
-        """Codes, and how likely they are with each class."""
-        fold = stratified_folds(encoded, labels, self.cv, self.random_state, groups)
-        encoder, encoded = among_these(self.encoder_, encoded)
-        fits = self._prepared(encoded, labels, encoder, fold)
-        order = group_lasso_sequence(
-            fits.basis,
-            fits.complete,
-            labels,
-            fits.weight,
-            self.cost_table_.covariates,
-            fits.n_classes,
-        ).order
-        modelled = modellable(order, encoder.source, len(labels))
-        if not modelled.all():
-            encoded = encoded[:, modelled[encoder.source]]
-            encoder = encoder.only(modelled)
-            fits = self._prepared(encoded, labels, encoder, fold)
-        model = paired_fit(fits, order_among(order, modelled))
-        codes = effect_codes(fits, model, encoder, self.n_codes)
-        every = codes.among(np.flatnonzero(modelled), self.encoder_.source)
-        planned = affordable(order[modelled[order]], every.sizes, most_states)
-        # Where the planned covariates are among those modelled.
-        places = np.flatnonzero(np.isin(np.flatnonzero(modelled), planned))
-        coded = codes.transform(fits.complete)
-        return Learned(every, planned, joint_of_cells(fits, model, coded, codes.sizes, places))
-
-    def _prepared(
-        self, encoded: Floats, labels: Floats, encoder: TableEncoder, fold: Ints
-    ) -> SetFits:
-        return prepare(
+    def _paired(self, rows: FoldedRows, planned: Ints) -> tuple[SetFits, PairedFit]:
+        """The model in which some covariates act in pairs."""
+        kept = self._mask(planned)
+        encoded = rows.encoded[:, kept[self.encoder_.source]]
+        encoder, encoded = among_these(self.encoder_.only(kept), encoded)
+        fits = prepare(
             encoded,
-            labels,
+            rows.labels.astype(float),
             encoder,
             n_splines=self.n_splines,
             families=FAMILIES["common"],
-            fold=fold,
+            fold=rows.fold,
             n_classes=len(self.classes_),
         )
-
-
-def among_these(encoder: TableEncoder, encoded: Floats) -> tuple[TableEncoder, Floats]:
-    """Encoder and encoded values of some of the rows.
-
-    A number that does not vary among them, or a covariate of which they have no value, is constant.
-    """
-    unknown, first = np.isnan(encoded), encoder.first
-    low = np.where(unknown, np.inf, encoded).min(axis=0)[first]
-    high = np.where(unknown, -np.inf, encoded).max(axis=0)[first]
-    number = np.array(encoder.kinds) != CATEGORICAL
-    constant = (low > high) | (number & (low == high))
-    kinds = tuple(np.where(constant, CONSTANT, encoder.kinds).tolist())
-    return replace(encoder, kinds=kinds), np.where(constant[encoder.source], 0.0, encoded)
-
-
-def loses_nothing(encoder: TableEncoder, encoded: Floats) -> bool:
-    """Whether a plan by default has a code for every value of every covariate, and asks for all."""
-    sizes = np.bincount(encoder.source, minlength=len(encoder.kinds))
-    for k, kind in enumerate(encoder.kinds):
-        if kind == NUMERIC:
-            values = encoded[:, encoder.first[k]]
-            sizes[k] = len(np.unique(values[~np.isnan(values)]))
-            if sizes[k] > N_CODES:
-                return False
-        elif kind == BINARY:
-            sizes[k] = 2
-    varying, n_rows = np.flatnonzero(sizes > 1), min(len(encoded), MOST_ROWS)
-    if len(affordable(varying, sizes, MOST_STATES)) < len(varying):
-        return False
-    return bool(modellable(np.arange(len(sizes)), encoder.source, n_rows).all())
-
-
-def modellable(order: Ints, source: Ints, n_rows: int) -> Bools:
-    """Mask of the first covariates of an order whose model is small enough.
-
-    Products of all pairs of encoded columns are looked at, for every row.
-    """
-    width = np.bincount(source, minlength=len(order))
-    columns = np.cumsum(width[order])
-    fits_in = n_rows * columns**2 <= 2 * MOST_PRODUCTS
-    # At least the first, and no more than so many.
-    n_modelled = min(max(int(fits_in.sum()), 1), MOST_MODELLED)
-    return np.isin(np.arange(len(order)), order[:n_modelled])
-
-
-def affordable(order: Ints, sizes: Ints, most_states: int) -> Ints:
-    """The covariates of an order whose states are not too many together, as sorted columns.
-
-    One that would make too many is passed over; what comes after it may still be affordable.
-    """
-    planned: list[int] = []
-    n_states = 1
-    for k in order.tolist():
-        more = n_states * (int(sizes[k]) + 1)
-        if sizes[k] > 1 and more <= most_states and len(planned) < MOST_COVARIATES:
-            planned.append(k)
-            n_states = more
-    return np.array(sorted(planned), dtype=np.intp)
+        return fits, paired_fit(fits, np.arange(len(planned)))

@@ -44,16 +44,11 @@ class Codes:
         codes[np.isnan(encoded[:, first])] = UNKNOWN
         return codes
 
-    def among(self, covariates: Ints, source: Ints) -> Codes:
-        """The codes of these covariates among others, which have a single code each.
-
-        `source` is the covariate of each encoded column of all.
-        """
-        sizes = np.ones(int(source.max()) + 1, dtype=np.intp)
-        cuts = [np.empty(0)] * len(sizes)
-        for place, k in enumerate(covariates.tolist()):
-            sizes[k], cuts[k] = self.sizes[place], self.cuts[place]
-        return Codes(source, sizes, tuple(cuts))
+    def only(self, covariates: Ints) -> Codes:
+        """The codes of some covariates, of which the encoded columns are at hand."""
+        width = np.bincount(self.source, minlength=len(self.sizes))[covariates]
+        cuts = tuple(self.cuts[k] for k in covariates.tolist())
+        return Codes(np.repeat(np.arange(len(covariates)), width), self.sizes[covariates], cuts)
 
 
 def fit_codes(encoded: Floats, encoder: TableEncoder, most: int) -> Codes:
