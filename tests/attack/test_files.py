@@ -176,9 +176,9 @@ PRICES: dict[str, tuple[str, bytes, str]] = {
     "a number of 5,000 digits": ("p.toml", b"[prices]\na = " + b"9" * 5000, "must be TOML"),
     "a cost beyond floats": ("p.toml", b"[prices]\na = 1" + b"0" * 400, "must be a number"),
     "an infinite cost": ("p.toml", b"[prices]\na = inf", "must be a number"),
-    "prices that are a number": ("p.toml", b"prices = 3", "must have a table"),
-    "panels that are a list": ("p.toml", b"panels = [1]\n[prices]\na = 1", "must have a table"),
-    "errors that are a number": ("p.toml", b"errors = 3\n[prices]\na = 1", "must have a table"),
+    "prices that are a number": ("p.toml", b"prices = 3", "must have tables"),
+    "panels that are a list": ("p.toml", b"panels = [1]\n[prices]\na = 1", "must have tables"),
+    "errors that are a number": ("p.toml", b"errors = 3\n[prices]\na = 1", "must have tables"),
     "members that are a number": (
         "p.toml",
         b"[prices]\na = 1\n[panels.x]\nshared = 1\nmembers = 3",
