@@ -2,6 +2,7 @@
 
     python -m benchmarks.tails simulated --seeds 10 -j 16 --out build/tails
     python -m benchmarks.tails tables --tables FOLDER --seeds 10 -j 16 --out build/tails
+    python -m benchmarks.tails tables --tables FOLDER --maps 0.25 0.5 1 --out build/other
 
 Equal knots are this library without `adacos.models.maps`. Simulated tables have 2,000 rows to train
 on and 30,000 to decide, five covariates with correlated ranks, and an effect that is linear in the
@@ -11,7 +12,8 @@ folder (`NAME.csv`, class in `y`, costs in `NAME.json` or 1 each), at most `MOST
 each seed is a fresh five-fold split. Errors cost the stated multiples of the price of everything.
 One part, a seed of a distribution or a fold of a table, is a job; its costs are kept in `--out`,
 where a stopped run resumes. A ratio of total costs is a geometric mean over the errors, with a 95%
-interval over rows, each averaged over the seeds.
+interval over rows, each averaged over the seeds. `--maps` are LIGHT, HEAVY and MOST of
+`adacos.models.maps` in place of the library's.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from adacos import AdaCOSClassifier, Costs, load_heart, load_pima, load_wisconsin
 from adacos.metrics import total_costs
-from adacos.models import basis
+from adacos.models import basis, maps
 from adacos.models.maps import MonotoneMaps
 from benchmarks.lookahead import folds, ratio
 
@@ -126,6 +128,16 @@ def load(name: str, folder: Path | None) -> Table:
     return Table(X, y, costs.get("prices", dict.fromkeys(X, 1.0)), costs.get("panels") or None)
 
 
+def work(part: Part, folder: Path | None, out: Path, constants: list[float] | None) -> None:
+    """Costs of one part, with these constants of the maps or the library's."""
+    if constants is not None:
+        maps.LIGHT, maps.HEAVY, maps.MOST = constants
+    if part.name.rsplit(" ", 1)[-1] in EFFECTS:
+        simulated_part(part, out)
+    else:
+        table_part(part, folder, out)
+
+
 def table_part(part: Part, folder: Path | None, out: Path) -> None:
     """Costs of one fold of a table by both."""
     table = load(part.name, folder)
@@ -208,6 +220,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2, help="fresh splits or simulated tables")
     parser.add_argument("--first-seed", type=int, default=100)
     parser.add_argument("--tables", type=Path, help="a folder of tables")
+    parser.add_argument("--maps", nargs=3, type=float, metavar=("LIGHT", "HEAVY", "MOST"))
     parser.add_argument("--only", nargs="+", help="some of the tables, or distributions")
     parser.add_argument("-j", "--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("build/tails"))
@@ -216,12 +229,12 @@ def main() -> None:
     start, seeds = time.perf_counter(), range(given.first_seed, given.first_seed + given.seeds)
     if given.what == "simulated":
         names = [f"{d} {effect}" for d in given.only or DISTRIBUTIONS for effect in EFFECTS]
-        work, n_folds, more = simulated_part, 1, (given.out,)
+        n_folds = 1
     else:
         found = [] if given.tables is None else given.tables.glob("*.csv*")
         names = given.only or [*LOADERS, *sorted({path.name.split(".")[0] for path in found})]
         names = [name for name in names if len(np.unique(load(name, given.tables).y)) == 2]
-        work, n_folds, more = table_part, 5, (given.tables, given.out)
+        n_folds = 5
     parts = {
         name: [Part(name, seed, fold) for seed in seeds for fold in range(n_folds)]
         for name in names
@@ -229,7 +242,9 @@ def main() -> None:
     todo = [part for own in parts.values() for part in own if not part.path(given.out).exists()]
     # Seeds go round, so that a run that is stopped has something of every table.
     todo.sort(key=lambda part: (part.seed, part.fold))
-    Parallel(n_jobs=given.jobs)(delayed(work)(part, *more) for part in todo)
+    Parallel(n_jobs=given.jobs)(
+        delayed(work)(part, given.tables, given.out, given.maps) for part in todo
+    )
     ratios = [tell(name, own, given.out) for name, own in parts.items()]
     middle = np.exp(np.mean([np.log(one) for one in ratios if one is not None]))
     print(f"geometric mean {middle:.3f}   {time.perf_counter() - start:.0f} s")
