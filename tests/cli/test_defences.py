@@ -183,7 +183,7 @@ def test_fit_warns_once_about_what_looks_like_a_mistake(run, tmp_path):
 
 
 def test_long_fits_are_announced(run, tmp_path, monkeypatch):
-    from adacos.cli import training
+    from adacos.cli import doubts
     from adacos.cli.training import expected_seconds
 
     def table(n: int, p: int) -> ColumnTable:
@@ -195,7 +195,7 @@ def test_long_fits_are_announced(run, tmp_path, monkeypatch):
     assert 1.6 < expected_seconds(table(200, 80)) < 9
     assert 4.8 < expected_seconds(table(200, 160)) < 20
     assert 11 < expected_seconds(table(1000, 200)) < 44
-    monkeypatch.setattr(training, "_LONG", 1e-9)
+    monkeypatch.setattr(doubts, "_LONG", 1e-9)
     rng = np.random.default_rng(0)
     lines = [f"{a:.2f},{int(a + rng.normal() > 0)}" for a in rng.normal(size=60)]
     (tmp_path / "t.csv").write_text("\n".join(["a,y", *lines]) + "\n")

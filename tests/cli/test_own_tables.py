@@ -182,7 +182,7 @@ def test_a_price_list_need_not_follow_what_is_dropped(run, tmp_path):
     fit = ("fit", table, "--target", "ill", "--prices", prices, *errors)
     code, _, err = run(*fit, "--drop", "visit")
     assert code == 0, err
-    assert "visit: no covariates here, their costs are not used" in err
+    assert "visit: not a covariate here; its cost is not used" in err
     prices.write_text("a,2\nvisits,9\n")
     code, _, err = run(*fit, "--drop", "visit")
     assert code != 0

@@ -86,8 +86,9 @@ def test_number_of_trees() -> None:
 def test_bellman_equation_at_random_states() -> None:
     problem = make_discrete_problem(8, levels=[2, 3, 2, 2, 2, 3, 2, 2], seed=6, mean_price=0.4)
     costs = cost_table(problem, [[0, 10], [15, 0]], {"draw": (0.15, [1, 4, 6])})
-    [(marginal, weighted, action)] = solve(problem.joint, costs.of_next, costs.matrix)
-    value = weighted / marginal.sum(axis=0)
+    [tables] = solve(problem.joint, costs.of_next, costs.matrix)
+    marginal, action = tables.marginal, tables.action
+    value = tables.weighted_value / marginal.sum(axis=0)
     levels = problem.levels
     rng = np.random.default_rng(0)
     for _ in range(300):

@@ -67,7 +67,7 @@ def read_prices(
         prices.panels[title] = _cost(amount, title, _PANEL, decimal), _members(members, columns)
     unused = [name for name in others if prices.prices.pop(name, None) is not None]
     if unused:
-        say(f"{listed(unused)}: no covariates here, their costs are not used", err=True)
+        say(f"{listed(unused)}: not a covariate here; its cost is not used", err=True)
     _check_names("--prices", "every price must be that of a covariate", prices.prices, columns)
     for title, panel in prices.panels.items():
         named = panel if isinstance(panel, dict) else panel[1]
