@@ -128,7 +128,7 @@ def test_dueling_values_and_masked_actions() -> None:
     torch.testing.assert_close(
         shift.nan_to_num(-torch.inf).amax(-1), shift.nan_to_num(torch.inf).amin(-1)
     )
-    _, order = network.walk(weights, network.Rows(values, available, source))
+    _, order = network.walk(weights, network.TensorRows(values, available, source))
     for model, row, step in np.argwhere(order.numpy() >= 0):
         assert available[model, row, order[model, row, step]]
 
@@ -146,7 +146,7 @@ def test_exploration_takes_allowed_actions_only() -> None:
 
 def small_trainer(**settings: Any) -> learning.Trainer:
     rng = np.random.default_rng(0)
-    rows = network.Rows(
+    rows = network.TensorRows(
         torch.tensor(rng.normal(size=(30, 3)), dtype=torch.float32),
         torch.tensor(rng.random((30, 3)) < 0.8),
         torch.arange(3),
