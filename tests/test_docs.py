@@ -50,6 +50,8 @@ SHELL_PAGES = (
     "docs/budgets.md",
     "docs/evidence.md",
     "docs/howto-files.md",
+    "docs/howto-monitor.md",
+    "docs/howto-secure.md",
     "docs/install.md",
     "docs/reproduce.md",
     "docs/rivals.md",
