@@ -92,6 +92,13 @@ def test_requests_are_answered_as_shown(client) -> None:
     assert compared == 5
 
 
+def test_the_certificate_that_is_explained_is_that_of_the_model(client) -> None:
+    page = (DOCS / "certificate.md").read_text(encoding="utf-8")
+    ((_, text),) = FENCE.findall(page)
+    certificate = client.get("/v1/model").json()["certificate"]
+    assert text.split() == certificate["text"].split()
+
+
 def test_a_wrong_request_is_refused_as_shown(client) -> None:
     answer = client.post("/v1/step", json={"known": {"Age": "thirty"}})
     assert answer.status_code == 422
