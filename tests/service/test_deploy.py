@@ -133,9 +133,9 @@ def test_a_backend_that_is_listed_is_not_counted_as_one_client(model, tmp_path, 
             nginx.stop()
 
 
-def test_the_unit_of_the_tutorial_can_be_enabled():
-    tutorial = DEPLOY.parent / "docs" / "tutorial-operator.md"
-    (unit,) = re.findall(r"```ini\n(.*?)```", tutorial.read_text(encoding="utf-8"), re.DOTALL)
+def test_the_unit_of_the_documentation_can_be_enabled():
+    page = DEPLOY.parent / "docs" / "howto-secure.md"
+    (unit,) = re.findall(r"```ini\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     sections = configparser.ConfigParser(strict=False)
     sections.read_string(unit)
     assert sections["Install"]["WantedBy"] == "multi-user.target"
