@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from adacos.bench.checks import check_result
-from adacos.bench.configuration import N_FOLDS, available_methods, resolved
+from adacos.bench.configuration import N_FOLDS, available_methods, check_method, resolved
 from adacos.bench.methods import build, signature
 from adacos.bench.settings import symmetric
 from adacos.bench.sources import library_digest
@@ -197,7 +197,7 @@ def _cases(options: BudgetOptions) -> tuple[list[BudgetCase], list[str]]:
         raise InvalidInputError("dataset", "must be bundled", name, "For example heart.")
     methods, absent = available_methods(options.methods or METHODS_COMPARED)
     if absent:
-        METHODS[next(iter(absent))].check_installed()
+        check_method(METHODS[next(iter(absent))])
     parameter = KINDS[options.kind]
     for method in methods:
         if parameter not in METHODS[method].make(Costs()).get_params(deep=False):

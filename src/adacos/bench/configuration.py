@@ -83,7 +83,7 @@ class BenchConfig:
         object.__setattr__(self, "data", {name: Path(p) for name, p in self.data.items()})
         _check_data(self.data, datasets)
         for method in self.chosen_methods:
-            _check_method(method)
+            check_method(method)
         _check_settings(self.settings)
         integer("splits", self.splits, at_least=0)
         integer("seed", self.seed, at_least=0)
@@ -126,7 +126,7 @@ def available_methods(names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     absent: dict[str, str] = {}
     for name in resolved("methods", tuple(names), METHODS, _by_policy()):
         try:
-            _check_method(METHODS[name])
+            check_method(METHODS[name])
             usable.append(name)
         except (AdacosError, ImportError) as error:
             absent[name] = str(error)
@@ -185,7 +185,8 @@ def _check_data(data: Mapping[str, Path], datasets: tuple[str, ...]) -> None:
             raise InvalidInputError("datasets", f"{name} needs its file", "no path", obtain)
 
 
-def _check_method(method: Method) -> None:
+def check_method(method: Method) -> None:
+    """Refuse a method that cannot be run here: what it needs is missing, or it makes no policy."""
     method.check_installed()
     try:
         policy = method.make(Costs())

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adacos.bench.comparisons import RANDOM, OutcomeIndex
-from adacos.bench.configuration import available_methods
+from adacos.bench.configuration import available_methods, check_method
 from adacos.bench.lomax_sets import LomaxSet, find_sets, read_set
 from adacos.bench.names import ADACOS, COS
 from adacos.bench.pairing import (
@@ -146,7 +146,7 @@ def run_lomax(options: LomaxOptions, *, progress: bool | None = None) -> LomaxRe
     every = METHODS if options.methods == ("all",) else default_methods()
     methods, absent = available_methods(named or every)
     if named is not None and absent:
-        METHODS[next(iter(absent))].check_installed()
+        check_method(METHODS[next(iter(absent))])
     left_out += [f"{name}: {why}" for name, why in absent.items()]
     sets, small = _with_methods(sets, methods)
     left_out += small

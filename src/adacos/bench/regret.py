@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.bench.checks import CHECKS, check_result
-from adacos.bench.configuration import available_methods
+from adacos.bench.configuration import available_methods, check_method
 from adacos.bench.methods import build, signature
 from adacos.bench.settings import asymmetric
 from adacos.bench.sources import library_digest
@@ -243,8 +243,10 @@ def checked(policy: Any, X: Floats, costs: CostTable, method: str = "") -> Any:
 
 def expected_cost(policy: Any, problem: DiscreteProblem, costs: Costs, method: str = "") -> float:
     """Exact expected total cost of a fitted policy on a known distribution."""
-    rows = np.indices(problem.levels).reshape(len(problem.levels), -1).T.astype(np.float64)
     weight = problem.joint.reshape(2, -1)
+    possible = weight.sum(axis=0) > 0
+    values = np.indices(problem.levels).reshape(len(problem.levels), -1)
+    rows, weight = values[:, possible].T.astype(np.float64), weight[:, possible]
     result = checked(policy, rows, costs.bind(tuple(problem.prices), 2), method)
     return sum(float(weight[y] @ total_costs(result, np.full(len(rows), y), costs)) for y in (0, 1))
 
@@ -286,7 +288,7 @@ def run_study(study: Study, options: RegretOptions, *, progress: bool | None) ->
         options = replace(options, methods=options.methods or QUICK, problems=1, rows=300)
     methods, absent = available_methods(options.methods or METHODS)
     if options.methods is not None and absent:
-        METHODS[next(iter(absent))].check_installed()
+        check_method(METHODS[next(iter(absent))])
     folder = options.out / "trials"
     folder.mkdir(parents=True, exist_ok=True)
     cases = [

@@ -154,6 +154,62 @@ def regret(
 
 
 @app.command()
+def networks(
+    files: Annotated[
+        list[Path], typer.Argument(help="Bayesian networks as .bif or .bif.gz, or their folders.")
+    ],
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NETWORK=VARIABLE:VALUE[,VALUE]: the class of a network and its positive values."
+        ),
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Names separated by commas. Default: all installed.")
+    ] = None,
+    samples: Annotated[int, typer.Option(help="Samples to learn from, of each network.")] = 4,
+    seed: Annotated[int, typer.Option(help="Seed of the first sample.")] = 0,
+    rows: Annotated[int, typer.Option(help="Training rows.")] = 2000,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One sample of 300 rows, one price level, few methods.")
+    ] = False,
+    jobs: Jobs = None,
+    out: Out = Path("networks"),
+    plugin: Plugin = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a summary as JSON and nothing else.")
+    ] = False,
+) -> None:
+    """Compare methods on Bayesian networks."""
+    from joblib import cpu_count
+
+    from adacos.bench.networks import run_networks
+    from adacos.bench.regret import RegretOptions
+
+    load_plugins(plugin or [])
+    report = run_networks(
+        files,
+        RegretOptions(
+            methods=names_in(methods),
+            problems=samples,
+            seed=seed,
+            rows=rows,
+            jobs=cpu_count() if jobs is None else jobs,
+            out=out,
+            quick=quick,
+        ),
+        _targets(target or []),
+        progress=False if as_json else None,
+    )
+    if as_json:
+        typer.echo(json.dumps(report.summary(), indent=2))
+    else:
+        print_regret(report)
+    if report.below_optimum or report.failures:
+        raise typer.Exit(1)
+
+
+@app.command()
 def lomax(
     data: Annotated[
         Path, typer.Option(help="Folder of the sets: NAME.csv with its costs in NAME.json.")
@@ -289,6 +345,22 @@ def _numbers(text: str) -> tuple[float, ...]:
         raise InvalidInputError(
             "shares", "must be numbers separated by commas", text, "For example 0.4,0.2,0.1."
         ) from None
+
+
+def _targets(stated: list[str]) -> dict[str, tuple[str, tuple[str, ...]]]:
+    targets = {}
+    for text in stated:
+        name, sign, rest = text.partition("=")
+        variable, colon, values = rest.partition(":")
+        if not (name and sign and variable and colon and names_in(values)):
+            raise InvalidInputError(
+                "target",
+                "must be NETWORK=VARIABLE:VALUE",
+                text,
+                "For example --target asia=lung:yes.",
+            )
+        targets[name] = variable, names_in(values) or ()
+    return targets
 
 
 def _paths(pairs: list[str]) -> dict[str, Path]:

@@ -3,7 +3,7 @@
 Three tables are bundled (`load_pima`, `load_wisconsin`, `load_heart`); the fourth is read from the
 user's own copy (`load_physionet2012`). `paper_folds` gives the paper's cross-validation.
 `make_discrete_problem`, `make_value_dependent_problem` and `make_continuous_problem` draw from a
-known distribution.
+known distribution, `load_network` reads one from a file.
 """
 
 from adacos.datasets._bundled import load_heart, load_pima, load_wisconsin
@@ -15,6 +15,7 @@ from adacos.datasets._discrete import (
     make_value_dependent_problem,
 )
 from adacos.datasets._folds import paper_folds
+from adacos.datasets._network import load_network
 from adacos.datasets._physionet import load_physionet2012
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Dataset",
     "DiscreteProblem",
     "load_heart",
+    "load_network",
     "load_physionet2012",
     "load_pima",
     "load_wisconsin",
