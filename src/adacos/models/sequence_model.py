@@ -21,6 +21,7 @@ from adacos.kernels.martingale import integrated_log_odds
 from adacos.models.additive import AdditiveFit
 from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity, fit_densities
+from adacos.models.followed import FollowedRows
 from adacos.models.large_fits import LargeFits, PreparedRows
 from adacos.models.missing import (
     JointModel,
@@ -39,7 +40,7 @@ from adacos.models.sequences import (
     payable_first,
 )
 from adacos.models.set_fits import SetFits
-from adacos.typing import Bools, Floats
+from adacos.typing import Floats
 
 # Rows whose labels at every set are held at once.
 ROWS_AT_ONCE = 131_072
@@ -47,25 +48,6 @@ ROWS_AT_ONCE = 131_072
 FOLLOWED_ROWS = 20_000
 # Derived models that are kept at most.
 _MOST_DERIVED = 64
-
-
-@dataclass(frozen=True, eq=False)
-class FollowedRows:
-    """Training rows, complete ones as far as possible, on their way along a sequence.
-
-    Attributes
-    ----------
-    log_odds : (rows, sets) by models that did not see the row; (rows, sets, K - 1) for K > 2.
-    y, weight : their classes, and how often each counts.
-    first : number of the first set whose own model the log-odds are of.
-    there : (rows, covariates) which values a row has; None where all rows are complete.
-    """
-
-    log_odds: Floats
-    y: Floats
-    weight: Floats
-    first: int = 0
-    there: Bools | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,11 +250,7 @@ def build_sequence_model(
 
 
 def _followed(fits: PreparedRows, left_out: Floats) -> FollowedRows:
-    """Complete rows, drawn by class where there are many.
-
-    With three or more classes all rows where fewer than half of them are complete: these then tell
-    of the values that they have.
-    """
+    """The rows with out-of-fold log-odds, drawn by class where there are many."""
     known = (fits.weight > 0) & ~np.isnan(left_out).any(axis=tuple(range(1, left_out.ndim)))
     there = np.ones((len(known), len(fits.basis.kinds)), dtype=np.bool_)
     if isinstance(fits, SetFits) and fits.holes is not None:
@@ -280,17 +258,14 @@ def _followed(fits: PreparedRows, left_out: Floats) -> FollowedRows:
         for pattern in fits.holes.patterns:
             labelled = pattern.rows[pattern.rows < len(known)]
             there[np.ix_(labelled, np.unique(fits.basis.source[pattern.missing]))] = False
-    complete = there.all(axis=1)
-    incomplete = left_out.ndim == 3 and 2 * (known & complete).sum() < known.sum()
-    kept = known if incomplete else known & complete
-    rows = np.flatnonzero(kept)
+    rows = np.flatnonzero(known)
     rows = rows[drawn_rows(fits.y[rows], FOLLOWED_ROWS, 0)]
     label, size = fits.y.astype(np.intp), left_out.shape[2] + 1 if left_out.ndim == 3 else 2
-    share = np.bincount(label[kept], fits.weight[kept], size).astype(np.float64)
+    share = np.bincount(label[known], fits.weight[known], size).astype(np.float64)
     share /= np.maximum(np.bincount(label[rows], fits.weight[rows], size), 1e-300)
     return FollowedRows(
         left_out[rows],
         fits.y[rows],
         fits.weight[rows] * share[label[rows]],
-        there=there[rows] if incomplete else None,
+        there=None if there[rows].all() else there[rows],
     )
