@@ -148,6 +148,24 @@ class SequenceModel:
             leave_out_log_odds=self.leave_out_log_odds[rows],
         )
 
+    def weights_of_complete(self, encoded: Floats) -> Floats:
+        """How often each complete training row counts for the table; 0 for the others.
+
+        All are 0 where some class has too few complete rows.
+        """
+        there = np.ones((len(self.y), len(self.basis.kinds)), dtype=np.bool_)
+        row, column = np.nonzero(np.isnan(encoded))
+        if len(row) == 0:
+            return self.weight
+        there[row, self.basis.source[column]] = False
+        left_out = self.leave_out_log_odds
+        known = np.asarray(~np.isnan(left_out).any(axis=tuple(range(1, left_out.ndim))))
+        parts = left_out[known], self.y[known], self.weight[known]
+        weight, last = np.zeros(len(known)), len(self.sequence) - 1
+        rows = FollowedRows(*parts, there=there[known])
+        weight[known] = rows.weights_along(self.sequence, last)[:, last]
+        return weight
+
     def expected_costs(self, costs: CostTable) -> Floats:
         """Mean total cost of always stopping at each set, from the out-of-fold log-odds."""
         means, weights = [], []

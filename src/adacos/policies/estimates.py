@@ -12,7 +12,6 @@ from sklearn.base import clone
 
 from adacos.costs import ROUNDING
 from adacos.kernels.groups import standard_error
-from adacos.models.followed import FollowedRows
 from adacos.policies.base import BasePolicy
 from adacos.policies.leave_out import LeaveOutCost, leave_out_cost, misfit_by_state
 from adacos.policies.misfit import misfit_by_cell
@@ -233,7 +232,7 @@ def set_doubt(
     sets = sets[prices[sets] <= min(budgets, default=np.inf) * (1 + ROUNDING)]
     if not np.array_equal(model.y, true) or len(sets) < 2:
         return None
-    weight = _of_complete_rows(chosen, X)
+    weight = model.weights_of_complete(chosen._encode(X))
     known = ~np.isnan(own) & (weight > 0)
     if known.sum() < 2:
         return None
@@ -254,25 +253,6 @@ def set_doubt(
         "PlanningClassifier (--policy planning), or COSClassifier (--policy cos), which has that "
         "set for every row."
     )
-
-
-def _of_complete_rows(policy: SequencePolicy, X: Any) -> Floats:
-    """How often each complete training row counts for the table; 0 for the others."""
-    model, encoder = policy.model_, policy.encoder_
-    there = np.ones((len(model.y), len(encoder.names)), dtype=np.bool_)
-    row, column = np.nonzero(np.isnan(policy._encode(X)))
-    there[row, encoder.source[column]] = False
-    left_out = model.leave_out_log_odds
-    known = np.asarray(~np.isnan(left_out).any(axis=tuple(range(1, left_out.ndim))))
-    rows = FollowedRows(
-        left_out[known],
-        model.y[known],
-        model.weight[known],
-        there=None if there[known].all() else there[known],
-    )
-    weight = np.zeros(len(known))
-    weight[known] = rows.weights_along(model.sequence, len(model.sequence) - 1)[:, -1]
-    return weight
 
 
 def _states(own: LeaveOutCost) -> tuple[tuple[Any, ...], ...]:
