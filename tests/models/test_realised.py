@@ -17,8 +17,8 @@ from adacos.consultation.steps import Acquire
 from adacos.datasets import make_discrete_problem
 from adacos.metrics import total_costs
 from adacos.models.dynamic import ValueTables
+from adacos.models.followed import FollowedRows
 from adacos.models.realised import LIMIT, WIDTHS, realised_correction
-from adacos.models.sequence_model import FollowedRows
 from adacos.models.sequences import SetSequence
 from adacos.policies.partitions import for_answering
 
@@ -283,7 +283,7 @@ def test_it_is_found_on_rows_that_stay_with_the_model(monkeypatch: pytest.Monkey
     np.testing.assert_array_equal(policy.acquire(X).acquired, expected)
 
 
-def test_rows_with_holes_are_not_followed() -> None:
+def test_rows_are_followed_as_far_as_they_have_values() -> None:
     """They do not pay for what they lack, and learn nothing from it."""
     rng = np.random.default_rng(0)
     y = rng.random(600) < 0.4
@@ -292,11 +292,11 @@ def test_rows_with_holes_are_not_followed() -> None:
     X[::3, 1] = np.nan
     holes = AdaCOSClassifier(cv=3, strengths="common").fit(X, y, X_unlabeled=X[:5])
     assert len(whole.model_.followed.y) == 600
-    assert len(holes.model_.followed.y) == 400
-    complete = np.arange(600) % 3 > 0
-    np.testing.assert_array_equal(
-        holes.model_.followed.log_odds, holes.model_.leave_out_log_odds[complete]
-    )
+    assert whole.model_.followed.there is None
+    sequence, last = holes.model_.sequence, len(holes.model_.sequence) - 1
+    weights = holes.model_.followed.weights_along(sequence, last)
+    has_set = ~sequence.masks()[:, 1] | (np.arange(600) % 3 > 0)[:, None]
+    np.testing.assert_array_equal(weights > 0, has_set)
 
 
 def test_the_more_covariates_count_the_less_is_paid(

@@ -26,6 +26,7 @@ from adacos.kernels.belief_plans import cost_by_class, least_cost
 from adacos.kernels.class_risk import label_at, probabilities
 from adacos.models.accuracy import Accuracy
 from adacos.models.evidence import Evidence, followed_rows
+from adacos.models.followed import estimated_after
 from adacos.models.realised import beyond_noise
 from adacos.models.sequence_model import SequenceModel
 from adacos.typing import Floats, Ints
@@ -159,11 +160,10 @@ def _counted(gain: Floats, saved: Floats, weight: Floats, price: float) -> float
 def shown_gain(
     model: SequenceModel, costs: CostTable, matrix: Floats, last: int, accuracy: Accuracy
 ) -> ShownGain:
-    """Gains of complete rows against those expected of them, from the last set back."""
+    """Gains of rows against those expected of them, from the last set back."""
     values, rows = class_values(model, costs, matrix, last, accuracy), followed_rows(model)
-    whole = np.ones(len(rows.y), dtype=np.bool_) if rows.there is None else rows.there.all(axis=1)
-    belief = probabilities(rows.log_odds[whole, : last + 1])
-    y, weight = rows.y[whole].astype(np.intp), rows.weight[whole]
+    belief, y = probabilities(rows.log_odds[:, : last + 1]), rows.y.astype(np.intp)
+    weight = rows.weights_along(model.sequence, last)
     place = [np.zeros(1)] * (last + 1)
     more, counted = list(place), np.ones(last + 1)
     if len(y) == 0:
@@ -175,11 +175,15 @@ def shown_gain(
     for i in range(last - 1, rows.first - 1, -1):
         price = float(costs.of_batch(masks[i + 1 : i + 2], given=masks[i], rank=rank)[0])
         expected, saved = values.expected_gain(i, belief[:, i]), wrong[:, i] - price - after
-        place[i] = np.unique(np.quantile(expected, np.linspace(0, 1, _PLACES)))
-        more[i] = beyond_noise(expected, saved - expected, weight, place[i], max_error)
+        following, left = weight[:, i + 1], saved - expected
+        on = following > 0
+        if on.any():
+            place[i] = np.unique(np.quantile(expected[on], np.linspace(0, 1, _PLACES)))
+            more[i] = beyond_noise(expected[on], left[on], following[on], place[i], max_error)
         gain = expected + np.interp(expected, place[i], more[i])
-        going = gain > 0
+        going = on & (gain > 0)
         if going.any():
-            counted[i] = _counted(gain[going], saved[going], weight[going], price)
-        after = np.where(going, price + after, wrong[:, i])
+            counted[i] = _counted(gain[going], saved[going], following[going], price)
+        after = estimated_after(weight[:, i], following, after, wrong[:, i] - price - gain)
+        after = np.where(gain > 0, price + after, wrong[:, i])
     return ShownGain(values, tuple(place), tuple(more), counted)

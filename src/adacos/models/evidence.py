@@ -17,7 +17,8 @@ import numpy as np
 
 from adacos.kernels.class_risk import with_first
 from adacos.kernels.folds import drawn_rows
-from adacos.models.sequence_model import FollowedRows, SequenceModel
+from adacos.models.followed import FollowedRows
+from adacos.models.sequence_model import SequenceModel
 from adacos.typing import Bools, Floats, Ints
 
 

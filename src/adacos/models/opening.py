@@ -23,8 +23,10 @@ def after_opening(state: WalkState) -> tuple[Floats, Floats]:
     assert state.available is not None
     if i == 0 and not state.available[0, model.sequence.set(0)].any():
         rows = followed_rows(model)
-        if len(rows.y):
-            return rows.log_odds[:, 0], rows.weight / rows.weight.sum()
+        weight = rows.weights_along(model.sequence, 0)[:, 0]
+        on = weight > 0
+        if on.any():
+            return rows.log_odds[on, 0], weight[on] / weight.sum()
     if model.many_classes:
         part = state.part.reshape(-1, *model.intercepts.shape)[0, i]
         spread = normal_points(model.intercepts.shape[1]) @ roots(lacking.variance[0]).T

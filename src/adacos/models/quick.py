@@ -15,7 +15,8 @@ from adacos.kernels.irls import newton
 from adacos.kernels.multinomial import contrasts, newton_classes, residuals, to_reference
 from adacos.kernels.strengths import central_strengths
 from adacos.models.density import fit_densities, moment_matrix
-from adacos.models.sequence_model import FollowedRows, SequenceModel
+from adacos.models.followed import FollowedRows
+from adacos.models.sequence_model import SequenceModel
 from adacos.models.sequences import SetSequence
 from adacos.models.set_fits import SCREENING_TOLERANCE, SetFits
 from adacos.typing import Bools, Floats

@@ -14,7 +14,8 @@ among many of them, then among fewer what is left. Of n rows a mean m with stand
 
 with D the most expensive error, which a standard error does not see before it happens: nothing
 within e counts, and all of it where rows are many. Rows decide from S_i+1 on by expectations that
-are corrected already.
+are corrected already. Rows with missing values are followed as far as they have them, see
+`adacos.models.followed`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from scipy.special import expit
 
 from adacos.costs import CostTable
 from adacos.kernels.class_risk import best_label
+from adacos.models.followed import estimated_after
 from adacos.models.sequence_model import SequenceModel
 from adacos.typing import Floats
 
@@ -58,17 +60,21 @@ def realised_correction(
     p, error_costs = expit(grid), (matrix[0, 1] - matrix[0, 0], matrix[1, 0] - matrix[1, 1])
     most = np.minimum((1 - p) * error_costs[0], p * error_costs[1])
     masks, rank = model.sequence.masks(), model.sequence.rank
-    after = wrong[:, last]
+    weight, after = rows.weights_along(model.sequence, last), wrong[:, last]
     for i in range(last - 1, rows.first - 1, -1):
         price = float(costs.of_batch(masks[i + 1 : i + 2], given=masks[i], rank=rank)[0])
-        now = expit(log_odds[:, i])
-        left = wrong[:, i] - price - after - np.interp(now, p, gain[i])
-        found = beyond_noise(log_odds[:, i], left, rows.weight, grid, float(max(error_costs)))
-        correction[i] = np.where(
-            found > 0, np.minimum(found, np.maximum(most - price - gain[i], 0)), found
-        )
-        continues = np.interp(now, p, gain[i] + correction[i]) > 0
-        after = np.where(continues, price + after, wrong[:, i])
+        now, following = expit(log_odds[:, i]), weight[:, i + 1]
+        left, on = wrong[:, i] - price - after - np.interp(now, p, gain[i]), following > 0
+        if on.any():
+            found = beyond_noise(
+                log_odds[on, i], left[on], following[on], grid, float(max(error_costs))
+            )
+            correction[i] = np.where(
+                found > 0, np.minimum(found, np.maximum(most - price - gain[i], 0)), found
+            )
+        saving = np.interp(now, p, gain[i] + correction[i])
+        after = estimated_after(weight[:, i], following, after, wrong[:, i] - price - saving)
+        after = np.where(saving > 0, price + after, wrong[:, i])
     return correction
 
 

@@ -21,6 +21,7 @@ from adacos.kernels.martingale import integrated_log_odds
 from adacos.models.additive import AdditiveFit
 from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity, fit_densities
+from adacos.models.followed import FollowedRows
 from adacos.models.large_fits import LargeFits, PreparedRows
 from adacos.models.missing import (
     JointModel,
@@ -39,7 +40,7 @@ from adacos.models.sequences import (
     payable_first,
 )
 from adacos.models.set_fits import SetFits
-from adacos.typing import Bools, Floats
+from adacos.typing import Floats
 
 # Rows whose labels at every set are held at once.
 ROWS_AT_ONCE = 131_072
@@ -47,25 +48,6 @@ ROWS_AT_ONCE = 131_072
 FOLLOWED_ROWS = 20_000
 # Derived models that are kept at most.
 _MOST_DERIVED = 64
-
-
-@dataclass(frozen=True, eq=False)
-class FollowedRows:
-    """Training rows, complete ones as far as possible, on their way along a sequence.
-
-    Attributes
-    ----------
-    log_odds : (rows, sets) by models that did not see the row; (rows, sets, K - 1) for K > 2.
-    y, weight : their classes, and how often each counts.
-    first : number of the first set whose own model the log-odds are of.
-    there : (rows, covariates) which values a row has; None where all rows are complete.
-    """
-
-    log_odds: Floats
-    y: Floats
-    weight: Floats
-    first: int = 0
-    there: Bools | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +147,24 @@ class SequenceModel:
             weight=self.weight[rows] * share[label[rows]],
             leave_out_log_odds=self.leave_out_log_odds[rows],
         )
+
+    def weights_of_complete(self, encoded: Floats) -> Floats:
+        """How often each complete training row counts for the table; 0 for the others.
+
+        All are 0 where some class has too few complete rows.
+        """
+        there = np.ones((len(self.y), len(self.basis.kinds)), dtype=np.bool_)
+        row, column = np.nonzero(np.isnan(encoded))
+        if len(row) == 0:
+            return self.weight
+        there[row, self.basis.source[column]] = False
+        left_out = self.leave_out_log_odds
+        known = np.asarray(~np.isnan(left_out).any(axis=tuple(range(1, left_out.ndim))))
+        parts = left_out[known], self.y[known], self.weight[known]
+        weight, last = np.zeros(len(known)), len(self.sequence) - 1
+        rows = FollowedRows(*parts, there=there[known])
+        weight[known] = rows.weights_along(self.sequence, last)[:, last]
+        return weight
 
     def expected_costs(self, costs: CostTable) -> Floats:
         """Mean total cost of always stopping at each set, from the out-of-fold log-odds."""
@@ -268,11 +268,7 @@ def build_sequence_model(
 
 
 def _followed(fits: PreparedRows, left_out: Floats) -> FollowedRows:
-    """Complete rows, drawn by class where there are many.
-
-    With three or more classes all rows where fewer than half of them are complete: these then tell
-    of the values that they have.
-    """
+    """The rows with out-of-fold log-odds, drawn by class where there are many."""
     known = (fits.weight > 0) & ~np.isnan(left_out).any(axis=tuple(range(1, left_out.ndim)))
     there = np.ones((len(known), len(fits.basis.kinds)), dtype=np.bool_)
     if isinstance(fits, SetFits) and fits.holes is not None:
@@ -280,17 +276,14 @@ def _followed(fits: PreparedRows, left_out: Floats) -> FollowedRows:
         for pattern in fits.holes.patterns:
             labelled = pattern.rows[pattern.rows < len(known)]
             there[np.ix_(labelled, np.unique(fits.basis.source[pattern.missing]))] = False
-    complete = there.all(axis=1)
-    incomplete = left_out.ndim == 3 and 2 * (known & complete).sum() < known.sum()
-    kept = known if incomplete else known & complete
-    rows = np.flatnonzero(kept)
+    rows = np.flatnonzero(known)
     rows = rows[drawn_rows(fits.y[rows], FOLLOWED_ROWS, 0)]
     label, size = fits.y.astype(np.intp), left_out.shape[2] + 1 if left_out.ndim == 3 else 2
-    share = np.bincount(label[kept], fits.weight[kept], size).astype(np.float64)
+    share = np.bincount(label[known], fits.weight[known], size).astype(np.float64)
     share /= np.maximum(np.bincount(label[rows], fits.weight[rows], size), 1e-300)
     return FollowedRows(
         left_out[rows],
         fits.y[rows],
         fits.weight[rows] * share[label[rows]],
-        there=there[rows] if incomplete else None,
+        there=None if there[rows].all() else there[rows],
     )

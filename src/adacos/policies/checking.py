@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from adacos.kernels.namespace import host
 from adacos.policies.base import BasePolicy
-from adacos.policies.estimates import cost_doubt, out_of_fold_cost
+from adacos.policies.estimates import cost_doubt, out_of_fold_cost, set_doubt
 from adacos.policies.misfit import advice, misfit_by_cell
 from adacos.policies.sequence_policy import has_sets
 from adacos.tables.description import description_of
@@ -55,7 +55,7 @@ def alarms(policy: BasePolicy, X: Any, y: Any, groups: Any) -> list[Suspicion]:
 
 
 def _no_better(policy: BasePolicy, X: Any, y: Any, groups: Any) -> Iterator[Suspicion]:
-    """Whether answering everyone alike costs less on the training rows, by fits without them."""
+    """Whether everyone alike, or one set, costs less on the training rows, by fits without them."""
     if policy.always_positive_ or not np.isin(y, policy.classes_).all():
         return
     true, weight, model = np.searchsorted(policy.classes_, y), None, policy.sequence_model
@@ -68,6 +68,7 @@ def _no_better(policy: BasePolicy, X: Any, y: Any, groups: Any) -> Iterator[Susp
     if own is not None:
         number = None if groups is None else group_numbers(groups, len(y))
         doubt = cost_doubt(policy, own, true, weight, number)
+        doubt = doubt or set_doubt(policy, X, own, true, number)
         if doubt is not None:
             yield Suspicion("no_better", (), doubt[0].upper() + doubt[1:])
 

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, ndtri
 from sklearn.base import clone
 
+from adacos.costs import ROUNDING
 from adacos.kernels.groups import standard_error
 from adacos.policies.base import BasePolicy
 from adacos.policies.leave_out import LeaveOutCost, leave_out_cost, misfit_by_state
@@ -26,6 +27,8 @@ _OWN = "this policy"
 # With fewer rows, and at most so many covariates, fits without a fold take seconds; the plain
 # estimate is then 5% too low and more. Inner folds of these fits.
 _FEW_ROWS, _FEW_COVARIATES, _INNER_FOLDS = 1_000, 20, 3
+# How often a policy that costs as much as its best fixed set is doubted at most, all sets together.
+LEVEL = 0.01
 
 
 class LeaveOut(NamedTuple):
@@ -62,9 +65,9 @@ def estimate_leave_out(
 ) -> str | None:
     """Set `leave_out_`: name, mean cost and standard error of the policy and its alternatives.
 
-    Gives a doubt in words where answering everyone alike costs less. Sets also `misfit_`: where an
-    additive model is wrong about these rows, for a policy that has one, and after nested fits where
-    the policy expects another cost than it has.
+    Gives a doubt in words where answering everyone alike, or one set for every row, costs less.
+    Sets also `misfit_`: where an additive model is wrong about these rows, for a policy that has
+    one, and after nested fits where the policy expects another cost than it has.
 
     The cost is the total cost; where a target recall takes the place of what a missed case costs,
     that of covariates and false alarms.
@@ -102,7 +105,10 @@ def estimate_leave_out(
     compared += _of_sets(chosen, number) if has_sets(chosen) else []
     compared += _of_all_alike(policy, true, sample_weight, number)
     policy.leave_out_ = tuple(tuple(item) for item in compared)
-    doubt = None if own is None else cost_doubt(policy, own, true, sample_weight, number)
+    doubt = None
+    if own is not None:
+        doubt = cost_doubt(policy, own, true, sample_weight, number)
+        doubt = doubt or set_doubt(policy, X, own, true, number)
     if sample_weight is not None:
         return doubt
     if has_sets(chosen) and len(chosen.classes_) == 2:
@@ -192,6 +198,60 @@ def cost_doubt(
         f"on rows it was not fitted on this policy costs {money(float(more.cost + mean[best]))} a "
         f"row, everyone {alike[best]} {money(float(mean[best]))}. The difference is "
         f"{money(more.cost)} ± {money(more.error)}: its questions are not shown to pay. {remedy}"
+    )
+
+
+def set_doubt(
+    policy: BasePolicy,
+    X: Any,
+    own: Floats,
+    true: NDArray[np.intp],
+    groups: Ints | None = None,
+) -> str | None:
+    """Say in words that a policy costs more out of fold than the best of its sets for every row.
+
+    Compared are rows that are complete, weighted to represent the table, as new ones will be. The
+    difference must be above 0 with a confidence of 1 - `LEVEL` over the number of sets, as the best
+    of them was chosen with the same rows. Policies with a target recall are not compared: it costs.
+
+    Parameters
+    ----------
+    policy : the policy.
+    X : the training rows.
+    own : (rows,) its out-of-fold cost; NaN where there is none.
+    true : numbers of the classes.
+    groups : of each row.
+    """
+    chosen = policy.chosen
+    by_recall = policy.target_recall is not None or chosen.target_recall is not None
+    if not has_sets(chosen) or by_recall:
+        return None
+    model, prices = chosen.model_, chosen.model_.sequence.costs(chosen.cost_table_)
+    budgets = [b for b in (policy.budget, policy.mean_budget) if b is not None]
+    sets = chosen._may_stop_at()
+    sets = sets[prices[sets] <= min(budgets, default=np.inf) * (1 + ROUNDING)]
+    if not np.array_equal(model.y, true) or len(sets) < 2:
+        return None
+    weight = model.weights_of_complete(chosen._encode(X))
+    known = ~np.isnan(own) & (weight > 0)
+    if known.sum() < 2:
+        return None
+    label = chosen.rule_.label(model.leave_out_log_odds[np.ix_(known, sets)])
+    by_set = _charged(policy)[true[known][:, None], label] + prices[sets]
+    weight, groups = weight[known], None if groups is None else groups[known]
+    best = int(np.argmin(np.average(by_set, axis=0, weights=weight)))
+    more = _mean("", own[known] - by_set[:, best], weight, groups)
+    if more.cost <= ndtri(1.0 - LEVEL / len(sets)) * more.error:
+        return None
+    money = description_of(policy).money
+    cost = float(np.average(by_set[:, best], weights=weight))
+    return (
+        f"on rows it was not fitted on this policy costs {money(cost + more.cost)} a row, the best "
+        f"of its sets for every row ({', '.join(chosen.sets_[sets[best]]) or 'none asked'}) "
+        f"{money(cost)}. The difference of {money(more.cost)} ± {money(more.error)} is more than "
+        'chance explains: it stops in the wrong places. Try lookahead="dynamic", '
+        "PlanningClassifier (--policy planning), or COSClassifier (--policy cos), which has that "
+        "set for every row."
     )
 
 
