@@ -136,7 +136,7 @@ def test_too_many_classes_are_refused_before_anything_is_planned(
     y = np.arange(300) % 100
     costs = Costs(np.ones(8), misclassification=20 * (1 - np.eye(100)))
     monkeypatch.setattr(PlanningClassifier, "_members", lambda *_: pytest.fail("a fit was begun"))
-    with pytest.raises(InvalidInputError, match="classes less one.*100 classes and 72 columns"):
+    with pytest.raises(InvalidInputError, match=r"classes less one.*100 classes and 72 columns"):
         PlanningClassifier(costs).fit(X, y)
 
 
