@@ -26,6 +26,9 @@ from tests.attack.mutants import COSTS, PRICES, QUICK
 from tests.model_files import rewritten
 from tests.policies.tables import mixed
 
+WITH_PANEL = Costs(
+    PRICES, false_positive=30, false_negative=70, panels={"visit": (0.5, ["town", "dose"])}
+)
 SAVED = Path(__file__).with_name("saved")
 POLICIES: dict[str, Callable[[], Any]] = {
     "Planning": lambda: PlanningClassifier(COSTS, cv=2),
@@ -35,7 +38,7 @@ POLICIES: dict[str, Callable[[], Any]] = {
         Costs(PRICES, false_positive=30), target_recall=0.8, **QUICK
     ),
     "a recall of the answers": lambda: TargetRecallClassifier(
-        AdaCOSClassifier(COSTS, **QUICK), target_recall=0.8
+        AdaCOSClassifier(WITH_PANEL, **QUICK), target_recall=0.8
     ),
     "a recall by which rows stop": lambda: TargetRecallClassifier(
         AdaCOSClassifier(Costs(PRICES, false_positive=30), **QUICK), target_recall=0.8
@@ -97,6 +100,10 @@ STATED: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
         lambda s: s["policy_"]["state"].update(recall_estimate_=0.99),
     ),
     "what is asked for": ("a recall", lambda s: s.update(target_recall=0.99)),
+    "the name of a panel": (
+        "a recall of the answers",
+        lambda s: s["policy"]["state"]["costs"]["state"]["panels"]["dict"][0].__setitem__(0, "x"),
+    ),
     "words": ("Planning", lambda s: s["description_"]["state"].update(intended_use="Anything")),
 }
 

@@ -135,7 +135,8 @@ def statements(model: Any) -> str:
     """Digest of what a policy states, and the policies in it."""
     stated, inside = [], model
     while inside is not None:
-        own = state_of(inside)
+        # A policy around another one has the costs of that, with the names of their panels.
+        own = {**state_of(inside), "costs": inside.costs}
         stated.append({name: own[name] for name in STATED if own.get(name) is not None})
         inside = own.get("policy_")
     return digest_of(stated)
