@@ -14,6 +14,7 @@ from adacos import (
     COSClassifier,
     Costs,
     FullModelClassifier,
+    LogisticGAM,
     load,
     save,
 )
@@ -73,6 +74,35 @@ def test_weights_beyond_their_bounds(weight: Any) -> None:
     X, y = rows()
     with pytest.raises(InvalidInputError, match=r"sample_weight: .* at most 1e\+12 .* 0\.5 at"):
         AdaCOSClassifier(Costs([1.0, 2.0]), **QUICK).fit(X, y, sample_weight=[weight] * len(y))
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        (np.inf, "inf for row 0"),
+        (np.nan, "nan for row 0"),
+        (None, "nan for row 0"),
+        ("twice", "could not convert string to float: 'twice'"),
+        (1j, "not 'complex'"),
+        ([1.0], "inhomogeneous"),
+    ],
+)
+def test_weights_that_are_no_finite_numbers(first: Any, told: str) -> None:
+    X, y = rows()
+    message = (
+        rf"sample_weight: must be {len(y)} finite numbers, one for each row; received .*{told}"
+    )
+    weight = [first, *[1.0] * (len(y) - 1)]
+    for estimator in (AdaCOSClassifier(Costs([1.0, 2.0]), **QUICK), LogisticGAM()):
+        with pytest.raises(InvalidInputError, match=message):
+            estimator.fit(X, y, sample_weight=weight)
+
+
+def test_weights_of_other_shapes() -> None:
+    X, y = rows()
+    for weight, shape in (([1.0], r"\(1,\)"), (np.ones((len(y), 1)), rf"\({len(y)}, 1\)")):
+        with pytest.raises(InvalidInputError, match=f"sample_weight: .* of shape {shape}"):
+            LogisticGAM().fit(X, y, sample_weight=weight)
 
 
 @pytest.mark.parametrize("weight", [1e12, 1.0, 1 / 90])

@@ -16,11 +16,13 @@ import pytest
 
 from adacos import (
     AdaCOSClassifier,
+    AutoPolicyClassifier,
     BranchingClassifier,
     COSClassifier,
     Costs,
     FullModelClassifier,
     PlanningClassifier,
+    TargetRecallClassifier,
 )
 from adacos.consultation.steps import Acquire
 from adacos.exceptions import AdacosError
@@ -137,7 +139,27 @@ def configuration(number: int) -> Configuration:
     weight = None
     if cls in (AdaCOSClassifier, COSClassifier, FullModelClassifier) and rng.random() < 0.15:
         weight = 10.0 ** rng.normal(size=len(y)) * 10.0 ** rng.integers(-1, 13)
+    if weight is None:
+        policy = around(np.random.default_rng([29, number]), policy, n_classes)
     return Configuration(policy, table, y, weight)
+
+
+def around(rng: Rng, policy: Any, n_classes: int) -> Any:
+    """The policy, or in its place one that chooses among several or reaches a recall."""
+    if rng.random() < 0.08:
+        has = AutoPolicyClassifier().get_params()
+        given = {name: value for name, value in policy.get_params().items() if name in has}
+        policy = AutoPolicyClassifier(**given)
+    if rng.random() < 0.8 or getattr(policy, "target_recall", None) is not None:
+        return policy
+    recall = float(rng.choice([1e-12, 0.5, 0.9]))
+    asked = {int(k): recall for k in np.flatnonzero(rng.random(n_classes) < 0.5)} or {0: recall}
+    return TargetRecallClassifier(
+        policy,
+        target_recall=recall if n_classes == 2 else asked,
+        recall_confidence=rng.choice([None, None, 0.5]),
+        on_uncertifiable=rng.choice(["error", "largest"]).item(),
+    )
 
 
 def check(number: int) -> bool:

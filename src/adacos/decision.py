@@ -574,9 +574,7 @@ class Decider(ABC, Generic[State]):
     @cached_property
     def digest(self) -> str:
         """Sixteen hexadecimal digits that are the same for all that decide alike."""
-        digest = hashlib.sha256()
-        _add(self, digest)
-        return digest.hexdigest()[:16]
+        return digest_of(self)
 
     def __getstate__(self) -> dict[str, object]:
         """What goes into a pickle: the fields, without what is computed from them."""
@@ -641,6 +639,13 @@ class ObservedDecider(Decider[ObservedState]):
         payable = self.costs.of_next(state.acquired) <= left[:, None]
         available = state.available & (state.acquired | payable)
         return replace(state, available=available, at_any_price=state.available)
+
+
+def digest_of(value: object) -> str:
+    """Sixteen hexadecimal digits that are the same for equal values."""
+    digest = hashlib.sha256()
+    _add(value, digest)
+    return digest.hexdigest()[:16]
 
 
 def _digested(value: object) -> dict[str, object]:

@@ -201,4 +201,14 @@ def shortened(value: Any, limit: int = 120) -> str:
         text = value if isinstance(value, str) else repr(value)
     except ValueError:  # Python writes no integer of more than 4,300 digits
         text = f"{type(value).__name__} too long to be written"
+    except Exception:  # an object of someone else
+        text = f"{type(value).__name__} that cannot be written"
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def describe_error(error: BaseException) -> str:
+    """Kind and message of an error of someone else, whose message may itself fail."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return f"{type(error).__name__}, whose message cannot be written"

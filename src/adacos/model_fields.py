@@ -8,6 +8,9 @@ that these types or the registry name. Their parts must then fit together: colum
 Formats: 1 held every attribute of an estimator, those that are computed now among them; since 2
 it is the fields, and since 3 parameters have the names of this release alone. `upgraded` makes the
 state of one the state of the other.
+
+Two digests say what a model decides and what it states: that of its decider, and that of
+`statements`.
 """
 
 from __future__ import annotations
@@ -20,12 +23,42 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from adacos.costs import Costs, CostTable
-from adacos.decision import Decider
+from adacos.decision import Decider, digest_of
 from adacos.exceptions import InvalidInputError
 from adacos.models.basis import MOST_SPLINES
 from adacos.tables.encoder import covariate_names
 from adacos.typing import Fields
 from adacos.validation import fits, given_parameter, renamed_parameters
+
+# Number of the way in which digests of statements are made. It rises whenever that of an unchanged
+# model changes: with a name below, or with the fields of what has it.
+STATEMENT_SCHEME = 1
+# What the card states of a model and nothing decides by: a file with another value would decide as
+# before, and say something else.
+STATED = (
+    "costs",
+    "target_recall",
+    "recall_at",
+    "choice_",
+    "compared_",
+    "cross_validated_cost_",
+    "mean_spent_",
+    "threshold_",
+    "false_negative_cost_",
+    "surcharges_",
+    "recall_estimate_",
+    "certificate_",
+    "training_rows_",
+    "sequence_",
+    "sets_",
+    "tree_",
+    "leave_out_",
+    "misfit_",
+    "misfit_states_",
+    "description_",
+)
+# What a policy around another one has of it.
+_COMMON = ("n_features_in_", "feature_names_in_", "classes_", "encoder_", "cost_table_")
 
 
 def fields_of(cls: type) -> dict[str, Any]:
@@ -96,6 +129,17 @@ def state_of(value: Any) -> dict[str, Any]:
         for name in names
         if name in vars(value) or (fitted and name.endswith("_") and _computed(cls, name))
     }
+
+
+def statements(model: Any) -> str:
+    """Digest of what a policy states, and the policies in it."""
+    stated, inside = [], model
+    while inside is not None:
+        # A policy around another one has the costs of that, with the names of their panels.
+        own = {**state_of(inside), "costs": inside.costs}
+        stated.append({name: own[name] for name in STATED if own.get(name) is not None})
+        inside = own.get("policy_")
+    return digest_of(stated)
 
 
 def check_state(cls: type[Any], state: Mapping[str, Any]) -> None:
@@ -175,6 +219,11 @@ def _check_parts(model: Any) -> None:
         raise ValueError("the names of the columns do not fit the encoder")
     if not np.array_equal(np.unique(classes), classes):
         raise ValueError("the classes are not distinct and in order")
+    inside = getattr(model, "policy_", None)
+    for name in _COMMON if inside is not None else ():
+        own, other = (getattr(one, name, None) for one in (model, inside))
+        if digest_of(own) != digest_of(other):
+            raise ValueError(f"{name} is not that of the policy inside")
     for part in _of_columns(model):
         if part.kinds != encoder.kinds or not np.array_equal(part.source, encoder.source):
             raise ValueError("the kinds of the columns do not fit the encoder")

@@ -11,7 +11,8 @@ Against a file that was exchanged, `load(path, sha256=...)` compares the whole f
 that was kept elsewhere. What a file may make `load` unpack is bounded (`adacos.tables.archive`),
 its objects must have the fields of their classes, each of its type, columns, classes and costs must
 fit each other, the model must answer before it is handed over, and it must decide as the one that
-was saved: the manifest holds the digest of its decider, with the number of the way it was made.
+was saved, and state the same: the manifest holds the digest of its decider and that of what the
+card states, each with the number of the way it was made.
 """
 
 from __future__ import annotations
@@ -32,7 +33,15 @@ from adacos import __version__
 from adacos.card import model_card
 from adacos.decision import DIGEST_SCHEME
 from adacos.exceptions import InvalidInputError, MissingExtraError, ModelFileError
-from adacos.model_fields import check_state, made_of, state_of, stored_by, upgraded
+from adacos.model_fields import (
+    STATEMENT_SCHEME,
+    check_state,
+    made_of,
+    state_of,
+    statements,
+    stored_by,
+    upgraded,
+)
 from adacos.registry import resolve, saved_classes
 from adacos.tables.archive import (
     UNREADABLE,
@@ -109,6 +118,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     }
     if hasattr(model, "decider_"):
         manifest["decisions"] = {"scheme": DIGEST_SCHEME, "digest": _decisions(model)}
+        manifest["statements"] = {"scheme": STATEMENT_SCHEME, "digest": statements(model)}
     members["manifest.json"] = json.dumps(manifest, indent=1).encode()
     write_whole(path, pack(members))
 
@@ -164,6 +174,11 @@ def load(path: str | os.PathLike[str], *, sha256: str | None = None) -> Any:
             raise ModelFileError(
                 f"{path} was altered or damaged: the model in it decides otherwise than the one "
                 "that was saved."
+            )
+        if said.statements is not None and statements(model) != said.statements:
+            raise ModelFileError(
+                f"{path} was altered or damaged: the model in it states other costs, recalls or "
+                "words than the one that was saved."
             )
     except ModelFileError:
         raise
@@ -222,13 +237,15 @@ class _Manifest(NamedTuple):
     format : number of the format.
     version : version of adacos that wrote the file.
     sha256 : digest of each other member.
-    decisions : digest of the decider; None where there is none that can be compared.
+    decisions, statements : digests of the decider, and of what the card states; None where there is
+        none that can be compared.
     """
 
     format: int
     version: str
     sha256: dict[str, str]
     decisions: str | None
+    statements: str | None
 
 
 def _manifest(archive: Archive, path: str | os.PathLike[str]) -> _Manifest:
@@ -237,8 +254,11 @@ def _manifest(archive: Archive, path: str | os.PathLike[str]) -> _Manifest:
         told = values_of(archive.read("manifest.json"))
         application, number = told["application"], told["format"]
         digests, version = dict(told["sha256"]), str(told["version"])[:40]
-        decisions = told.get("decisions") or {}
-        alike = type(number) is int and number >= 2 and decisions.get("scheme") == DIGEST_SCHEME
+        compared = []
+        for name, scheme in (("decisions", DIGEST_SCHEME), ("statements", STATEMENT_SCHEME)):
+            said = told.get(name) or {}
+            alike = type(number) is int and number >= 2 and said.get("scheme") == scheme
+            compared.append(said.get("digest") if alike else None)
     except (*UNREADABLE, TypeError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"{path} is not an adacos model: it has no valid manifest.") from error
     if application != "adacos" or type(number) is not int:
@@ -247,7 +267,7 @@ def _manifest(archive: Archive, path: str | os.PathLike[str]) -> _Manifest:
         raise ModelFileError(
             f"{path} has format {number}, this version reads up to {FORMAT}. Upgrade adacos."
         )
-    return _Manifest(number, version, digests, decisions.get("digest") if alike else None)
+    return _Manifest(number, version, digests, *compared)
 
 
 def _members(

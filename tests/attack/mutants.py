@@ -11,7 +11,7 @@ import io
 import json
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,13 +19,16 @@ import numpy as np
 
 from adacos import (
     AdaCOSClassifier,
+    AutoPolicyClassifier,
     BranchingClassifier,
+    COSClassifier,
     Costs,
     PlanningClassifier,
     TargetRecallClassifier,
     load,
     save,
 )
+from adacos.card import model_card
 from adacos.exceptions import ModelFileError
 from tests.model_files import answer, rewritten
 from tests.policies.tables import mixed
@@ -33,6 +36,7 @@ from tests.policies.tables import mixed
 Rng = np.random.Generator
 PRICES = {"age": 1.0, "smokes": 1.0, "town": 2.0, "planet": 0.5, "zero": 0.0, "dose": 4.0}
 COSTS = Costs(PRICES, false_positive=30, false_negative=70)
+THREE = Costs(PRICES, misclassification=50 * (1 - np.eye(3)))
 QUICK: dict[str, Any] = {"cv": 2, "strengths": "common", "n_splines": 5}
 MODELS: dict[str, Callable[[], Any]] = {
     "AdaCOS": lambda: AdaCOSClassifier(COSTS, **QUICK),
@@ -41,8 +45,20 @@ MODELS: dict[str, Callable[[], Any]] = {
     "a target recall": lambda: TargetRecallClassifier(
         AdaCOSClassifier(COSTS, **QUICK), target_recall=0.8
     ),
+    "COS": lambda: COSClassifier(COSTS, **QUICK),
+    "a mean budget": lambda: AdaCOSClassifier(COSTS, mean_budget=2.0, **QUICK),
+    "three classes": lambda: AdaCOSClassifier(THREE, **QUICK),
+    "Auto": lambda: AutoPolicyClassifier(COSTS, **QUICK),
 }
 REFUSED, SAME, OTHERWISE = "refused", "as before", "otherwise"
+
+
+def rows_of(name: str, n: int, seed: int) -> tuple[Any, Any]:
+    """Rows and classes for one of the models."""
+    X, y = mixed(n, seed)
+    if name == "three classes":
+        y = np.where(np.random.default_rng(seed).random(n) < 0.35, "odd", np.asarray(y).astype(str))
+    return X, y
 
 
 class Change(NamedTuple):
@@ -118,6 +134,17 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(item, (*path, key))
 
 
+def other_than(value: Any) -> Any:
+    """Another value in the place of a single one, of its type where it has one."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, str):
+        return value + "x"
+    if isinstance(value, float) and value:
+        return value * 0.5
+    return 1.0 if value is None else value + 1
+
+
 class Mutants:
     """Mutants of a good file, and what becomes of them.
 
@@ -129,7 +156,7 @@ class Mutants:
 
     def __init__(self, folder: Path, name: str) -> None:
         self.good, self.path = folder / "good.adacos", folder / "mutant.adacos"
-        save(MODELS[name]().fit(*mixed(60, 0)), self.good)
+        save(MODELS[name]().fit(*rows_of(name, 60, 0)), self.good)
         with zipfile.ZipFile(self.good) as archive:
             self.members = {member: archive.read(member) for member in archive.namelist()}
         self.arrays = [member for member in self.members if member.startswith("arrays/")]
@@ -139,8 +166,9 @@ class Mutants:
         self.expected = self.answers(load(self.good))
 
     def answers(self, model: Any) -> dict[str, Any]:
-        """All that a model decides about rows, together and one by one."""
+        """All that a model decides about rows, together and one by one, and says of itself."""
         said = answer(model, self.rows) | {"both": model.predict_proba(self.rows)}
+        said["card"] = np.array(json.dumps(model_card(model), sort_keys=True))
         for row in range(2):
             values = self.rows.iloc[row].dropna().to_dict()
             consultation, steps = model.consultation(), []
@@ -172,12 +200,27 @@ class Mutants:
                 return None
             return Change(f"{member} [{kind}]", {**self.members, member: buffer.getvalue()})
         path = self.places[rng.integers(len(self.places))]
+        return self._changed(path, lambda value: of_value(rng, value))
+
+    def of_every_leaf(self) -> Iterator[Change]:
+        """A mutant for every number, text and empty place of the description."""
+        for path in self.places:
+            node = self.tree
+            for key in path:
+                node = node[key]
+            if node is None or isinstance(node, (bool, int, float, str)):
+                change = self._changed(path, other_than)
+                assert change is not None
+                yield change
+
+    def _changed(self, path: tuple[Any, ...], change: Callable[[Any], Any]) -> Change | None:
+        """The mutant with one value of the description changed; None if it is equal."""
         tree = copy.deepcopy(self.tree)
         node = tree
         for key in path[:-1]:
             node = node[key]
         value = node[path[-1]]
-        node[path[-1]] = of_value(rng, value)
+        node[path[-1]] = change(value)
         text = json.dumps(tree).encode()
         if text == json.dumps(self.tree).encode():
             return None
@@ -202,14 +245,20 @@ class Mutants:
         )
         return SAME if same else OTHERWISE
 
-    def fates(self, count: int, seed: int) -> tuple[Counter[str], list[str]]:
-        """What becomes of so many mutants, and which of them decide otherwise or fail."""
-        rng, counts, wrong = np.random.default_rng(seed), Counter[str](), []
-        while counts.total() < count:
+    def drawn(self, count: int, seed: int) -> Iterator[Change]:
+        """So many mutants at random."""
+        rng = np.random.default_rng(seed)
+        while count:
             with np.errstate(all="ignore"):
                 change = self.change(rng)
-            if change is None:
-                continue
+            if change is not None:
+                count -= 1
+                yield change
+
+    def fates(self, changes: Iterable[Change]) -> tuple[Counter[str], list[str]]:
+        """What becomes of mutants, and which of them decide otherwise or fail."""
+        counts, wrong = Counter[str](), []
+        for change in changes:
             try:
                 found = self.fate(change)
             except Exception as error:  # a file may lead any part of the library into any error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+import warnings
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -590,3 +592,88 @@ def test_a_coroutine_that_nobody_awaits_is_told(X: Any, policy: Any) -> None:
         policy.acquire(
             X.drop(columns="blood"), providers={"blood": lambda request: service(request)}
         )
+
+
+class Odd:
+    """A value that can be neither compared nor written."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("not comparable")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("not written")
+
+    __str__ = __repr__
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Unlisted:
+    def tolist(self) -> list[Any]:
+        raise Wordless
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (Decimal("sNaN"), ""),
+        (Decimal("NaN"), ""),
+        (Decimal("Infinity"), "returned inf: blood needs"),
+        (Odd(), "returned Odd that cannot be written: blood needs"),
+    ],
+)
+def test_a_value_that_cannot_be_compared_or_written(
+    bad: Any, told: str, X: Any, free_blood: Any
+) -> None:
+    """The row has no value; the others have theirs, and the run ends as it does with None."""
+    values = X["blood"].tolist()
+
+    def source(request: Any, first: Any) -> list[Any]:
+        return [first if row == 0 else values[row] for row in request.index.tolist()]
+
+    rows = X.drop(columns="blood")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ProviderWarning)
+        expected = free_blood.acquire(rows, providers={"blood": lambda r: source(r, None)})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = free_blood.acquire(rows, providers={"blood": lambda r: source(r, bad)})
+    same(result, expected)
+    assert [str(w.message) for w in caught if told in str(w.message)] or not told
+
+
+def test_an_error_without_words_is_told(X: Any, free_blood: Any) -> None:
+    def fails(request: Any) -> Any:
+        raise Wordless
+
+    def gives_no_list(request: Any) -> Any:
+        return Unlisted()
+
+    rows = X.drop(columns="blood")
+    for source, told in (
+        (fails, "raised Wordless, whose message cannot be written"),
+        (gives_no_list, "returned Unlisted without a list of its values: Wordless"),
+    ):
+        with pytest.warns(ProviderWarning, match=told):
+            free_blood.acquire(rows, providers={"blood": source})
+
+
+def test_decimals_are_numbers(X: Any, free_blood: Any) -> None:
+    """As of a column NUMERIC of PostgreSQL."""
+    exact = [Decimal(str(value)) for value in X["blood"].tolist()]
+    source = {"blood": lambda request: [exact[row] for row in request.index.tolist()]}
+    same(free_blood.acquire(X.drop(columns="blood"), providers=source), free_blood.acquire(X))
+    steps = []
+    for value in (exact[0], X["blood"].tolist()[0]):
+        consultation = free_blood.consultation().observe(blood=value)
+        assert consultation.values["blood"] == X["blood"][0]
+        steps.append(repr(consultation.next()))
+    assert steps[0] == steps[1]
+    for bad in (Decimal("sNaN"), Decimal("-Infinity"), Odd()):
+        with pytest.raises(InvalidInputError, match="blood: needs a finite number"):
+            free_blood.consultation().observe(blood=bad)

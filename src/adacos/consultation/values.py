@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -24,8 +25,13 @@ def is_none(given: Any) -> bool:
     """Whether something stands for no value: None, NaN of any type, NaT or NA of pandas."""
     if given is None or type(given).__name__ == "NAType":
         return True
+    if isinstance(given, Decimal):
+        return given.is_nan()
     # Of all values only these differ from themselves.
-    differs = given != given
+    try:
+        differs = given != given
+    except Exception:  # an object of someone else, which is no value for other reasons
+        return False
     return isinstance(differs, bool | np.bool_) and bool(differs)
 
 
@@ -42,7 +48,7 @@ def check_value(
     if isinstance(given, np.generic):
         given = given.item()
     if levels:
-        text = given if isinstance(given, str) else str(given)
+        text = _as_text(name, given)
         if text.strip() in ("", "nan"):
             raise _no_value(name, given)
         if text in levels or text in encoder.grouped_of(k):
@@ -53,6 +59,8 @@ def check_value(
             "it is treated as an average row."
         )
         return text, ValueWarning(name, text, "unknown_category", message)
+    if isinstance(given, Decimal):
+        given = float(given)  # PostgreSQL's NUMERIC
     if name in encoder.date_forms and not isinstance(given, Real):
         given = number_of(given, name, encoder.date_forms[name])
     if not isinstance(given, Real) or not is_finite(given):
@@ -64,6 +72,13 @@ def check_value(
         message = declared if odd is None else f"{declared} {odd.message}"
         odd = ValueWarning(name, value, "implausible", message)
     return value, odd
+
+
+def _as_text(name: str, given: Any) -> str:
+    try:
+        return given if isinstance(given, str) else str(given)
+    except Exception:  # an object of someone else
+        raise _no_value(name, given) from None
 
 
 def _odd_number(encoder: TableEncoder, k: int, value: float) -> ValueWarning | None:

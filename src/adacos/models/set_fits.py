@@ -243,7 +243,7 @@ class SetFits:
         )
 
 
-def _refuse_large(n_classes: int, n_columns: int) -> None:
+def refuse_large(n_classes: int, n_columns: int) -> None:
     """Refuse more coefficients than can be fitted together: time grows with their third power."""
     count = (n_classes - 1) * n_columns
     if n_classes > 2 and count > MOST_COEFFICIENTS:
@@ -288,7 +288,7 @@ def prepare(
     basis, columns = fit_basis(
         complete[: len(y)], weight, encoder.source, kinds, n_splines, ends, encoded
     )
-    _refuse_large(n_classes, columns.shape[1])
+    refuse_large(n_classes, columns.shape[1])
     if unlabeled is not None:
         columns = basis.transform(complete)
     expected = expected_rows(joint, basis, holes, every_weight) if holes.patterns else None

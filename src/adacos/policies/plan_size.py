@@ -12,7 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from adacos.costs import CostTable
+from adacos.models.basis import affordable_splines
 from adacos.models.plans import tabulate
+from adacos.models.set_fits import refuse_large
 from adacos.models.table_mixture import TableMixture
 from adacos.tables.codes import Codes
 from adacos.tables.encoder import TableEncoder
@@ -116,6 +118,26 @@ def sizes_to_compare(
     whole = max(int((np.cumprod(full + 1.0) <= MOST_STATES).sum()), min(1, len(most)))
     rough = int((np.cumprod(least[most] + 1.0) <= ROUGH_STATES).sum())
     return [most[:n] for n in range(whole, max(rough, whole) + 1)]
+
+
+def refuse_many_classes(
+    encoded: Floats, encoder: TableEncoder, n_codes: int, n_splines: int, n_classes: int
+) -> None:
+    """Refuse a table whose largest plan has too many classes for its pairs, before it is planned.
+
+    As many covariates as any plan has, and the widest of them: which ones it has is found later.
+    """
+    least = np.sort(even_codes(encoded, encoder, LEAST_CODES).sizes)
+    full = np.sort(even_codes(encoded, encoder, n_codes).sizes)
+    rough = int((np.cumprod(least[least > 1] + 1.0) <= ROUGH_STATES).sum())
+    whole = int((np.cumprod(full[full > 1] + 1.0) <= MOST_STATES).sum())
+    kinds = np.array(encoder.kinds)
+    n_planned = max(rough, whole, 1)
+    numeric = (NUMERIC,) * min(encoder.kinds.count(NUMERIC), n_planned)
+    width = np.bincount(encoder.source, minlength=len(kinds))
+    width[kinds == NUMERIC] = affordable_splines(len(encoded), numeric, n_splines) - 1
+    width[kinds == CONSTANT] = 0
+    refuse_large(n_classes, int(np.sort(width)[::-1][:n_planned].sum()))
 
 
 def order_by_value(

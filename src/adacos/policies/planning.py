@@ -53,6 +53,7 @@ from adacos.policies.plan_size import (
     even_codes,
     modellable,
     order_by_value,
+    refuse_many_classes,
     sizes_to_compare,
 )
 from adacos.policies.plan_tree import PlanNode, plan_nodes, plan_tree
@@ -231,6 +232,8 @@ class PlanningClassifier(BasePolicy):
         drawn = drawn_rows(training.y, MOST_ROWS, self.random_state)
         groups = None if training.groups is None else training.groups[drawn]
         rows = self._rows(training.encoded[drawn], training.y[drawn].astype(np.intp), groups)
+        about = rows.encoded, self.encoder_
+        refuse_many_classes(*about, self.n_codes, self.n_splines, len(self.classes_))
         members, n_folds = self._members(rows), int(rows.fold.max()) + 1
         mixture, without = pooled(members), members[:n_folds]
         planned = self._best_size(mixture, without, rows)
@@ -241,7 +244,6 @@ class PlanningClassifier(BasePolicy):
         every[drawn] = cost
         self._out_of_fold = every, training.y
         self.planned_ = np.sort(planned)
-        about = rows.encoded, self.encoder_
         self.codes_ = codes_within(*about, planned, self.n_codes, MOST_STATES)
         decider = self._deciders(learned, self.codes_, self.planned_, (self.caution_,))[0]
         self.joint_, self.table_ = decider.joint, decider.table

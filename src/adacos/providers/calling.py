@@ -19,7 +19,7 @@ from uuid import uuid4
 
 import narwhals as nw
 
-from adacos.exceptions import InvalidInputError
+from adacos.exceptions import InvalidInputError, describe_error
 from adacos.typing import Ints
 from adacos.validation import integer, names_along, real
 
@@ -242,6 +242,10 @@ class _TooSlow(Exception):
     """A call was not waited for any longer."""
 
 
+class _OtherRows(Exception):
+    """A series is not of the rows that were asked for."""
+
+
 def _within_time(provider: Provider, request: ProviderRequest) -> Any:
     """What the function returns; with a timeout it is waited for in a thread of its own."""
     if provider.timeout is None:
@@ -282,15 +286,13 @@ def _checked(order: Order, values: Any, attempts: int, started: float) -> Delive
         values.close()
         why = "returned a coroutine that nobody awaits; pass the coroutine function itself"
         return _failed(order, attempts, started, why)
-    if nw.dependencies.is_pandas_series(values):
-        try:
-            values = _by_index(values, order.request)
-        except ValueError as error:
-            return _failed(order, attempts, started, str(error))
-    elif hasattr(values, "to_list"):
-        values = values.to_list()
-    elif hasattr(values, "tolist"):
-        values = values.tolist()
+    try:
+        values = _listed(values, order.request)
+    except _OtherRows as error:
+        return _failed(order, attempts, started, str(error))
+    except Exception as error:  # of what was returned, which is someone else's
+        rule = f"returned {type(values).__name__} without a list of its values"
+        return _failed(order, attempts, started, f"{rule}: {describe_error(error)}")
     if not isinstance(values, (list, tuple)):
         kind = type(values).__name__
         rule = f"returned {kind} in place of a list or an array of {n} values"
@@ -298,6 +300,16 @@ def _checked(order: Order, values: Any, attempts: int, started: float) -> Delive
     if len(values) != n:
         return _failed(order, attempts, started, f"returned {len(values)} values for {n} rows")
     return Delivery(order, list(values), _record(order, attempts, started, None))
+
+
+def _listed(values: Any, request: ProviderRequest) -> Any:
+    """What was returned as a list, if it has one; else as it is."""
+    if nw.dependencies.is_pandas_series(values):
+        return _by_index(values, request)
+    for name in ("to_list", "tolist"):
+        if hasattr(values, name):
+            return getattr(values, name)()
+    return values
 
 
 def _by_index(series: Any, request: ProviderRequest) -> list[Any]:
@@ -315,7 +327,7 @@ def _by_index(series: Any, request: ProviderRequest) -> list[Any]:
         return list(values)
     as_made = counts and isinstance(series.index, nw.dependencies.get_pandas().RangeIndex)
     if as_made or not alike:
-        raise ValueError(
+        raise _OtherRows(
             f"returned a series whose index is not that of the {len(rows)} rows; "
             "give it the index of request.rows, or return a list"
         )
@@ -337,4 +349,4 @@ def _too_slow(provider: Provider) -> str:
 
 
 def _in_words(error: BaseException) -> str:
-    return f"raised {type(error).__name__}: {error}"
+    return f"raised {describe_error(error)}"

@@ -26,7 +26,7 @@ from adacos.engine import (
     result_of,
     walk,
 )
-from adacos.exceptions import InvalidInputError, ProviderWarning, shortened
+from adacos.exceptions import InvalidInputError, ProviderWarning, describe_error, shortened
 from adacos.providers.calling import (
     Delivery,
     Order,
@@ -219,7 +219,7 @@ def _naming_the_cache(what: str) -> Iterator[None]:
         raise InvalidInputError(
             "cache",
             f"must {what}, by the pair of covariate and key",
-            f"{type(error).__name__}: {error}",
+            describe_error(error),
             "Check the cache, and call acquire with it again: it continues from there.",
         ) from error
 

@@ -41,13 +41,17 @@ COPIES_OPTIONS = (
 
 def check_weights(sample_weight: Any, labels: Floats) -> Floats:
     """Weight of each row: not negative, and positive for rows of both classes."""
-    try:
-        weight: Floats = _check_sample_weight(sample_weight, labels, dtype=np.float64)
-    except OverflowError:
-        weight = np.full(len(labels), np.inf)
+    weight = _weights_of(sample_weight, labels)
     if np.any(weight < 0):
         raise InvalidInputError(
             "sample_weight", "must not be negative", float(weight.min()), "Use 0 to leave out."
+        )
+    if len(np.unique(labels[weight > 0])) < 2:
+        raise InvalidInputError(
+            "sample_weight",
+            "must leave rows of both classes",
+            "weights of zero for all rows of a class",
+            "Give rows of each class a positive weight.",
         )
     if weight.max(initial=0.0) > LARGEST_WEIGHT or not weight.sum() >= SMALLEST_SUM:
         raise InvalidInputError(
@@ -56,14 +60,35 @@ def check_weights(sample_weight: Any, labels: Floats) -> Floats:
             f"up to {weight.max(initial=0.0):g}, {weight.sum():g} for all",
             "A weight says how often a row counts: divide them by their mean.",
         )
-    if len(np.unique(labels[weight > 0])) < 2:
-        raise InvalidInputError(
-            "sample_weight",
-            "must leave rows of both classes",
-            "positive weights in one class at most",
-            "Give rows of each class a positive weight.",
-        )
     return weight
+
+
+def _weights_of(given: Any, labels: Floats) -> Floats:
+    """A finite number for each row, or a clear error; beyond floats it counts as infinity."""
+    try:
+        weight: Floats = _check_sample_weight(given, labels, dtype=np.float64)
+        return weight
+    except OverflowError:
+        return np.full(len(labels), np.inf)
+    except (TypeError, ValueError) as error:
+        failed = error
+    try:
+        number = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        received = str(failed)
+    else:
+        wrong = np.argwhere(~np.isfinite(number))
+        if number.shape == labels.shape and not len(wrong):
+            return number  # nothing but zeros, which have a rule of their own
+        received = f"{type(given).__name__} of shape {number.shape}"
+        if len(wrong) and number.ndim == 1:
+            received = f"{number[wrong[0, 0]]:g} for row {wrong[0, 0]}"
+    raise InvalidInputError(
+        "sample_weight",
+        f"must be {len(labels)} finite numbers, one for each row",
+        received,
+        "A weight says how often a row counts: 1 for once, 0 to leave it out.",
+    ) from failed
 
 
 def prevalence_weights(y: Any, prevalence: float | Mapping[Any, float]) -> Floats:
