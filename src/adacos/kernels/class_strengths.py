@@ -13,14 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cholesky as upper_factor
 
+from adacos.kernels.class_lockstep import ClassRows, advance_classes, hessian_factors
 from adacos.kernels.line_search import halve
 from adacos.kernels.multinomial import (
     ClassFit,
     class_fellner_schall,
     class_loss,
     contrasts,
-    fit_class_folds,
-    fit_classes_together,
     fold_class_grams,
     newton_classes,
     shares_at,
@@ -74,13 +73,42 @@ def fixed_class_strengths(
     coef = to_reference(fit.coef, basis)
     if fold is None:
         return Blend(strengths, coef, np.full((len(y), len(start)), np.nan), np.nan)
-    near = _turn(fit, weight, basis)
-    grams = fold_class_grams(design, near.log_odds, weight, fold, int(fold.max()) + 1, near.basis)
-    _, held_out = fit_class_folds(
-        design, y, weight, fold, penalty[:, None], near.coef, grams, near.basis
+    rows = ClassRows(design, y, weight, fold, basis)
+    held_out = _held_out(rows, _with_folds(rows, penalty[None], fit.coef[None]))[:, :, 0]
+    loss = float(weight @ class_loss(held_out, y, basis))
+    return Blend(strengths, coef, to_reference(held_out, basis).T, loss)
+
+
+def _with_folds(rows: ClassRows, penalties: Floats, every: Floats) -> Floats:
+    """Fits of candidates without each fold and, last, `every`, (candidates, folds + 1, K - 1, P).
+
+    `every` (candidates, K - 1, P) are their optima on all rows, where all begin and whose curvature
+    they keep; `penalties` has shape (candidates, P).
+    """
+    n, n_folds = len(every), rows.n_folds
+    factors = [
+        hessian_factors(rows, coef, penalty[None])[0]
+        for coef, penalty in zip(every, penalties, strict=True)
+    ]
+    candidate = np.repeat(np.arange(n), n_folds)
+    without = advance_classes(
+        rows,
+        np.tile(np.arange(n_folds), n),
+        penalties[candidate],
+        every[candidate],
+        factors,
+        candidate,
     )
-    loss = float(weight @ class_loss(held_out[:, :, 0], y, near.basis))
-    return Blend(strengths, coef, to_reference(held_out[:, :, 0], near.basis).T, loss)
+    return np.concatenate([without.reshape(n, n_folds, *every.shape[1:]), every[:, None]], axis=1)
+
+
+def _held_out(rows: ClassRows, coefs: Floats) -> Floats:
+    """Contrasts (K - 1, n, candidates) by the fits without a row's fold; see `_with_folds`."""
+    held_out = np.empty((coefs.shape[2], len(rows.y), len(coefs)))
+    for f in range(rows.n_folds):
+        own = rows.fold == f
+        held_out[:, own] = rows.design[own] @ coefs[:, f].transpose(1, 2, 0)
+    return held_out
 
 
 class _Near(NamedTuple):
@@ -167,26 +195,29 @@ def _candidates(
     begin, penalty = to_contrasts(start, plain), penalty_of(term, center)
     fit = newton_classes(design, y, weight, penalty, plain, begin, tolerance=1e-6)
     near = _turn(fit, weight, plain)
-    basis = near.basis
-    grams = fold_class_grams(design, near.log_odds, weight, fold, int(fold.max()) + 1, basis)
+    rows = ClassRows(design, y, weight, fold, near.basis)
     strengths = np.empty((len(linear), 0))
-    coefs = np.empty((len(start), design.shape[1], 0))
-    held_out = np.empty((len(start), len(y), 0))
+    coefs = np.empty((0, rows.n_folds + 1, len(start), design.shape[1]))
     if tried[: len(grid)].any():
         chosen = [pair for pair, keep in zip(grid, tried, strict=False) if keep]
         strengths = np.stack([np.where(linear, r, s) for s, r in chosen], axis=1)
-        penalties = np.stack([penalty_of(term, column) for column in strengths.T], axis=1)
-        coefs, held_out = fit_class_folds(
-            design, y, weight, fold, penalties, near.coef, grams, basis
-        )
+        penalties = np.stack([penalty_of(term, column) for column in strengths.T])
+        coefs = _with_folds(rows, penalties, _on_all_rows(rows, penalties, near.coef))
     if tried[len(grid) :].any():
-        own, coef, log_odds = _by_restricted_likelihood(
-            design, y, weight, fold, term, center, near, grams
-        )
+        own, coef = _by_restricted_likelihood(rows, term, center, near)
         strengths = np.column_stack([strengths, own])
-        coefs = np.concatenate([coefs, coef[:, :, None]], axis=2)
-        held_out = np.concatenate([held_out, log_odds[:, :, None]], axis=2)
-    return _Candidates(strengths, coefs, held_out, basis)
+        coefs = np.concatenate([coefs, coef[None]])
+    return _Candidates(
+        strengths, coefs[:, -1].transpose(1, 2, 0), _held_out(rows, coefs), near.basis
+    )
+
+
+def _on_all_rows(rows: ClassRows, penalties: Floats, near: Floats) -> Floats:
+    """Fits of candidates on all rows, (candidates, K - 1, P), from a fit near them."""
+    n = len(penalties)
+    factors = hessian_factors(rows, near, penalties)
+    start = np.repeat(near[None], n, axis=0)
+    return advance_classes(rows, np.full(n, rows.n_folds), penalties, start, factors, np.arange(n))
 
 
 def stack_class_weights(
@@ -229,38 +260,21 @@ def stack_class_weights(
 
 
 def _by_restricted_likelihood(
-    design: Floats,
-    y: Ints,
-    weight: Floats,
-    fold: Ints,
-    term: Ints,
-    begin: Floats,
-    near: _Near,
-    grams: Floats,
-) -> tuple[Floats, Floats, Floats]:
-    """Strengths per term, contrasts on all rows, and contrasts (K - 1, n) without each fold."""
+    rows: ClassRows, term: Ints, begin: Floats, near: _Near
+) -> tuple[Floats, Floats]:
+    """Strengths per term, and contrasts (folds + 1, K - 1, P) without each fold and on all rows."""
+    design, y, weight, fold, basis = rows
+    left_out = np.arange(rows.n_folds + 1)
+    grams = fold_class_grams(design, near.log_odds, weight, fold, rows.n_folds, basis)
     every = grams.sum(axis=0)
     strengths, coef = class_fellner_schall(
-        design, y, weight[:, None], term, begin, near.coef, every[None], near.basis
+        design, y, weight[:, None], term, begin, near.coef, every[None], basis
     )
-    left_in = weight[:, None] * (fold[:, None] != np.arange(len(grams)))
+    left_in = weight[:, None] * (fold[:, None] != left_out[:-1])
     by_fold, refits = class_fellner_schall(
-        design, y, left_in, term, begin, near.coef, every - grams, near.basis
+        design, y, left_in, term, begin, near.coef, every - grams, basis
     )
-    penalties = np.stack([penalty_of(term, lam) for lam in (*by_fold.T, strengths[:, 0])], axis=1)
-    fits = fit_classes_together(
-        design,
-        y,
-        weight,
-        fold,
-        np.arange(len(grams) + 1),
-        penalties,
-        np.concatenate([refits, coef], axis=2),
-        grams,
-        near.basis,
-    )
-    held_out = np.empty((len(coef), len(y)))
-    for f in range(len(grams)):
-        rows = fold == f
-        held_out[:, rows] = fits[:, :, f] @ design[rows].T
-    return strengths[:, 0], fits[:, :, -1], held_out
+    penalties = np.stack([penalty_of(term, lam) for lam in (*by_fold.T, strengths[:, 0])])
+    start = np.moveaxis(np.concatenate([refits, coef], axis=2), 2, 0)
+    factors = hessian_factors(rows, coef[:, :, 0], penalties)
+    return strengths[:, 0], advance_classes(rows, left_out, penalties, start, factors, left_out)

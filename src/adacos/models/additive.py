@@ -19,6 +19,7 @@ from adacos.kernels.class_strengths import (
     straight_classes,
 )
 from adacos.kernels.irls import newton
+from adacos.kernels.spans import spanned
 from adacos.kernels.strengths import StrengthMixture, blend_strengths, fixed_strengths
 from adacos.models.basis import AdditiveBasis
 from adacos.typing import Bools, Floats, Ints
@@ -150,11 +151,12 @@ def _fit_classes(
     """`fit_additive` for three or more classes."""
     design, inside, term, terms = _design(columns, basis, covariates, shrink)
     labels = y.astype(np.intp)
+    design, term, directions = spanned(design, term)
     if start is None:
-        linear = np.append(True, basis.linear[basis.term[inside]])
+        linear = np.append(basis.linear[terms], True)[term]
         begin = straight_classes(design, labels, weight, linear, n_classes)
     else:
-        begin = np.column_stack([start.intercept, start.coef[:, inside]])
+        begin = np.column_stack([start.intercept, start.coef[:, inside]]) @ directions
     if strengths is not None or len(terms) == 0:
         given = np.empty(0) if strengths is None else strengths[terms]
         fit = fixed_class_strengths(
@@ -174,7 +176,7 @@ def _fit_classes(
             candidates=candidates,
         )
     coef = np.zeros((n_classes - 1, len(basis.group)))
-    coef[:, inside] = fit.coef[:, 1:]
+    coef[:, inside] = fit.coef @ directions[1:].T
     chosen = np.full(len(basis.linear), np.nan)
     chosen[terms] = fit.strengths
     return AdditiveFit(
