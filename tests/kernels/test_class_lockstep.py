@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from adacos.kernels import class_lockstep
-from adacos.kernels.class_lockstep import ClassRows, advance_classes, hessian_factors, objectives
+from adacos.kernels.class_lockstep import (
+    ClassRows,
+    advance_classes,
+    hessian_factors,
+    joint_gram,
+    objectives,
+)
 from adacos.kernels.multinomial import class_loss, contrasts, newton_classes
 
 N_FOLDS = 5
@@ -62,7 +68,7 @@ def test_every_fit_ends_at_the_optimum_of_newton(
     penalties = np.repeat(np.append(0.001, np.ones(4))[None] * strengths[:, None], 2, axis=0)
     left_out = np.array([0, N_FOLDS] * 3)
     start = np.zeros((6, n_classes - 1, 5))
-    factors = hessian_factors(rows, start[0], penalties[::2])
+    factors = hessian_factors(rows, joint_gram(rows, start[0]), penalties[::2])
     which = np.repeat(np.arange(3), 2)
     found = advance_classes(rows, left_out, penalties, start, factors, which, tolerance=1e-14)
     for k, f in enumerate(left_out.tolist()):
@@ -84,7 +90,8 @@ def test_a_step_too_long_is_halved_until_the_objective_falls() -> None:
     rows = rows_of(3)
     penalty = np.append(0.0, np.ones(4))[None]
     start = np.zeros((1, 2, 5))
-    factors = [factor / np.sqrt(1000.0) for factor in hessian_factors(rows, start[0], penalty)]
+    gram = joint_gram(rows, start[0])
+    factors = [factor / np.sqrt(1000.0) for factor in hessian_factors(rows, gram, penalty)]
     fold, which = np.array([N_FOLDS]), np.zeros(1, dtype=np.intp)
     found = advance_classes(rows, fold, penalty, start, factors, which, tolerance=1e-12)
     true = newton_classes(rows.design, rows.y, rows.weight, penalty[0], rows.basis)

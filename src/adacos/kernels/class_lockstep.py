@@ -44,6 +44,17 @@ class ClassRows(NamedTuple):
         """Number of folds; as a fold to leave out it stands for none."""
         return int(self.fold.max()) + 1
 
+    def held_out(self, coefs: Floats) -> Floats:
+        """Log-odds (K - 1, n, candidates) by the fits without a row's fold.
+
+        `coefs` (candidates, folds + 1, K - 1, P) are those without each fold, last with all rows.
+        """
+        result = np.empty((coefs.shape[2], len(self.y), len(coefs)))
+        for f in range(self.n_folds):
+            own = self.fold == f
+            result[:, own] = self.design[own] @ coefs[:, f].transpose(1, 2, 0)
+        return result
+
 
 class _State(NamedTuple):
     """Where the open fits are: contrasts (fits, K - 1, P), J, its gradient, the next length."""
@@ -60,17 +71,21 @@ class _State(NamedTuple):
         return _State(fits[kept], point[kept], value[kept], gradient[kept], length[kept])
 
 
-def hessian_factors(rows: ClassRows, coef: Floats, penalties: Floats) -> list[Floats]:
-    """Factors of the joint Hessian of all rows at `coef` (K - 1, P), each with one penalty."""
+def joint_gram(rows: ClassRows, coef: Floats) -> Floats:
+    """Hessian of the loss of all rows at the contrasts `coef` (K - 1, P); see `class_gram`."""
     design: NDArray[np.floating] = rows.design
     if design.size >= SINGLE_PRECISION_FROM:
         design = design.astype(np.float32)
-    gram = class_gram(design, coef @ rows.design.T, rows.weight, rows.basis)
-    diagonal = gram.diagonal().copy()
+    return class_gram(design, coef @ rows.design.T, rows.weight, rows.basis)
+
+
+def hessian_factors(rows: ClassRows, gram: Floats, penalties: Floats) -> list[Floats]:
+    """Factors of a joint Hessian, of which `gram` is that of the loss, each with one penalty."""
+    diagonal, hessian = gram.diagonal(), gram.copy()
     factors = []
     for penalty in np.maximum(penalties, PENALTY_FLOOR * float(rows.weight.sum())):
-        np.fill_diagonal(gram, diagonal + np.tile(penalty, len(coef)))
-        factors.append(cholesky(gram))
+        np.fill_diagonal(hessian, diagonal + np.tile(penalty, len(rows.basis) - 1))
+        factors.append(cholesky(hessian))
     return factors
 
 
@@ -182,7 +197,8 @@ def objectives(
     """J of each fit (fits,) and its gradient in the contrasts `coef` (fits, K - 1, P)."""
     n_fits, n_classes, width = len(coef), len(rows.basis), coef.shape[2]
     flat = (rows.basis @ coef).reshape(-1, width)
-    value = 0.5 * np.einsum("fkp,fp,fkp->f", coef, penalties, coef, optimize=True)
+    pulled = penalties[:, None] * coef
+    value = 0.5 * _dots(coef, pulled)
     gradient = np.zeros_like(flat)
     rows_at_once = max(_BLOCK // len(flat), 64)
     for first in range(0, len(rows.y), rows_at_once):
@@ -200,9 +216,7 @@ def objectives(
         scores *= (count / total)[:, None]
         scores[:, label, place] -= count
         gradient += scores.reshape(len(flat), -1) @ design
-    in_contrasts = rows.basis.T @ gradient.reshape(n_fits, n_classes, width)
-    in_contrasts += penalties[:, None] * coef
-    return value, in_contrasts
+    return value, pulled + rows.basis.T @ gradient.reshape(n_fits, n_classes, width)
 
 
 def _dots(left: Floats, right: Floats) -> Floats:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotri, dpotrs
+from scipy.linalg.lapack import dpotrs, dtrtri
 
 from adacos.kernels.irls import (
     DAMPING,
@@ -243,7 +243,8 @@ def class_fellner_schall(
             factors = _factors(grams[k], penalty[:, place])
             coef[:, :, k] -= DAMPING * _step(factors, gradient[:, :, place])
             for factor in factors:
-                spread[:, place] += np.diag(dpotri(factor, lower=0)[0])
+                root = dtrtri(factor, lower=0)[0]  # of the inverse
+                spread[:, place] += np.einsum("ij,ij->i", root, root)
         previous = freedom[:, left]
         freedom[:, left] = np.maximum(columns - lam[:, left] * (of_term @ spread), 0.0)
         squares = of_term @ (coef[:, :, left] ** 2).sum(axis=0)

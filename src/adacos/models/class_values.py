@@ -156,11 +156,12 @@ def _counted(gain: Floats, saved: Floats, weight: Floats, price: float) -> float
     return max(1.0 + float(missed) * error / (error + noise) / stated, 0.0)
 
 
-def shown_gain(
-    model: SequenceModel, costs: CostTable, matrix: Floats, last: int, accuracy: Accuracy
-) -> ShownGain:
-    """Gains of complete rows against those expected of them, from the last set back."""
-    values, rows = class_values(model, costs, matrix, last, accuracy), followed_rows(model)
+def shown_gain(model: SequenceModel, costs: CostTable, values: ClassValues, last: int) -> ShownGain:
+    """Gains of complete rows against those expected of them, from the last set back.
+
+    `values` are those of the sets at these costs.
+    """
+    matrix, rows = values.matrix, followed_rows(model)
     whole = np.ones(len(rows.y), dtype=np.bool_) if rows.there is None else rows.there.all(axis=1)
     belief = probabilities(rows.log_odds[whole, : last + 1])
     y, weight = rows.y[whole].astype(np.intp), rows.weight[whole]
