@@ -15,6 +15,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -22,7 +23,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from adacos import AdaCOSClassifier, Costs, LogisticGAM, load_physionet2012, load_pima, paper_folds
+from adacos import (
+    AdaCOSClassifier,
+    Costs,
+    LogisticGAM,
+    load,
+    load_physionet2012,
+    load_pima,
+    paper_folds,
+    save,
+)
 from benchmarks.packages import peak
 
 Work = Callable[[], Any]
@@ -42,6 +52,33 @@ def fit_synthetic(n: int, p: int) -> Work:
     X, y = table(n, p)
     costs = Costs([1.0] * p, false_positive=100, false_negative=1000)
     return lambda: AdaCOSClassifier(costs).fit(X, y)
+
+
+def fit_classes(n: int, p: int, n_classes: int) -> Work:
+    """Graded findings, 0 to 3, some of which each class raises, as in the table of dermatology."""
+    rng = np.random.default_rng([n, p, n_classes])
+    y = rng.integers(0, n_classes, n)
+    raised = 2.5 * (rng.random((n_classes, p)) < 0.25)
+    X = np.clip(np.round(raised[y] + 0.8 * rng.standard_normal((n, p))), 0, 3)
+    costs = Costs([1.0] * p, misclassification=100 * (1 - np.eye(n_classes)))
+    return lambda: AdaCOSClassifier(costs).fit(X, y)
+
+
+def load_classes(n: int, p: int, n_classes: int) -> Work:
+    rng = np.random.default_rng([n, p, n_classes])
+    X = rng.standard_normal((n, p))
+    scores = 2 * X @ rng.standard_normal((p, n_classes)) + rng.gumbel(size=(n, n_classes))
+    costs = Costs([1.0] * p, misclassification=20 * (1 - np.eye(n_classes)))
+    policy = AdaCOSClassifier(costs, strengths="common", cv=3).fit(X, scores.argmax(axis=1))
+    folder = TemporaryDirectory()
+    path = Path(folder.name) / "model.adacos"
+    save(policy, path)
+
+    def read() -> None:
+        load(path)
+        folder.cleanup()
+
+    return read
 
 
 def pima() -> tuple[np.ndarray, np.ndarray, AdaCOSClassifier]:
@@ -143,6 +180,8 @@ LONG: dict[str, Callable[[], Work]] = {
     "fit_physionet_1": lambda: fit_physionet(1),
     "fit_physionet_2": lambda: fit_physionet(2),
     "acquire_physionet": acquire_physionet,
+    "fit_358x34_6_classes": lambda: fit_classes(358, 34, 6),
+    "load_600x6_15_classes": lambda: load_classes(600, 6, 15),
 }
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -39,6 +40,8 @@ from adacos import (
 from adacos.decision import DIGEST_SCHEME
 from adacos.exceptions import InvalidInputError, ModelFileError
 from adacos.model_fields import fields_of
+from adacos.models import dynamic
+from adacos.models.class_values import class_values
 from adacos.persistence import FORMAT
 from adacos.validation import fits
 from tests.golden.problems import problem
@@ -154,6 +157,26 @@ def test_a_loaded_model_is_a_whole_one(fitted: dict[str, tuple[Any, Any]], tmp_p
         if hasattr(copy, "from_model"):
             other = FullModelClassifier(copy.costs).from_model(copy)
             same(other.acquire(X), FullModelClassifier(copy.costs).from_model(model).acquire(X))
+
+
+def test_loading_many_classes_values_the_sets_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What each set is worth takes a second with 15 classes: rows and consultation share it."""
+    X, y = load_iris(return_X_y=True)
+    costs = Costs([1.0] * 4, misclassification=20 * (1 - np.eye(3)))
+    save(AdaCOSClassifier(costs, strengths="common", cv=3).fit(X, y), tmp_path / "model.adacos")
+    solved = []
+
+    def counted(*given: Any) -> Any:
+        solved.append(given)
+        return class_values(*given)
+
+    monkeypatch.setattr(dynamic, "class_values", counted)
+    copy = load(tmp_path / "model.adacos")
+    # One more for rows without their last covariates, which can be brought no further.
+    assert 1 <= len(solved) <= 2
+    assert copy.consultation({copy.encoder_.names[3]: 0.2}).next() is not None
 
 
 def test_a_path_may_be_text_and_the_file_may_exist(tmp_path: Path) -> None:

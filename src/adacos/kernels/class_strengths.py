@@ -13,14 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cholesky as upper_factor
 
+from adacos.kernels.class_lockstep import ClassRows, advance_classes, hessian_factors, joint_gram
 from adacos.kernels.line_search import halve
 from adacos.kernels.multinomial import (
     ClassFit,
     class_fellner_schall,
     class_loss,
     contrasts,
-    fit_class_folds,
-    fit_classes_together,
     fold_class_grams,
     newton_classes,
     shares_at,
@@ -33,6 +32,7 @@ from adacos.kernels.strengths import (
     LEAST_WEIGHT,
     SMOOTHNESS_GRID,
     Blend,
+    StrengthMixture,
     central_strengths,
     on_simplex,
     one_smoothness,
@@ -74,13 +74,33 @@ def fixed_class_strengths(
     coef = to_reference(fit.coef, basis)
     if fold is None:
         return Blend(strengths, coef, np.full((len(y), len(start)), np.nan), np.nan)
-    near = _turn(fit, weight, basis)
-    grams = fold_class_grams(design, near.log_odds, weight, fold, int(fold.max()) + 1, near.basis)
-    _, held_out = fit_class_folds(
-        design, y, weight, fold, penalty[:, None], near.coef, grams, near.basis
+    rows = ClassRows(design, y, weight, fold, basis)
+    held_out = rows.held_out(_with_folds(rows, penalty[None], fit.coef[None]))[:, :, 0]
+    loss = float(weight @ class_loss(held_out, y, basis))
+    return Blend(strengths, coef, to_reference(held_out, basis).T, loss)
+
+
+def _with_folds(rows: ClassRows, penalties: Floats, every: Floats) -> Floats:
+    """Fits of candidates without each fold and, last, `every`, (candidates, folds + 1, K - 1, P).
+
+    `every` (candidates, K - 1, P) are their optima on all rows, where all begin and whose curvature
+    they keep; `penalties` has shape (candidates, P).
+    """
+    n, n_folds = len(every), rows.n_folds
+    factors = [
+        hessian_factors(rows, joint_gram(rows, coef), penalty[None])[0]
+        for coef, penalty in zip(every, penalties, strict=True)
+    ]
+    candidate = np.repeat(np.arange(n), n_folds)
+    without = advance_classes(
+        rows,
+        np.tile(np.arange(n_folds), n),
+        penalties[candidate],
+        every[candidate],
+        factors,
+        candidate,
     )
-    loss = float(weight @ class_loss(held_out[:, :, 0], y, near.basis))
-    return Blend(strengths, coef, to_reference(held_out[:, :, 0], near.basis).T, loss)
+    return np.concatenate([without.reshape(n, n_folds, *every.shape[1:]), every[:, None]], axis=1)
 
 
 class _Near(NamedTuple):
@@ -110,7 +130,6 @@ def blend_class_strengths(
     candidates: Bools | None = None,
 ) -> Blend:
     """Blend of the candidates; parameters as for `adacos.kernels.strengths.blend_strengths`."""
-    n_folds = int(fold.max()) + 1
     if candidates is None and len(y) >= 4 * CHOICE_ROWS:
         rows = some_rows(fold, y.astype(np.float64), len(y) // CHOICE_ROWS)
         part = (design[rows], y[rows], weight[rows], fold[rows])
@@ -120,73 +139,82 @@ def blend_class_strengths(
     tried = np.ones(n_candidates, dtype=np.bool_) if candidates is None else candidates
     if linear.all():
         tried = one_smoothness(tried, len(grid), len(RIDGE_GRID))
-    found = _candidates(design, y, weight, fold, term, linear, start, grid, tried)
-    held_out, basis = found.held_out, found.basis
+    plain = contrasts(len(start) + 1)
+    begin, penalty = to_contrasts(start, plain), penalty_of(term, central_strengths(linear))
+    fit = newton_classes(design, y, weight, penalty, plain, begin, tolerance=1e-6)
+    near = _turn(fit, weight, plain)
+    whole = ClassRows(design, y, weight, fold, near.basis)
+    strengths, coefs = _candidates(whole, term, linear, near, grid, tried)
+    per_covariate = np.arange(n_candidates)[tried] >= len(grid)
+    blend = class_blend(whole, strengths, per_covariate, coefs)
+    assert blend.used is not None
+    used = tried.copy()
+    used[tried] = blend.used
+    return blend._replace(used=used)
+
+
+def class_blend(rows: ClassRows, strengths: Floats, per_covariate: Bools, coefs: Floats) -> Blend:
+    """Blend of fitted candidates; `used` says which of them have weight.
+
+    `strengths` has shape (terms, candidates, folds + 1), `coefs` (candidates, folds + 1, K - 1, P);
+    so has the blend's mixture, with each later class against the first.
+    """
+    _, y, weight, fold, basis = rows
+    held_out, n_folds = rows.held_out(coefs), rows.n_folds
     shares = stack_class_weights(held_out, y, weight, basis)
     leave_out, mean_shares = np.empty(held_out.shape[:2]), shares / (1 + n_folds)
     for f in range(n_folds):
-        rows = fold == f
-        others = (held_out[:, ~rows], y[~rows], weight[~rows])
+        own = fold == f
+        others = (held_out[:, ~own], y[~own], weight[~own])
         elsewhere = stack_class_weights(*others, basis, start=shares)
-        leave_out[:, rows] = held_out[:, rows] @ elsewhere
+        leave_out[:, own] = held_out[:, own] @ elsewhere
         mean_shares += elsewhere / (1 + n_folds)
-    used = tried.copy()
-    used[tried] = mean_shares >= LEAST_WEIGHT
+    kept = mean_shares >= LEAST_WEIGHT
+    change = basis[1:] - basis[0]
     return Blend(
-        np.exp(np.log(found.strengths) @ shares),
-        to_reference(found.coefs @ shares, basis),
+        np.exp(np.log(strengths[:, :, -1]) @ shares),
+        change @ np.tensordot(shares, coefs[:, -1], axes=1),
         to_reference(leave_out, basis).T,
         float(weight @ class_loss(leave_out, y, basis)),
-        used,
+        kept,
+        StrengthMixture(strengths[:, kept], per_covariate[kept], change @ coefs[kept]),
     )
 
 
-class _Candidates(NamedTuple):
-    """Candidates side by side: strengths (terms, candidates), contrasts, held-out contrasts, U."""
-
-    strengths: Floats
-    coefs: Floats
-    held_out: Floats
-    basis: Floats
-
-
 def _candidates(
-    design: Floats,
-    y: Ints,
-    weight: Floats,
-    fold: Ints,
+    rows: ClassRows,
     term: Ints,
     linear: Bools,
-    start: Floats,
+    near: _Near,
     grid: list[tuple[float, float]],
     tried: Bools,
-) -> _Candidates:
-    """Fits of the candidates to be tried: those of the grid, then that per covariate."""
-    center = central_strengths(linear)
-    plain = contrasts(len(start) + 1)
-    begin, penalty = to_contrasts(start, plain), penalty_of(term, center)
-    fit = newton_classes(design, y, weight, penalty, plain, begin, tolerance=1e-6)
-    near = _turn(fit, weight, plain)
-    basis = near.basis
-    grams = fold_class_grams(design, near.log_odds, weight, fold, int(fold.max()) + 1, basis)
-    strengths = np.empty((len(linear), 0))
-    coefs = np.empty((len(start), design.shape[1], 0))
-    held_out = np.empty((len(start), len(y), 0))
+) -> tuple[Floats, Floats]:
+    """Fits of the candidates to be tried: those of the grid, then that per covariate.
+
+    Strengths (terms, candidates, folds + 1) and contrasts (candidates, folds + 1, K - 1, P).
+    """
+    n_fits = rows.n_folds + 1
+    strengths = np.empty((len(linear), 0, n_fits))
+    coefs = np.empty((0, n_fits, *near.coef.shape))
     if tried[: len(grid)].any():
         chosen = [pair for pair, keep in zip(grid, tried, strict=False) if keep]
-        strengths = np.stack([np.where(linear, r, s) for s, r in chosen], axis=1)
-        penalties = np.stack([penalty_of(term, column) for column in strengths.T], axis=1)
-        coefs, held_out = fit_class_folds(
-            design, y, weight, fold, penalties, near.coef, grams, basis
-        )
+        common = np.stack([np.where(linear, r, s) for s, r in chosen], axis=1)
+        strengths = np.repeat(common[:, :, None], n_fits, axis=2)
+        penalties = np.stack([penalty_of(term, column) for column in common.T])
+        coefs = _with_folds(rows, penalties, _on_all_rows(rows, penalties, near.coef))
     if tried[len(grid) :].any():
-        own, coef, log_odds = _by_restricted_likelihood(
-            design, y, weight, fold, term, center, near, grams
-        )
-        strengths = np.column_stack([strengths, own])
-        coefs = np.concatenate([coefs, coef[:, :, None]], axis=2)
-        held_out = np.concatenate([held_out, log_odds[:, :, None]], axis=2)
-    return _Candidates(strengths, coefs, held_out, basis)
+        own, coef = _by_restricted_likelihood(rows, term, central_strengths(linear), near)
+        strengths = np.concatenate([strengths, own[:, None]], axis=1)
+        coefs = np.concatenate([coefs, coef[None]])
+    return strengths, coefs
+
+
+def _on_all_rows(rows: ClassRows, penalties: Floats, near: Floats) -> Floats:
+    """Fits of candidates on all rows, (candidates, K - 1, P), from a fit near them."""
+    n = len(penalties)
+    factors = hessian_factors(rows, joint_gram(rows, near), penalties)
+    start = np.repeat(near[None], n, axis=0)
+    return advance_classes(rows, np.full(n, rows.n_folds), penalties, start, factors, np.arange(n))
 
 
 def stack_class_weights(
@@ -229,38 +257,22 @@ def stack_class_weights(
 
 
 def _by_restricted_likelihood(
-    design: Floats,
-    y: Ints,
-    weight: Floats,
-    fold: Ints,
-    term: Ints,
-    begin: Floats,
-    near: _Near,
-    grams: Floats,
-) -> tuple[Floats, Floats, Floats]:
-    """Strengths per term, contrasts on all rows, and contrasts (K - 1, n) without each fold."""
+    rows: ClassRows, term: Ints, begin: Floats, near: _Near
+) -> tuple[Floats, Floats]:
+    """Strengths (terms, folds + 1) and contrasts (folds + 1, K - 1, P), last those on all rows."""
+    design, y, weight, fold, basis = rows
+    left_out = np.arange(rows.n_folds + 1)
+    grams = fold_class_grams(design, near.log_odds, weight, fold, rows.n_folds, basis)
     every = grams.sum(axis=0)
     strengths, coef = class_fellner_schall(
-        design, y, weight[:, None], term, begin, near.coef, every[None], near.basis
+        design, y, weight[:, None], term, begin, near.coef, every[None], basis
     )
-    left_in = weight[:, None] * (fold[:, None] != np.arange(len(grams)))
+    left_in = weight[:, None] * (fold[:, None] != left_out[:-1])
     by_fold, refits = class_fellner_schall(
-        design, y, left_in, term, begin, near.coef, every - grams, near.basis
+        design, y, left_in, term, begin, near.coef, every - grams, basis
     )
-    penalties = np.stack([penalty_of(term, lam) for lam in (*by_fold.T, strengths[:, 0])], axis=1)
-    fits = fit_classes_together(
-        design,
-        y,
-        weight,
-        fold,
-        np.arange(len(grams) + 1),
-        penalties,
-        np.concatenate([refits, coef], axis=2),
-        grams,
-        near.basis,
-    )
-    held_out = np.empty((len(coef), len(y)))
-    for f in range(len(grams)):
-        rows = fold == f
-        held_out[:, rows] = fits[:, :, f] @ design[rows].T
-    return strengths[:, 0], fits[:, :, -1], held_out
+    found = np.column_stack([by_fold, strengths])
+    penalties = np.stack([penalty_of(term, lam) for lam in found.T])
+    start = np.moveaxis(np.concatenate([refits, coef], axis=2), 2, 0)
+    factors = hessian_factors(rows, joint_gram(rows, coef[:, :, 0]), penalties)
+    return found, advance_classes(rows, left_out, penalties, start, factors, left_out)

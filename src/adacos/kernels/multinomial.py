@@ -7,12 +7,12 @@ weights s, scores Z = D B' with one row of B (K, P) for each class, and a penalt
 
 It is symmetric in the classes; at the optimum the rows of B sum to zero. B is therefore written
 B = U b with U (K, K - 1) orthonormal columns that sum to zero, so that the penalty of the
-*contrasts* b (K - 1, P) is that of B, and the Hessian has full rank. Many fits at a time keep the
-curvature of a fit near them, of which only the blocks within a contrast are used: U is turned so
-that the others vanish on average (`turned`), and a fit then takes K - 1 small factors in place of
+*contrasts* b (K - 1, P) is that of B, and the Hessian has full rank. The search for strengths keeps
+the curvature of a fit near it, of which only the blocks within a contrast are used: U is turned so
+that the others vanish on average (`turned`), and a step then takes K - 1 small factors in place of
 one large one. Arrays have the contrasts, or the classes, first: sums over them are sums of whole
 arrays. As with two classes (`adacos.kernels.irls`), step halving and a floor under the penalty make
-every fit end.
+every fit end. For many fits to the same rows see `adacos.kernels.class_lockstep`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotri, dpotrs
+from scipy.linalg.lapack import dpotrs, dtrtri
 
 from adacos.kernels.irls import (
     DAMPING,
     KEPT_CONTRACTION,
-    LOCKSTEP_ITERATIONS,
     PENALTY_FLOOR,
     SINGLE_PRECISION_FROM,
     cholesky,
@@ -207,107 +206,6 @@ def fold_class_grams(
     return grams
 
 
-def fit_class_folds(
-    design: Floats,
-    y: Ints,
-    weight: Floats,
-    fold: Ints,
-    penalties: Floats,
-    start: Floats,
-    grams: Floats,
-    basis: Floats,
-    *,
-    tolerance: float = 1e-6,
-) -> tuple[Floats, Floats]:
-    """Fits with all rows, and true refits without each fold, for several penalties at once.
-
-    `penalties` has shape (P, C), one column per candidate. Returns the contrasts with all rows,
-    (K - 1, P, C), and the held-out ones, (K - 1, n, C).
-    """
-    n_folds, n_candidates = len(grams), penalties.shape[1]
-    # Fold number n_folds stands for "none left out".
-    left_out = np.repeat(np.arange(n_folds + 1), n_candidates)
-    candidate = np.tile(np.arange(n_candidates), n_folds + 1)
-    begin = np.repeat(start[:, :, None], len(left_out), axis=2)
-    coef = fit_classes_together(
-        design,
-        y,
-        weight,
-        fold,
-        left_out,
-        penalties[:, candidate],
-        begin,
-        grams,
-        basis,
-        tolerance=tolerance,
-    )
-    held_out = np.empty((len(start), len(y), n_candidates))
-    for f in range(n_folds):
-        rows = fold == f
-        held_out[:, rows] = design[rows] @ coef[:, :, left_out == f]
-    return coef[:, :, left_out == n_folds], held_out
-
-
-def fit_classes_together(
-    design: Floats,
-    y: Ints,
-    weight: Floats,
-    fold: Ints,
-    left_out: Ints,
-    penalties: Floats,
-    start: Floats,
-    grams: Floats,
-    basis: Floats,
-    *,
-    tolerance: float = 1e-6,
-) -> Floats:
-    """Contrasts (K - 1, P, fits) of several fits, the k-th without the rows of fold left_out[k].
-
-    They advance together with kept curvature, as `adacos.kernels.irls.fit_together` explains.
-    """
-    total_weight = float(weight.sum())
-    penalties = np.maximum(penalties, PENALTY_FLOOR * total_weight)
-    total = grams.sum(axis=0)
-    factors = [
-        _factors(total - grams[f] if f < len(grams) else total, penalties[:, fit])
-        for fit, f in enumerate(left_out.tolist())
-    ]
-    coef = start.copy()
-    last_gradient, last_step = np.zeros_like(coef), np.zeros_like(coef)
-    length = np.ones(len(left_out))
-    open_fits = np.arange(len(left_out))
-    for iteration in range(LOCKSTEP_ITERATIONS):
-        counts = weight[:, None] * (fold[:, None] != left_out[open_fits])
-        current = np.ascontiguousarray(coef[:, :, open_fits])
-        gradient = _gradients(design, y, counts, penalties[:, open_fits], current, basis)
-        steps = np.empty_like(gradient)
-        for position, fit in enumerate(open_fits.tolist()):
-            steps[:, :, position] = _step(factors[fit], gradient[:, :, position])
-        decrement = np.einsum("aij,aij->j", gradient, steps)
-        if iteration:
-            before, step = last_gradient[:, :, open_fits], last_step[:, :, open_fits]
-            seen = np.einsum("aij,aij->j", step, before - gradient)
-            kept = length[open_fits] * np.einsum("aij,aij->j", step, before)
-            length[open_fits] = np.clip(kept / np.maximum(seen, 1e-300), 0.1, 2.0)
-        coef[:, :, open_fits] -= length[open_fits] * steps
-        last_gradient[:, :, open_fits], last_step[:, :, open_fits] = gradient, steps
-        open_fits = open_fits[decrement > tolerance * total_weight]
-        if len(open_fits) == 0:
-            break
-    for fit in open_fits.tolist():
-        left_in = fold != left_out[fit]
-        coef[:, :, fit] = newton_classes(
-            design[left_in],
-            y[left_in],
-            weight[left_in],
-            penalties[:, fit],
-            basis,
-            coef[:, :, fit],
-            tolerance=tolerance,
-        ).coef
-    return coef
-
-
 def class_fellner_schall(
     design: Floats,
     y: Ints,
@@ -336,19 +234,23 @@ def class_fellner_schall(
     lam = np.repeat(strengths[:, None], n_problems, axis=1)
     coef = np.repeat(start[:, :, None], n_problems, axis=2)
     freedom = np.full((len(strengths), n_problems), np.inf)
+    left = np.arange(n_problems)
     for _ in range(max_iter):
-        penalty = np.maximum(of_term.T @ lam, floor)
-        gradient = _gradients(design, y, weights, penalty, coef, basis)
-        spread = np.zeros((len(term), n_problems))
-        for k in range(n_problems):
-            factors = _factors(grams[k], penalty[:, k])
-            coef[:, :, k] -= DAMPING * _step(factors, gradient[:, :, k])
+        penalty = np.maximum(of_term.T @ lam[:, left], floor[left])
+        gradient = _gradients(design, y, weights[:, left], penalty, coef[:, :, left], basis)
+        spread = np.zeros((len(term), len(left)))
+        for place, k in enumerate(left.tolist()):
+            factors = _factors(grams[k], penalty[:, place])
+            coef[:, :, k] -= DAMPING * _step(factors, gradient[:, :, place])
             for factor in factors:
-                spread[:, k] += np.diag(dpotri(factor, lower=0)[0])
-        previous, freedom = freedom, np.maximum(columns - lam * (of_term @ spread), 0.0)
-        squares = of_term @ (coef**2).sum(axis=0)
-        lam = np.clip(freedom / np.maximum(squares, 1e-300), *bounds)
-        if np.all(np.abs(freedom - previous) <= tolerance):
+                root = dtrtri(factor, lower=0)[0]  # of the inverse
+                spread[:, place] += np.einsum("ij,ij->i", root, root)
+        previous = freedom[:, left]
+        freedom[:, left] = np.maximum(columns - lam[:, left] * (of_term @ spread), 0.0)
+        squares = of_term @ (coef[:, :, left] ** 2).sum(axis=0)
+        lam[:, left] = np.clip(freedom[:, left] / np.maximum(squares, 1e-300), *bounds)
+        left = left[(np.abs(freedom[:, left] - previous) > tolerance).any(axis=0)]
+        if len(left) == 0:
             break
     return lam, coef
 

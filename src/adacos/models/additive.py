@@ -19,6 +19,7 @@ from adacos.kernels.class_strengths import (
     straight_classes,
 )
 from adacos.kernels.irls import newton
+from adacos.kernels.spans import spanned
 from adacos.kernels.strengths import StrengthMixture, blend_strengths, fixed_strengths
 from adacos.models.basis import AdditiveBasis
 from adacos.typing import Bools, Floats, Ints
@@ -37,8 +38,9 @@ class AdditiveFit(NamedTuple):
     NaN outside the set. With K > 2 classes `intercept`, `coef` and each row of
     `leave_out_log_odds` have one number for each later class against the first: shapes (K - 1,),
     (K - 1, columns) and (rows, K - 1). `used` says which candidates of the strengths were blended,
-    None where they were given, `mixture` what was found for them on the terms of the set, and
-    `chosen_at` for how many covariates they were last chosen among all.
+    None where they were given, `mixture` what was found for them on the terms of the set (with
+    K > 2 classes its `coefs` have the shape (candidates, folds + 1, K - 1, columns of the design)),
+    and `chosen_at` for how many covariates they were last chosen among all.
     """
 
     intercept: Any
@@ -77,7 +79,7 @@ def fit_additive(
     if n_classes > 2:
         more = (families, strengths, start, tolerance, shrink, candidates)
         return _fit_classes(columns, basis, covariates, y, weight, fold, n_classes, *more)
-    design, inside, term, terms = _design(columns, basis, covariates, shrink)
+    design, inside, term, terms = set_design(columns, basis, covariates, shrink)
     if start is None:
         begin = _straight(design, y, weight, np.append(True, basis.linear[basis.term[inside]]))
     else:
@@ -116,7 +118,7 @@ def fit_additive(
     )
 
 
-def _design(
+def set_design(
     columns: Floats, basis: AdditiveBasis, covariates: Ints, shrink: Floats | None
 ) -> tuple[Floats, Bools, Ints, Ints]:
     """Design of a set, its basis columns, the term of each column of the design, and the terms."""
@@ -148,13 +150,14 @@ def _fit_classes(
     candidates: Bools | None,
 ) -> AdditiveFit:
     """`fit_additive` for three or more classes."""
-    design, inside, term, terms = _design(columns, basis, covariates, shrink)
+    design, inside, term, terms = set_design(columns, basis, covariates, shrink)
     labels = y.astype(np.intp)
+    design, term, directions = spanned(design, term)
     if start is None:
-        linear = np.append(True, basis.linear[basis.term[inside]])
+        linear = np.append(basis.linear[terms], True)[term]
         begin = straight_classes(design, labels, weight, linear, n_classes)
     else:
-        begin = np.column_stack([start.intercept, start.coef[:, inside]])
+        begin = np.column_stack([start.intercept, start.coef[:, inside]]) @ directions
     if strengths is not None or len(terms) == 0:
         given = np.empty(0) if strengths is None else strengths[terms]
         fit = fixed_class_strengths(
@@ -174,7 +177,7 @@ def _fit_classes(
             candidates=candidates,
         )
     coef = np.zeros((n_classes - 1, len(basis.group)))
-    coef[:, inside] = fit.coef[:, 1:]
+    coef[:, inside] = fit.coef @ directions[1:].T
     chosen = np.full(len(basis.linear), np.nan)
     chosen[terms] = fit.strengths
     return AdditiveFit(
@@ -185,7 +188,13 @@ def _fit_classes(
         fit.leave_out_loss,
         fit.used,
         len(covariates) if candidates is None or start is None else start.chosen_at,
+        mixture_back(fit.mixture, directions),
     )
+
+
+def mixture_back(mixture: StrengthMixture | None, directions: Floats) -> StrengthMixture | None:
+    """A mixture of three or more classes on the columns of a set, see `spanned`."""
+    return mixture and mixture._replace(coefs=mixture.coefs @ directions.T)
 
 
 def _straight(design: Floats, y: Floats, weight: Floats, linear: Bools) -> Floats:

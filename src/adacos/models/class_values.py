@@ -157,11 +157,12 @@ def _counted(gain: Floats, saved: Floats, weight: Floats, price: float) -> float
     return max(1.0 + float(missed) * error / (error + noise) / stated, 0.0)
 
 
-def shown_gain(
-    model: SequenceModel, costs: CostTable, matrix: Floats, last: int, accuracy: Accuracy
-) -> ShownGain:
-    """Gains of rows against those expected of them, from the last set back."""
-    values, rows = class_values(model, costs, matrix, last, accuracy), followed_rows(model)
+def shown_gain(model: SequenceModel, costs: CostTable, values: ClassValues, last: int) -> ShownGain:
+    """Gains of rows against those expected of them, from the last set back.
+
+    `values` are those of the sets at these costs.
+    """
+    matrix, rows = values.matrix, followed_rows(model)
     belief, y = probabilities(rows.log_odds[:, : last + 1]), rows.y.astype(np.intp)
     weight = rows.weights_along(model.sequence, last)
     place = [np.zeros(1)] * (last + 1)

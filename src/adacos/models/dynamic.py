@@ -128,16 +128,19 @@ class ValueTables:
         if values is None:
             values = class_values(model, self.costs, self.matrix, end, self.accuracy)
             if self.realised is not None and self.costs.immediate is None and end > 0:
-                values = values._replace(shown=self._shown(model, end))
+                values = values._replace(shown=self._shown(model, end, values))
             self._classes.keep(model, end, values)
         return values
 
-    def _shown(self, model: SequenceModel, last: int) -> ShownGain:
-        """What rows showed beyond the gain expected at the costs as they are."""
-        assert self.realised is not None
+    def _shown(self, model: SequenceModel, last: int, values: ClassValues) -> ShownGain:
+        """What rows showed beyond the gain expected at the costs as they are; `values` at these."""
+        costs = self.realised
+        assert costs is not None
         found = self._gains.find(model, last)
         if found is None:
-            found = shown_gain(model, self.realised, self.matrix, last, self.accuracy)
+            if costs is not self.costs:
+                values = class_values(model, costs, self.matrix, last, self.accuracy)
+            found = shown_gain(model, costs, values, last)
             self._gains.keep(model, last, found)
         return found
 

@@ -16,9 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from adacos.kernels.appended import KeptFits, NewColumns, append_columns, kept_fits
+from adacos.kernels.class_lockstep import ClassRows
 from adacos.kernels.irls import held_out_log_odds
+from adacos.kernels.kept_classes import keep_class_strengths
+from adacos.kernels.multinomial import contrasts
+from adacos.kernels.spans import spanned
 from adacos.kernels.strengths import StrengthMixture, blend_shares, central_strengths, row_loss
-from adacos.models.additive import AdditiveFit
+from adacos.models.additive import AdditiveFit, mixture_back, set_design
 from adacos.models.basis import AdditiveBasis
 from adacos.typing import Bools, Floats, Ints
 
@@ -73,6 +77,48 @@ def fit_kept(
     mixture = mixture._replace(strengths=np.concatenate([mixture.strengths, strengths]))
     kept = KeptSet(fits, order, np.append(before.terms, terms), mixture, shrink)
     return _blended(kept, design, basis, y, weight, fold, start), kept
+
+
+def fit_kept_classes(
+    columns: Floats,
+    basis: AdditiveBasis,
+    covariates: Ints,
+    y: Floats,
+    weight: Floats,
+    fold: Ints,
+    start: AdditiveFit,
+    shrink: Floats | None = None,
+) -> AdditiveFit:
+    """`fit_kept` for three or more classes."""
+    before = start.mixture
+    assert before is not None
+    design, inside, term, terms = set_design(columns, basis, covariates, shrink)
+    design, term, directions = spanned(design, term)
+    new = np.isnan(start.strengths[terms])
+    n_candidates, n_fits, size, _ = before.coefs.shape
+    strengths = np.empty((len(terms), n_candidates, n_fits))
+    strengths[~new] = before.strengths
+    linear = basis.linear[terms]
+    strengths[new] = _begin(before, linear[~new], linear[new]).transpose(0, 2, 1)
+    coefs = np.zeros((n_candidates, n_fits, size, 1 + int(inside.sum())))
+    coefs[..., np.append(True, ~np.isnan(start.strengths[basis.term[inside]]))] = before.coefs
+    rows = ClassRows(design, y.astype(np.intp), weight, fold, contrasts(size + 1))
+    mixture = StrengthMixture(strengths, before.per_covariate, coefs @ directions)
+    fit = keep_class_strengths(rows, term, mixture, new)
+    coef = np.zeros((size, len(basis.group)))
+    coef[:, inside] = fit.coef @ directions[1:].T
+    chosen = np.full(len(basis.linear), np.nan)
+    chosen[terms] = fit.strengths
+    return AdditiveFit(
+        fit.coef[:, 0],
+        coef,
+        chosen,
+        fit.leave_out_log_odds,
+        fit.leave_out_loss,
+        start.used,
+        start.chosen_at,
+        mixture_back(fit.mixture, directions),
+    )
 
 
 def _blended(

@@ -21,7 +21,7 @@ from adacos.models.additive import AdditiveFit, fit_additive
 from adacos.models.basis import AdditiveBasis, affordable_splines, fit_basis
 from adacos.models.density import moment_matrix
 from adacos.models.expected_rows import HoleMoments, expected_rows
-from adacos.models.long_sequences import KeptSet, fit_kept
+from adacos.models.long_sequences import KeptSet, fit_kept, fit_kept_classes
 from adacos.models.missing import JointModel, fill_holes, fit_joint
 from adacos.tables.encoder import TableEncoder
 from adacos.typing import Bools, Floats, Ints
@@ -32,7 +32,7 @@ SCREENING_TOLERANCE = 1e-6
 MOST_COEFFICIENTS = 2_000
 # Small sets choose their strengths among all candidates. Once a set has more covariates than the
 # first, or its design more entries than the second, only those used by the set before are tried,
-# until sets have grown by the third since all were.
+# until sets have grown by the third since all were. With K classes an entry counts (K - 1)² times.
 SMALL_SET, SMALL_DESIGN, GROWTH = 16, 250_000, 1.5
 # Sets of more covariates, or of more entries than that, keep their strengths until then, see
 # `adacos.models.long_sequences`.
@@ -99,9 +99,9 @@ class SetFits:
         return self._fitted[key]
 
     def _is_large(self, covariates: Ints) -> bool:
-        """Whether the design of a set has many entries."""
+        """Whether the design of a set has many entries, each for every block of a Hessian."""
         columns = int(np.isin(self.basis.group, covariates).sum())
-        return columns * len(self.y) > SMALL_DESIGN
+        return columns * len(self.y) * (self.n_classes - 1) ** 2 > SMALL_DESIGN
 
     def _adds(self, covariates: Ints, start: AdditiveFit) -> bool:
         """Whether a set has terms that `start` has not; a constant covariate brings none."""
@@ -121,19 +121,18 @@ class SetFits:
         return None if self._is_first_wiggly(covariates, start) else start.used
 
     def _keeps_strengths(self, covariates: Ints, start: AdditiveFit) -> bool:
-        """Whether the set is large, and grew little since strengths were chosen.
-
-        Three or more classes are fitted in full.
-        """
+        """Whether the set is large, and grew little since strengths were chosen."""
         near = len(covariates) < GROWTH * start.chosen_at
         large = len(covariates) > LONG_SEQUENCE or self._is_large(covariates)
         grown = start.mixture is not None and self._adds(covariates, start)
         grown = grown and not self._is_first_wiggly(covariates, start)
-        return near and large and grown and self.n_classes == 2
+        return near and large and grown
 
     def _fit_kept(self, covariates: Ints, start: AdditiveFit) -> AdditiveFit:
         before = next((kept for fit, kept in self._kept if fit is start), None)
         rows = self.columns[: len(self.y)], self.basis, covariates, self.y, self.weight, self.fold
+        if self.n_classes > 2:
+            return fit_kept_classes(*rows, start, self._shrink(covariates, start))
         known = None if before is None else before.shrink
         fit, kept = fit_kept(*rows, start, before, self._shrink(covariates, start, known))
         self._kept[:] = [(fit, kept)]
