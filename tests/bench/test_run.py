@@ -15,9 +15,9 @@ import pytest
 from adacos.bench import BenchConfig, FoldTable, asymmetric, run
 from adacos.bench import units as units_module
 from adacos.bench.comparisons import OutcomeIndex, compare_cells, compare_overall
+from adacos.bench.folds import fold_of_rows
 from adacos.bench.settings import CrossValidation
 from adacos.bench.tables import Cell, write_csv, write_rows
-from adacos.bench.units import fold_of_rows
 from adacos.datasets import paper_folds
 from adacos.registry import Method, Source
 from tests.bench.toy import Thresholder, toy_dataset
@@ -232,12 +232,12 @@ def test_policies_of_a_family_share_one_fit(tmp_path, registry, monkeypatch):
 def test_random_splits_test_every_complete_row_once():
     table = toy_dataset()
     table.X[3, 1] = np.nan
-    first, second = (fold_of_rows(table, CrossValidation("random-1", seed)) for seed in (1, 2))
+    first, second = (fold_of_rows(table, CrossValidation("random-1", seed))[0] for seed in (1, 2))
     assert (first == -1).sum() == 1
     assert first[3] == -1
     assert np.any(first != second)
     assert np.array_equal(
-        fold_of_rows(table, CrossValidation("paper", None)), paper_folds(table.X, table.y)
+        fold_of_rows(table, CrossValidation("paper", None))[0], paper_folds(table.X, table.y)
     )
 
 

@@ -158,11 +158,18 @@ def groups_of(groups: Any, encoded: Floats, labels: Floats, *, split: bool = Tru
 
 def describe_copies(groups: Ints) -> str:
     """What was seen of copies, and what to do about them."""
+    return (
+        f"{count_copies(groups)} Equal rows stay on one side of every split and count once in a "
+        f"certificate. {COPIES_REMEDY}"
+    )
+
+
+def count_copies(groups: Ints) -> str:
+    """How many rows look like copies."""
     size = np.bincount(groups)
     return (
         f"{size[size > 1].sum():,} of {len(groups):,} rows are equal to another row, more than "
-        "different cases would be. Equal rows stay on one side of every split and count once in a "
-        f"certificate. {COPIES_REMEDY}"
+        "different cases would be."
     )
 
 
