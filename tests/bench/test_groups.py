@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from adacos.bench import BenchConfig, asymmetric, register_dataset, register_method, run
 from adacos.bench.comparisons import OutcomeIndex, compare_cells
 from adacos.bench.folds import fold_of_rows, with_groups
+from adacos.bench.own_table import TableOptions, grouped
 from adacos.bench.pairing import row_interval
 from adacos.bench.settings import CrossValidation
 from adacos.cli.app import app
@@ -142,6 +143,23 @@ def test_groups_named_on_the_command_line_are_kept(tmp_path: Path) -> None:
     assert costs[1] > 8
     few = command(visits, tmp_path, "--groups", "who", who=np.array(list("abcd"))[row % 4])
     assert "groups: must be at least 5 with rows of each class" in str(few.exception)
+
+
+def test_rows_that_look_like_visits_are_asked_about() -> None:
+    rng = np.random.default_rng(2)
+    row = np.repeat(np.arange(200), 6)
+    X = rng.normal(size=(200, 4))[row]
+    X[:, 1] += rng.normal(0, 0.3, len(X))
+    prices = dict.fromkeys("abcd", 1.0)
+    table = Dataset(X, rng.integers(0, 2, 200)[row], prices, {}, "made up", tuple("abcd"))
+    options, doubts = grouped(TableOptions("t", table, ((0.0, 1.0), (1.0, 0.0))))
+    assert options.table.groups is None
+    assert "1,200 of 1,200 rows are equal" in doubts[0]
+    assert "all covariates but b" in doubts[0]
+    assert "--groups COLUMN" in doubts[0]
+    assert (
+        grouped(TableOptions("t", table._replace(groups=row), options.misclassification))[1] == []
+    )
 
 
 @pytest.mark.usefixtures("methods")

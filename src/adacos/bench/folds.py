@@ -17,6 +17,7 @@ from adacos.kernels.groups import copies
 from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import TableEncoder, covariate_names, validate_table
 from adacos.tables.labels import check_labels
+from adacos.tables.suspicions import describe_visits
 from adacos.tables.weights import count_copies, group_numbers
 from adacos.typing import Bools, Ints
 
@@ -25,17 +26,18 @@ def with_groups(table: Dataset) -> tuple[Dataset, str]:
     """The table with the number of each row's group, and what was seen of copies, if anything.
 
     Groups that the table names are numbered. Without them rows that look like copies of each other
-    are groups; a table without either stays as it is.
+    are groups; a table without either stays as it is, also where rows look like visits.
     """
     if table.groups is not None:
         return table._replace(groups=group_numbers(table.groups, len(table.y))), ""
     probe = BaseEstimator()
     rows = validate_table(probe, table.X, reset=True)
-    encoded = TableEncoder.fit(rows, covariate_names(probe)).transform(rows)
-    found = copies(encoded, check_labels(table.y, many=True)[1])
-    if found is None:
-        return table, ""
-    return table._replace(groups=found), count_copies(found)
+    names, labels = covariate_names(probe), check_labels(table.y, many=True)[1]
+    encoded = TableEncoder.fit(rows, names).transform(rows)
+    found = copies(encoded, labels)
+    if found is not None:
+        return table._replace(groups=found), count_copies(found)
+    return table, describe_visits(table.X, table.y, table.names) or ""
 
 
 def fold_of_rows(table: Dataset, split: CrossValidation) -> tuple[Ints, Bools]:

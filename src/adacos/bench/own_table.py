@@ -48,6 +48,10 @@ _COPIES = (
     "patients or sites that rows belong to with --groups COLUMN; if all rows are different cases, "
     "that column may be one with another value in each row."
 )
+_VISITS = (
+    "Are they visits of one patient? Then name the column of the patients with --groups COLUMN: "
+    "their rows are then in one fold, and count once in standard errors."
+)
 _FIGURE_WIDTH = 6.4
 
 
@@ -182,7 +186,8 @@ def run_table(
 def grouped(options: TableOptions) -> tuple[TableOptions, list[str]]:
     """The options with the groups of rows, named or found, and what looks wrong about the rows."""
     table, copied = with_groups(options.table)
-    return replace(options, table=table), [f"{copied} {_COPIES}"] if copied else []
+    remedy = _VISITS if table.groups is None else _COPIES
+    return replace(options, table=table), [f"{copied} {remedy}"] if copied else []
 
 
 def _methods(options: TableOptions) -> tuple[list[str], tuple[str, ...]]:
