@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from adacos.kernels.namespace import host
 from adacos.policies.base import BasePolicy
 from adacos.policies.estimates import cost_doubt, out_of_fold_cost
+from adacos.policies.fitting import inner_fits
 from adacos.policies.misfit import advice, misfit_by_cell
 from adacos.policies.sequence_policy import has_sets
 from adacos.tables.description import description_of
@@ -38,7 +39,11 @@ _UNLIKE = {
 def alarms(policy: BasePolicy, X: Any, y: Any, groups: Any) -> list[Suspicion]:
     """What looks wrong, see `BasePolicy.check`."""
     y = None if y is None else np.asarray(host(y)).ravel()
-    X, y, groups = _some_rows(host(X), y, groups)
+    with inner_fits():
+        return _alarms(policy, *_some_rows(host(X), y, groups))
+
+
+def _alarms(policy: BasePolicy, X: Any, y: Any, groups: Any) -> list[Suspicion]:
     found = suspicions(X, y, groups)
     if not hasattr(policy, "encoder_"):
         return found
