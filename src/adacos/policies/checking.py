@@ -10,6 +10,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from adacos.kernels.namespace import host
+from adacos.policies.alone import cheaper_alone
 from adacos.policies.base import BasePolicy
 from adacos.policies.estimates import cost_doubt, out_of_fold_cost
 from adacos.policies.fitting import inner_fits
@@ -60,7 +61,10 @@ def _alarms(policy: BasePolicy, X: Any, y: Any, groups: Any) -> list[Suspicion]:
 
 
 def _no_better(policy: BasePolicy, X: Any, y: Any, groups: Any) -> Iterator[Suspicion]:
-    """Whether answering everyone alike costs less on the training rows, by fits without them."""
+    """Whether another way to answer costs less on the training rows, by fits without them.
+
+    Everyone may be answered alike, or by one covariate alone.
+    """
     if policy.always_positive_ or not np.isin(y, policy.classes_).all():
         return
     true, weight, model = np.searchsorted(policy.classes_, y), None, policy.sequence_model
@@ -75,6 +79,9 @@ def _no_better(policy: BasePolicy, X: Any, y: Any, groups: Any) -> Iterator[Susp
         doubt = cost_doubt(policy, own, true, weight, number)
         if doubt is not None:
             yield Suspicion("no_better", (), doubt[0].upper() + doubt[1:])
+        alone = cheaper_alone(policy, X, own, true, number)
+        if alone is not None:
+            yield Suspicion("other_order", (alone[0],), alone[1][0].upper() + alone[1][1:])
 
 
 def _some_rows(X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:

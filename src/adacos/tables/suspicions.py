@@ -102,7 +102,7 @@ class Suspicion(NamedTuple):
     kind : "few_rows", "copies", "near_copies", "class_shares", "missing_by_class",
         "missing_by_values", "many_missing", "leak", "identifier", "date", "decimal_comma",
         "far_value", "many_categories" or "written_numbers"; where a fitted policy checks rows also
-        "misfit", "no_better" and the kinds of `adacos.tables.unusual`.
+        "misfit", "no_better", "other_order" and the kinds of `adacos.tables.unusual`.
     covariates : the names concerned; all of them are meant where there is none.
     message : what was seen, and what to do about it.
     """
