@@ -18,7 +18,7 @@ from adacos.cli.app import app
 from adacos.exceptions import TableWarning
 from adacos.kernels.near_copies import NearCopies, near_copies
 from adacos.tables.suspicions import suspicions
-from tests.policies.test_groups import drawn, repeated, tables_of_different_cases
+from tests.policies.tables import drawn, repeated, tables_of_different_cases
 
 COSTS = Costs([1.0] * 4, false_positive=10.0, false_negative=10.0)
 

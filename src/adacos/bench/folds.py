@@ -52,12 +52,9 @@ def fold_of_rows(table: Dataset, split: CrossValidation) -> tuple[Ints, Bools]:
     groups = None if split.seed is None else table.groups
     if groups is not None:
         return _fold_of_groups(groups, tested, number, split)
+    folds, rows = np.full(len(tested), -1, dtype=np.int64), np.arange(len(tested))
     if len(classes) > 2:
-        tested &= (np.bincount(number, weights=tested) >= N_FOLDS)[number]
-    folds = np.full(len(tested), -1, dtype=np.int64)
-    # Rows of two classes that are not tested are the business of `paper_folds`, which refuses too
-    # few of the others.
-    rows = np.flatnonzero(tested) if len(classes) > 2 else np.arange(len(tested))
+        rows = np.flatnonzero((np.bincount(number, weights=tested) >= N_FOLDS)[number])
     gaps = np.where(tested, 0.0, np.nan)[rows, None]
     seed = {} if split.seed is None else {"seed": split.seed}
     folds[rows] = paper_folds(gaps, table.y[rows], **seed)
@@ -67,10 +64,13 @@ def fold_of_rows(table: Dataset, split: CrossValidation) -> tuple[Ints, Bools]:
 def _fold_of_groups(
     groups: Ints, tested: Bools, number: Ints, split: CrossValidation
 ) -> tuple[Ints, Bools]:
-    """`fold_of_rows` of a table with groups, of which each is dealt to a fold."""
+    """`fold_of_rows` of a table with groups, of which each is dealt to a fold.
+
+    Classes with too few groups are in training only, and two must have enough.
+    """
     pairs = np.unique(np.column_stack([number, groups])[tested], axis=0)
     enough = np.bincount(pairs[:, 0], minlength=int(number.max()) + 1) >= N_FOLDS
-    if not enough.any() or (len(enough) == 2 and not enough.all()):
+    if np.count_nonzero(enough) < 2:
         raise InvalidInputError(
             "groups",
             f"must be at least {N_FOLDS} with rows of each class, to hold each out once",
