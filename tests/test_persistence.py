@@ -538,6 +538,28 @@ def test_what_holds_a_policy_is_refused_with_what_to_save(tmp_path: Path) -> Non
     save(search.best_estimator_, path)
 
 
+def test_the_remedy_is_written_for_what_was_given(tmp_path: Path) -> None:
+    X, y = numbers(60, 0)
+    gam, path = LogisticGAM(strengths="common", cv=2), tmp_path / "model.adacos"
+    inner = make_pipeline(StandardScaler(), clone(gam))
+    pipeline = make_pipeline(StandardScaler(), inner).fit(X, y)
+    search = GridSearchCV(inner, {"logisticgam__n_splines": [5, 6]}, cv=2).fit(X, y)
+    alone = make_pipeline(clone(gam)).fit(X, y)
+    cases: list[tuple[Any, str]] = [(pipeline, "pipeline"), (alone, "pipeline"), (search, "search")]
+    for given, called in cases:
+        with pytest.raises(InvalidInputError) as error:
+            save(given, path)
+        found = re.search(r"save\((.*), path\)\.(?: .* make them, (.*)\.)?$", error.value.remedy)
+        assert found is not None
+        model, rows = found.groups()
+        space = {called: given, "X": X}
+        save(eval(model, space), path)
+        own = load(path).predict_proba(eval(rows or "X", space))
+        np.testing.assert_array_equal(own, given.predict_proba(X))
+    with pytest.raises(InvalidInputError, match="Models that can be saved"):
+        save(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y), path)
+
+
 def test_a_namesake_is_refused(tmp_path: Path) -> None:
     namesake = type("LogisticGAM", (), {})()
     namesake.coef_ = np.ones(3)

@@ -19,7 +19,7 @@ class PositiveClassWarning(UserWarning):
 
 
 class TableWarning(UserWarning):
-    """Something about the training rows looks like a mistake, see `check` of a policy."""
+    """Something about rows looks like a mistake: see `check` of a policy, or they are empty."""
 
 
 class UnstatedCostWarning(UserWarning):

@@ -344,14 +344,18 @@ def _try_out(model: Any) -> None:
 
 def _not_saved(value: Any) -> str:
     """Why a file cannot hold a policy of this library, or what is around one, with the remedy."""
-    if hasattr(value, "steps"):
-        return (
-            "Save the policy in it, save(pipeline[-1], path); it takes rows as the steps before it "
-            "make them, pipeline[:-1].transform(X)."
-        )
+    held, name, rows = value, "pipeline", "X"
     if hasattr(value, "best_estimator_"):
-        return "Save the policy that was found: save(search.best_estimator_, path)."
-    return str(getattr(type(value), "not_saved", ""))
+        held, name = value.best_estimator_, "search.best_estimator_"
+    while hasattr(held, "steps"):
+        rows = f"{name}[:-1].transform({rows})" if len(held.steps) > 1 else rows
+        held, name = held.steps[-1][1], f"{name}[-1]"
+    if held is value or _known_class(type(held).__name__, _NOTHING)[0] is not type(held):
+        return str(getattr(type(held), "not_saved", ""))
+    told = f"Save the policy in it: save({name}, path)."
+    return (
+        told if rows == "X" else f"{told} It takes rows as the steps before it make them, {rows}."
+    )
 
 
 def _describe(

@@ -7,18 +7,20 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from adacos.bench import BenchConfig, FoldTable, asymmetric, run
+from adacos.bench import BenchConfig, FoldTable, RunResult, asymmetric, draw_costs, recall, run
 from adacos.bench import units as units_module
 from adacos.bench.comparisons import OutcomeIndex, compare_cells, compare_overall
+from adacos.bench.folds import fold_of_rows
 from adacos.bench.settings import CrossValidation
 from adacos.bench.tables import Cell, write_csv, write_rows
-from adacos.bench.units import fold_of_rows
 from adacos.datasets import paper_folds
+from adacos.exceptions import InvalidInputError
 from adacos.registry import Method, Source
 from tests.bench.toy import Thresholder, toy_dataset
 
@@ -68,6 +70,21 @@ def test_measures_of_a_method_known_by_hand(tmp_path, registry):
         assert folds.folds(cell, "weighted_accuracy")[fold] == pytest.approx(accuracy)
         assert folds.folds(cell, "recall")[fold] == pytest.approx(true_positive / y.sum())
     assert folds.std(cell, "total_cost") == pytest.approx(np.std(folds.folds(cell, "total_cost")))
+
+
+def test_figures_of_any_run(tmp_path, registry):
+    pytest.importorskip("matplotlib")
+    settings = (*SETTINGS, recall(0.9, 10.0))
+    registry.METHODS["toy"] = replace(registry.METHODS["toy"], recall=True)
+    result = run(toy_config(tmp_path / "out", settings=settings), progress=False)
+    drawn = draw_costs(result, tmp_path / "figures")
+    names = [f"made-up-{s}-{k}" for k in ("paper", "random") for s in ("asymmetric", "recall-0-9")]
+    assert sorted(path.stem for path in drawn) == sorted(names)
+    endings = {path.suffix for path in (tmp_path / "figures").iterdir()}
+    assert endings == {".png", ".pdf"}
+    assert all(path.stat().st_size > 5_000 for path in drawn)
+    with pytest.raises(InvalidInputError, match="result: must have outcomes"):
+        draw_costs(RunResult((), {}, (), 0), tmp_path)
 
 
 def test_finished_units_are_not_run_again(tmp_path, registry):
@@ -232,12 +249,12 @@ def test_policies_of_a_family_share_one_fit(tmp_path, registry, monkeypatch):
 def test_random_splits_test_every_complete_row_once():
     table = toy_dataset()
     table.X[3, 1] = np.nan
-    first, second = (fold_of_rows(table, CrossValidation("random-1", seed)) for seed in (1, 2))
+    first, second = (fold_of_rows(table, CrossValidation("random-1", seed))[0] for seed in (1, 2))
     assert (first == -1).sum() == 1
     assert first[3] == -1
     assert np.any(first != second)
     assert np.array_equal(
-        fold_of_rows(table, CrossValidation("paper", None)), paper_folds(table.X, table.y)
+        fold_of_rows(table, CrossValidation("paper", None))[0], paper_folds(table.X, table.y)
     )
 
 

@@ -93,3 +93,31 @@ def patients(seed: int, n: int = 24, visits: int = 15) -> tuple[Any, Any, Any]:
     who = np.repeat(np.arange(n), visits)
     own = rng.normal(size=(n, 3))
     return own[who] + 0.01 * rng.normal(size=(len(who), 3)), who % 2, who
+
+
+def drawn(seed: int, n: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.5).astype(int)
+    return rng.normal(size=(n, 4)) + 0.6 * y[:, None], y
+
+
+def repeated(X: Any, y: Any, times: int, seed: int = 0) -> tuple[Any, Any]:
+    order = np.random.default_rng(seed).permutation(times * len(y))
+    return np.repeat(X, times, axis=0)[order], np.repeat(y, times)[order]
+
+
+def tables_of_different_cases() -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    n = 4000
+    age = rng.integers(0, 600, n)
+    labs = np.where((rng.random(n) < 0.5)[:, None], np.nan, rng.normal(size=(n, 4)))
+    return {
+        "two values": rng.integers(0, 2, (n, 8)),
+        "a category as indicators": np.eye(5)[rng.integers(0, 5, n)],
+        "one covariate": age[:, None],
+        "a number and rare flags": np.c_[age, rng.random((n, 2)) < 0.01],
+        "a number, its decade and a flag": np.c_[age, age // 100, rng.random(n) < 0.3],
+        "missing together": np.c_[rng.integers(0, 2, n), rng.random(n) < 0.05, labs],
+        "rounded": rng.normal(size=(n, 2)).round(1),
+        "skewed": rng.zipf(1.5, (n, 2)).clip(0, 10**4),
+    }

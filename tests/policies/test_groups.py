@@ -32,23 +32,12 @@ from adacos.policies.leave_out import leave_out_cost
 from adacos.policies.recall_choices import recall_choices
 from adacos.rivals import GreedyMiserClassifier, POMDPClassifier, pomdp
 from adacos.tables.suspicions import suspicions
-from tests.policies.tables import patients
+from tests.policies.tables import drawn, patients, repeated, tables_of_different_cases
 from tests.policy_checks import same
 
 QUICK: dict[str, Any] = {"strengths": "common", "n_splines": 5, "cv": 3}
 PRICES = Costs([1.0, 1.0, 1.0, 1.0], false_positive=10.0, false_negative=10.0)
 NO_MISS = Costs([1.0, 1.0, 1.0, 1.0], false_positive=10.0)
-
-
-def drawn(seed: int, n: int) -> tuple[Any, Any]:
-    rng = np.random.default_rng(seed)
-    y = (rng.random(n) < 0.5).astype(int)
-    return rng.normal(size=(n, 4)) + 0.6 * y[:, None], y
-
-
-def repeated(X: Any, y: Any, times: int, seed: int = 0) -> tuple[Any, Any]:
-    order = np.random.default_rng(seed).permutation(times * len(y))
-    return np.repeat(X, times, axis=0)[order], np.repeat(y, times)[order]
 
 
 @pytest.mark.parametrize("times", [2, 6])
@@ -73,23 +62,6 @@ def test_rows_drawn_again_for_one_class_are_found() -> None:
     again = np.random.default_rng(0).choice(np.flatnonzero(y == 1), 232)
     rows = np.concatenate([np.arange(len(y)), again])
     assert copies(X[rows], np.asarray(y, dtype=float)[rows]) is not None
-
-
-def tables_of_different_cases() -> dict[str, Any]:
-    rng = np.random.default_rng(1)
-    n = 4000
-    age = rng.integers(0, 600, n)
-    labs = np.where((rng.random(n) < 0.5)[:, None], np.nan, rng.normal(size=(n, 4)))
-    return {
-        "two values": rng.integers(0, 2, (n, 8)),
-        "a category as indicators": np.eye(5)[rng.integers(0, 5, n)],
-        "one covariate": age[:, None],
-        "a number and rare flags": np.c_[age, rng.random((n, 2)) < 0.01],
-        "a number, its decade and a flag": np.c_[age, age // 100, rng.random(n) < 0.3],
-        "missing together": np.c_[rng.integers(0, 2, n), rng.random(n) < 0.05, labs],
-        "rounded": rng.normal(size=(n, 2)).round(1),
-        "skewed": rng.zipf(1.5, (n, 2)).clip(0, 10**4),
-    }
 
 
 @pytest.mark.parametrize("name", tables_of_different_cases())

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError, MalformedRowsError, MissingExtraError
 from adacos.policies.base import BasePolicy
+from adacos.policies.fitting import inner_fits
 from adacos.policies.partitions import acquired_texts
 from adacos.tables.cells import is_number
 from adacos.tables.columns import ColumnTable
@@ -55,6 +56,8 @@ class ScoreSummary:
         rows, by kind ("outside_range", "implausible", "unknown_category", "unknown_value").
     unusual_rows : number of rows with such a value.
     absent : covariates that the source has no column of: unavailable for every row.
+    blank : by covariate that has a cost, how many of its cells are blank: unavailable there. None
+        where workers scored, who do not count them.
     """
 
     rows_read: int
@@ -66,6 +69,7 @@ class ScoreSummary:
     unusual: dict[str, int]
     unusual_rows: int
     absent: tuple[str, ...] = ()
+    blank: dict[str, int] | None = None
 
 
 def score_file(
@@ -115,7 +119,7 @@ def score_file(
     check_key(key, file.columns, names)
     texts = [*keep] if key is None else [*keep, key]
     absent = absent_covariates(file, names)
-    tally = _Tally()
+    tally, priced = _Tally(), priced_columns(policy, absent)
     with (
         whole_or_absent(destination) as temporary,
         table_writer(destination, temporary, escape_formulas) as write,
@@ -128,6 +132,7 @@ def score_file(
                 columns["unusual"] = in_words(flags, names)
             write(columns)
             tally.add(result, flags)
+            tally.blank.update(blank_cells(piece, priced))
             progress(tally.rows, file.share_read)
         refuse_no_rows(file, tally.rows)
     return replace(tally.summary(), absent=absent)
@@ -201,6 +206,7 @@ class _Tally:
     sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(2))
     unusual: NDArray[np.intp] = field(default_factory=lambda: np.zeros(len(KINDS), np.intp))
     unusual_rows: int = 0
+    blank: Counter[str] = field(default_factory=Counter)
 
     def add(self, result: AcquisitionResult, flags: NDArray[np.int8]) -> None:
         self.rows += len(result)
@@ -221,7 +227,24 @@ class _Tally:
             mean_expected_cost=mean_expected_cost,
             unusual={kind: count for kind, count in counts if count},
             unusual_rows=self.unusual_rows,
+            blank=dict(+self.blank),
         )
+
+
+def priced_columns(policy: BasePolicy, absent: Collection[str]) -> list[str]:
+    """Covariates with a cost that a table has a column of."""
+    pairs = zip(policy.encoder_.names, policy.cost_table_.covariates, strict=True)
+    return [name for name, cost in pairs if cost > 0 and name not in absent]
+
+
+def blank_cells(piece: Piece, names: Sequence[str]) -> dict[str, int]:
+    """How many cells of some columns are blank, and do not say that the value is unavailable."""
+    counts = {}
+    for name in names:
+        cells = piece.table.column(name)
+        blank = cells == "" if cells.dtype.kind == "U" else np.isnan(cells)
+        counts[name] = int(np.count_nonzero(blank & ~piece.unavailable.get(name, np.bool_(False))))
+    return counts
 
 
 def check_output_table(
@@ -266,7 +289,8 @@ def _answer(
     """The answers, and what is unusual about the values behind them."""
     table = piece.table.select(list(policy.encoder_.names))
     mask = values_there(policy, piece, known)
-    result = policy.acquire(table, known=mask if known else None, keys=keys)
+    with inner_fits():
+        result = policy.acquire(table, known=mask if known else None, keys=keys)
     kinds = unusual(policy.encoder_, table, description_of(policy))
     return result, np.where(result.acquired | mask, kinds, 0)
 

@@ -11,6 +11,7 @@ result = run(config)
 """
 
 from adacos.bench.configuration import BenchConfig
+from adacos.bench.cost_figures import draw_costs
 from adacos.bench.run import RunResult, run
 from adacos.bench.settings import Setting, asymmetric, recall, symmetric
 from adacos.bench.tables import FoldTable
@@ -22,6 +23,7 @@ __all__ = [
     "RunResult",
     "Setting",
     "asymmetric",
+    "draw_costs",
     "recall",
     "register_dataset",
     "register_method",

@@ -16,6 +16,7 @@ from adacos.bench.pairing import (
     geometric_ratio_by_rows,
     paired_tests,
     row_differences,
+    row_groups,
     row_interval,
 )
 from adacos.bench.tables import Cell, cell_of
@@ -116,7 +117,7 @@ def compare_cells(index: OutcomeIndex, first: str, second: str) -> list[CellComp
                     measure,
                     (float(_fold_means(a, measure).mean()), float(_fold_means(b, measure).mean())),
                     fold_interval(by_fold),
-                    row_interval(by_row),
+                    row_interval(by_row, row_groups(a)),
                     len(a),
                     len(by_row),
                 )

@@ -1,14 +1,15 @@
 """`adacos bench table`: methods side by side on a table of one's own, by its own costs.
 
 Each method is fitted without each of five folds of repeated random splits, and runs on the fold's
-rows. Differences are paired: same fold, same row.
+rows. Differences are paired: same fold, same row. Rows that belong together, as named or because
+they look like copies of each other, are in one fold, and standard errors are those of their groups.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from adacos.bench.comparisons import (
     comparison_records,
 )
 from adacos.bench.configuration import N_FOLDS, available_methods, check_folder, slug
+from adacos.bench.folds import fold_of_rows, with_groups
 from adacos.bench.names import ADACOS, COS, FULL_MODEL
-from adacos.bench.pairing import row_means
+from adacos.bench.pairing import row_groups, row_means
 from adacos.bench.run import finish, plan
 from adacos.bench.settings import CrossValidation, Matrix, Setting
 from adacos.bench.tables import FoldTable, write_csv, write_rows
@@ -33,13 +35,23 @@ from adacos.datasets import Dataset
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html, to_markdown
 from adacos.document.style import Picture, check_matplotlib, new_figure, save, styled
 from adacos.exceptions import InvalidInputError, MissingExtraError
+from adacos.kernels.groups import standard_error
 from adacos.registry import METHODS
 from adacos.tables.writing import write_whole
-from adacos.typing import Floats
+from adacos.typing import Floats, Ints
 from adacos.validation import integer
 
 COMPARED = (ADACOS, "Branching", COS, FULL_MODEL, "Boosting (best fixed set)")
 _SETTING = "own costs"
+_COPIES = (
+    "Equal rows stay in one fold and count once in standard errors. Leave copies out; name the "
+    "patients or sites that rows belong to with --groups COLUMN; if all rows are different cases, "
+    "that column may be one with another value in each row."
+)
+_VISITS = (
+    "Are they visits of one patient? Then name the column of the patients with --groups COLUMN: "
+    "their rows are then in one fold, and count once in standard errors."
+)
 _FIGURE_WIDTH = 6.4
 
 
@@ -50,7 +62,7 @@ class TableOptions:
     Parameters
     ----------
     name : what the table is called.
-    table : covariates, classes, covariate costs and panels.
+    table : covariates, classes, covariate costs and panels; groups of rows, if it names them.
     misclassification : C[true class, label].
     methods : registered names; None for `COMPARED`, ("all",) for every one that can be run here.
     splits, seed : number of random five-fold splits, and their seed.
@@ -70,30 +82,34 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class MethodCosts:
-    """What a method costs each row, means over the splits."""
+    """What a method costs each row, means over the splits, and the group of each row."""
 
     method: str
     covariates: Floats
     total: Floats
+    groups: Ints | None = None
 
     @property
     def means(self) -> list[tuple[float, float]]:
         """Mean and standard error of covariate costs, cost of errors and total cost."""
         parts = (self.covariates, self.total - self.covariates, self.total)
-        root = np.sqrt(max(len(self.total) - 1, 1))
         # Equal costs have no error but for rounding.
-        return [(float(part.mean()), round(float(part.std() / root), 12)) for part in parts]
+        return [(float(p.mean()), round(standard_error(p, self.groups), 12)) for p in parts]
 
 
 @dataclass(frozen=True)
 class TableReport:
-    """Where the report is, and what it found; `compared` is the first method less each other."""
+    """Where the report is, and what it found; `compared` is the first method less each other.
+
+    `warnings` say what looks wrong about the rows.
+    """
 
     index: Path
     costs: tuple[MethodCosts, ...]
     compared: tuple[CellComparison, ...]
     failures: tuple[Failure, ...]
     left_out: tuple[str, ...]
+    warnings: tuple[str, ...]
     seconds: float
 
     def records(self) -> list[dict[str, Any]]:
@@ -109,8 +125,17 @@ class TableReport:
         ]
 
 
-def run_table(options: TableOptions, *, progress: bool | None = None) -> TableReport:
-    """Run what is not finished, and write the report; for `progress` see `run_tasks`."""
+def run_table(
+    options: TableOptions, *, progress: bool | None = None, doubts: Sequence[str] = ()
+) -> TableReport:
+    """Run what is not finished, and write the report.
+
+    Parameters
+    ----------
+    options : what to run; a table of which rows look like copies has them as groups, see `grouped`.
+    progress : see `run_tasks`.
+    doubts : what looks wrong about the rows, for the report.
+    """
     started = time.perf_counter()
     integer("splits", options.splits, at_least=1)
     integer("seed", options.seed, at_least=0)
@@ -123,6 +148,7 @@ def run_table(options: TableOptions, *, progress: bool | None = None) -> TableRe
         CrossValidation(f"random-{k + 1}", options.seed * 1000 + k, every_row=True)
         for k in range(options.splits)
     ]
+    fold_of_rows(options.table, splits[0])
     tables = {slug(options.name) or "table": options.table}
     chosen = [METHODS[name] for name in methods]
     units = plan(tables, chosen, [setting], splits, range(N_FOLDS))
@@ -133,14 +159,15 @@ def run_table(options: TableOptions, *, progress: bool | None = None) -> TableRe
     for name in done:
         outcomes = [o for o in result.outcomes if o.method == name]
         paid, total = (row_means(outcomes, values) for values in ("cost", "total"))
-        each = [np.array([of[row] for row in sorted(of)]) for of in (paid, total)]
-        costs.append(MethodCosts(name, *each))
+        covariates, both = (np.array([of[row] for row in sorted(of)]) for of in (paid, total))
+        costs.append(MethodCosts(name, covariates, both, row_groups(outcomes)))
     report = TableReport(
         options.out / "index.html",
         tuple(costs),
         tuple(c for other in done[1:] for c in compare_cells(index, done[0], other)),
         result.failures,
         left_out,
+        tuple(doubts),
         time.perf_counter() - started,
     )
     folder = options.out / "tables"
@@ -154,6 +181,13 @@ def run_table(options: TableOptions, *, progress: bool | None = None) -> TableRe
     write_whole(options.out / "summary.md", to_markdown(title, blocks).encode())
     write_whole(report.index, to_html(title, blocks).encode())
     return report
+
+
+def grouped(options: TableOptions) -> tuple[TableOptions, list[str]]:
+    """The options with the groups of rows, named or found, and what looks wrong about the rows."""
+    table, copied = with_groups(options.table)
+    remedy = _VISITS if table.groups is None else _COPIES
+    return replace(options, table=table), [f"{copied} {remedy}"] if copied else []
 
 
 def _methods(options: TableOptions) -> tuple[list[str], tuple[str, ...]]:
@@ -179,12 +213,18 @@ def _methods(options: TableOptions) -> tuple[list[str], tuple[str, ...]]:
 def _blocks(options: TableOptions, report: TableReport) -> list[Block]:
     n, splits = len(options.table.y), options.splits
     often = "split" if splits == 1 else "splits"
+    groups, over = options.table.groups, "rows"
+    rows_of = f"{n:,} rows"
+    if groups is not None:
+        rows_of, over = f"{n:,} rows in {len(np.unique(groups)):,} groups", "groups"
     blocks: list[Block] = [
         Text(
-            f"{n:,} rows, {len(options.table.names)} covariates, {splits} random five-fold {often} "
+            f"{rows_of}, {len(options.table.names)} covariates, {splits} random five-fold {often} "
             f"(seed {options.seed}). Costs are in the unit of the price list, means per row ± "
-            "standard error over rows; each row was answered by models that did not see it."
-        )
+            f"standard error over {over}; each row was answered by models that did not see it"
+            f"{', nor others of its group' * (groups is not None)}."
+        ),
+        *map(Text, report.warnings),
     ]
     if report.costs:
         blocks += _figure_or_why(report, options.out / "figures")

@@ -6,7 +6,8 @@ Nadeau and Bengio's factor, 1/n + (test rows / training rows) in place of 1/n. R
 row's own difference, averaged first over the cross-validations in which it was tested, with a
 normal interval; for ratios the interval is over rows and folds together. It answers for new rows.
 That a difference is within either interval is no evidence that there is none: the interval says how
-large it may be. Repeating the cross-validation of the same rows narrows neither.
+large it may be. Repeating the cross-validation of the same rows narrows neither. Where rows belong
+together, as visits of one patient do, they are in one fold, and the second view is over groups.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from scipy import stats
 
 from adacos.bench.units import Outcome
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.groups import standard_error
 from adacos.typing import Floats, Ints
 
 # Test rows over training rows in five-fold cross-validation.
@@ -51,9 +53,15 @@ def fold_interval(
     return _t_interval(float(d.mean()), float(scale), len(d) - 1, confidence)
 
 
-def row_interval(differences: ArrayLike, *, confidence: float = 0.95) -> ConfidenceInterval:
-    """Mean over rows with a normal interval."""
+def row_interval(
+    differences: ArrayLike, groups: Ints | None = None, *, confidence: float = 0.95
+) -> ConfidenceInterval:
+    """Mean over rows with a normal interval; over groups of rows with a t interval."""
     d = _checked(differences)
+    if groups is not None:
+        _checked(np.unique(groups))
+        freedom = len(np.unique(groups)) - 1
+        return _t_interval(float(d.mean()), standard_error(d, groups), freedom, confidence)
     half = stats.norm.ppf((1 + confidence) / 2) * d.std(ddof=1) / np.sqrt(len(d))
     return ConfidenceInterval(float(d.mean()), float(d.mean() - half), float(d.mean() + half))
 
@@ -66,6 +74,18 @@ def row_differences(
     if a.keys() != b.keys():
         raise _other_rows(len(a), len(b))
     return np.array([a[row] - b[row] for row in a])
+
+
+def row_groups(outcomes: Iterable[Outcome]) -> Ints | None:
+    """Group of each tested row, in the order of `row_means`; None where no row has one."""
+    rows, parts = [], []
+    for outcome in outcomes:
+        if outcome.groups is None:
+            return None
+        rows.append(outcome.rows)
+        parts.append(outcome.groups)
+    first = np.unique(np.concatenate(rows), return_index=True)[1]
+    return np.asarray(np.concatenate(parts)[first])
 
 
 def row_means(outcomes: Iterable[Outcome], values: str = "total") -> dict[int, float]:
@@ -95,7 +115,8 @@ def geometric_ratio_by_folds(
 class Pairs:
     """Costs of two methods in every test: the row tested, and the fold of which cross-validation.
 
-    A row that several cross-validations tested stands there as often.
+    A row that several cross-validations tested stands there as often. Rows that belong together
+    have the number of their group.
     """
 
     first: Floats
@@ -114,7 +135,7 @@ def paired_tests(
     return Pairs(
         np.concatenate([getattr(outcome, values) for outcome in first]),
         np.concatenate([getattr(outcome, values) for outcome in second]),
-        np.concatenate([outcome.rows for outcome in first]),
+        np.concatenate([o.rows if o.groups is None else o.groups for o in first]),
         np.repeat(np.arange(len(first)), [len(outcome.rows) for outcome in first]),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from adacos.bench.configuration import BenchConfig
+from adacos.bench.folds import with_groups
 from adacos.bench.methods import shares_fit, supports
 from adacos.bench.settings import CrossValidation, Setting
 from adacos.bench.tasks import Failure, Task, run_tasks
@@ -22,9 +24,18 @@ from adacos.bench.units import (
     run_unit,
 )
 from adacos.datasets import Dataset
+from adacos.exceptions import TableWarning
 from adacos.registry import Method
 
 UNITS = "units"
+_PAPER_FOLDS = (
+    "The paper's folds deal rows of a group to several folds, so that models see what they are "
+    "tested on: run with paper_folds=False and splits=2."
+)
+_REMEDY = (
+    "Random splits keep rows of a group together. Name the patients or sites of rows in "
+    "Dataset(groups=...), different ones where all rows are different cases."
+)
 
 
 @dataclass(frozen=True)
@@ -84,10 +95,14 @@ def run(config: BenchConfig, *, progress: bool | None = None) -> RunResult:
     >>> len(result.outcomes), result.failures
     (1, ())
     """
-    tables = {
-        source.name: source.load(config.data.get(source.name), paper=True)
-        for source in config.sources
-    }
+    tables = {}
+    for source in config.sources:
+        table, copied = with_groups(source.load(config.data.get(source.name), paper=True))
+        tables[source.name] = table
+        if table.groups is not None and config.paper_folds:
+            copied = f"{copied} {_PAPER_FOLDS}".strip()
+        if copied:
+            warnings.warn(f"{source.name}: {copied} {_REMEDY}", TableWarning, stacklevel=2)
     units = plan(
         tables, config.chosen_methods, config.settings, config.cross_validations, config.folds
     )

@@ -10,6 +10,7 @@ import hashlib
 import json
 import random
 import time
+import warnings
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +19,15 @@ from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import has_fit_parameter
 
 from adacos.bench.checks import CHECKS, check_result, costs_of
+from adacos.bench.folds import fold_of_rows
 from adacos.bench.methods import build, can_share, signature, supports
 from adacos.bench.settings import CrossValidation, Setting
 from adacos.bench.sources import library_digest
-from adacos.datasets import Dataset, paper_folds
-from adacos.datasets._folds import N_FOLDS
+from adacos.datasets import Dataset
+from adacos.exceptions import TableWarning
 from adacos.metrics import operation_costs, total_costs
 from adacos.policies.fitting import inner_fits
 from adacos.registry import Method
@@ -74,6 +77,7 @@ class Outcome:
     probability : P(class 1) at the stop; with three or more classes that of each, (rows, classes).
     cost : covariate cost paid.
     acquired : number of covariates acquired.
+    groups : number of each row's group in the data set, where rows belong together.
     """
 
     dataset: str
@@ -87,6 +91,7 @@ class Outcome:
     probability: Floats
     cost: Floats
     acquired: Ints
+    groups: Ints | None = None
 
     @property
     def total(self) -> Floats:
@@ -141,9 +146,9 @@ def run_unit(unit: Unit, table: Dataset, folder: Path) -> None:
     """Fit and acquire for every method and setting of a unit, and write the result."""
     random.seed(unit.seed)
     np.random.seed(unit.seed)  # noqa: NPY002  (for registered methods that draw from it)
-    tested = fold_of_rows(table, unit.split)
-    rows = np.flatnonzero(tested == unit.fold)
-    train = np.flatnonzero(tested != unit.fold)
+    fold, tested = fold_of_rows(table, unit.split)
+    rows = np.flatnonzero((fold == unit.fold) & tested)
+    train = np.flatnonzero(fold != unit.fold)
     classes = np.unique(table.y)
     prices, panels = costs_of(table)
     answers: dict[str, list[Any]] = {"label": [], "probability": [], "cost": [], "acquired": []}
@@ -162,8 +167,7 @@ def run_unit(unit: Unit, table: Dataset, folder: Path) -> None:
             if leader is not None and can_share(policy):
                 policy.from_model(leader)
             else:
-                with inner_fits():
-                    policy.fit(X_train, table.y[train])
+                _fit(policy, X_train, table.y[train], _of_rows(table.groups, train))
                 leader = policy
             fitted = time.perf_counter()
             result = policy.acquire(X_test)
@@ -182,6 +186,7 @@ def run_unit(unit: Unit, table: Dataset, folder: Path) -> None:
     arrays |= {
         "rows": rows,
         "y": np.searchsorted(classes, table.y[rows]),
+        **({} if table.groups is None else {"groups": table.groups[rows]}),
         "about": np.array(json.dumps({"keys": keys, "seconds": seconds})),
     }
     _write(folder / unit.file_name, arrays)
@@ -205,6 +210,7 @@ def read_unit(unit: Unit, folder: Path) -> tuple[list[Outcome], dict[str, Second
             stored["probability"][i],
             stored["cost"][i],
             stored["acquired"][i].astype(np.int64),
+            stored.get("groups"),
         )
         for i, (method, number) in enumerate(about["keys"])
     ]
@@ -220,46 +226,27 @@ def is_finished(unit: Unit, folder: Path) -> bool:
     return True
 
 
-def fold_of_rows(table: Dataset, split: CrossValidation) -> Ints:
-    """Fold in which each row is tested, or -1: only complete rows are, or every row of the split.
+def _fit(policy: Any, X: Any, y: Any, groups: Ints | None) -> None:
+    """Fit with the groups of rows, where there are any and the method takes them.
 
-    With three or more classes one that has too few rows for all folds is in training only.
+    Copies were told of once for the whole table, before its rows were dealt to folds.
     """
-    gaps = np.where(_missing(table.X) & (not split.every_row), np.nan, 0.0)
-    classes, number = np.unique(table.y, return_inverse=True)
-    folds = np.full(len(gaps), -1, dtype=np.int64)
-    rows = np.arange(len(gaps))
-    if len(classes) > 2:
-        complete = np.bincount(number, weights=~np.isnan(gaps).any(axis=1))
-        rows = np.flatnonzero(complete[number] >= N_FOLDS)
-    seed = {} if split.seed is None else {"seed": split.seed}
-    folds[rows] = paper_folds(gaps[rows], table.y[rows], **seed)
-    return folds
+    with inner_fits(), warnings.catch_warnings():
+        if groups is None:
+            policy.fit(X, y)
+            return
+        warnings.simplefilter("ignore", TableWarning)
+        takes = has_fit_parameter(policy, "groups")
+        policy.fit(X, y, **({"groups": groups} if takes else {}))
+
+
+def _of_rows(groups: Ints | None, rows: Ints) -> Ints | None:
+    return None if groups is None else groups[rows]
 
 
 def _write(path: Path, arrays: dict[str, Any]) -> None:
     with whole_or_absent(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)
-
-
-def _missing(X: Any) -> NDArray[np.bool_]:
-    """Mask of unknown values of an array or a data frame."""
-    if isinstance(X, np.ndarray) and X.dtype.kind == "f":
-        return np.isnan(X)
-    if isinstance(X, ColumnTable):
-        columns = [X.column(name) for name in X.columns]
-        return np.column_stack([c == "" if c.dtype.kind == "U" else np.isnan(c) for c in columns])
-    import narwhals as nw
-
-    frame = nw.from_native(X, eager_only=True)
-    gaps = []
-    for name in frame.columns:
-        column = frame[name]
-        gap = column.is_null().to_numpy()
-        if column.dtype.is_float():
-            gap = gap | np.isnan(column.fill_null(0.0).to_numpy())
-        gaps.append(gap)
-    return np.column_stack(gaps)
 
 
 def _take(X: Any, rows: Ints) -> Any:
@@ -271,7 +258,7 @@ def _take(X: Any, rows: Ints) -> Any:
 
 
 def _table_digest(table: Dataset) -> str:
-    """Digest of the rows, classes, covariate costs and panels of a data set."""
+    """Digest of the rows, classes, groups, covariate costs and panels of a data set."""
     if isinstance(table.X, np.ndarray) and table.X.dtype.kind in "fiub":
         content = np.ascontiguousarray(table.X).tobytes()
     elif isinstance(table.X, ColumnTable):
@@ -283,4 +270,6 @@ def _table_digest(table: Dataset) -> str:
     digest = hashlib.sha256(content)
     costs = sorted(table.prices.items()), sorted(table.panels.items())
     digest.update(repr((list(map(str, table.y)), *costs)).encode())
+    if table.groups is not None:
+        digest.update(table.groups.tobytes())
     return digest.hexdigest()

@@ -10,9 +10,17 @@ import numpy as np
 import typer
 
 from adacos.cli.bench_results import print_table
-from adacos.cli.common import Decimal, Encoding, SkipMalformed, progress, tell_malformed
+from adacos.cli.common import Decimal, Encoding, SkipMalformed, progress, say, tell_malformed
 from adacos.cli.prices import costs_given, read_prices
-from adacos.cli.table_columns import Categorical, Columns, Dates, Dropped, Numeric, read_dates
+from adacos.cli.table_columns import (
+    Categorical,
+    Columns,
+    Dates,
+    Dropped,
+    Groups,
+    Numeric,
+    read_dates,
+)
 from adacos.cli.training import check_errors, read_training_rows
 from adacos.exceptions import InvalidInputError
 from adacos.tables.reading import TableFile
@@ -47,6 +55,7 @@ def table(
     categorical: Categorical = None,
     numeric: Numeric = None,
     date: Dates = None,
+    groups: Groups = None,
     methods: Annotated[
         str | None,
         typer.Option(
@@ -75,7 +84,8 @@ def table(
     """Compare methods on a table of your own.
 
     The table, the price list and the costs of errors are given as to `adacos fit`. Every row is
-    tested, also one with missing values, which cannot be acquired.
+    tested, also one with missing values, which cannot be acquired. Rows that look like copies of
+    each other are kept in one fold, and so are those of a group that --groups names.
 
     Example:
 
@@ -84,7 +94,7 @@ def table(
     """
     from joblib import cpu_count
 
-    from adacos.bench.own_table import TableOptions, run_table
+    from adacos.bench.own_table import TableOptions, grouped, run_table
     from adacos.cli.bench import load_plugins, names_in
     from adacos.datasets import Dataset
 
@@ -96,6 +106,7 @@ def table(
         drop or [],
         categorical or [],
         numeric or [],
+        groups,
         dates=read_dates(date or [], file.columns),
     ).of(file)
     covariates = list(columns.covariates)
@@ -118,6 +129,7 @@ def table(
         listed_prices.panels,  # type: ignore[arg-type]
         str(data),
         tuple(covariates),
+        rows.groups,
     )
     options = TableOptions(
         name=data.name.split(".")[0],
@@ -129,9 +141,13 @@ def table(
         jobs=cpu_count() if jobs is None else jobs,
         out=out,
     )
-    report = run_table(options, progress=False if as_json else None)
+    options, doubts = grouped(options)
+    for doubt in doubts:
+        say(f"warning: {doubt}", err=True)
+    report = run_table(options, progress=False if as_json else None, doubts=doubts)
     if as_json:
-        typer.echo(json.dumps({"report": str(report.index), "table": report.records()}, indent=2))
+        content = {"report": str(report.index), "table": report.records(), "warnings": doubts}
+        typer.echo(json.dumps(content, indent=2))
     else:
         print_table(report)
     if report.failures:

@@ -13,11 +13,20 @@ from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.tables.description import Description, check_description
 from adacos.tables.sampling import SHARES_OPTIONS, SHARES_REMEDY
-from adacos.tables.weights import COPIES_OPTIONS, COPIES_REMEDY
+from adacos.tables.weights import (
+    COPIES_OPTIONS,
+    COPIES_REMEDY,
+    VISITS_OPTIONS,
+    VISITS_REMEDY,
+)
 from adacos.validation import listed
 
 # What Python offers against a doubt, and what the command line does.
-_REMEDIES = {SHARES_REMEDY: SHARES_OPTIONS, COPIES_REMEDY: COPIES_OPTIONS}
+_REMEDIES = {
+    SHARES_REMEDY: SHARES_OPTIONS,
+    COPIES_REMEDY: COPIES_OPTIONS,
+    VISITS_REMEDY: VISITS_OPTIONS,
+}
 # Fits that take longer, in seconds, are announced.
 _LONG = 60
 

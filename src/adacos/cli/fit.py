@@ -284,8 +284,7 @@ def fit(
     check_takes_groups(estimator, policy, groups)
     check_takes_weights(estimator, policy, columns, prevalence, sequence)
     warnings = tell_doubts(estimator, rows, seconds)
-    doubt = _learn(estimator, rows, seconds, nested, as_json)
-    if doubt is not None:
+    for doubt in _learn(estimator, rows, seconds, nested, as_json):
         say(f"warning: {doubt}", err=True)
         warnings.append(doubt)
     keep_some(estimator)
@@ -305,8 +304,9 @@ def _check_options(policy: str, out: Path, inputs: list[Path]) -> None:
 
 def _learn(
     estimator: BasePolicy, rows: TrainingRows, seconds: float, nested: bool, as_json: bool
-) -> str | None:
-    """Fit, and estimate what the policy costs on rows it was not fitted on; a doubt about it."""
+) -> list[str]:
+    """Fit, and estimate what the policy costs on rows it was not fitted on; doubts about it."""
+    from adacos.policies.alone import order_doubt
     from adacos.policies.auto import COMPARISON
     from adacos.policies.estimates import estimate_leave_out
 
@@ -340,7 +340,7 @@ def _learn(
         if estimator.recall_confidence is not None:
             fraction, seed = estimator.calibration_fraction, estimator.random_state
             learned, _ = set_aside(estimator, *learned, fraction, seed)
-        return estimate_leave_out(
+        doubt = estimate_leave_out(
             estimator,
             learned.X,
             learned.y,
@@ -348,6 +348,8 @@ def _learn(
             groups=learned.groups,
             sample_weight=rows.weights,
         )
+        alone = order_doubt(estimator, learned.X, learned.y, learned.groups)
+        return [one for one in (doubt, alone) if one is not None]
 
 
 def _tell(

@@ -77,8 +77,8 @@ def score(
     """Answer every row of a file of any size.
 
     An empty cell is a value that cannot be acquired, as is a covariate without a column. Where
-    values may still be acquired, `adacos next` says which. The output appears only when it is
-    complete.
+    values may still be acquired, `adacos next` says which; blank cells of covariates with a cost
+    are counted, but for those that workers read. The output appears only when it is complete.
     Values behind an answer that are implausible, outside the training range or never seen in
     training are counted in the summary; --flag-unusual names them row by row.
 
@@ -120,6 +120,7 @@ def score(
         named = "column unusual" if flag_unusual else "--flag-unusual names them"
         named += " without --dask" * (dask is not None)
         _tell_absent(summary.absent, source)
+        _tell_blank(summary)
         _tell(summary, description_of(policy), destination, seconds, named)
 
 
@@ -157,6 +158,17 @@ def _tell_absent(absent: Sequence[str], source: Path) -> None:
         say(
             f"{source.name} has no column {listed(absent)}: unavailable for every row. "
             "Where values may still be acquired, `adacos next` says which to acquire.",
+            err=True,
+        )
+
+
+def _tell_blank(summary: ScoreSummary) -> None:
+    if summary.blank:
+        cells = listed(f"{name} {count:,}" for name, count in summary.blank.items())
+        say(
+            f"Blank cells of covariates with a cost, taken as unavailable: {cells} (of "
+            f"{summary.rows:,} rows). Where values are only not acquired yet, `adacos next` says "
+            "which to acquire.",
             err=True,
         )
 

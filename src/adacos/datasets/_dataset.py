@@ -38,6 +38,9 @@ class Dataset(NamedTuple):
         Source, changes, licence and citation.
     names : tuple of str
         The columns of X, in order.
+    groups : array-like of shape (n_samples,) or None, default=None
+        The patient, site or other group of each row, where rows belong together. A benchmark then
+        keeps them on one side of every random split, and counts them once in standard errors.
 
     Examples
     --------
@@ -53,6 +56,7 @@ class Dataset(NamedTuple):
     panels: Panels
     provenance: str
     names: tuple[str, ...]
+    groups: Any = None
 
 
 def make_dataset(

@@ -26,22 +26,22 @@ from adacos.kernels.binomial import interval, interval_of_share
 from adacos.typing import Bools, Floats, Ints
 
 # Distinct values from which two rows hardly share one by chance.
-_MANY_VALUES = 100
+MANY_VALUES = 100
 # How often nearly equal rows differ in the one column, as a share of how often any two rows do.
-_LEAST_DIFFERING = 0.25
+LEAST_DIFFERING = 0.25
 # Equal rows, and their share of all, below which they are left alone.
-_LEAST_ROWS, _LEAST_SHARE = 10, 0.01
+LEAST_ROWS, LEAST_SHARE = 10, 0.01
 # Distinct rows of a class, and standard errors, from which its counts are called too even.
 _LEAST_DISTINCT, _ERRORS = 20, 4.0
 
 
 def copies(encoded: Floats, y: Floats) -> Ints | None:
     """Groups of equal rows where these look like copies, see above; None where they do not."""
-    hashes = _hashes(encoded, 0)
+    hashes = hash_values(encoded, 0)
     number = np.unique(hashes.sum(axis=1), return_inverse=True)[1]
     size = np.bincount(number)
     repeated = int(size[size > 1].sum())
-    if repeated < max(_LEAST_ROWS, _LEAST_SHARE * len(y)):
+    if repeated < max(LEAST_ROWS, LEAST_SHARE * len(y)):
         return None
     of_classes = [np.unique(number[y == k], return_counts=True)[1] for k in np.unique(y)]
     too_even = any(map(_too_even, of_classes))
@@ -90,7 +90,7 @@ def one_of_each(rows: Ints, groups: Ints | None, seed: int) -> Ints:
     return np.sort(shuffled[first])
 
 
-def _hashes(encoded: Floats, seed: int) -> NDArray[np.uint64]:
+def hash_values(encoded: NDArray[Any], seed: int) -> NDArray[np.uint64]:
     """A random number for each value of each column; equal rows have equal sums."""
     rng = np.random.default_rng(seed)
     result = np.empty(encoded.shape, dtype=np.uint64)
@@ -110,7 +110,7 @@ def _hardly_differ_in_one(encoded: Floats, hashes: NDArray[np.uint64]) -> bool:
     """Whether rows that are equal in all columns but one are equal in that one too."""
     known = ~np.isnan(encoded)
     each = zip(encoded.T, known.T, strict=True)
-    many = [len(np.unique(own[there])) >= _MANY_VALUES for own, there in each]
+    many = [len(np.unique(own[there])) >= MANY_VALUES for own, there in each]
     # Rows without a value of such a covariate agree more easily.
     hashes = hashes[known[:, many].any(axis=1)]
     total = hashes.sum(axis=1)
@@ -119,7 +119,7 @@ def _hardly_differ_in_one(encoded: Floats, hashes: NDArray[np.uint64]) -> bool:
         return False
     for own in hashes.T:
         differing = 1 - equal / _pairs(total - own)
-        if differing > _LEAST_DIFFERING * (1 - _pairs(own) / everyone):
+        if differing > LEAST_DIFFERING * (1 - _pairs(own) / everyone):
             return False
     return True
 

@@ -34,7 +34,7 @@ from adacos.exceptions import (
 from adacos.kernels.namespace import host, is_tensor, like, namespace
 from adacos.kernels.threads import one_blas_thread
 from adacos.policies.face import PolicyFace
-from adacos.policies.fitting import TAKEN_BY, checked, refusing
+from adacos.policies.fitting import TAKEN_BY, checked, refusing, warn_of_empty_rows
 from adacos.policies.inherited_docs import inherit_entries
 from adacos.providers import ProvidedResult
 from adacos.providers.running import Cache, Desk, check_providers, provide
@@ -559,6 +559,8 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         -----
         ProviderWarning
             If a provider failed for good: the covariate then counts as not available.
+        TableWarning
+            If rows have no value at all.
         """
         check_is_fitted(self)
         if providers is not None:
@@ -566,6 +568,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if is_tensor(X):
             return self._acquire_tensor(X, known, keys)
         encoded = self._encode(X)
+        warn_of_empty_rows(encoded)
         decider = mixed(self.decider_, len(encoded), keys)
         result = run(decider, encoded, self._known_mask(known, X, encoded))
         return replace(result, label=self.classes_[result.label])

@@ -10,8 +10,10 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from adacos.kernels.namespace import host
+from adacos.policies.alone import cheaper_alone
 from adacos.policies.base import BasePolicy
 from adacos.policies.estimates import cost_doubt, out_of_fold_cost, set_doubt
+from adacos.policies.fitting import inner_fits
 from adacos.policies.misfit import advice, misfit_by_cell
 from adacos.policies.sequence_policy import has_sets
 from adacos.tables.description import description_of
@@ -38,7 +40,11 @@ _UNLIKE = {
 def alarms(policy: BasePolicy, X: Any, y: Any, groups: Any) -> list[Suspicion]:
     """What looks wrong, see `BasePolicy.check`."""
     y = None if y is None else np.asarray(host(y)).ravel()
-    X, y, groups = _some_rows(host(X), y, groups)
+    with inner_fits():
+        return _alarms(policy, *_some_rows(host(X), y, groups))
+
+
+def _alarms(policy: BasePolicy, X: Any, y: Any, groups: Any) -> list[Suspicion]:
     found = suspicions(X, y, groups)
     if not hasattr(policy, "encoder_"):
         return found
@@ -55,7 +61,10 @@ def alarms(policy: BasePolicy, X: Any, y: Any, groups: Any) -> list[Suspicion]:
 
 
 def _no_better(policy: BasePolicy, X: Any, y: Any, groups: Any) -> Iterator[Suspicion]:
-    """Whether everyone alike, or one set, costs less on the training rows, by fits without them."""
+    """Whether another way to answer costs less on the training rows, by fits without them.
+
+    Everyone may be answered alike, or by one set of covariates, or by one covariate alone.
+    """
     if policy.always_positive_ or not np.isin(y, policy.classes_).all():
         return
     true, weight, model = np.searchsorted(policy.classes_, y), None, policy.sequence_model
@@ -71,6 +80,9 @@ def _no_better(policy: BasePolicy, X: Any, y: Any, groups: Any) -> Iterator[Susp
         doubt = doubt or set_doubt(policy, X, own, true, number)
         if doubt is not None:
             yield Suspicion("no_better", (), doubt[0].upper() + doubt[1:])
+        alone = cheaper_alone(policy, X, own, true, number)
+        if alone is not None:
+            yield Suspicion("other_order", (alone[0],), alone[1][0].upper() + alone[1][1:])
 
 
 def _some_rows(X: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from adacos.costs import ROUNDING
 from adacos.kernels.groups import standard_error
 from adacos.policies.base import BasePolicy
+from adacos.policies.fitting import inner_fits
 from adacos.policies.leave_out import LeaveOutCost, leave_out_cost, misfit_by_state
 from adacos.policies.misfit import misfit_by_cell
 from adacos.policies.sequence_policy import SequencePolicy, has_sets
@@ -135,7 +136,8 @@ def out_of_fold_cost(policy: BasePolicy, X: Any, true: NDArray[np.intp]) -> Floa
     chosen = policy.chosen
     if not has_sets(chosen):
         return None
-    result = chosen.acquire(X)
+    with inner_fits():
+        result = chosen.acquire(X)
     label = chosen.rule_.label(chosen._leave_out_at_stop(chosen._encode(X), result))
     cost: Floats = result.cost + _charged(policy)[true, label]
     return cost

@@ -9,7 +9,10 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
+import numpy as np
+
 from adacos.exceptions import TableWarning
+from adacos.typing import Floats
 
 # What `fit` may take of each row, and who takes it.
 _WEIGHED = "AdaCOSClassifier, BranchingClassifier, COSClassifier and FullModelClassifier do."
@@ -24,12 +27,25 @@ _FITTING: ContextVar[bool] = ContextVar("fitting", default=False)
 
 @contextmanager
 def inner_fits() -> Iterator[None]:
-    """Fits in here are parts of something larger, and their rows are not checked again."""
+    """Fits and answers in here are parts of something larger: of their rows nothing is said."""
     token = _FITTING.set(True)
     try:
         yield
     finally:
         _FITTING.reset(token)
+
+
+def warn_of_empty_rows(encoded: Floats) -> None:
+    """Warn of rows without a single value, about which a policy can only answer blindly."""
+    empty = 0 if _FITTING.get() else int(np.isnan(encoded).all(axis=1).sum())
+    if empty:
+        warnings.warn(
+            f"{empty:,} of {len(encoded):,} rows have no value of any covariate. NaN means that a "
+            "value is unavailable, so that nothing is acquired for them and all have one answer. "
+            "Where values may still be acquired, policy.next(X) says which to acquire.",
+            TableWarning,
+            stacklevel=4,
+        )
 
 
 def checked(fit: Callable[..., Any]) -> Callable[..., Any]:

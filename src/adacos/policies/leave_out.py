@@ -143,7 +143,7 @@ def leave_out_cost(
             of_part = None if found is None else found[outside]
             weighed = None if weight is None else weight[outside]
             fitted = fit_in_groups(clone(policy), *learned, of_part, weighed)
-        result = fitted.acquire(table_rows(table, inside))
+            result = fitted.acquire(table_rows(table, inside))
         if len(fitted.classes_) > 2:
             of_class.append(_as_each_class(fitted, result))
         else:

@@ -16,6 +16,7 @@ from adacos.engine import ROWS_AT_ONCE, AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.models.dask_stream import is_dask
 from adacos.policies.base import BasePolicy
+from adacos.policies.fitting import inner_fits
 from adacos.tables.description import description_of
 from adacos.tables.encoder import validate_table
 from adacos.tables.unusual import KINDS, unusual
@@ -191,7 +192,8 @@ def _answers(rows: Any, policy: BasePolicy, asked: _Asked) -> Any:
     for first in range(0, len(rows), PIECE_ROWS):
         piece = slice(first, first + PIECE_ROWS)
         own = at[piece][_covariates(policy)] if asked.keep else at[piece]
-        result = policy.acquire(own, known=asked.known)
+        with inner_fits():
+            result = policy.acquire(own, known=asked.known)
         for name, values in _columns(result, policy).items():
             columns[name][piece] = values
         if asked.acquired:

@@ -9,6 +9,7 @@ import numpy as np
 
 from adacos.engine import AcquisitionResult
 from adacos.policies.base import BasePolicy
+from adacos.policies.fitting import inner_fits
 from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import validate_table
 from adacos.typing import Floats
@@ -41,7 +42,8 @@ def covariate_importances(
     for k, name in enumerate(result.names):
         share, drop = float(result.acquired[:, k].mean()), 0.0
         if share > 0:
-            without = policy.acquire(_without(policy, X, k))
+            with inner_fits():
+                without = policy.acquire(_without(policy, X, k))
             drop = float(np.mean(without.expected_cost - without.cost)) - risk
         importances.append(Importance(name, share, float(paid[:, k].mean()), drop))
     return sorted(importances, key=lambda item: -item.drop)

@@ -20,6 +20,7 @@ from adacos.consultation.steps import Acquire
 from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
+from adacos.policies.fitting import inner_fits
 from adacos.reasons import Value
 from adacos.service.encoding import as_json
 from adacos.service.schemas import Course, Items, Lowered, ScoreRequest, StepRequest
@@ -108,7 +109,8 @@ class Answers:
         if not hasattr(self.policy, "feature_names_in_"):
             # The policy was fitted on an array, which has no names.
             table = np.column_stack(list(columns.values()))
-        result = self.policy.acquire(table, known=known, keys=keys)
+        with inner_fits():
+            result = self.policy.acquire(table, known=known, keys=keys)
         labels, chances = result.label.tolist(), self._probabilities(result)
         answers = [
             {

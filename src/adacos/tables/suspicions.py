@@ -2,15 +2,15 @@
 
 `suspicions(X, y)` looks at each covariate by itself: does it name the row, tell the class, hold
 dates, numbers that were read as words, or a number far beyond all others? And at all of them: are
-there enough rows of the rarer class to learn from, do rows look like copies of each other, do
-shares of classes look designed, and are values missing often, more often in one class, or where
-another value was clear?
+there enough rows of the rarer class to learn from, do rows look like copies of each other or like
+visits of one patient, do shares of classes look designed, and are values missing often, more often
+in one class, or where another value was clear?
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 
 from adacos.kernels.groups import copies, one_of_each
+from adacos.kernels.near_copies import near_copies
 from adacos.tables.categories import (
     DATE,
     LEAST_ROWS,
@@ -41,7 +42,12 @@ from adacos.tables.sampling import (
     missing_by_class,
     missing_by_values,
 )
-from adacos.tables.weights import describe_copies, group_numbers
+from adacos.tables.weights import (
+    VISITS_REMEDY,
+    count_near_copies,
+    describe_copies,
+    group_numbers,
+)
 from adacos.typing import Bools, Floats
 from adacos.validation import listed
 
@@ -93,10 +99,10 @@ class Suspicion(NamedTuple):
 
     Attributes
     ----------
-    kind : "few_rows", "copies", "class_shares", "missing_by_class", "missing_by_values",
-        "many_missing", "leak", "identifier", "date", "decimal_comma", "far_value",
-        "many_categories" or "written_numbers"; where a fitted policy checks rows also "misfit",
-        "no_better" and the kinds of `adacos.tables.unusual`.
+    kind : "few_rows", "copies", "near_copies", "class_shares", "missing_by_class",
+        "missing_by_values", "many_missing", "leak", "identifier", "date", "decimal_comma",
+        "far_value", "many_categories" or "written_numbers"; where a fitted policy checks rows also
+        "misfit", "no_better", "other_order" and the kinds of `adacos.tables.unusual`.
     covariates : the names concerned; all of them are meant where there is none.
     message : what was seen, and what to do about it.
     """
@@ -127,6 +133,8 @@ def suspicions(X: Any, y: Any = None, groups: Any = None) -> list[Suspicion]:
             equal = copies(codes, labels)
         if equal is not None:
             result.append(Suspicion("copies", (), describe_copies(equal)))
+        elif groups is None:
+            result += _visits(codes, labels, names)
         design = designed_shares(labels, classes.tolist(), equal)
         if design:
             result.append(Suspicion("class_shares", (), design))
@@ -172,6 +180,22 @@ def _codes(values: NDArray[Any]) -> Floats:
         return values
     code = np.unique(values, return_inverse=True)[1].astype(np.float64)
     return np.where(values == "", np.nan, code)
+
+
+def describe_visits(X: Any, y: Any, names: Sequence[str]) -> str | None:
+    """What was seen of rows that look like visits of one patient, if there are any."""
+    table, labels = validate_table(BaseEstimator(), X, reset=True), check_labels(y, many=True)[1]
+    columns = (column_values(table, position, name) for position, name in enumerate(names))
+    found = near_copies(np.column_stack([*map(_codes, columns)]), labels)
+    return None if found is None else count_near_copies(found, len(labels), names)
+
+
+def _visits(codes: Floats, labels: Floats, names: Sequence[str]) -> Iterator[Suspicion]:
+    found = near_copies(codes, labels)
+    if found is not None:
+        seen = count_near_copies(found, len(labels), names)
+        changing = tuple(names[k] for k in found.changing)
+        yield Suspicion("near_copies", changing, f"{seen} {VISITS_REMEDY}")
 
 
 def _few_rows(labels: Floats, n_covariates: int) -> Iterator[Suspicion]:

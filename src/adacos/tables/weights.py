@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 from adacos.exceptions import InvalidInputError, TableWarning
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.groups import copies
+from adacos.kernels.near_copies import NearCopies
 from adacos.tables.encoder import TableEncoder, covariate_names, validate_table
 from adacos.tables.labels import check_labels
 from adacos.typing import Bools, Floats, Ints
@@ -36,6 +37,21 @@ COPIES_OPTIONS = (
     "Leave copies out, or give them weights (--weights COLUMN); name the patients or sites that "
     "rows belong to with --groups COLUMN; if all rows are different cases, that column may be one "
     "with another value in each row."
+)
+
+
+# The same for visits, in which a value or two have changed.
+VISITS_REMEDY = (
+    "Are they visits of one patient, or measurements of one thing? Then name the patients with "
+    "groups: fit(X, y, groups=patient). Rows of a patient are then on one side of every split and "
+    "count once in a certificate, which may be false else. If all rows are different cases: "
+    "groups=range(len(y))."
+)
+VISITS_OPTIONS = (
+    "Are they visits of one patient, or measurements of one thing? Then name the column of the "
+    "patients with --groups COLUMN. Rows of a patient are then on one side of every split and "
+    "count once in a certificate, which may be false else. If all rows are different cases, that "
+    "column may be one with another value in each row."
 )
 
 
@@ -183,11 +199,27 @@ def groups_of(groups: Any, encoded: Floats, labels: Floats, *, split: bool = Tru
 
 def describe_copies(groups: Ints) -> str:
     """What was seen of copies, and what to do about them."""
+    return (
+        f"{count_copies(groups)} Equal rows stay on one side of every split and count once in a "
+        f"certificate. {COPIES_REMEDY}"
+    )
+
+
+def count_copies(groups: Ints) -> str:
+    """How many rows look like copies."""
     size = np.bincount(groups)
     return (
         f"{size[size > 1].sum():,} of {len(groups):,} rows are equal to another row, more than "
-        "different cases would be. Equal rows stay on one side of every split and count once in a "
-        f"certificate. {COPIES_REMEDY}"
+        "different cases would be."
+    )
+
+
+def count_near_copies(found: NearCopies, n_rows: int, names: Sequence[str]) -> str:
+    """How many rows look like visits of one patient, and what changes between them."""
+    changing = listed([names[k] for k in found.changing])
+    return (
+        f"{found.rows:,} of {n_rows:,} rows are equal to another row in the class and in all "
+        f"covariates but {changing}, more than different cases would be."
     )
 
 
