@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adacos.kernels.class_risk import probabilities
+from adacos.kernels.class_risk import log_loss
 from adacos.models.sequences import SetSequence
 from adacos.typing import Bools, Floats, Ints
 
@@ -58,17 +58,10 @@ class FollowedRows:
         weights, first = np.zeros((len(self.y), last + 1)), min(self.first, last)
         none = np.zeros(len(self.y))
         weights[:, : first + 1] = self._passed_on(self.weight, n_sets > first, none)[:, None]
-        own = self._log_odds_of_own_class()
         for i in range(first, last):
-            weights[:, i + 1] = self._passed_on(weights[:, i], n_sets > i + 1, own[:, i])
+            place = log_loss(self.log_odds[:, i], self.y)
+            weights[:, i + 1] = self._passed_on(weights[:, i], n_sets > i + 1, place)
         return weights
-
-    def _log_odds_of_own_class(self) -> Floats:
-        """Log-odds that order the rows of one class, (rows, sets)."""
-        if self.log_odds.ndim == 2:
-            return self.log_odds
-        p = probabilities(self.log_odds)
-        return np.asarray(p[np.arange(len(p)), :, self.y.astype(np.intp)])
 
     def _passed_on(self, weight: Floats, has: Bools, place: Floats) -> Floats:
         """Weights where the rows that have a set stand for those like them that do not."""

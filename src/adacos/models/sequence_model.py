@@ -159,7 +159,7 @@ class SequenceModel:
             return self.weight
         there[row, self.basis.source[column]] = False
         left_out = self.leave_out_log_odds
-        known = np.asarray(~np.isnan(left_out).any(axis=tuple(range(1, left_out.ndim))))
+        known = np.asarray(~np.isnan(left_out.reshape(len(left_out), -1)).any(axis=1))
         parts = left_out[known], self.y[known], self.weight[known]
         weight, last = np.zeros(len(known)), len(self.sequence) - 1
         rows = FollowedRows(*parts, there=there[known])
