@@ -268,7 +268,7 @@ def in_words(step: Acquire | Classify, said: Description) -> Acquire | Classify:
     plan = told.best_plan
     told = replace(
         told,
-        label=said.class_name(told.label),
+        label=said.class_name(told.label) if said.classes else told.label,
         best_plan=plan and replace(plan, covariates=labels(plan.covariates)),
         flips=tuple(
             replace(

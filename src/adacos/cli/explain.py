@@ -21,7 +21,7 @@ from adacos.cli.common import (
     print_json,
     typed_values,
 )
-from adacos.consultation.steps import Acquire, Classify
+from adacos.consultation.steps import Acquire, Classify, reasons_in_words
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.reasons import Value
@@ -78,7 +78,7 @@ def explain(
                 heading = f"{heading.removesuffix('.')} ({note})."
             have |= set(step.covariates)
         console.print(heading, style="bold")
-        console.print(worded.explanation.text(said.money))
+        console.print(reasons_in_words(worded, said.money))
     for warning in steps[-1].warnings:
         console.print(f"! {warning}", style="yellow")
 

@@ -19,7 +19,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from adacos.consultation.coverage import departures
 from adacos.consultation.cut_off import cut_off_of
-from adacos.consultation.steps import Acquire, Classify, Explanation, ValueWarning, explain
+from adacos.consultation.steps import (
+    Acquire,
+    Classify,
+    Explanation,
+    ValueWarning,
+    explain,
+    with_reason,
+)
 from adacos.consultation.values import check_value
 from adacos.decision import STOP, AnyDecider, Rows, probability_at
 from adacos.engine import step
@@ -473,12 +480,12 @@ class Consultation:
         after[asked] = True
         costs, new = self._decider.costs, after & ~standing.have
         ordered = bool(standing.ordered.any())
-        cost = costs.of_order(asked, given=standing.have) + costs.waiting(new)
+        cost = float(costs.of_order(asked, given=standing.have) + costs.waiting(new))
         return Acquire(
             covariates=tuple(self._encoder.names[k] for k in covariates),
-            cost=0.0 if ordered else float(cost),
+            cost=0.0 if ordered else cost,
             sharing=self._sharing(asked, after | standing.unavailable, after),
-            explanation=explanation,
+            explanation=with_reason(explanation, cost),
             warnings=standing.warnings,
             ordered=ordered,
         )
