@@ -365,7 +365,7 @@ def reasons_in_words(step: Acquire | Classify, money: Money = plain_money) -> st
 
 
 def with_reason(explanation: Explanation, cost: float) -> Explanation:
-    """The explanation of a question that costs so much; one that is not to save has a reason."""
+    """The explanation of a question with this cost; one that saves nothing has a reason."""
     if explanation.because or explanation.expected_saving > 0:
         return explanation
     reason = NO_PLAN if explanation.best_plan is None else OWN_RULE
