@@ -221,7 +221,7 @@ def jobs(name: str, value: Any) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, Integral) or value == 0:
         raise InvalidInputError(
-            name, "must be None or an integer other than 0", value, "-1 stands for every core."
+            name, "must be None or an integer other than 0", value, "-1 means every core."
         )
 
 

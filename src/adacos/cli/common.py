@@ -227,7 +227,7 @@ def allowed(encoder: TableEncoder, name: str, most: int = 12) -> str:
     if levels:
         rare = len(encoder.grouped_of(k))
         more = f", … ({len(levels)} in all)" if len(levels) > most else ""
-        group = f"; {OTHER} stands for {rare:,} rare ones" if rare else ""
+        group = f"; {OTHER} means {rare:,} rare ones" if rare else ""
         return listed(levels[:most]) + more + group
     if name in encoder.date_forms:
         part = IN_WORDS[encoder.date_forms[name].partition(":")[0]]

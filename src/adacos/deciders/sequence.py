@@ -184,7 +184,7 @@ class AdaCOSDecider(SequenceDecider):
 
     Attributes
     ----------
-    lookahead : how what comes after an acquisition is foreseen, see `AdaCOSClassifier`.
+    lookahead : model of the log-odds after an acquisition, see `AdaCOSClassifier`.
     values : what each set is worth at these costs.
     """
 
