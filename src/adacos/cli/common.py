@@ -167,8 +167,8 @@ def pairs(
 
 def example_pair(encoder: TableEncoder) -> str:
     """NAME=VALUE as it could be given to this model."""
-    value = encoder.categories[0][0] if encoder.categories[0] else f"{encoder.low[0]:g}"
-    return f"{encoder.names[0]}={value}"
+    name, value = encoder.example
+    return f"{name}={value if isinstance(value, str) else f'{value:g}'}"
 
 
 def typed_value(

@@ -188,8 +188,11 @@ class Consultation:
         """
         added = {**(values or {}), **named}
         if not added:
+            name, value = self._encoder.example
+            shown = repr(value) if isinstance(value, str) else f"{value:g}"
+            pair = f"{name}={shown}" if name.isidentifier() else f"{{{name!r}: {shown}}}"
             raise InvalidInputError(
-                "observe", "needs at least one value", "", "For example observe(age=50)."
+                "observe", "needs at least one value", "", f"For example observe({pair})."
             )
         standing = self._with_values(self._continuing("observe"), added, "observe")
         plain = {name: standing.values[name] for name in added}
@@ -230,7 +233,8 @@ class Consultation:
         if not covariates and not standing.ordered.any():
             covariates = getattr(self.next(), "covariates", ())
         if not covariates:
-            raise InvalidInputError("order", "needs a covariate", "", "For example order('age').")
+            example = f"For example order({self._encoder.names[0]!r})."
+            raise InvalidInputError("order", "needs a covariate", "", example)
         ordered, unavailable = standing.ordered.copy(), standing.unavailable.copy()
         for name in covariates:
             k = self._index(name, "order")
@@ -268,7 +272,10 @@ class Consultation:
         """
         if not covariates:
             raise InvalidInputError(
-                "unavailable", "needs a covariate", "", "For example unavailable('age')."
+                "unavailable",
+                "needs a covariate",
+                "",
+                f"For example unavailable({self._encoder.names[0]!r}).",
             )
         standing = self._continuing("unavailable")
         mask, ordered = standing.unavailable.copy(), standing.ordered.copy()
