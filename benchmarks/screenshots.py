@@ -1,6 +1,7 @@
 """Take the pictures of the docs: python -m benchmarks.screenshots docs/images [part ...]
 
-The parts are page (the web page), report and ask (the commands of the tutorials).
+The parts are page (the web page), report and ask (the commands of the tutorials). Pictures that no
+page of the docs shows are for looking at.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from playwright.sync_api import Browser, sync_playwright
 from rich.console import Console
 from rich.text import Text
 
-from tests.browser.conftest import CHROMIUM, DESCRIPTIONS, WIDTHS, fitted, served
-from tests.browser.consulting import answer, finish, start
+import adacos
+from adacos import AdaCOSClassifier, Costs
+from tests.browser.conftest import CHROMIUM, DESCRIPTIONS, WIDTHS, served
+from tests.browser.consulting import finish, start
 
 # As in the tutorial for the data scientist.
 TUTORIAL = """
@@ -33,6 +36,21 @@ adacos report model.adacos --data held_out.csv --target y --out report.html
 ANSWERS = ("why", "34", "")
 
 
+def fitted(folder: Path) -> dict[str, Path]:
+    """The model of the tutorials, and one with a certificate; zeros are missing values."""
+    data = adacos.load_pima(zeros="missing")
+    by_cost = Costs(data.prices, false_positive=100, false_negative=1000, panels=data.panels)
+    by_recall = Costs(data.prices, false_positive=100, panels=data.panels)
+    models = {
+        "costs": AdaCOSClassifier(by_cost),
+        "recall": AdaCOSClassifier(by_recall, target_recall=0.85, recall_confidence=0.9),
+    }
+    for name, model in models.items():
+        adacos.describe(model.fit(data.X, data.y), DESCRIPTIONS)
+        adacos.save(model, folder / f"{name}.adacos")
+    return {name: folder / f"{name}.adacos" for name in models}
+
+
 def page(browser: Browser, folder: Path, temporary: Path) -> None:
     models = fitted(temporary)
     for width, (across, down) in WIDTHS.items():
@@ -41,9 +59,7 @@ def page(browser: Browser, folder: Path, temporary: Path) -> None:
             view.goto(url)
             view.locator("#start-form").wait_for()
             view.screenshot(path=folder / f"page-start-{width}.png", full_page=True)
-            start(view)
-            answer(view)
-            answer(view)
+            start(view, {"Age": "24"})
             view.screenshot(path=folder / f"page-question-{width}.png", full_page=True)
         with served(models["recall"], "--case-log", f"sqlite:///{temporary}/cases.db") as url:
             view.goto(url)

@@ -51,7 +51,7 @@ for row in (0, 4, 18, 72):
     )
 
 # %%
-# Most patients need few covariates; who is hard to tell gets more.
+# Most patients need few covariates; unclear cases get more.
 
 share = result.acquired.mean(axis=0)
 order = np.argsort(share)
@@ -64,7 +64,7 @@ plt.show()
 # %%
 # Is it worth it?
 # ---------------
-# COS asks everyone for the same covariates, the full model asks for all of them. Both can be had from
+# COS asks everyone for the same covariates, the full model asks for all of them. Both are made from
 # the model that is fitted already.
 
 policies = {

@@ -20,7 +20,8 @@ costs = Costs(prices, false_positive=100)  # no false-negative cost
 # %%
 # An estimate
 # -----------
-# With a target alone, the false-negative cost is found that reaches it on leave-out probabilities.
+# With a target alone, the false-negative cost is found that reaches it on cross-validated
+# probabilities.
 
 clf = AdaCOSClassifier(costs, target_recall=0.9).fit(
     X[part == 0], y[part == 0]
@@ -28,7 +29,7 @@ clf = AdaCOSClassifier(costs, target_recall=0.9).fit(
 print(
     f"a missed case counts as {clf.false_negative_cost_:.0f}, a false alarm as 100"
 )
-print(f"positive from a probability of {clf.threshold_:.3f} on")
+print(f"positive at a probability of {clf.threshold_:.3f} or above")
 
 # %%
 # A certificate

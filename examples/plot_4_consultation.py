@@ -41,7 +41,7 @@ while isinstance(step, Acquire):
     )
 
 # %%
-# How the probability moved, and from where on the answer is positive.
+# How the probability moved, and the cut-off, at or above which the result is positive.
 
 threshold = 200 / (200 + 600)
 figure, axes = plt.subplots(figsize=(6.5, 3), layout="constrained")
@@ -52,7 +52,7 @@ axes.axhline(
     100 * threshold,
     color="#D55E00",
     linestyle="--",
-    label="positive from here on",
+    label="cut-off",
 )
 names = [name for name, _ in course]
 axes.set_xticks(range(len(course)), names, rotation=20, ha="right")
@@ -62,8 +62,8 @@ axes.legend(frameon=False)
 plt.show()
 
 # %%
-# Something cannot be had
-# -----------------------
+# Something is unavailable
+# ------------------------
 # Skip a question, answer another one, take an answer back. ``state`` is plain JSON from which the
 # consultation can be continued elsewhere.
 

@@ -72,7 +72,7 @@ register_method("cheap only", lambda costs: CheapOnly(costs))
 # The run
 # -------
 # Two of the paper's five folds, three costs of a false positive; a false negative costs ten times as
-# much. Results are written to a folder from which a stopped run goes on.
+# much. Results are written to a folder from which a stopped run continues.
 
 with TemporaryDirectory() as folder:
     config = BenchConfig(

@@ -178,6 +178,8 @@ def check_consultation(policy: Any, X: Any, *, seed: int = 0) -> None:
                 consultation.observe({name: values[name] for name in step.covariates})
                 asked += step.covariates
                 taken.append(step)
+                # What is not expected to save anything is asked for a reason that is stated.
+                assert step.explanation.expected_saving > 0 or step.explanation.because
             walks.append([*taken, step])
             assert tuple(asked) == result.covariates(row)
             assert step.label == result.label[row]

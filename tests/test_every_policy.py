@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from typer.testing import CliRunner
 
@@ -91,6 +92,26 @@ def pima() -> tuple[Any, Any, Costs]:
     X, y, prices, *_ = load_pima(as_frame=False)
     costs = Costs(list(prices.values()), false_positive=50, false_negative=200)
     return X[::4], y[::4], costs
+
+
+@pytest.mark.parametrize("case", cases(variants=False))
+def test_a_fit_that_fails_leaves_the_policy_as_it_was(case: Case) -> None:
+    """Not fitted before: not fitted afterwards. Fitted before: it decides as it did."""
+    X, y, costs = pima()
+    policy = case.make(costs)
+    one_class, wide = np.zeros(len(y), dtype=int), np.column_stack([X, X])
+    for rows, classes in ((X, one_class), (wide, y), (None, y)):
+        with pytest.raises((ValueError, TypeError)):
+            policy.fit(rows, classes)
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            policy.acquire(X)
+    before = policy.fit(X, y).acquire(X)
+    for rows, classes in ((X, one_class), (wide, y), (None, y)):
+        with pytest.raises((ValueError, TypeError)):
+            policy.fit(rows, classes)
+        after = policy.acquire(X)
+        np.testing.assert_array_equal(after.order, before.order)
+        np.testing.assert_array_equal(after.label, before.label)
 
 
 @pytest.mark.parametrize("case", cases())

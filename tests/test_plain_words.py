@@ -33,6 +33,16 @@ def test_banned_words_are_found_with_their_line_and_what_to_say(written):
     ]
 
 
+def test_messages_and_the_comments_of_examples_are_read_too(written):
+    banned = '"""Where a name stands."""\n# A comment stands here.\nTEXT = f"It stands."\n'
+    module = check_words.places(written("module.py", banned))
+    assert [place.partition(":")[2] for place in module] == ["3: 'stands'; say is kept, remains"]
+    (check_words.ROOT / "examples").mkdir()
+    gallery = "x = 1\n# %%\n# What comes of it is\n# hard to tell.\ny = 2\n"
+    found = check_words.places(written("examples/plot.py", gallery))
+    assert "examples/plot.py:4: 'hard to tell'; say unclear" in found
+
+
 def test_a_long_sentence_and_a_long_mean_are_found(written):
     short, long = "One two three four. ", " ".join(["Word"] * 26) + "."
     assert check_words.long_places(written("short.md", short * 5)) == []

@@ -23,7 +23,12 @@ __all__ = ["__version__", *_MODULES]
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return getattr(importlib.import_module(_MODULES[name]), name)
-    raise AttributeError(f"module 'adacos' has no attribute {name!r}")
+    import difflib
+
+    by_case = {known.casefold(): known for known in __all__}
+    meant = difflib.get_close_matches(name.casefold(), by_case, n=1, cutoff=0.8)
+    question = f". Did you mean {by_case[meant[0]]}?" if meant else ""
+    raise AttributeError(f"module 'adacos' has no attribute {name!r}{question}")
 
 
 def __dir__() -> list[str]:

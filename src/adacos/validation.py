@@ -40,8 +40,10 @@ def real(
         *([f"< {below:g}"] if below is not None else []),
     ]
     rule = "must be a finite number" + (" " + " and ".join(bounds) if bounds else "")
+    # A name of several words is said once.
+    wanted = "" if " " in name else f" for {name}"
     if isinstance(value, bool) or not isinstance(value, Real) or not is_finite(value):
-        raise InvalidInputError(name, rule, as_written(value), f"Pass a number for {name}.")
+        raise InvalidInputError(name, rule, as_written(value), f"Pass a number{wanted}.")
     number = float(value)
     if (
         (above is not None and number <= above)
@@ -50,7 +52,8 @@ def real(
     ):
         # Shares are given in per cent by mistake.
         percent = below == 1 and 1 < number < 100
-        remedy = f"Did you mean {number / 100:g}?" if percent else f"Choose {name} in that range."
+        remedy = f"Choose {name} in that range." if wanted else "Choose a number in that range."
+        remedy = f"Did you mean {number / 100:g}?" if percent else remedy
         raise InvalidInputError(name, rule, value, remedy)
     return number
 
@@ -221,7 +224,7 @@ def jobs(name: str, value: Any) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, Integral) or value == 0:
         raise InvalidInputError(
-            name, "must be None or an integer other than 0", value, "-1 stands for every core."
+            name, "must be None or an integer other than 0", value, "-1 means every core."
         )
 
 

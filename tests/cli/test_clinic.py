@@ -87,7 +87,7 @@ def test_names_in_brackets_are_printed_as_they_stand(run, fit, model):
         assert text in out
     _, out, _ = run("ask", model, "--known", "Age=60,Chest pain=typical,Smoker=no", answers="why")
     assert "Systolic BP [mmHg]?" in out
-    assert "Best plan: Systolic BP [mmHg]" in out
+    assert "Worth asking Systolic BP [mmHg]" in out
     _, out, _ = run("explain", model, "--row", ROW)
     assert "Acquire Systolic BP [mmHg] for 2.00." in out
     lines = out.splitlines()

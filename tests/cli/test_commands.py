@@ -352,7 +352,7 @@ def test_an_exported_table_is_read_back_as_it_was(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "message"), [(3, "must be readable"), (9, "must be a line of the file")]
+    ("line", "message"), [(3, "must be readable"), (9, "rows.csv has rows on lines 2 to 4")]
 )
 def test_explain_refuses_a_line_that_is_no_row(run, folder, tmp_path, line, message):
     header, first, second = (folder / "held_out.csv").read_text().splitlines()[:3]

@@ -55,7 +55,7 @@ def text_of(mistake: str, names: dict[str, Any]) -> str:
     if not mistake.startswith("adacos "):
         try:
             exec(mistake, dict(names))
-        except (AdacosError, TypeError, ValueError) as error:
+        except (AdacosError, AttributeError, TypeError, ValueError) as error:
             return f"{type(error).__name__}: {' '.join(str(error).split())}"
         return "no error"
     said, before = io.StringIO(), sys.argv

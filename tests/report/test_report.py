@@ -384,8 +384,9 @@ def test_every_amount_has_its_currency_and_every_covariate_its_label(heart, tmp_
 
 def test_the_words_of_the_tables_are_explained(page):
     explained = page.rpartition("Glossary")[2]
-    for word in ("COS:", "full model:", "total cost:", "Bayes risk:", "net benefit:", "recall:"):
-        assert word in explained
+    for word in ("COS", "full model", "total cost", "Bayes risk", "sensitivity (recall)"):
+        assert f"{word}:" in explained
+    assert "net benefit:" in explained
     assert "AdaCOS:" not in explained
 
 

@@ -292,7 +292,7 @@ def _times(f: Findings) -> Iterator[Block]:
 def _settings(f: Findings) -> Iterator[Block]:
     yield Heading("Settings")
     yield Text(
-        "The parameters each method was run with. `None` stands for what the method chooses on its "
+        "The parameters each method was run with. `None` means what the method chooses on its "
         "training rows; the seed is drawn from data set, split and fold."
     )
     rows = []

@@ -31,7 +31,13 @@ from adacos.cli.common import (
 from adacos.consultation import check_value
 from adacos.consultation.coverage import not_covered
 from adacos.consultation.cut_off import cut_off_of, percent
-from adacos.consultation.steps import Acquire, Classify, Explanation, ValueWarning
+from adacos.consultation.steps import (
+    Acquire,
+    Classify,
+    Explanation,
+    ValueWarning,
+    reasons_in_words,
+)
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.reasons import Value
@@ -148,6 +154,8 @@ class _Dialogue:
         if told.best_plan is not None:
             expected += f", {money(told.best_plan.expected_total_cost)} if you continue"
         self.console.print(expected, style="dim")
+        if told.expected_saving <= 0:
+            self.console.print(told.because, style="dim")
         for name, cost in step.sharing:
             self.console.print(
                 f"once it is paid, {self._said.label(name)} costs {money(cost)}", style="dim"
@@ -274,7 +282,7 @@ class _Dialogue:
         return known
 
     def _reasons(self, step: Acquire | Classify) -> str:
-        return in_words(step, self._said).explanation.text(self._said.money)
+        return reasons_in_words(in_words(step, self._said), self._said.money)
 
     def _now(self, told: Explanation) -> str:
         """The probability so far, with two classes with the cut-off."""

@@ -167,8 +167,8 @@ def pairs(
 
 def example_pair(encoder: TableEncoder) -> str:
     """NAME=VALUE as it could be given to this model."""
-    value = encoder.categories[0][0] if encoder.categories[0] else f"{encoder.low[0]:g}"
-    return f"{encoder.names[0]}={value}"
+    name, value = encoder.example
+    return f"{name}={value if isinstance(value, str) else f'{value:g}'}"
 
 
 def typed_value(
@@ -227,7 +227,7 @@ def allowed(encoder: TableEncoder, name: str, most: int = 12) -> str:
     if levels:
         rare = len(encoder.grouped_of(k))
         more = f", … ({len(levels)} in all)" if len(levels) > most else ""
-        group = f"; {OTHER} stands for {rare:,} rare ones" if rare else ""
+        group = f"; {OTHER} means {rare:,} rare ones" if rare else ""
         return listed(levels[:most]) + more + group
     if name in encoder.date_forms:
         part = IN_WORDS[encoder.date_forms[name].partition(":")[0]]
@@ -268,7 +268,7 @@ def in_words(step: Acquire | Classify, said: Description) -> Acquire | Classify:
     plan = told.best_plan
     told = replace(
         told,
-        label=said.class_name(told.label),
+        label=said.class_name(told.label) if said.classes else told.label,
         best_plan=plan and replace(plan, covariates=labels(plan.covariates)),
         flips=tuple(
             replace(

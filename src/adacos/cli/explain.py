@@ -21,7 +21,7 @@ from adacos.cli.common import (
     print_json,
     typed_values,
 )
-from adacos.consultation.steps import Acquire, Classify
+from adacos.consultation.steps import Acquire, Classify, reasons_in_words
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
 from adacos.reasons import Value
@@ -78,7 +78,7 @@ def explain(
                 heading = f"{heading.removesuffix('.')} ({note})."
             have |= set(step.covariates)
         console.print(heading, style="bold")
-        console.print(worded.explanation.text(said.money))
+        console.print(reasons_in_words(worded, said.money))
     for warning in steps[-1].warnings:
         console.print(f"! {warning}", style="yellow")
 
@@ -110,7 +110,9 @@ def walk(
 
 def _from_file(policy: BasePolicy, file: TableFile, line: int) -> dict[str, Value]:
     encoder = policy.encoder_
+    last = 1
     for piece in file.pieces(encoder.names, Kinds.of(encoder)):
+        last = max([last, *piece.lines[-1:].tolist(), *(bad.line for bad in piece.malformed)])
         for bad in piece.malformed:
             if bad.line == line:
                 raise InvalidInputError(file.path.name, "the row must be readable", str(bad), "")
@@ -120,4 +122,6 @@ def _from_file(policy: BasePolicy, file: TableFile, line: int) -> dict[str, Valu
                 name: piece.table.column(name)[places[0]].item() for name in encoder.names
             }
             return {name: cell for name, cell in cells.items() if cell == cell and cell != ""}
-    raise InvalidInputError("line", "must be a line of the file", line, "Line 1 is the header.")
+    there = f"has rows on lines 2 to {last:,}" if last > 1 else "has no rows"
+    rule = f"must be the line of a row: {file.path.name} {there}"
+    raise InvalidInputError("--line", rule, line, "Line 1 is the header.")

@@ -241,7 +241,7 @@ def fit(
     ).of(file)
     covariates = list(columns.covariates)
     costs = costs_given(
-        read_prices(prices or [], panel or [], covariates, decimal, columns.others(file)),
+        read_prices(prices or [], panel or [], covariates, decimal, columns.others(file), target),
         covariates,
         default_price,
         {"false_positive": false_positive, "false_negative": false_negative},

@@ -14,7 +14,7 @@ from adacos.cli.common import pairs, say
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError
 from adacos.tables.cells import csv_rows, delimiter_of, number
-from adacos.validation import choices, listed
+from adacos.validation import choices, listed, real
 
 _EXAMPLE = "For example [prices] with lines Glucose = 17.61, or --prices Glucose=17.61."
 # 17.61 is a number wherever it stands, 1.234 may be more than a thousand.
@@ -37,11 +37,12 @@ def read_prices(
     columns: Sequence[str],
     decimal: str = ".",
     others: Sequence[str] = (),
+    target: str | None = None,
 ) -> PriceList:
     """Prices of these columns from files and pairs, a later one replacing an earlier one.
 
     `decimal` is the decimal sign of CSV files and pairs. Those of `others`, which the table has
-    too, are not used: a price list need not follow what is dropped.
+    too, are not used: a price list need not follow what is dropped. It has no cost of `target`.
     """
     prices = PriceList({}, {}, {})
     for item in items:
@@ -65,6 +66,13 @@ def read_prices(
         if not (title and sign and colon):
             raise InvalidInputError("--panel", "must be NAME=SHARED:MEMBER,MEMBER", text, _PANEL)
         prices.panels[title] = _cost(amount, title, _PANEL, decimal), _members(members, columns)
+    if target in prices.prices:
+        raise InvalidInputError(
+            "--target",
+            "must be the column of the class; in the price list it is a covariate with a cost",
+            target,
+            "Name another column, or take its cost out of the price list.",
+        )
     unused = [name for name in others if prices.prices.pop(name, None) is not None]
     if unused:
         say(f"{listed(unused)}: not a covariate here; its cost is not used", err=True)
@@ -100,7 +108,9 @@ def costs_given(
             "Add the costs, set one for all with --default-price (0 if they are free), or leave "
             "columns out with --drop.",
         )
-    errors |= {name: cost for name, cost in given.items() if cost is not None}
+    for name, cost in given.items():
+        if cost is not None:
+            errors[name] = real(f"--{name.replace('_', '-')}", cost, above=0)
     if without is None and "false_negative" in errors:
         say(
             f"The false-negative cost of {errors.pop('false_negative'):g} is not used: "

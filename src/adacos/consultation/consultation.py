@@ -19,7 +19,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from adacos.consultation.coverage import departures
 from adacos.consultation.cut_off import cut_off_of
-from adacos.consultation.steps import Acquire, Classify, Explanation, ValueWarning, explain
+from adacos.consultation.steps import (
+    Acquire,
+    Classify,
+    Explanation,
+    ValueWarning,
+    explain,
+    with_reason,
+)
 from adacos.consultation.values import check_value
 from adacos.decision import STOP, AnyDecider, Rows, probability_at
 from adacos.engine import step
@@ -181,8 +188,11 @@ class Consultation:
         """
         added = {**(values or {}), **named}
         if not added:
+            name, value = self._encoder.example
+            shown = repr(value) if isinstance(value, str) else f"{value:g}"
+            pair = f"{name}={shown}" if name.isidentifier() else f"{{{name!r}: {shown}}}"
             raise InvalidInputError(
-                "observe", "needs at least one value", "", "For example observe(age=50)."
+                "observe", "needs at least one value", "", f"For example observe({pair})."
             )
         standing = self._with_values(self._continuing("observe"), added, "observe")
         plain = {name: standing.values[name] for name in added}
@@ -223,7 +233,8 @@ class Consultation:
         if not covariates and not standing.ordered.any():
             covariates = getattr(self.next(), "covariates", ())
         if not covariates:
-            raise InvalidInputError("order", "needs a covariate", "", "For example order('age').")
+            example = f"For example order({self._encoder.names[0]!r})."
+            raise InvalidInputError("order", "needs a covariate", "", example)
         ordered, unavailable = standing.ordered.copy(), standing.unavailable.copy()
         for name in covariates:
             k = self._index(name, "order")
@@ -261,7 +272,10 @@ class Consultation:
         """
         if not covariates:
             raise InvalidInputError(
-                "unavailable", "needs a covariate", "", "For example unavailable('age')."
+                "unavailable",
+                "needs a covariate",
+                "",
+                f"For example unavailable({self._encoder.names[0]!r}).",
             )
         standing = self._continuing("unavailable")
         mask, ordered = standing.unavailable.copy(), standing.ordered.copy()
@@ -473,12 +487,12 @@ class Consultation:
         after[asked] = True
         costs, new = self._decider.costs, after & ~standing.have
         ordered = bool(standing.ordered.any())
-        cost = costs.of_order(asked, given=standing.have) + costs.waiting(new)
+        cost = float(costs.of_order(asked, given=standing.have) + costs.waiting(new))
         return Acquire(
             covariates=tuple(self._encoder.names[k] for k in covariates),
-            cost=0.0 if ordered else float(cost),
+            cost=0.0 if ordered else cost,
             sharing=self._sharing(asked, after | standing.unavailable, after),
-            explanation=explanation,
+            explanation=with_reason(explanation, cost),
             warnings=standing.warnings,
             ordered=ordered,
         )

@@ -13,11 +13,17 @@ from adacos.reasons import Contribution, Flip, Plan, Reasons, Value
 # How an amount is written.
 Money = Callable[[float], str]
 plain_money: Money = "{:,.2f}".format
+# The least saving that is shown as an amount.
+LEAST_SHOWN = 0.01
 # Where a saving comes from if no value of the next covariate would change the label.
 NO_SINGLE_VALUE = (
     "No single value would change the result, but the answer may make a later question worth "
     "asking, or unnecessary."
 )
+# Why something is asked whose answer is not expected to save anything, where the policy is silent.
+COSTS_NOTHING = "It costs nothing, so it comes first."
+NO_PLAN = "This policy reports no expected cost of continuing."
+OWN_RULE = "This policy asks by a rule of its own, not by the saving expected here."
 
 
 @dataclass(frozen=True)
@@ -103,13 +109,16 @@ class Explanation:
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, money: Money = plain_money) -> str:
-        """The explanation in words, its amounts as `money` writes them."""
+    def text(self, money: Money = plain_money, *, asks: bool = True) -> str:
+        """The explanation in words, its amounts as `money` writes them.
+
+        Of a step that does not ask (`asks`) it says what asking would cost.
+        """
         each = self.probabilities or {}
         chances = ", ".join(f"{name} {p:.1%}" for name, p in each.items())
         cut_off = "" if self.cut_off is None else f" (cut-off {percent(self.cut_off)})"
         lines = [
-            f"Probability {chances or f'{self.probability:.1%}{cut_off}'}: label {self.label} if "
+            f"Probability {chances or f'{self.probability:.1%}{cut_off}'}: {self._result()} if "
             f"you stop now. Expected cost of being wrong: {money(self.bayes_risk)}.",
             f"Paid so far: {money(self.paid)}. "
             f"Expected total cost: {money(self.stop_now)} if you stop"
@@ -122,14 +131,7 @@ class Explanation:
         if self.because:
             lines.append(self.because)
         if self.best_plan is not None:
-            names, cost = ", ".join(self.best_plan.covariates), money(self.best_plan.cost)
-            lines.append(
-                f"Best plan: {names}. It costs {cost} and is expected to save "
-                f"{money(self.expected_saving)} net by making a wrong result less likely."
-                if self.expected_saving > 0
-                else f"Continuing does not pay for itself: the best plan would be {names} for "
-                f"{cost}."
-            )
+            lines.append(self._plan_in_words(self.best_plan, money, asks))
         lines += [f"{flip}." for flip in self.flips] or self._without_flips()
         if self.contributions:
             base = "" if self.intercept is None else f", starting from {self.intercept:+.2f}"
@@ -142,6 +144,27 @@ class Explanation:
                 for item, value in zip(self.contributions, values, strict=True)
             ]
         return "\n".join(lines)
+
+    def _result(self) -> str:
+        """The label in words: a class that has a name, or positive or negative."""
+        if self.cut_off is None or isinstance(self.label, str):
+            return str(self.label)
+        return "positive" if self.probability >= self.cut_off else "negative"
+
+    def _plan_in_words(self, plan: Plan, money: Money, asks: bool) -> str:
+        """What the best plan costs and saves."""
+        names, cost = ", ".join(plan.covariates), money(plan.cost)
+        several = len(plan.covariates) > 1
+        if self.expected_saving <= 0:
+            return f"Continuing does not pay for itself: the best plan would be {names} for {cost}."
+        # A saving that would be rounded to nothing decides all the same.
+        small = self.expected_saving < LEAST_SHOWN
+        saving = f"less than {money(LEAST_SHOWN)}" if small else money(self.expected_saving)
+        saves = f"expected to save {saving} net by making a wrong result less likely."
+        if not asks:
+            return f"Asking {names} would cost {cost} and is {saves}"
+        together = "together they cost" if several else "it costs"
+        return f"Worth asking {names}: {together} {cost} and {'are' if several else 'is'} {saves}"
 
     def _without_flips(self) -> list[str]:
         """What the next covariate is for if none of its values would change the label."""
@@ -336,11 +359,24 @@ def explain(
     )
 
 
+def reasons_in_words(step: Acquire | Classify, money: Money = plain_money) -> str:
+    """Why a step is what it is, its amounts as `money` writes them."""
+    return step.explanation.text(money, asks=isinstance(step, Acquire))
+
+
+def with_reason(explanation: Explanation, cost: float) -> Explanation:
+    """The explanation of a question with this cost; one that saves nothing has a reason."""
+    if explanation.because or explanation.expected_saving > 0:
+        return explanation
+    reason = NO_PLAN if explanation.best_plan is None else OWN_RULE
+    return replace(explanation, because=reason if cost > 0 else COSTS_NOTHING)
+
+
 def _html(step: Acquire | Classify) -> str:
     """A step for a notebook: what to do, what is odd about the values, and why."""
     warned = Items(tuple(str(warning) for warning in step.warnings))
     blocks: list[Block] = [Heading(step.text(), 3), *([warned] if step.warnings else [])]
-    return fragment([*blocks, Plain(str(step.explanation))])
+    return fragment([*blocks, Plain(reasons_in_words(step))])
 
 
 def _shown(value: Value | None) -> str:

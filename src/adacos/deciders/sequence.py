@@ -25,7 +25,9 @@ from adacos.models.lookahead import (
     payable_sets,
 )
 from adacos.models.sequence_model import SequenceModel
+from adacos.reasons import Reasons
 from adacos.typing import Bools, Floats, Ints
+from adacos.validation import listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +142,20 @@ class OneSetDecider(SequenceDecider):
         last = 0 if self.rule.always_positive else self.stage
         return up_to(state, int(np.searchsorted(state.origin, last)), self.costs)
 
+    def explain(self, state: WalkState, decision: Decision) -> Reasons:
+        """The reasons, the first of which is that the set is the same for every row."""
+        reasons = super().explain(state, decision)
+        names = [self.encoder.names[k] for k in self.model.sequence.set(self.stage).tolist()]
+        if self.rule.always_positive:
+            own = "Every row is called positive, so that no question would change the result."
+        elif len(names) == len(self.encoder.names):
+            own = "Every row acquires all covariates, whatever the values."
+        elif names:
+            own = f"Every row acquires the same set, whatever the values: {listed(names)}."
+        else:
+            own = "No row acquires anything, whatever its probability."
+        return replace(reasons, because=" ".join(filter(None, [own, reasons.because])))
+
     def answers(self, rows: Ints, encoded: Callable[[], Floats]) -> Ints:
         """Labels of training rows at the set, by models that did not see them."""
         return self.rule.label(self.model.leave_out_log_odds[rows, self.stage])
@@ -168,7 +184,7 @@ class AdaCOSDecider(SequenceDecider):
 
     Attributes
     ----------
-    lookahead : how what comes after an acquisition is foreseen, see `AdaCOSClassifier`.
+    lookahead : model of the log-odds after an acquisition, see `AdaCOSClassifier`.
     values : what each set is worth at these costs.
     """
 

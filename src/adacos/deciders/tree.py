@@ -54,7 +54,7 @@ class TreeDecider(FoldedDecider[BranchState]):
     Attributes
     ----------
     model : the model without branches, for rows that lack the covariate of a branch.
-    lookahead : how what comes after an acquisition is foreseen, see `AdaCOSClassifier`.
+    lookahead : model of the log-odds after an acquisition, see `AdaCOSClassifier`.
     nodes : the tree, with the models of its leaves.
     along : AdaCOS without branches; it decides about rows along any sequence.
     """

@@ -117,6 +117,11 @@ def weigh_freely(
                 shown[rows[~like_them]] = 0.0
             after = worth.after(now[rows, None], sd, state.stage, matrix)
             future[rows, sets] = price + after - shown[rows, None]
+            if state.available is None:
+                # Plans differ by the expectation, and the best saves what decides: a table's value.
+                saved = bayes_risk(now[rows], matrix) - worth.gain_at(state.stage, now[rows])
+                best = future[rows, sets].min(axis=1)
+                future[rows, sets] += (saved - best)[:, None]
     if state.available is not None:
         continues = np.asarray(future.min(axis=1, initial=np.inf) < bayes_risk(now, matrix))
     return continues, ahead._replace(future=future, shown=shown) if plans else ahead

@@ -45,7 +45,7 @@ def gathered(client: Any, futures: Any) -> Any:
             "workers",
             "and their scheduler must live and have adacos installed, with the extra dask",
             f"{type(error).__name__}: {error}",
-            "A worker that dies most often lacks memory: each of its threads holds a partition, "
+            "A worker that dies is mostly out of memory: each of its threads holds a partition, "
             "such as a row group of a Parquet file. Give it more, or make partitions smaller.",
         ) from error
 

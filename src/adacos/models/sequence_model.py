@@ -67,7 +67,7 @@ class SequenceModel:
     y, weight : training labels, and how often each row counts.
     leave_out_log_odds : (rows, q) log-odds of the training rows by models that did not see them;
         (rows, q, K - 1) for K > 2.
-    followed : some of these rows, by which what comes of continuing is foreseen or corrected.
+    followed : some of these rows, by which the lookahead is made or corrected.
     derived : models of rows that know some covariates from the start, see `adacos.models.known`.
     """
 

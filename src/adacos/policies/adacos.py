@@ -32,7 +32,7 @@ class AdaCOSClassifier(SequencePolicy):
     Parameters
     ----------
     lookahead : {"realised", "dynamic", "coherent", "paper"}, default="realised"
-        How what comes after an acquisition is foreseen. "coherent": the probability expected then
+        Model of the log-odds after an acquisition. "coherent": the probability expected then
         is the probability now, so that information is never expected to do harm. "dynamic":
         likewise, and what continuing is worth counts that one may stop at any later set as the
         values turn out, by dynamic programming along the sequence. "realised": likewise, corrected
@@ -133,7 +133,7 @@ class AdaCOSClassifier(SequencePolicy):
 
     @property
     def resolved_lookahead(self) -> str:
-        """How what comes after an acquisition is foreseen, by whichever name it was given."""
+        """Model of the log-odds after an acquisition, by whichever name it was given."""
         return str(given_parameter(self, "lookahead"))
 
     def _check_combinations(self) -> None:

@@ -7,8 +7,8 @@ AdaCOS.
 One of them is kept unless another is shown to be better: it must cost less by more than the
 standard error of the paired difference and one error of the most expensive kind among the rows
 (which standard errors do not see before it happens). COS, though simpler, has to show as much:
-otherwise it is taken by chance. Planning stands where it need not cut any covariate, and leaves no
-order for Branching to find; AdaCOS stands elsewhere.
+otherwise it is taken by chance. Planning is kept where it need not cut any covariate, and leaves
+no order for Branching to find; AdaCOS is kept elsewhere.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Compared:
     error : float
         Its standard error.
     more : float
-        How much more it costs than the first, which stands, compared row by row.
+        How much more it costs than the first, which is kept, compared row by row.
     more_error : float
         Standard error of that.
     """
@@ -112,7 +112,7 @@ class AutoPolicyClassifier(BasePolicy):
     cross-validation: Planning where every covariate has few values, AdaCOS elsewhere. `compared_`
     says what was seen. Use it where nothing is known about the table; `fit` takes 10 to 70 times as
     long as that of AdaCOS, and more where branches pay. Planning is not among the candidates with a
-    budget, nor where values are missing; Branching not where Planning stands.
+    budget, nor where values are missing; Branching not where Planning is kept.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ class AutoPolicyClassifier(BasePolicy):
         return self.finish_fit()
 
     def _candidates(self, encoded: Floats) -> tuple[Candidate, ...]:
-        """The candidates for the training rows, the one that stands first."""
+        """The candidates for the training rows, the one that is kept first."""
         budgeted = self.budget is not None or self.mean_budget is not None
         if budgeted or np.isnan(encoded).any():
             return tuple(candidate for candidate in CANDIDATES if candidate is not PLANNING)

@@ -52,7 +52,7 @@ class BranchingClassifier(AdaCOSClassifier):
     max_depth : int, default=4
         Most branches one after the other; 0 is AdaCOS.
     lookahead : {"realised", "dynamic", "coherent", "paper"}, default="realised"
-        How the log-odds after an acquisition are foreseen, see `AdaCOSClassifier`. While branches
+        Model of the log-odds after an acquisition, see `AdaCOSClassifier`. While branches
         are looked for, "realised" is "dynamic".
     sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
         How the sets of the leaves are found, see `AdaCOSClassifier`; "both" chooses for the policy

@@ -112,7 +112,7 @@ class PolicyFace:
 
     @property
     def resolved_lookahead(self) -> str | None:
-        """How what comes after an acquisition is foreseen; None for a policy that does not look."""
+        """Model of the log-odds after an acquisition; None for a policy that has none."""
         return None
 
     @property

@@ -49,14 +49,24 @@ def warn_of_empty_rows(encoded: Floats) -> None:
 
 
 def checked(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Warn once of what looks wrong about the rows that were learned from."""
+    """Warn once of what looks wrong about the rows that were learned from.
+
+    An estimator whose fit fails remains as it was before: fitted or not.
+    """
 
     @wraps(fit)
     def fitting(self: Any, X: Any, y: Any = None, *args: Any, **kwargs: Any) -> Any:
         if _FITTING.get():
             return fit(self, X, y, *args, **kwargs)
-        with inner_fits():
-            result = fit(self, X, y, *args, **kwargs)
+        before = dict(vars(self))
+        try:
+            with inner_fits():
+                result = fit(self, X, y, *args, **kwargs)
+        except BaseException:
+            # Nothing half-fitted is left behind.
+            vars(self).clear()
+            vars(self).update(before)
+            raise
         # A table that is read in pieces has the name of its column in the place of the classes.
         groups = kwargs.get("groups")
         found = [] if self._streams_from(X) else self.check(X, y, groups=groups)

@@ -119,7 +119,9 @@ def advice(policy: BasePolicy, cells: Sequence[MisfitCell]) -> str | None:
     """Which policy to try where cells misfit; None where none does."""
     if not cells:
         return None
-    told = "What one covariate says here depends on the value of another, which a sum cannot tell."
+    told = (
+        "What one covariate says here depends on the value of another, which a sum cannot express."
+    )
     if policy.in_one_order:
         return (
             f"{told} Try BranchingClassifier (--policy branching) or, where most covariates have "

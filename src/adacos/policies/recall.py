@@ -119,7 +119,7 @@ def boldest_threshold(
 
 
 def false_negative_cost(threshold: float, false_positive: float) -> float:
-    """Cost of a false negative for which Bayes' rule answers positive from a threshold on.
+    """Cost of a false negative for which Bayes' rule answers positive at a threshold or above.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def false_negative_cost(threshold: float, false_positive: float) -> float:
 
 
 def threshold_rule(costs: Floats, log_odds: float) -> DecisionRule:
-    """The rule that answers positive from these log-odds on, with the cost they stand for."""
+    """The rule that answers positive at these log-odds or above, with the cost they stand for."""
     false_positive = float(costs[0, 1])
     cost = false_negative_cost(log_odds, false_positive)
     matrix = np.array([[0.0, false_positive], [cost, 0.0]])

@@ -564,7 +564,7 @@ class SequencePolicy(BasePolicy):
         return np.arange(len(self.model_.sequence))
 
     def _use_threshold(self, log_odds: float) -> Self:
-        """Answer positive from these log-odds on, by the false-negative cost they stand for."""
+        """Answer positive at these log-odds or above, by the false-negative cost they imply."""
         rule = threshold_rule(self.cost_table_.matrix, log_odds)
         self.threshold_, self.false_negative_cost_ = (
             float(expit(log_odds)),

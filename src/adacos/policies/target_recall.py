@@ -85,7 +85,7 @@ _TAKEN_OVER = (
 # What else helps where surcharges do not reach their targets.
 _CLASS_REMEDY = (
     " The policy acquires by the costs as stated: where errors cost more, it acquires more and "
-    "tells classes apart better."
+    "discriminates better."
 )
 
 

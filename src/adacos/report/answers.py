@@ -90,8 +90,9 @@ def answers(held: Held) -> list[Block]:
 def _recall(held: Held) -> list[Block]:
     recall, target = class_lines(held)[1].recall, resolved_target_recall(held.policy)
     lines = [
-        f"{recall.found} of {recall.among} held-out positives were called positive: recall "
-        f"{recall.value:.1%}, {held.interval} {recall.low:.1%} to {recall.high:.1%}."
+        f"{recall.found} of {recall.among} held-out positives were called positive: "
+        f"sensitivity (recall) {recall.value:.1%}, "
+        f"{held.interval} {recall.low:.1%} to {recall.high:.1%}."
         if recall.among
         else "There is no positive among these rows."
     ]
@@ -99,7 +100,7 @@ def _recall(held: Held) -> list[Block]:
         lines.append(f"Target recall {target:.1%}; no certificate was asked for.")
     elif held.policy.certificate_ is None:
         lines.append("No recall was certified: the policy follows the costs of errors.")
-    return [Heading("Recall"), Items(tuple(lines))]
+    return [Heading("Sensitivity (recall)"), Items(tuple(lines))]
 
 
 def _by_class(held: Held) -> list[Block]:

@@ -38,8 +38,8 @@ _COMMON = (
     "standard error: how much the mean would typically differ on other rows of the same kind.",
 )
 _OF_TWO = (
-    "recall: share of the positive rows that are answered positive; specificity: share of the "
-    "negative rows that are answered negative.",
+    "sensitivity (recall): share of the positive rows that are answered positive; specificity: "
+    "share of the negative rows that are answered negative.",
     "log-odds: logarithm of the odds, 0 at a probability of one half; the contributions of "
     "covariates are summed.",
     "net benefit: positives found per row, less false alarms and costs, all in units of one "

@@ -60,7 +60,7 @@ class Admission:
         given: dict[bytes, bytes] = {}
         for name, value in headers:
             if name in given and name in _SINGLE:
-                return Refusal(400, "A header stands twice.")
+                return Refusal(400, "A header is there twice.")
             given[name] = value
         key = find_key(self._keys, given.get(b"authorization", b"")) if self._keys else None
         return (

@@ -37,5 +37,5 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         # Which of the two was meant nobody knows, and a proxy may have read the other.
-        raise HTTPException(400, "A name stands twice in one object of the body.")
+        raise HTTPException(400, "A name is there twice in one object of the body.")
     return members

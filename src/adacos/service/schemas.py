@@ -220,7 +220,7 @@ def _joined(given: Any) -> Any:
         return given
     joined = {name: value for one in given for name, value in one.items()}
     if len(joined) < sum(map(len, given)):
-        raise PydanticCustomError("twice", "A covariate stands in two objects of the list")
+        raise PydanticCustomError("twice", "A covariate is in two objects of the list")
     return joined
 
 

@@ -84,7 +84,7 @@ class Archive:
         members = self._archive.infolist()
         self.names = [member.filename for member in members]
         if len(set(self.names)) < len(members):
-            raise zipfile.BadZipFile("a name stands twice")
+            raise zipfile.BadZipFile("a name is there twice")
         if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
             raise zipfile.BadZipFile("members must be stored or deflated")
         texts = [member.file_size for member in members if _is_text(member.filename)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import narwhals as nw
@@ -29,6 +30,8 @@ from adacos.tables.dates import is_form
 from adacos.tables.kinds import BINARY, CATEGORICAL, CONSTANT, NUMERIC
 from adacos.typing import Bools, Floats, Ints
 from adacos.validation import did_you_mean, listed
+
+_TABLE = "must be a table of rows and columns"
 
 # A number farther outside the training range than this many of its widths is not plausible.
 PLAUSIBLE_WIDTHS = 1.0
@@ -106,16 +109,19 @@ def in_fitted_order(estimator: BaseEstimator, X: Any, mask: Any) -> Any:
 
 
 def _refuse_one_row(X: Any) -> None:
-    """A single row that lost its table on the way."""
+    """A single row that lost its table on the way, or no row at all."""
     if nw.dependencies.is_into_series(X):
         kind = "a series"
     elif isinstance(X, Mapping) and not hasattr(X, "shape"):  # as some sparse matrices are
         kind = "a mapping"
+    elif X is None or isinstance(X, str | Number):
+        remedy = "Pass a DataFrame, or an array with one line for each row."
+        raise InvalidInputError("X", _TABLE, repr(X), remedy)
     else:
         return
     raise InvalidInputError(
         "X",
-        "must be a table of rows and columns",
+        _TABLE,
         kind,
         "Pass one row as a table of one row: X.loc[[5]] in place of X.loc[5], or DataFrame([row]).",
     )
@@ -244,6 +250,13 @@ class TableEncoder:
         """How numbers are taken from dates, by covariate."""
         pairs = zip(self.names, self.dates, strict=False)
         return {name: form for name, form in pairs if form}
+
+    @property
+    def example(self) -> tuple[str, str | float]:
+        """A covariate, and a value of it that was in training."""
+        if self.categories[0]:
+            return self.names[0], self.categories[0][0]
+        return self.names[0], float(f"{self.low[0]:g}")
 
     def grouped_of(self, position: int) -> tuple[str, ...]:
         """The rare categories of a covariate that count as `OTHER`."""

@@ -112,8 +112,8 @@ class TableFile:
         if absent:
             raise InvalidInputError(
                 self.path.name,
-                "must have every column that is needed",
-                f"no {listed(absent)}",
+                f"has no column {listed(absent)}",
+                "",
                 choices(absent, self.columns, "It has"),
             )
 

@@ -119,12 +119,12 @@ def encoder_of(scans: list[ColumnScan], names: tuple[str, ...]) -> TableEncoder:
 
 
 def refuse_missing(scans: list[ColumnScan], names: tuple[str, ...]) -> None:
-    """Rows held as codes must lack no value."""
+    """Rows held as codes must be complete."""
     for own, name in zip(scans, names, strict=True):
         if own.missing:
             raise InvalidInputError(
                 f"column {name!r}",
-                "must lack no value in a table larger than memory",
+                "must be complete in a table larger than memory",
                 f"{own.missing:,} of {own.rows:,} values are missing",
                 "Leave it out, fill the values in, or fit on a part of the rows in memory.",
             )

@@ -85,7 +85,7 @@ _MESSAGES = {
     "decimal_comma": "{}: looks like numbers with a decimal comma, read as categories. Write them "
     "with a decimal point, or read the CSV file with --decimal ,",
     "far_value": "{}: far beyond all other values. Correct a slip, or leave the cell empty where "
-    "it stands for a missing value: one such number can spoil what is learned of the covariate.",
+    "it means a missing value: one such number can spoil what is learned of the covariate.",
     "many_categories": "{}: more categories than "
     f"{MAX_CATEGORIES}. The most frequent {MAX_CATEGORIES - 1} are kept, those with at least "
     f"{LEAST_ROWS} rows; all others count as one, {OTHER!r}. The model file holds their names.",

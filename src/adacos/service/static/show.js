@@ -44,18 +44,21 @@ export function show() {
       + `probability ${percent(step.probability)}.`) + odd);
 }
 
+// A saving that would be rounded to nothing decides all the same.
+const saved = (amount) => (amount > 0 && amount < 0.01 ? `less than ${money(0.01)}` : money(amount));
+
 function why(step) {
   if (step.ordered) return "Enter the results as they come in. The next question is decided when all of them are there.";
   const { because, best_plan: plan, expected_saving: saving } = step.explanation;
   if (step.cost < 0.005) {
     return step.covariates.length > 1 ? "They cost nothing, so they come first." : "It costs nothing, so it comes first.";
   }
-  // A policy that does not weigh costs may continue where it does not pay.
-  if (!plan || saving <= 0) return because || "It comes next in the order of the model.";
+  // A policy that does not weigh costs may continue where it does not pay, and says why.
+  if (saving <= 0) return because;
   const more = plan.covariates.filter((name) => !step.covariates.includes(name));
   return `Worth asking: it costs ${money(step.cost)}`
     + (more.length ? ` and, with ${listed(more)} where still worth asking,` : " and")
-    + ` is expected to save ${money(saving)} net by making a wrong result less likely.`
+    + ` is expected to save ${saved(saving)} net by making a wrong result less likely.`
     + (because ? ` ${because}` : "");
 }
 
@@ -139,7 +142,7 @@ function showDecision(step) {
 
 function whyNow(step) {
   const { because, best_plan: plan, expected_saving: saving } = step.explanation;
-  if (saving > 0) return because || `This policy stops here, although ${listed(plan.covariates)} would be expected to save ${money(saving)}.`;
+  if (saving > 0) return because || `This policy stops here, although ${listed(plan.covariates)} would be expected to save ${saved(saving)}.`;
   const ends = plan
     ? `No further question is expected to pay for itself. The best would be ${listed(plan.covariates)}, `
       + `with an expected total cost of ${money(plan.expected_total_cost)}.`
@@ -150,7 +153,7 @@ function whyNow(step) {
 function whyEarly(step) {
   const { best_plan: plan, expected_saving: saving } = step.explanation;
   return `Stopped early. The next question would have been ${listed(state.steps.at(-2).covariates)}`
-    + (plan && saving > 0 ? `, and continuing was expected to save ${money(saving)}.` : ".");
+    + (plan && saving > 0 ? `, and continuing was expected to save ${saved(saving)}.` : ".");
 }
 
 function showCosts(step) {
@@ -176,7 +179,7 @@ function showCosts(step) {
     ];
   }));
   at("saving").textContent = saving > 0
-    ? `Continuing is expected to save ${money(saving)}.`
+    ? `Continuing is expected to save ${saved(saving)}.`
     : "Continuing is not expected to save anything.";
 }
 
