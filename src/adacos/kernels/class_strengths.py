@@ -4,6 +4,11 @@ The candidates, the blend of them and the folds are those of two classes, see
 `adacos.kernels.strengths`; a strength is shared by all classes. Coefficients and log-odds come and
 go as those of each later class against the first, coefficients as (K - 1, P), log-odds as
 (n, K - 1).
+
+A design with further terms can keep the candidates of the one before (`keep_class_strengths`). To
+new terms a common candidate gives its strengths. The candidate per covariate gives those of highest
+restricted likelihood, found again without each fold, all else being where it was. Every fit
+continues from its own coefficients, so that what a fold keeps was found without it.
 """
 
 from __future__ import annotations
@@ -12,12 +17,14 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cholesky as upper_factor
+from scipy.linalg.lapack import dpotrs
 
-from adacos.kernels.class_lockstep import ClassRows, advance_classes, hessian_factors, joint_gram
+from adacos.kernels.appended import strengths_of_quadratic
 from adacos.kernels.line_search import halve
 from adacos.kernels.multinomial import (
     ClassFit,
     class_fellner_schall,
+    class_gram,
     class_loss,
     contrasts,
     fold_class_grams,
@@ -26,6 +33,13 @@ from adacos.kernels.multinomial import (
     to_contrasts,
     to_reference,
     turned,
+)
+from adacos.kernels.multinomial_fits import (
+    ClassRows,
+    advance_classes,
+    hessian_factors,
+    joint_gram,
+    objectives,
 )
 from adacos.kernels.strengths import (
     CHOICE_ROWS,
@@ -276,3 +290,64 @@ def _by_restricted_likelihood(
     start = np.moveaxis(np.concatenate([refits, coef], axis=2), 2, 0)
     factors = hessian_factors(rows, joint_gram(rows, coef[:, :, 0]), penalties)
     return found, advance_classes(rows, left_out, penalties, start, factors, left_out)
+
+
+def keep_class_strengths(
+    rows: ClassRows, term: Ints, mixture: StrengthMixture, new: Bools
+) -> Blend:
+    """Blend of candidates whose strengths are kept; `new` says which terms have none yet.
+
+    `mixture` holds all terms and columns: for the new terms where the search for strengths begins,
+    and coefficients of zero. Its coefficients are those of each later class against the first,
+    shape (candidates, folds + 1, K - 1, P).
+    """
+    left_out = np.arange(rows.n_folds + 1)
+    strengths, start = mixture.strengths.copy(), rows.basis[1:].T @ mixture.coefs
+    factors: list[Floats] = []
+    which, penalties = [], []
+    for c, per_covariate in enumerate(mixture.per_covariate):
+        gram = joint_gram(rows, start[c, -1])
+        if per_covariate:
+            strengths[:, c] = _searched(rows, term, strengths[:, c], new, start[c], gram)
+        own = np.stack([penalty_of(term, column) for column in strengths[:, c].T])
+        which.append(len(factors) + (left_out if per_covariate else 0 * left_out))
+        factors += hessian_factors(rows, gram, own if per_covariate else own[:1])
+        penalties.append(own)
+    coefs = advance_classes(
+        rows,
+        np.tile(left_out, len(start)),
+        np.concatenate(penalties),
+        start.reshape(-1, *start.shape[2:]),
+        factors,
+        np.concatenate(which),
+    )
+    return class_blend(rows, strengths, mixture.per_covariate, coefs.reshape(start.shape))
+
+
+def _searched(
+    rows: ClassRows, term: Ints, begin: Floats, new: Bools, coef: Floats, gram: Floats
+) -> Floats:
+    """Strengths (terms, folds + 1) with those of the new terms by restricted likelihood.
+
+    `gram` is the joint Hessian of the loss of all rows, from which that of each fold is taken. The
+    information about new columns, once the others follow, is the inverse of their block of the
+    inverse Hessian, less their penalty.
+    """
+    design, _, weight, fold, basis = rows
+    left_out, size = np.arange(rows.n_folds + 1), len(basis) - 1
+    columns = np.flatnonzero(np.append(new, False)[term])
+    of_term = np.tile(np.unique(term[columns], return_inverse=True)[1], size)
+    joint = (np.arange(size)[:, None] * len(term) + columns).ravel()
+    penalties = np.stack([penalty_of(term, column) for column in begin.T])
+    score = -objectives(rows, left_out, penalties, coef)[1].reshape(len(coef), -1)[:, joint]
+    units = np.zeros((len(gram), len(joint)), order="F")
+    units[joint, np.arange(len(joint))] = 1.0
+    log_odds, strengths = coef[-1] @ design.T, begin.copy()
+    for f in left_out.tolist():
+        own = fold == f
+        rest = gram - class_gram(design[own], log_odds[:, own], weight[own], basis)
+        factor = hessian_factors(rows, rest, penalties[f : f + 1])[0]
+        inverse = dpotrs(factor, units, lower=0)[0][joint]
+        schur = np.linalg.inv(inverse) - np.diag(np.tile(penalties[f, columns], size))
+        strengths[new, f] = strengths_of_quadratic(schur, score[f], begin[new, f], of_term)
+    return strengths

@@ -12,7 +12,7 @@ the curvature of a fit near it, of which only the blocks within a contrast are u
 that the others vanish on average (`turned`), and a step then takes K - 1 small factors in place of
 one large one. Arrays have the contrasts, or the classes, first: sums over them are sums of whole
 arrays. As with two classes (`adacos.kernels.irls`), step halving and a floor under the penalty make
-every fit end. For many fits to the same rows see `adacos.kernels.class_lockstep`.
+every fit end. For many fits to the same rows see `adacos.kernels.multinomial_fits`.
 """
 
 from __future__ import annotations

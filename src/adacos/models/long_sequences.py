@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from adacos.kernels.appended import KeptFits, NewColumns, append_columns, kept_fits
-from adacos.kernels.class_lockstep import ClassRows
+from adacos.kernels.class_strengths import keep_class_strengths
 from adacos.kernels.irls import held_out_log_odds
-from adacos.kernels.kept_classes import keep_class_strengths
 from adacos.kernels.multinomial import contrasts
+from adacos.kernels.multinomial_fits import ClassRows
 from adacos.kernels.spans import spanned
 from adacos.kernels.strengths import StrengthMixture, blend_shares, central_strengths, row_loss
 from adacos.models.additive import AdditiveFit, mixture_back, set_design

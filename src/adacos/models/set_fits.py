@@ -185,7 +185,7 @@ class SetFits:
         strengths = central_strengths(self.basis.linear)
         if start is not None:
             strengths = np.where(np.isnan(start.strengths), strengths, start.strengths)
-            if self.n_classes == 2 and self._is_large(covariates):
+            if self._is_large(covariates):
                 shrink, rough_fits = self._factor(start) if known is None else known, 1
         for _ in range(rough_fits):
             start = fit_additive(

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adacos.kernels import kept_classes
-from adacos.kernels.class_lockstep import ClassRows, advance_classes
-from adacos.kernels.kept_classes import keep_class_strengths
+from adacos.kernels import class_strengths
+from adacos.kernels.class_strengths import keep_class_strengths
 from adacos.kernels.multinomial import (
     class_gram,
     class_loss,
@@ -17,6 +16,7 @@ from adacos.kernels.multinomial import (
     newton_classes,
     to_reference,
 )
+from adacos.kernels.multinomial_fits import ClassRows, advance_classes
 from adacos.kernels.strengths import StrengthMixture, penalty_of
 
 N_FOLDS, N_CLASSES = 4, 4
@@ -49,7 +49,7 @@ def problem(signal: float) -> tuple[ClassRows, StrengthMixture]:
 def test_fits_are_those_of_newton_at_the_kept_strengths(monkeypatch: pytest.MonkeyPatch) -> None:
     """And out-of-fold log-odds those of the blend of true refits."""
     exact: Any = lambda *given: advance_classes(*given, tolerance=1e-13)  # noqa: E731
-    monkeypatch.setattr(kept_classes, "advance_classes", exact)
+    monkeypatch.setattr(class_strengths, "advance_classes", exact)
     rows, mixture = problem(1.0)
     blend = keep_class_strengths(rows, TERM, mixture, NEW)
     assert blend.mixture is not None

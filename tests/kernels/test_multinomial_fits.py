@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adacos.kernels import class_lockstep
-from adacos.kernels.class_lockstep import (
+from adacos.kernels import multinomial_fits
+from adacos.kernels.multinomial import class_loss, contrasts, newton_classes
+from adacos.kernels.multinomial_fits import (
     ClassRows,
     advance_classes,
     hessian_factors,
     joint_gram,
     objectives,
 )
-from adacos.kernels.multinomial import class_loss, contrasts, newton_classes
 
 N_FOLDS = 5
 
@@ -40,7 +40,7 @@ def objective(rows: ClassRows, left_out: int, penalty: Any, coef: Any) -> float:
 
 def test_objective_and_gradient_of_several_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows in blocks; the gradient is that of differences."""
-    monkeypatch.setattr(class_lockstep, "_BLOCK", 64)
+    monkeypatch.setattr(multinomial_fits, "_BLOCK", 64)
     rows = rows_of(4)
     rng = np.random.default_rng(0)
     coef, left_out = rng.normal(size=(2, 3, 5)), np.array([1, N_FOLDS])
@@ -56,12 +56,12 @@ def test_objective_and_gradient_of_several_fits(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("n_classes", [3, 6, 15])
 @pytest.mark.parametrize("spread", [1.0, 30.0])
-@pytest.mark.parametrize("iterations", [1, class_lockstep.LOCKSTEP_ITERATIONS])
+@pytest.mark.parametrize("iterations", [1, multinomial_fits.LOCKSTEP_ITERATIONS])
 def test_every_fit_ends_at_the_optimum_of_newton(
     n_classes: int, spread: float, iterations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From a poor start, with the curvature of another fit; Newton finishes what is not done."""
-    monkeypatch.setattr(class_lockstep, "LOCKSTEP_ITERATIONS", iterations)
+    monkeypatch.setattr(multinomial_fits, "LOCKSTEP_ITERATIONS", iterations)
     rows = rows_of(n_classes, spread)
     strengths = np.array([0.01, 1.0, 100.0])
     # A penalty on the intercept above the floor, which depends on how many rows there are.
