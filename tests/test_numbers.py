@@ -14,6 +14,7 @@ from adacos import (
     COSClassifier,
     Costs,
     FullModelClassifier,
+    TargetRecallClassifier,
     load,
     save,
 )
@@ -64,7 +65,7 @@ def test_a_useless_category_alone_in_branching(n_classes: int) -> None:
 def test_recalls_so_small_that_no_row_is_needed(cls: Any, recall: float) -> None:
     X, y = rows()
     costs = Costs([1.0, 2.0], false_positive=3.0)
-    result = cls(costs, target_recall=recall, **QUICK).fit(X, y).acquire(X)
+    result = TargetRecallClassifier(cls(costs, **QUICK), target_recall=recall).fit(X, y).acquire(X)
     assert np.isfinite(result.expected_cost).all()
 
 

@@ -175,12 +175,10 @@ def test_budgets_are_those_of_the_wrapped_policy(fit, clinic):
 def test_the_terminal_says_where_the_certificate_does_not_hold(run, clinic):
     X, y = patients(600, 0)
     table = ColumnTable({name: np.array(X)[:, k] for k, name in enumerate(NAMES)})
-    policy = AdaCOSClassifier(
-        Costs(PRICES, false_positive=50),
+    policy = TargetRecallClassifier(
+        AdaCOSClassifier(Costs(PRICES, false_positive=50), strengths="common", cv=3),
         target_recall=0.85,
         recall_confidence=0.9,
-        strengths="common",
-        cv=3,
     ).fit(table, np.array(y))
     adacos.save(policy, clinic / "certified.adacos")
     consultation, answers = policy.consultation(), []

@@ -337,9 +337,9 @@ def _learn(
         except NotCertifiableError as error:
             raise refusal_on_command_line(error) from error
         learned = Part(rows.table, rows.y, rows.groups)
-        if estimator.recall_confidence is not None:
-            fraction, seed = estimator.calibration_fraction, estimator.random_state
-            learned, _ = set_aside(estimator, *learned, fraction, seed)
+        aim, seed = estimator.recall_aim, estimator.random_state
+        if aim.recall_confidence is not None:
+            learned, _ = set_aside(estimator, *learned, aim.calibration_fraction, seed)
         return estimate_leave_out(
             estimator,
             learned.X,
