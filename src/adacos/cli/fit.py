@@ -337,9 +337,10 @@ def _learn(
         except NotCertifiableError as error:
             raise refusal_on_command_line(error) from error
         learned = Part(rows.table, rows.y, rows.groups)
-        aim, seed = estimator.recall_aim, estimator.random_state
+        aim = estimator.recall_aim
         if aim.recall_confidence is not None:
-            learned, _ = set_aside(estimator, *learned, aim.calibration_fraction, seed)
+            share, seed = aim.calibration_fraction, estimator.random_state
+            learned, _ = set_aside(estimator, *learned, share, seed)
         return estimate_leave_out(
             estimator,
             learned.X,
