@@ -291,7 +291,7 @@ def if_given(constraint: Constraint) -> Constraint:
 def level_of_caller() -> int:
     """How many calls above the function that asks the package was entered."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("adacos."):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("adacos."):
         level, frame = level + 1, frame.f_back
     return level
 
