@@ -14,11 +14,12 @@ from adacos.validation import is_given
 
 
 def supports(method: Method, setting: Setting) -> bool:
-    """Whether the method can be run in a setting: a target recall needs the parameter."""
+    """Whether the method can be run in a setting with a target recall, where it has one."""
     if setting.target_recall is None:
         return True
     if method.recall is None:
-        return "target_recall" in _parameters(method.make(Costs()))
+        policy = method.make(Costs())
+        return getattr(policy, "stops_by_rule", False) or "target_recall" in _parameters(policy)
     return method.recall
 
 
