@@ -213,3 +213,12 @@ def test_what_goes_with_stopping_by_the_recall_is_refused_elsewhere() -> None:
     fitted = AdaCOSClassifier(COSTS, **QUICK).fit(X, y)
     with pytest.raises(InvalidInputError, match="must stop by the recall and share its fits"):
         around.from_model(fitted)
+    with pytest.raises(InvalidInputError, match="fitted: must be a fitted policy over a set seq"):
+        TargetRecallClassifier(AdaCOSClassifier(NO_MISS)).from_model(AdaCOSClassifier(NO_MISS))
+
+
+def test_a_parameter_of_a_fitted_policy_is_checked_before_it_calibrates() -> None:
+    around = TargetRecallClassifier(AdaCOSClassifier(NO_MISS, **QUICK), target_recall=0.7)
+    around.fit(*rows()).set_params(on_uncertifiable="hope")
+    with pytest.raises(InvalidInputError, match="on_uncertifiable: must be one of"):
+        around.calibrate(*others(), confidence=0.8)

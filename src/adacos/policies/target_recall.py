@@ -334,7 +334,7 @@ class TargetRecallClassifier(BasePolicy):
             If a parameter asks for something that only another fit could give.
         """
         self._check()
-        if not (self.shares_fits and self._replaces_cost(fitted.classes_)):
+        if not (self.shares_fits and self._replaces_cost(getattr(fitted, "classes_", ()))):
             raise InvalidInputError(
                 "policy",
                 "must stop by the recall and share its fits: AdaCOS, COS or Full Model, without a "
@@ -460,6 +460,7 @@ class TargetRecallClassifier(BasePolicy):
             If these rows do not prove the recall and `on_uncertifiable` is "error".
         """
         check_is_fitted(self)
+        check_parameters(self)
         aim = self.recall_aim.asking(target_recall, confidence)
         reached = self._certified(X, y, aim, allow_training_rows=allow_training_rows, groups=groups)
         if not self._decides_inside:
