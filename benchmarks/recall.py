@@ -28,6 +28,7 @@ from adacos import (
     COSClassifier,
     Costs,
     FullModelClassifier,
+    TargetRecallClassifier,
     load_heart,
     load_physionet2012,
     load_pima,
@@ -91,8 +92,8 @@ def paper(shared: Path) -> None:
                     rows = []
                     for k, model in enumerate(models):
                         tested = folds == k
-                        fitted = policy(
-                            costs, target_recall=target, recall_at="every_set"
+                        fitted = TargetRecallClassifier(
+                            policy(costs), target_recall=target, recall_at="every_set"
                         ).from_model(model)
                         result, y = fitted.acquire(data.X[tested]), data.y[tested]
                         fdr = false_discovery_rate(result, y)
@@ -194,7 +195,7 @@ def side_by_side(
         return operation_cost(result, y, costs), recall(result, y)
 
     def ours(kind: type[SequencePolicy]) -> Certified:
-        policy = kind(costs, target_recall=target).from_model(fitted)
+        policy = TargetRecallClassifier(kind(costs), target_recall=target).from_model(fitted)
         try:
             policy.calibrate(*parts.calibration, confidence=confidence)
         except NotCertifiableError:
@@ -273,7 +274,8 @@ def speed(shared: Path, n: int = 100_000) -> None:
         for fp in (10, 1000):
             for target in (0.9, 0.95, 0.99):
                 costs = Costs(prices, false_positive=fp)
-                policy = AdaCOSClassifier(costs, target_recall=target).from_model(model)
+                policy = TargetRecallClassifier(AdaCOSClassifier(costs), target_recall=target)
+                policy.from_model(model)
                 start, busy = time.perf_counter(), time.process_time()
                 policy.calibrate(X, y, confidence=0.9)
                 seconds, busy = time.perf_counter() - start, time.process_time() - busy

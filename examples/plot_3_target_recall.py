@@ -8,7 +8,7 @@ asks for a recall, has it certified, and looks at what a higher one would cost.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from adacos import AdaCOSClassifier, Costs, load_pima
+from adacos import AdaCOSClassifier, Costs, TargetRecallClassifier, load_pima
 from adacos.metrics import operation_cost, recall, recall_interval
 from adacos.policies.recall_choices import recall_choices
 
@@ -23,9 +23,8 @@ costs = Costs(prices, false_positive=100)  # no false-negative cost
 # With a target alone, the false-negative cost is found that reaches it on cross-validated
 # probabilities.
 
-clf = AdaCOSClassifier(costs, target_recall=0.9).fit(
-    X[part == 0], y[part == 0]
-)
+clf = TargetRecallClassifier(AdaCOSClassifier(costs), target_recall=0.9)
+clf.fit(X[part == 0], y[part == 0])
 print(
     f"a missed case counts as {clf.false_negative_cost_:.0f}, a false alarm as 100"
 )

@@ -136,8 +136,8 @@ def test_the_threshold_is_told_with_its_reason():
     assert told(40, 10)[1] == "a false alarm counts as much as four missed cases"
     assert told(10, 25)[1] == "missing a case counts as much as 2.5 false alarms"
     assert told(1, 999)[0] == "0.1%"
-    recall = AdaCOSClassifier(
-        Costs([1.0, 2.0, 3.0], false_positive=5), target_recall=0.9
+    recall = TargetRecallClassifier(
+        AdaCOSClassifier(Costs([1.0, 2.0, 3.0], false_positive=5)), target_recall=0.9
     ).from_model(policy)
     assert cut_off_of(recall.rule_) == pytest.approx(recall.threshold_, rel=1e-12)
     assert threshold_reason(recall) == "chosen to find about 90.0% of cases"
@@ -146,13 +146,11 @@ def test_the_threshold_is_told_with_its_reason():
 def test_the_cut_off_claims_no_more_than_the_certificate():
     """Where the requested recall is refused, the sentence is about the recall that is proved."""
     X, y = table()
-    policy = AdaCOSClassifier(
-        Costs([1.0, 2.0, 3.0], false_positive=20),
+    policy = TargetRecallClassifier(
+        AdaCOSClassifier(Costs([1.0, 2.0, 3.0], false_positive=20), cv=2, strengths="common"),
         target_recall=0.99,
         recall_confidence=0.95,
         on_uncertifiable="largest",
-        cv=2,
-        strengths="common",
     ).fit(X, y)
     bound = policy.certificate_.bound
     assert bound < 0.99
@@ -166,13 +164,11 @@ def test_the_cut_off_claims_no_more_than_the_certificate():
 def test_a_certificate_that_says_nothing_says_so_first():
     X, y = table()
     costs = Costs([1.0, 2.0, 3.0], false_positive=20)
-    silent = AdaCOSClassifier(
-        costs,
+    silent = TargetRecallClassifier(
+        AdaCOSClassifier(costs, cv=2, strengths="common"),
         target_recall=0.99,
         recall_confidence=0.99,
         on_uncertifiable="always_positive",
-        cv=2,
-        strengths="common",
     ).fit(X, y)
     assert silent.always_positive_
     assert headline(silent).startswith("The model calls everyone positive and acquires nothing;")
@@ -182,12 +178,10 @@ def test_a_certificate_that_says_nothing_says_so_first():
     assert "everyone negative" not in names
     assert headline(AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)) is None
     data = adacos.load_pima()
-    useful = AdaCOSClassifier(
-        Costs(data.prices, false_positive=400),
+    useful = TargetRecallClassifier(
+        AdaCOSClassifier(Costs(data.prices, false_positive=400), cv=5, strengths="common"),
         target_recall=0.85,
         recall_confidence=0.9,
-        cv=5,
-        strengths="common",
     ).fit(data.X, data.y)
     assert headline(useful) is None
 
@@ -198,7 +192,9 @@ def test_a_recall_that_calls_everyone_positive_is_said_first(around):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 3)), (rng.random(300) < 0.4).astype(int)
     costs = Costs([10.0, 10.0, 10.0], false_positive=10)
-    policy = AdaCOSClassifier(costs, target_recall=0.95, cv=3, strengths="common")
+    policy = TargetRecallClassifier(
+        AdaCOSClassifier(costs, cv=3, strengths="common"), target_recall=0.95
+    )
     if around:
         inner = AdaCOSClassifier(COSTS, cv=3, strengths="common")
         policy = TargetRecallClassifier(inner, target_recall=0.95)
@@ -213,5 +209,7 @@ def test_a_recall_that_calls_everyone_positive_is_said_first(around):
         assert model_card(policy)["headline"] is None
     X[:, 0] += 4 * y
     cheap = Costs([0.1, 0.1, 0.1], false_positive=10)
-    other = AdaCOSClassifier(cheap, target_recall=0.95, cv=3, strengths="common").fit(X, y)
+    other = TargetRecallClassifier(
+        AdaCOSClassifier(cheap, cv=3, strengths="common"), target_recall=0.95
+    ).fit(X, y)
     assert model_card(other)["headline"] is None

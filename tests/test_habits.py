@@ -12,7 +12,13 @@ import pytest
 from sklearn.model_selection import KFold
 from sklearn.utils.validation import has_fit_parameter
 
-from adacos import AdaCOSClassifier, COSClassifier, Costs, FullModelClassifier
+from adacos import (
+    AdaCOSClassifier,
+    COSClassifier,
+    Costs,
+    FullModelClassifier,
+    TargetRecallClassifier,
+)
 from adacos.exceptions import InvalidInputError, PositiveClassWarning
 from adacos.registry import POLICIES
 from adacos.rivals import DWSMClassifier, GreedyMiserClassifier, POMDPClassifier
@@ -74,7 +80,9 @@ def test_which_word_is_positive_is_said_where_it_matters() -> None:
     with pytest.warns(PositiveClassWarning):
         GreedyMiserClassifier(PRICES, n_trees=2, n_lambdas=1, cv=2).fit(X, words)
     with pytest.warns(PositiveClassWarning):
-        COSClassifier(Costs([1.0, 2.0, 3.0]), target_recall=0.9, **QUICK).fit(X, words)
+        TargetRecallClassifier(
+            COSClassifier(Costs([1.0, 2.0, 3.0]), **QUICK), target_recall=0.9
+        ).fit(X, words)
     alike = Costs([1.0, 2.0, 3.0], false_positive=20, false_negative=20)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import adacos
-from adacos import AdaCOSClassifier, Costs
+from adacos import AdaCOSClassifier, Costs, TargetRecallClassifier
 from adacos.exceptions import InvalidInputError, UnstatedCostWarning
 from adacos.metrics import (
     false_discovery_rate,
@@ -111,13 +111,15 @@ def test_errors_without_a_cost_beside_prices_are_said_to_count_as_one() -> None:
     with pytest.warns(UnstatedCostWarning, match=r"false_positive, false_negative\), so that each"):
         AdaCOSClassifier(Costs([1.0, 2.0]), **quick).fit(X, y)
     with pytest.warns(UnstatedCostWarning, match=r"an error \(false_positive\)"):
-        AdaCOSClassifier(Costs([1.0, 2.0]), target_recall=0.9, **quick).fit(X, y)
+        TargetRecallClassifier(AdaCOSClassifier(Costs([1.0, 2.0]), **quick), target_recall=0.9).fit(
+            X, y
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         AdaCOSClassifier(Costs([0.0, 0.0]), **quick).fit(X, y)
         AdaCOSClassifier(None, **quick).fit(X, y)
         by_recall = Costs([1.0, 2.0], false_positive=10)
-        AdaCOSClassifier(by_recall, target_recall=0.9, **quick).fit(X, y)
+        TargetRecallClassifier(AdaCOSClassifier(by_recall, **quick), target_recall=0.9).fit(X, y)
 
 
 def test_a_search_over_costs_is_scored_by_fixed_ones_or_warned_of() -> None:

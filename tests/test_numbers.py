@@ -15,6 +15,7 @@ from adacos import (
     Costs,
     FullModelClassifier,
     LogisticGAM,
+    TargetRecallClassifier,
     load,
     save,
 )
@@ -65,7 +66,7 @@ def test_a_useless_category_alone_in_branching(n_classes: int) -> None:
 def test_recalls_so_small_that_no_row_is_needed(cls: Any, recall: float) -> None:
     X, y = rows()
     costs = Costs([1.0, 2.0], false_positive=3.0)
-    result = cls(costs, target_recall=recall, **QUICK).fit(X, y).acquire(X)
+    result = TargetRecallClassifier(cls(costs, **QUICK), target_recall=recall).fit(X, y).acquire(X)
     assert np.isfinite(result.expected_cost).all()
 
 

@@ -132,10 +132,12 @@ def configuration(number: int) -> Configuration:
         settings["budget"] = scale * float(rng.choice([0.0, 0.5, 1.0, 2.0]))
     if rng.random() < 0.1:
         settings["mean_budget"] = scale * float(rng.random() * 2)
+    policy.set_params(**{name: value for name, value in settings.items() if name in has})
     if rng.random() < 0.2:
         recall = float(rng.choice([1e-12, 0.5, 0.9, 1.0]))
-        settings["target_recall"] = recall if n_classes == 2 else {0: recall}
-    policy.set_params(**{name: value for name, value in settings.items() if name in has})
+        if policy.stops_by_rule:
+            wanted = recall if n_classes == 2 else {0: recall}
+            policy = TargetRecallClassifier(policy, target_recall=wanted)
     weight = None
     if cls in (AdaCOSClassifier, COSClassifier, FullModelClassifier) and rng.random() < 0.15:
         weight = 10.0 ** rng.normal(size=len(y)) * 10.0 ** rng.integers(-1, 13)
@@ -170,7 +172,7 @@ def check(number: int) -> bool:
     except AdacosError:
         return False
     result = policy.acquire(table)
-    if not policy.costs.round_cost and getattr(policy, "target_recall", None) is None:
+    if not policy.costs.round_cost and policy.recall_aim.target_recall is None:
         policy_checks.check_result(policy, table, result)
     for field in ("probability", "cost", "expected_cost"):
         assert np.isfinite(getattr(result, field)).all(), field

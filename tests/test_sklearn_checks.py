@@ -23,6 +23,7 @@ from adacos import (
     FullModelClassifier,
     GaussianImputer,
     LogisticGAM,
+    TargetRecallClassifier,
 )
 from adacos.exceptions import InvalidInputError
 from adacos.metrics import neg_total_cost_scorer
@@ -129,15 +130,19 @@ def weighted_and_repeated() -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("cls", POLICIES)
-@pytest.mark.parametrize("options", [{}, {"sequence": "forward"}, {"target_recall": 0.9}])
+@pytest.mark.parametrize("options", [{}, {"sequence": "forward"}, {"recall": 0.9}])
 def test_a_row_of_weight_two_is_the_row_twice(cls: Any, options: Any) -> None:
     X, y, weight, splits, X_again, y_again, repeated = weighted_and_repeated()
-    stated = {} if "target_recall" in options else {"false_negative": 20}
-    costs = Costs([1.0, 0.5, 0.0], false_positive=10, **stated)
-    policy = cls(costs, strengths="common", cv=splits, **options)
-    policy.fit(X, y, sample_weight=weight, X_unlabeled=X[:20])
-    twice = cls(costs, strengths="common", cv=repeated, **options)
-    twice.fit(X_again, y_again, X_unlabeled=X[:20])
+    by_recall = "recall" in options
+    missed = None if by_recall else 20
+    costs = Costs([1.0, 0.5, 0.0], false_positive=10, false_negative=missed)
+    kinds = {"strengths": "common", **({} if by_recall else options)}
+    policy, twice = (cls(costs, cv=cv, **kinds) for cv in (splits, repeated))
+    if by_recall:
+        policy, twice = (TargetRecallClassifier(own, target_recall=0.9) for own in (policy, twice))
+    around = policy.fit(X, y, sample_weight=weight, X_unlabeled=X[:20])
+    around_twice = twice.fit(X_again, y_again, X_unlabeled=X[:20])
+    policy, twice = around.chosen, around_twice.chosen
     assert policy.sets_ == twice.sets_
     np.testing.assert_allclose(policy.rule_.matrix, twice.rule_.matrix, rtol=1e-4)
     for name in ("mean", "covariance", "quantiles"):
@@ -145,7 +150,7 @@ def test_a_row_of_weight_two_is_the_row_twice(cls: Any, options: Any) -> None:
         np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(policy.model_.moments, twice.model_.moments, rtol=1e-7, atol=1e-7)
     np.testing.assert_allclose(policy.predict_proba(X), twice.predict_proba(X), atol=1e-5)
-    if "target_recall" in options:
+    if by_recall:
         # The threshold is the log-odds of one row, which rounding puts on either side of it.
         assert policy.recall_estimate_ == pytest.approx(twice.recall_estimate_)
         return
@@ -172,12 +177,10 @@ def test_weights_that_cannot_be_honoured_are_refused() -> None:
     for weight, message in ((y - 0.5, "negative"), (y, "both classes")):
         with pytest.raises(InvalidInputError, match=message):
             policy.fit(X, y, sample_weight=weight)
-    for options in (
-        {"target_recall": 0.9, "recall_confidence": 0.9},
-        {"sequence": "both"},
-    ):
+    certified = TargetRecallClassifier(policy, target_recall=0.9, recall_confidence=0.9)
+    for refusing in (certified, clone(policy).set_params(sequence="both")):
         with pytest.raises(InvalidInputError, match="cannot be combined with sample_weight"):
-            clone(policy).set_params(**options).fit(X, y, sample_weight=np.ones(120))
+            refusing.fit(X, y, sample_weight=np.ones(120))
     for cv in (1, "three", None, 2.5, [(np.arange(60), np.arange(60, 120))]):
         with pytest.raises(InvalidInputError, match="cv"):
             clone(policy).set_params(cv=cv).fit(X, y)

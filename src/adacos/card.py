@@ -60,7 +60,7 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
     return {
         "model": fingerprint(given),
         "policy": type(given).__name__,
-        "wraps": None if given.unwrapped is given else type(given.unwrapped).__name__,
+        "wraps": None if given.wrapped is given else type(given.wrapped).__name__,
         "choice": _choice(given.unwrapped),
         "version": __version__,
         "title": said.title,
@@ -96,7 +96,7 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "misfit": _misfit(given),
         "target_recall": _by_name(resolved_target_recall(policy)),
         "recall_estimate": _by_name(policy.recall_estimate_),
-        "recall_at": policy.unwrapped.recall_at,
+        "recall_at": policy.unwrapped.recall_aim.recall_at,
         "certificate": _certificate(policy),
         "round_cost": policy.cost_table_.round_cost,
         "immediate": _immediate(policy.cost_table_),
@@ -158,7 +158,7 @@ def threshold_reason(policy: BasePolicy) -> str:
         )
     recall = resolved_target_recall(policy)
     if recall is not None:
-        if policy.unwrapped.recall_at == "every_set":
+        if policy.unwrapped.recall_aim.recall_at == "every_set":
             return f"chosen to find at least about {recall:.1%} of cases, wherever they stop"
         return f"chosen to find about {recall:.1%} of cases"
     (c00, c01), (c10, c11) = deciding_matrix(policy).tolist()
@@ -189,10 +189,10 @@ def _by_name(values: Any) -> Any:
 def recalls_in_words(policy: BasePolicy) -> list[str]:
     """What is asked of the recall of classes, of which there are more than two, and its price."""
     said, certified = description_of(policy), policy.certificate_ is not None
-    surcharges = policy.surcharges_ or {}
+    surcharges, wanted = policy.surcharges_ or {}, resolved_target_recall(policy)
     return [
         f"Recall of {said.class_name(label)}: "
-        + ("" if certified else f"target {policy.target_recall[label]:.1%}, ")
+        + ("" if certified else f"target {wanted[label]:.1%}, ")
         + f"{policy.recall_estimate_[label]:.1%} "
         + ("of the calibration rows" if certified else "estimated, not certified")
         + (f"; errors about it count {said.money(extra)} more than was stated." if extra else ".")

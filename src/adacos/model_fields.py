@@ -28,7 +28,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.models.basis import MOST_SPLINES
 from adacos.tables.encoder import covariate_names
 from adacos.typing import Fields
-from adacos.validation import fits, given_parameter, renamed_parameters
+from adacos.validation import fits, given_parameter, is_given, renamed_parameters
 
 # Number of the way in which digests of statements are made. It rises whenever that of an unchanged
 # model changes: with a name below, or with the fields of what has it.
@@ -124,11 +124,13 @@ def state_of(value: Any) -> dict[str, Any]:
             f"Name it there: {more[0]!r}: {type(vars(value)[more[0]]).__name__}.",
         )
     fitted = any(name.endswith("_") for name in vars(value))
-    return {
-        name: given_parameter(value, name)
+    there = [
+        name
         for name in names
         if name in vars(value) or (fitted and name.endswith("_") and _computed(cls, name))
-    }
+    ]
+    given = {name: given_parameter(value, name) for name in there}
+    return {name: item for name, item in given.items() if is_given(item)}
 
 
 def statements(model: Any) -> str:
@@ -190,7 +192,8 @@ def made_of(cls: Any, state: dict[str, Any]) -> Any:
 def upgraded(cls: type, state: Mapping[str, Any], format_number: int) -> dict[str, Any]:
     """The state of an object in this format that a file of an older format holds."""
     renamed = renamed_parameters(cls)
-    state = {renamed.get(name, name): value for name, value in state.items()}
+    unnamed: Fields = getattr(cls, "in_older_files", {})
+    state = {**unnamed, **{renamed.get(name, name): value for name, value in state.items()}}
     if dataclasses.is_dataclass(cls) or format_number > 1:
         return state
     named = fields_of(cls)

@@ -18,7 +18,7 @@ import numpy as np
 
 from adacos.exceptions import InvalidInputError
 
-# Default of a parameter that has another name now.
+# Default of a parameter that the next release refuses.
 DEPRECATED = "deprecated"
 _MOST_LISTED = 50
 # Costs other than 0 lie between these in size.
@@ -277,14 +277,24 @@ def check_renamed(estimator: Any) -> None:
         warnings.warn(
             f"{old} is now named {new}: pass {call}. The next release refuses the old name.",
             FutureWarning,
-            stacklevel=_level_of_caller(),
+            stacklevel=level_of_caller(),
         )
 
 
-def _level_of_caller() -> int:
+def is_given(value: Any) -> bool:
+    """Whether a deprecated parameter was given a value."""
+    return not (isinstance(value, str) and value == DEPRECATED)
+
+
+def if_given(constraint: Constraint) -> Constraint:
+    """What the constraint demands of a deprecated parameter, where it is given."""
+    return lambda name, value: constraint(name, value) if is_given(value) else None
+
+
+def level_of_caller() -> int:
     """How many calls above the function that asks the package was entered."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("adacos."):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("adacos."):
         level, frame = level + 1, frame.f_back
     return level
 

@@ -17,11 +17,13 @@ from adacos.bench import BenchConfig, FoldTable, RunResult, asymmetric, draw_cos
 from adacos.bench import units as units_module
 from adacos.bench.comparisons import OutcomeIndex, compare_cells, compare_overall
 from adacos.bench.folds import fold_of_rows
+from adacos.bench.methods import build, can_share
 from adacos.bench.settings import CrossValidation
 from adacos.bench.tables import Cell, write_csv, write_rows
+from adacos.costs import Costs
 from adacos.datasets import paper_folds
 from adacos.exceptions import InvalidInputError
-from adacos.registry import Method, Source
+from adacos.registry import METHODS, Method, Source
 from tests.bench.toy import Thresholder, toy_dataset
 
 SETTINGS = (asymmetric(1.0), asymmetric(10.0))
@@ -317,3 +319,23 @@ def test_a_policy_that_branches_is_fitted_in_every_setting(tmp_path, registry, m
     assert not result.failures
     settings = {(outcome.method, outcome.setting) for outcome in result.outcomes}
     assert len(settings) == 4
+
+
+def test_a_target_recall_is_put_around_a_policy_and_shares_the_fit_of_others() -> None:
+    costs = Costs([1.0, 2.0, 4.0], false_positive=10)
+    methods = [METHODS[name] for name in ("AdaCOS (group lasso)", "COS (group lasso)")]
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    X = rng.normal(size=(200, 3)) + y[:, None]
+    first, second = (build(method, costs, recall(0.9, 10.0), 0) for method in methods)
+    assert [first.target_recall, first.recall_at] == [0.9, "every_set"]
+    assert can_share(second)
+    second.from_model(first.fit(X, y))
+    assert second.wrapped.model_ is first.wrapped.model_
+    both = build(
+        methods[0],
+        Costs([1.0, 2.0, 4.0], false_positive=10, false_negative=10),
+        asymmetric(10.0),
+        0,
+    )
+    assert both.from_model(second).model_ is first.wrapped.model_

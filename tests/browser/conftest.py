@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import adacos
-from adacos import AdaCOSClassifier, Costs
+from adacos import AdaCOSClassifier, Costs, TargetRecallClassifier
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("fastapi", reason="the extra 'service' is not installed")
@@ -44,7 +44,9 @@ def fitted(folder: Path) -> dict[str, Path]:
     by_recall = Costs(data.prices, false_positive=400, panels=data.panels)
     models = {
         "costs": AdaCOSClassifier(by_cost),
-        "recall": AdaCOSClassifier(by_recall, target_recall=0.85, recall_confidence=0.9),
+        "recall": TargetRecallClassifier(
+            AdaCOSClassifier(by_recall), target_recall=0.85, recall_confidence=0.9
+        ),
     }
     for name, model in models.items():
         adacos.describe(model.fit(data.X, data.y), DESCRIPTIONS)

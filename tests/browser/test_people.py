@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import adacos
-from adacos import AdaCOSClassifier, Costs
+from adacos import AdaCOSClassifier, Costs, TargetRecallClassifier
 from tests.browser.conftest import playwright, served
 from tests.browser.consulting import answer, discard, finish, start
 
@@ -241,13 +241,11 @@ def test_a_value_outside_is_told_beside_the_certificate(models, open_page):
 
 def test_a_certificate_that_says_nothing_is_told_first(open_page, tmp_path):
     data = adacos.load_pima()
-    policy = AdaCOSClassifier(
-        Costs(data.prices, false_positive=100),
+    policy = TargetRecallClassifier(
+        AdaCOSClassifier(Costs(data.prices, false_positive=100), strengths="common", cv=5),
         target_recall=0.999,
         recall_confidence=0.95,
         on_uncertifiable="always_positive",
-        strengths="common",
-        cv=5,
     ).fit(data.X, data.y)
     adacos.save(policy, tmp_path / "m.adacos")
     with served(tmp_path / "m.adacos") as url:

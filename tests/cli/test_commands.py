@@ -103,7 +103,7 @@ def test_fit_options(run, folder, tmp_path):
     assert cost["Age"] == 2
     assert cost["Glucose"] == 17.61
     assert cost["BMI"] == 1
-    assert card["policy"] == "COSClassifier"
+    assert (card["policy"], card["wraps"]) == ("TargetRecallClassifier", "COSClassifier")
     assert card["target_recall"] == 0.9
     assert card["panels"] == [
         {

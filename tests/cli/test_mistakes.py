@@ -19,7 +19,13 @@ import pandas as pd
 import pytest
 
 import adacos
-from adacos import AdaCOSClassifier, BranchingClassifier, COSClassifier, Costs
+from adacos import (
+    AdaCOSClassifier,
+    BranchingClassifier,
+    COSClassifier,
+    Costs,
+    TargetRecallClassifier,
+)
 from adacos.cli import app as cli
 from adacos.exceptions import AdacosError
 
@@ -40,7 +46,7 @@ def prepared(folder: Path) -> dict[str, Any]:
     lines = [f"{name} = {price}" for name, price in prices.items()]
     (folder / "prices.toml").write_text("[prices]\n" + "\n".join(lines))
     names = {"adacos": adacos, "np": np, "pd": pd, "X": X, "y": y, "prices": prices}
-    kinds = (AdaCOSClassifier, BranchingClassifier, COSClassifier, Costs)
+    kinds = (AdaCOSClassifier, BranchingClassifier, COSClassifier, Costs, TargetRecallClassifier)
     return {
         **names,
         **{kind.__name__: kind for kind in kinds},

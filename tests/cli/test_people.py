@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import adacos
-from adacos import AdaCOSClassifier, Costs
+from adacos import AdaCOSClassifier, Costs, TargetRecallClassifier
 
 DESCRIPTION = """
 title = "Diabetes in Pima women"
@@ -156,13 +156,11 @@ def test_fit_keeps_the_description_and_compares(run, tmp_path):
 
 def test_everyone_positive_is_the_first_line_of_the_card(run, tmp_path, pima):
     data = adacos.load_pima()
-    policy = AdaCOSClassifier(
-        Costs(data.prices, false_positive=100),
+    policy = TargetRecallClassifier(
+        AdaCOSClassifier(Costs(data.prices, false_positive=100), strengths="common", cv=5),
         target_recall=0.999,
         recall_confidence=0.95,
         on_uncertifiable="always_positive",
-        strengths="common",
-        cv=5,
     ).fit(data.X, data.y)
     adacos.save(policy, tmp_path / "m.adacos")
     _, out, _ = run("info", tmp_path / "m.adacos")

@@ -167,20 +167,19 @@ def test_budgets_are_those_of_the_wrapped_policy(fit, clinic):
         assert card["certificate"]["bound"] >= 0.6
     assert card["budget"] == 7
     assert load(clinic / "m.adacos").policy_.mean_spent_ <= 5.01
-    # Without a certificate AdaCOS takes both itself.
+    # Without a certificate rows stop by both.
     code, out, _ = fit("--target-recall", 0.9, "--mean-budget", 3, "--false-positive", 50, "--json")
-    assert json.loads(out)["card"]["policy"] == "AdaCOSClassifier"
+    assert json.loads(out)["card"]["wraps"] == "AdaCOSClassifier"
+    assert load(clinic / "m.adacos").chosen.false_negative_cost_ > 0
 
 
 def test_the_terminal_says_where_the_certificate_does_not_hold(run, clinic):
     X, y = patients(600, 0)
     table = ColumnTable({name: np.array(X)[:, k] for k, name in enumerate(NAMES)})
-    policy = AdaCOSClassifier(
-        Costs(PRICES, false_positive=50),
+    policy = TargetRecallClassifier(
+        AdaCOSClassifier(Costs(PRICES, false_positive=50), strengths="common", cv=3),
         target_recall=0.85,
         recall_confidence=0.9,
-        strengths="common",
-        cv=3,
     ).fit(table, np.array(y))
     adacos.save(policy, clinic / "certified.adacos")
     consultation, answers = policy.consultation(), []

@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 import adacos
-from adacos import AdaCOSClassifier, COSClassifier, Costs, FullModelClassifier
+from adacos import (
+    AdaCOSClassifier,
+    COSClassifier,
+    Costs,
+    FullModelClassifier,
+    TargetRecallClassifier,
+)
 from adacos.consultation import Consultation, fingerprint
 from adacos.consultation.steps import Acquire, Classify
 from adacos.datasets import load_heart, load_pima, load_wisconsin
@@ -126,7 +132,9 @@ def test_mixed_tables_agree_with_acquire(mixed):
 
 def test_a_target_recall_agrees_with_acquire(fitted):
     data, policy = fitted["pima"]
-    recall = AdaCOSClassifier(Costs(data.prices, false_positive=100), target_recall=0.95)
+    recall = TargetRecallClassifier(
+        AdaCOSClassifier(Costs(data.prices, false_positive=100)), target_recall=0.95
+    )
     agrees(recall.from_model(policy), data.X, range(0, 768, 20))
 
 

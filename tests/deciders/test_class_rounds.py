@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adacos import AdaCOSClassifier, Costs, load, save
+from adacos import AdaCOSClassifier, Costs, TargetRecallClassifier, load, save
 from adacos.kernels.belief_plans import expected_cost
 from adacos.models.dynamic import ValueTables
 from tests.deciders.round_oracle import (
@@ -64,7 +64,9 @@ def test_a_batch_in_a_consultation_with_holes_and_in_a_file(tmp_path: Any) -> No
 def test_recalls_by_class_with_rounds() -> None:
     X, y = draw(JOINT, 600, 0)
     costs = Costs(PRICES, misclassification=ERRORS, round_cost=2.0)
-    policy = AdaCOSClassifier(costs, target_recall={2: 0.9}, **QUICK).fit(X, y)
+    policy = TargetRecallClassifier(AdaCOSClassifier(costs, **QUICK), target_recall={2: 0.9}).fit(
+        X, y
+    )
     assert policy.recall_estimate_[2] >= 0.9
     assert policy.surcharges_[2] > 0
 

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adacos import AdaCOSClassifier, BranchingClassifier, COSClassifier, Costs, FullModelClassifier
+from adacos import (
+    AdaCOSClassifier,
+    BranchingClassifier,
+    COSClassifier,
+    Costs,
+    FullModelClassifier,
+    TargetRecallClassifier,
+)
 from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.models import large_fits
@@ -96,7 +103,9 @@ def test_panels_and_a_recall_by_threshold() -> None:
     costs = Costs(names | {"x0": 2.0}, false_positive=10, false_negative=30, panels=panels)
     for policy in (
         AdaCOSClassifier(costs, **QUICK),
-        AdaCOSClassifier(Costs(PRICES, false_positive=10), target_recall=0.9, **QUICK),
+        TargetRecallClassifier(
+            AdaCOSClassifier(Costs(PRICES, false_positive=10), **QUICK), target_recall=0.9
+        ),
     ):
         policy.fit(X, y)
         same(policy.acquire(torch.from_numpy(X)), policy.acquire(X))

@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from adacos import AdaCOSClassifier, COSClassifier, Costs, FullModelClassifier, LogisticGAM
+from adacos import (
+    AdaCOSClassifier,
+    COSClassifier,
+    Costs,
+    FullModelClassifier,
+    LogisticGAM,
+    TargetRecallClassifier,
+)
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.class_risk import best_label, class_bayes_risk, pair_variance, roots
 from adacos.metrics import total_cost
@@ -152,7 +159,7 @@ def test_what_needs_two_classes_is_refused_by_name() -> None:
     X, y = three_table(60)
     free = Costs()
     with pytest.raises(InvalidInputError) as refused:
-        AdaCOSClassifier(free, **QUICK, target_recall=0.9).fit(X, y)
+        TargetRecallClassifier(AdaCOSClassifier(free, **QUICK), target_recall=0.9).fit(X, y)
     assert refused.value.parameter == "target_recall"
     fitted = AdaCOSClassifier(free, **QUICK).fit(X, y)
     with pytest.raises(InvalidInputError, match="must name the class"):

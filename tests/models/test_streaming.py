@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from adacos import AdaCOSClassifier, Costs, InvalidInputError, ParquetTable
+from adacos import AdaCOSClassifier, Costs, InvalidInputError, ParquetTable, TargetRecallClassifier
 from adacos.models import large_fits, streamed_fits
 from adacos.tables import parquet_table
 from tests.models.streamed import COSTS, frame, pd, written
@@ -61,12 +61,12 @@ def test_a_recall_may_name_the_positive_class(large, tmp_path):
     stored = written(tmp_path, frame(2500))
     costs = Costs(COSTS.covariates, false_positive=30)
     number, named = (
-        AdaCOSClassifier(costs, target_recall=recall).fit(stored, "ill")
+        TargetRecallClassifier(AdaCOSClassifier(costs), target_recall=recall).fit(stored, "ill")
         for recall in (0.9, {1: 0.9})
     )
     assert named.threshold_ == number.threshold_
     with pytest.raises(InvalidInputError, match="the recall of the second, 1"):
-        AdaCOSClassifier(costs, target_recall={0: 0.9}).fit(stored, "ill")
+        TargetRecallClassifier(AdaCOSClassifier(costs), target_recall={0: 0.9}).fit(stored, "ill")
 
 
 def test_what_cannot_be_streamed_is_refused_by_name(large, tmp_path):

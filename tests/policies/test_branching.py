@@ -8,7 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from adacos import Acquire, AdaCOSClassifier, BranchingClassifier, Costs, load_pima
+from adacos import (
+    Acquire,
+    AdaCOSClassifier,
+    BranchingClassifier,
+    Costs,
+    TargetRecallClassifier,
+    load_pima,
+)
 from adacos.bench.regret import expected_cost
 from adacos.datasets import make_discrete_problem, make_value_dependent_problem
 from adacos.exceptions import InvalidInputError
@@ -179,14 +186,18 @@ def test_quick_order_is_greedy_in_gradient_per_cost() -> None:
 def test_target_recall_is_met_and_certified() -> None:
     X, y = table(8)
     costs = Costs(PRICES, false_positive=60)
-    policy = BranchingClassifier(
-        costs, target_recall=0.9, recall_confidence=0.9, cv=2, strengths="common"
+    policy = TargetRecallClassifier(
+        BranchingClassifier(costs, cv=2, strengths="common"),
+        target_recall=0.9,
+        recall_confidence=0.9,
     ).fit(X, y)
     fresh, truth = table(9)
     found = policy.predict(fresh)[truth == 1].mean()
     assert policy.certificate_.recall == 0.9
     assert found > 0.85
-    plain = BranchingClassifier(costs, target_recall=0.9, cv=2, strengths="common").fit(X, y)
+    plain = TargetRecallClassifier(
+        BranchingClassifier(costs, cv=2, strengths="common"), target_recall=0.9
+    ).fit(X, y)
     assert not plain.in_one_order
     assert plain.recall_estimate_ >= 0.9
     assert plain.predict(fresh)[truth == 1].mean() > 0.85

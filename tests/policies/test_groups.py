@@ -243,7 +243,9 @@ def test_a_certificate_counts_patients(visits: int) -> None:
     who = np.repeat(np.arange(240), visits)
     X, y = X[who] + 0.01 * rng.normal(size=(len(who), 4)), y[who]
     for policy in (
-        AdaCOSClassifier(NO_MISS, target_recall=0.8, recall_confidence=0.9, **QUICK),
+        TargetRecallClassifier(
+            AdaCOSClassifier(NO_MISS, **QUICK), target_recall=0.8, recall_confidence=0.9
+        ),
         target_recall_policy(0),
     ):
         policy.fit(X, y, groups=who)
@@ -267,7 +269,9 @@ def test_classes_are_counted_by_patients() -> None:
     y, costs = z[who], Costs([1.0] * 4, misclassification=10 * (1 - np.eye(3)))
     recall = {2: 0.7}
     policies: tuple[Any, ...] = (
-        AdaCOSClassifier(costs, target_recall=recall, recall_confidence=0.8, **QUICK),
+        TargetRecallClassifier(
+            AdaCOSClassifier(costs, **QUICK), target_recall=recall, recall_confidence=0.8
+        ),
         TargetRecallClassifier(
             FullModelClassifier(costs, **QUICK), target_recall=recall, recall_confidence=0.8
         ),

@@ -61,7 +61,7 @@ def test_frames_and_classes_of_any_kind():
 def test_with_a_target_recall_misses_are_not_counted():
     X, y = noisy_rows(np.random.default_rng(2), 150)
     costs = Costs([0.3] * 12, false_positive=10)
-    policy = AdaCOSClassifier(costs, target_recall=0.9, **QUICK)
+    policy = TargetRecallClassifier(AdaCOSClassifier(costs, **QUICK), target_recall=0.9)
     left_out = leave_out_cost(policy, X, y, folds=2)
     np.testing.assert_array_equal(left_out.realised, operation_costs(left_out.result, y, costs))
 

@@ -54,6 +54,9 @@ from adacos.policies.recall_choices import plot_recall_choices, recall_choices
 from adacos.tables.row_digests import RowDigests
 from tests.studies.recall_worlds import WORLDS
 
+# The policies' own parameters, which hold for one more release.
+pytestmark = pytest.mark.filterwarnings("ignore:.*call TargetRecallClassifier:FutureWarning")
+
 POLICIES = (AdaCOSClassifier, COSClassifier, FullModelClassifier)
 WORLD = WORLDS["well specified"]
 COSTS = Costs(WORLD.costs.covariates, false_positive=200)

@@ -26,6 +26,8 @@ from adacos.policies.estimates import estimate_leave_out
 from adacos.policies.recall_choices import recall_choices
 from tests.policy_checks import same
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*call TargetRecallClassifier:FutureWarning")
+
 QUICK: dict[str, Any] = {"cv": 3, "strengths": "common", "random_state": 3}
 OF_TWO = Costs([1.0, 2.0, 4.0], false_positive=20)
 BOTH = Costs([1.0, 2.0, 4.0], false_positive=20, false_negative=60)
@@ -62,6 +64,8 @@ def alike(around: Any, own: Any, X: np.ndarray) -> None:
     assert str(each[0]) == str(each[1])
     assert str(each[0].explanation) == str(each[1].explanation)
     cards = [model_card(policy) for policy in (around, own)]
+    assert cards[0].pop("wraps") == cards[1]["policy"]
+    assert cards[1].pop("wraps") is None
     cards[0]["policy"] = cards[1]["policy"]
     assert cards[0] == cards[1]
 
@@ -76,7 +80,7 @@ def test_of_two_classes_it_decides_as_the_policy_with_the_recall(
     inner = kind(OF_TWO, **QUICK)
     around = TargetRecallClassifier(inner, target_recall=0.85, **options).fit(X, y)
     alike(around, own, rows(2, 200, 1)[0])
-    assert inner.target_recall is None
+    assert inner.recall_aim.target_recall is None
     save(around, tmp_path / "m")
     alike(load(tmp_path / "m"), own, X)
     for policy in (around, own):
@@ -199,7 +203,7 @@ def test_choosing_a_recall_leaves_the_policy_as_it_is() -> None:
     same(around.acquire(X), before)
     assert around.policy_ is inside
     assert inside.certificate_ is None
-    assert inside.on_uncertifiable == "error"
+    assert inside.recall_aim.on_uncertifiable == "error"
 
 
 def test_a_recall_is_given_once() -> None:

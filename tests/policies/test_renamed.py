@@ -1,4 +1,4 @@
-"""Parameters that have another name now: the old one holds for one release, and says so."""
+"""Parameters that are elsewhere now: they hold for one more release, and say so."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from sklearn.model_selection import GridSearchCV
 from adacos import (
     AdaCOSClassifier,
     BranchingClassifier,
+    COSClassifier,
     Costs,
+    FullModelClassifier,
     InvalidInputError,
     TargetRecallClassifier,
     load,
@@ -114,3 +116,109 @@ def test_a_file_with_the_old_name_has_the_new_one() -> None:
     """Its digest is that of the release which wrote it, see `saved/digests.json`."""
     policy = load(Path(__file__).parents[1] / "saved" / "adacos-outlook.adacos")
     assert (policy.lookahead, policy.outlook) == ("coherent", "deprecated")
+
+
+NO_MISS = Costs([1.0, 2.0, 3.0], false_positive=10)
+CERTIFIED: dict[str, Any] = {
+    "target_recall": 0.7,
+    "recall_confidence": 0.8,
+    "on_uncertifiable": "largest",
+}
+
+
+def others() -> tuple[Any, Any]:
+    """Rows that nothing was fitted on."""
+    return np.random.default_rng(1).normal(size=(90, 3)), np.arange(90) % 2
+
+
+KINDS = [AdaCOSClassifier, BranchingClassifier, COSClassifier, FullModelClassifier]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_recall_of_the_policy_itself_warns_once_and_shows_the_new_call(kind: Any) -> None:
+    X, y = rows()
+    own, heard = told(lambda: kind(NO_MISS, **CERTIFIED, **QUICK).fit(X, y))
+    assert len(heard) == 1
+    call = (
+        f"call TargetRecallClassifier({kind.__name__}(...), target_recall=0.7, "
+        "recall_confidence=0.8, on_uncertifiable='largest')."
+    )
+    assert call in str(heard[0].message)
+    assert Path(heard[0].filename) == Path(__file__), "the warning is at the caller's line"
+    new = TargetRecallClassifier(kind(NO_MISS, **QUICK), **CERTIFIED)
+    new, silent = told(lambda: new.fit(X, y))
+    assert not silent
+    assert fingerprint(new) == fingerprint(own)
+    assert new.certificate_ == own.certificate_
+
+
+def test_so_does_calibrating_and_sharing() -> None:
+    X, y = rows()
+    new = TargetRecallClassifier(
+        AdaCOSClassifier(NO_MISS, **QUICK), target_recall=0.7, on_uncertifiable="largest"
+    ).fit(X, y)
+    own, heard = told(lambda: AdaCOSClassifier(NO_MISS, target_recall=0.7).from_model(new))
+    assert len(heard) == 1
+    assert Path(heard[0].filename) == Path(__file__)
+    own.set_params(on_uncertifiable="largest")
+    _, heard = told(lambda: own.calibrate(*others(), confidence=0.8))
+    assert len(heard) == 1
+    assert Path(heard[0].filename) == Path(__file__)
+    assert "call TargetRecallClassifier(AdaCOSClassifier(...)" in str(heard[0].message)
+    _, silent = told(lambda: new.calibrate(*others(), confidence=0.8))
+    assert not silent
+    assert own.certificate_ == new.certificate_
+    around = TargetRecallClassifier(AdaCOSClassifier(NO_MISS), target_recall=0.9)
+    _, silent = told(lambda: around.from_model(new))
+    assert not silent
+    assert around.recall_estimate_ >= 0.9
+
+
+def test_a_file_holds_them_only_where_they_are_given(tmp_path: Path) -> None:
+    X, y = rows()
+    new = TargetRecallClassifier(AdaCOSClassifier(NO_MISS, **QUICK), **CERTIFIED).fit(X, y)
+    own, _ = told(lambda: AdaCOSClassifier(NO_MISS, **CERTIFIED, **QUICK).fit(X, y))
+    for policy, number in ((new, 1), (own, 1)):
+        save(policy, tmp_path / "model.adacos")
+        with zipfile.ZipFile(tmp_path / "model.adacos") as archive:
+            state = archive.read("model.json").decode()
+        assert "deprecated" not in state
+        assert state.count('"on_uncertifiable"') == number
+        again, heard = told(lambda: load(tmp_path / "model.adacos"))
+        assert not heard
+        assert again.recall_aim == policy.recall_aim
+        assert fingerprint(again) == fingerprint(policy)
+        for each in (again, policy):
+            told(lambda each=each: each.calibrate(*others(), confidence=0.7))
+        assert again.certificate_ == policy.certificate_
+
+
+def test_a_file_of_an_older_release_is_calibrated_without_a_warning() -> None:
+    """Its policy holds the recall in parameters of its own."""
+    saved = Path(__file__).parents[1] / "saved"
+    _, heard = told(lambda: load(saved / "recall-around.adacos"))
+    assert not heard
+    for name in ("adacos.adacos", "branching.adacos"):
+        policy, heard = told(lambda name=name: load(saved / name))
+        assert not heard
+        assert policy.get_params()["target_recall"] == "deprecated"
+
+
+def test_what_goes_with_stopping_by_the_recall_is_refused_elsewhere() -> None:
+    X, y = rows()
+    around = TargetRecallClassifier(AdaCOSClassifier(COSTS, **QUICK), target_recall=0.8)
+    for options in ({"sample_weight": np.ones(len(y))}, {"X_unlabeled": X}):
+        with pytest.raises(InvalidInputError, match="must be None where the recall decides the"):
+            around.fit(X, y, **options)
+    fitted = AdaCOSClassifier(COSTS, **QUICK).fit(X, y)
+    with pytest.raises(InvalidInputError, match="must stop by the recall and share its fits"):
+        around.from_model(fitted)
+    with pytest.raises(InvalidInputError, match="fitted: must be a fitted policy over a set seq"):
+        TargetRecallClassifier(AdaCOSClassifier(NO_MISS)).from_model(AdaCOSClassifier(NO_MISS))
+
+
+def test_a_parameter_of_a_fitted_policy_is_checked_before_it_calibrates() -> None:
+    around = TargetRecallClassifier(AdaCOSClassifier(NO_MISS, **QUICK), target_recall=0.7)
+    around.fit(*rows()).set_params(on_uncertifiable="hope")
+    with pytest.raises(InvalidInputError, match="on_uncertifiable: must be one of"):
+        around.calibrate(*others(), confidence=0.8)

@@ -218,11 +218,11 @@ def test_rows_name_what_is_there() -> None:
         assert source.bundled == (source.obtain is None)
 
 
-def test_target_recall_is_said_of_those_that_have_the_parameter() -> None:
+def test_target_recall_is_said_of_those_that_stop_by_it() -> None:
     for method in METHODS.values():
-        parameters = method.make(Costs()).get_params()
+        policy = method.make(Costs())
         # Forward selection needs the cost of a false negative, which a target recall replaces.
-        able = "target_recall" in parameters and parameters["sequence"] == "group_lasso"
+        able = policy.stops_by_rule and policy.sequence == "group_lasso"
         assert method.recall is able, method.name
 
 

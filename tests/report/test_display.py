@@ -14,6 +14,7 @@ from adacos import (
     CostCurveDisplay,
     Costs,
     InvalidInputError,
+    TargetRecallClassifier,
     TradeOffDisplay,
     load_pima,
     trade_off,
@@ -137,11 +138,9 @@ def test_objects_are_shown_as_html(fitted: Any, branching: Any) -> None:
     assert consultation.stop().next()._repr_html_().startswith("<h3>Classify as")
     assert "├─ x0 = 0" in branching[0].tree_._repr_html_()
     half = np.arange(len(y)) % 2 == 0
-    certified = AdaCOSClassifier(
-        Costs(costs.covariates, false_positive=100),
+    certified = TargetRecallClassifier(
+        AdaCOSClassifier(Costs(costs.covariates, false_positive=100), strengths="common", cv=3),
         target_recall=0.8,
-        strengths="common",
-        cv=3,
     ).fit(X[half], y[half])
     certified.calibrate(X[~half], y[~half], confidence=0.9)
     assert str(certified.certificate_) in certified.certificate_._repr_html_()

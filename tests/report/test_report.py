@@ -18,6 +18,7 @@ from adacos import (
     CostedClassifier,
     Costs,
     FullModelClassifier,
+    TargetRecallClassifier,
     load_wisconsin,
 )
 from adacos.exceptions import InvalidInputError
@@ -123,12 +124,10 @@ def test_false_negative_costs_have_like_decimals(page):
 def test_calibration_rows_are_those_of_the_certificate_alone(page, tmp_path):
     assert "calibration rows" not in page
     data = adacos.load_pima()
-    policy = AdaCOSClassifier(
-        Costs(data.prices, false_positive=400),
-        strengths="common",
+    policy = TargetRecallClassifier(
+        AdaCOSClassifier(Costs(data.prices, false_positive=400), strengths="common", cv=5),
         target_recall=0.85,
         recall_confidence=0.9,
-        cv=5,
     ).fit(data.X, data.y)
     told = write_report(policy, data.X[:200], data.y[:200], tmp_path / "r.html", "Report")
     result = policy.acquire(data.X[:200])
@@ -346,13 +345,11 @@ def test_training_rows_are_told(classes, tmp_path):
 @pytest.mark.usefixtures("undrawn")
 def test_everyone_positive_is_the_first_thing_said(tmp_path):
     data = adacos.load_pima()
-    policy = AdaCOSClassifier(
-        Costs(data.prices, false_positive=100),
+    policy = TargetRecallClassifier(
+        AdaCOSClassifier(Costs(data.prices, false_positive=100), strengths="common", cv=5),
         target_recall=0.999,
         recall_confidence=0.95,
         on_uncertifiable="always_positive",
-        strengths="common",
-        cv=5,
     ).fit(data.X, data.y)
     write_report(policy, data.X[:200], data.y[:200], tmp_path / "r.html", "Report")
     text = readable((tmp_path / "r.html").read_text())

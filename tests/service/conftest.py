@@ -12,7 +12,7 @@ pytest.importorskip("httpx")
 from fastapi.testclient import TestClient as AnyClient
 
 import adacos
-from adacos import AdaCOSClassifier, Costs
+from adacos import AdaCOSClassifier, Costs, TargetRecallClassifier
 from adacos.service.app import create_app
 from adacos.service.settings import Settings
 from adacos.tables.columns import ColumnTable
@@ -49,8 +49,8 @@ def mixed():
     y = np.where(rng.random(n) < expit(2 * a + b + lift - 0.7), "yes", "no")
     table = ColumnTable({"a": a, "group group": group, "b": b, "flag": 1.0 * (a + b > 0)})
     costs = Costs({"a": 2.0, "group group": 1.0, "b": 3.0, "flag": 0.0}, false_positive=40)
-    policy = AdaCOSClassifier(
-        costs, strengths="common", target_recall=0.9, recall_confidence=0.9, cv=5
+    policy = TargetRecallClassifier(
+        AdaCOSClassifier(costs, strengths="common", cv=5), target_recall=0.9, recall_confidence=0.9
     )
     return table, y, policy.fit(table, y)
 

@@ -19,6 +19,9 @@ from adacos.policies.certificate import certify
 from adacos.policies.recall import threshold_sequence
 from tests.studies.recall_worlds import WORLDS, World, kept
 
+# The policies' own parameters, which hold for one more release.
+pytestmark = pytest.mark.filterwarnings("ignore:.*call TargetRecallClassifier:FutureWarning")
+
 
 def fitted(world: World, seed: int, kind=AdaCOSClassifier, **parameters):
     X, y = world.rows(np.random.default_rng(seed), world.n_train)

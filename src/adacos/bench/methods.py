@@ -8,15 +8,18 @@ from typing import Any
 from adacos.bench.settings import Setting
 from adacos.bench.sources import code_digest
 from adacos.costs import Costs
+from adacos.policies.target_recall import TargetRecallClassifier
 from adacos.registry import Method
+from adacos.validation import is_given
 
 
 def supports(method: Method, setting: Setting) -> bool:
-    """Whether the method can be run in a setting: a target recall needs the parameter."""
+    """Whether the method can be run in a setting with a target recall, where it has one."""
     if setting.target_recall is None:
         return True
     if method.recall is None:
-        return "target_recall" in _parameters(method.make(Costs()))
+        policy = method.make(Costs())
+        return getattr(policy, "stops_by_rule", False) or "target_recall" in _parameters(policy)
     return method.recall
 
 
@@ -34,7 +37,9 @@ def parameters(method: Method) -> dict[str, Any]:
     """The parameters it is run with, but for costs, seed and target recall."""
     accepted = _parameters(method.make(Costs()))
     return {
-        k: v for k, v in accepted.items() if k not in ("costs", "random_state", "target_recall")
+        name: value
+        for name, value in accepted.items()
+        if name not in ("costs", "random_state", "target_recall") and is_given(value)
     }
 
 
@@ -48,9 +53,13 @@ def build(method: Method, costs: Costs, setting: Setting, seed: int) -> Any:
     """An unfitted object for one setting and seed."""
     policy = method.make(costs)
     chosen: dict[str, Any] = {"random_state": seed}
-    if setting.target_recall is not None:
+    recall = setting.target_recall
+    if recall is not None and getattr(policy, "stops_by_rule", False):
         # The paper's own rule, as in its experiments.
-        chosen |= {"target_recall": setting.target_recall, "recall_at": "every_set"}
+        policy.set_params(**chosen)
+        return TargetRecallClassifier(policy, target_recall=recall, recall_at="every_set")
+    if recall is not None:
+        chosen["target_recall"] = recall
     known = {name: value for name, value in chosen.items() if name in _parameters(policy)}
     return policy.set_params(**known) if known else policy
 

@@ -337,9 +337,10 @@ def _learn(
         except NotCertifiableError as error:
             raise refusal_on_command_line(error) from error
         learned = Part(rows.table, rows.y, rows.groups)
-        if estimator.recall_confidence is not None:
-            fraction, seed = estimator.calibration_fraction, estimator.random_state
-            learned, _ = set_aside(estimator, *learned, fraction, seed)
+        aim = estimator.recall_aim
+        if aim.recall_confidence is not None:
+            share, seed = aim.calibration_fraction, estimator.random_state
+            learned, _ = set_aside(estimator, *learned, share, seed)
         doubt = estimate_leave_out(
             estimator,
             learned.X,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from adacos.costs import Costs
@@ -41,27 +40,16 @@ def effort(policy: str, sequence: str) -> int:
 
 
 def make_policy(policy: str, costs: Costs, **parameters: Any) -> BasePolicy:
-    """The unfitted policy with those of the parameters that it has.
-
-    Recalls that it does not take, or not with a mean budget, are reached by its answers.
-    """
+    """The unfitted policy with those of the parameters that it has; recalls are put around it."""
     chosen: BasePolicy = POLICIES[policy].make(costs)
     known = chosen.get_params(deep=False)
-    recalls = {name: parameters[name] for name in _RECALLS}
-    wanted = recalls["target_recall"]
-    moves_stops = isinstance(wanted, Mapping) or recalls["recall_confidence"] is not None
-    # Else what rows pay and where they stop for a recall would move each other.
-    apart = moves_stops and parameters["mean_budget"] is not None
-    wrapped = wanted is not None and (apart or "target_recall" not in known)
-    if wrapped:
-        parameters = {name: value for name, value in parameters.items() if name not in _RECALLS}
+    recalls = {name: parameters.pop(name) for name in _RECALLS}
     for name, option in (("budget", "--budget"), ("mean_budget", "--mean-budget")):
         if parameters[name] is not None and name not in known:
             remedy = "Choose --policy adacos, branching, auto or cos, which keep budgets."
             rule = f"is not supported by --policy {policy}"
             raise InvalidInputError(option, rule, "", remedy)
     chosen.set_params(**{name: value for name, value in parameters.items() if name in known})
-    if wrapped:
-        seed = parameters["random_state"]
-        return TargetRecallClassifier(chosen, **recalls, random_state=seed)
-    return chosen
+    if recalls["target_recall"] is None:
+        return chosen
+    return TargetRecallClassifier(chosen, **recalls, random_state=parameters["random_state"])

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.registry import POLICIES
 from adacos.validation import choices
@@ -92,7 +91,7 @@ def without_false_negative(
     both errors, and a recall decides its answers only: see `TargetRecallClassifier`.
     """
     unknown = "Where nobody can say what a missed positive costs, "
-    if "target_recall" not in POLICIES[policy].make(Costs()).get_params(deep=False):
+    if not POLICIES[policy].load().stops_by_rule:
         return (
             f"{unknown}--policy adacos and branching take --target-recall in its place; {policy} "
             "acquires by both costs, and a recall decides its answers only."

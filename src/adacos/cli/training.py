@@ -242,6 +242,7 @@ def keep_some(policy: Any) -> None:
 
     A policy that branches keeps what its leaves refer to.
     """
+    policy = policy.wrapped
     model = policy.sequence_model
     if model is not None and policy.streams:
         policy.model_ = model.with_some_rows(KEPT_ROWS, policy.random_state)
@@ -257,10 +258,11 @@ def check_takes_weights(
     if prevalence is not None and columns.weights is not None:
         value = f"--weights {columns.weights}"
         raise InvalidInputError(option, "cannot be given with weights", value, "Leave one out.")
-    if not has_fit_parameter(estimator, "sample_weight"):
+    # A target recall takes weights where the policy inside does.
+    if not has_fit_parameter(estimator.wrapped, "sample_weight"):
         rule = "goes with --policy adacos, branching, cos and full"
         raise InvalidInputError(option, rule, f"--policy {policy}", "Choose one of them.")
-    if estimator.recall_confidence is not None:
+    if estimator.recall_aim.recall_confidence is not None:
         rule = "cannot be given with --recall-confidence, whose exact tests count rows"
         raise InvalidInputError(option, rule, "", "Leave one of them out.")
     if sequence == "both":

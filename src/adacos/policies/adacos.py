@@ -62,7 +62,7 @@ class AdaCOSClassifier(SequencePolicy):
     --------
     COSClassifier : One set for every row.
     FullModelClassifier : Every covariate for every row.
-    TargetRecallClassifier : A target recall for any policy.
+    TargetRecallClassifier : A target recall in place of a false-negative cost.
 
     References
     ----------
@@ -102,14 +102,14 @@ class AdaCOSClassifier(SequencePolicy):
         random_state: int = 0,
         budget: float | None = None,
         mean_budget: float | None = None,
-        target_recall: float | Mapping[Any, float] | None = None,
-        recall_at: str = "stop",
-        recall_confidence: float | None = None,
-        calibration_fraction: float = 0.5,
-        on_uncertifiable: str = "error",
         n_jobs: int | None = None,
         verbose: int = 0,
         outlook: str = DEPRECATED,
+        target_recall: Any = DEPRECATED,
+        recall_at: str = DEPRECATED,
+        recall_confidence: Any = DEPRECATED,
+        calibration_fraction: Any = DEPRECATED,
+        on_uncertifiable: str = DEPRECATED,
     ) -> None:
         super().__init__(
             costs,
@@ -120,13 +120,13 @@ class AdaCOSClassifier(SequencePolicy):
             random_state=random_state,
             budget=budget,
             mean_budget=mean_budget,
+            n_jobs=n_jobs,
+            verbose=verbose,
             target_recall=target_recall,
             recall_at=recall_at,
             recall_confidence=recall_confidence,
             calibration_fraction=calibration_fraction,
             on_uncertifiable=on_uncertifiable,
-            n_jobs=n_jobs,
-            verbose=verbose,
         )
         self.lookahead = lookahead
         self.outlook = outlook

@@ -52,7 +52,7 @@ from adacos.tables.suspicions import Suspicion
 from adacos.tables.tensors import encode_tensor
 from adacos.tables.weights import groups_of
 from adacos.typing import Bools, Fields, Floats, Ints
-from adacos.validation import Constraints, check_parameters, listed
+from adacos.validation import Constraints, check_parameters, level_of_caller, listed
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Set `cost_table_`; no error is given a cost that follows from the other's by a guess."""
         costs = self.costs or Costs()
         self.cost_table_ = costs.bind(names, len(self.classes_))
-        recall = self.target_recall
+        recall = self.recall_aim.target_recall
         needed = [name for name in costs.unstated if recall is None or name == "false_positive"]
         if len(costs.unstated) == 1 and needed:
             raise InvalidInputError(
@@ -273,7 +273,8 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 f"no {needed[0]}",
                 f"Pass Costs(..., {needed[0]}=...)"
                 + (
-                    ", or a target_recall to a policy that takes it in place of false_negative."
+                    ", or a target recall in its place: TargetRecallClassifier(AdaCOSClassifier("
+                    "costs), target_recall=...)."
                     if needed == ["false_negative"]
                     else "."
                 ),
@@ -284,7 +285,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 "next to the covariate costs. Pass Costs(..., false_positive=..., "
                 "false_negative=...).",
                 UnstatedCostWarning,
-                stacklevel=6,
+                stacklevel=level_of_caller(),
             )
 
     def _report_positive_class(self) -> None:
@@ -294,7 +295,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         (_, false_alarm), (miss, _) = (
             self.cost_table_.matrix - np.diag(self.cost_table_.matrix)[:, None]
         )
-        recall = self.target_recall
+        recall = self.recall_aim.target_recall
         if self.classes_.dtype.kind in "OSU" and (false_alarm != miss or recall is not None):
             negative, positive = self.classes_.tolist()
             warnings.warn(
@@ -302,7 +303,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 f"negative is a row of it that is answered {negative!r}. Pass y as 1 for the "
                 "positive class and 0 for the other to choose, or to say so.",
                 PositiveClassWarning,
-                stacklevel=6,
+                stacklevel=level_of_caller(),
             )
 
     def _forget(self) -> None:
@@ -395,6 +396,11 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if policy.description_ is not None:
             described.description_ = policy.description_
         return described
+
+    @property
+    def wrapped(self) -> BasePolicy:
+        """The policy that this one was put around; itself where there is none."""
+        return self
 
     @property
     def chosen(self) -> BasePolicy:

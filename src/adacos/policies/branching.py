@@ -7,7 +7,6 @@ policy is AdaCOS.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self, TypeGuard
 
@@ -29,6 +28,7 @@ from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import leave_out_total
 from adacos.policies.growing import grow, growing_data, leaf_weights
+from adacos.policies.recall import Reached
 from adacos.policies.rounds import refuse_rounds
 from adacos.policies.tree import Tree, described_tree, tree_of
 from adacos.reasons import Reasons
@@ -59,11 +59,6 @@ class BranchingClassifier(AdaCOSClassifier):
         without branches, and its choice holds for all leaves.
     strengths : {"auto", "common", "per_covariate"}, default="auto"
         Penalties of `model_` to choose from, see `LogisticGAM`; leaves have the common ones.
-    target_recall : float or mapping of class to float, default=None
-        Least share of positive rows to be answered positive, in place of a false-negative cost.
-        It may name the positive class, {"sick": 0.95}, and means the same.
-        With three or more classes a recall for each of those that are to be protected, by name:
-        the costs stay, and errors about these classes are surcharged as far as it takes.
 
     Attributes
     ----------
@@ -129,14 +124,14 @@ class BranchingClassifier(AdaCOSClassifier):
         random_state: int = 0,
         budget: float | None = None,
         mean_budget: float | None = None,
-        target_recall: float | Mapping[Any, float] | None = None,
-        recall_at: str = "stop",
-        recall_confidence: float | None = None,
-        calibration_fraction: float = 0.5,
-        on_uncertifiable: str = "error",
         n_jobs: int | None = None,
         verbose: int = 0,
         outlook: str = DEPRECATED,
+        target_recall: Any = DEPRECATED,
+        recall_at: str = DEPRECATED,
+        recall_confidence: Any = DEPRECATED,
+        calibration_fraction: Any = DEPRECATED,
+        on_uncertifiable: str = DEPRECATED,
     ) -> None:
         super().__init__(
             costs,
@@ -148,14 +143,14 @@ class BranchingClassifier(AdaCOSClassifier):
             random_state=random_state,
             budget=budget,
             mean_budget=mean_budget,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            outlook=outlook,
             target_recall=target_recall,
             recall_at=recall_at,
             recall_confidence=recall_confidence,
             calibration_fraction=calibration_fraction,
             on_uncertifiable=on_uncertifiable,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            outlook=outlook,
         )
         self.max_depth = max_depth
 
@@ -229,8 +224,8 @@ class BranchingClassifier(AdaCOSClassifier):
                 self.nodes_ = self._with_models(nodes, fits, encoded, unlabeled, costs)
                 self.leaf_ = route(self.nodes_, encoded, self.encoder_)
                 self.finish_fit(self.rule_, self.multiplier_, self.mixture_)
-        if self.target_recall is not None and not self.in_one_order:
-            self._use_target_recall()
+        if not self.in_one_order:
+            self._reach_recall()
         if self.mean_budget is not None and not self.in_one_order:
             self._keep_branches_that_pay(plain)
         self.tree_ = self._tree_of_rows(encoded, run_mixed(self.decider_, encoded))
@@ -251,28 +246,12 @@ class BranchingClassifier(AdaCOSClassifier):
         """What became of rows; the labels of the result are 0, 1, …."""
         return tree_of(self.nodes_, self.encoder_, encoded, result, self.classes_.tolist())
 
-    def calibrate(self, X: Any, y: Any, **options: Any) -> Self:
-        """As for `AdaCOSClassifier`; `tree_` then tells of these rows.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_rows, n_covariates)
-            Calibration rows.
-        y : array-like of shape (n_rows,)
-            Their classes.
-        **options
-            See `AdaCOSClassifier.calibrate`.
-
-        Returns
-        -------
-        self
-            The policy, which answers by the certified threshold from now on.
-        """
-        super().calibrate(X, y, **options)
+    def _certify(self, reached: Reached, X: Any) -> None:
+        """As for AdaCOS; `tree_` then describes these rows."""
+        super()._certify(reached, X)
         if not self.always_positive_:
             encoded = self._encode(X)
             self.tree_ = self._tree_of_rows(encoded, run_mixed(self.decider_, encoded))
-        return self
 
     def _with_models(
         self,

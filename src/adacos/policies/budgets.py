@@ -212,9 +212,10 @@ def refuse_mean_budget(policy: Any) -> None:
             "goes with no recall certificate and no recall by class: either moves where rows stop, "
             "and so what the other was found by",
             policy.mean_budget,
-            f"Wrap it: TargetRecallClassifier({type(policy).__name__}(costs, mean_budget="
-            f"{policy.mean_budget:g}), target_recall=...) keeps the mean budget and reaches the "
-            "recall by its answers alone. Or set budget, a ceiling for each row, instead.",
+            f"Fit TargetRecallClassifier({type(policy).__name__}(costs, mean_budget="
+            f"{policy.mean_budget:g}), target_recall=..., recall_confidence=...): it keeps the "
+            "mean budget and reaches the recall by its answers alone. Or set budget, a ceiling "
+            "for each row, instead.",
         )
 
 

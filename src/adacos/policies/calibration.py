@@ -10,24 +10,28 @@ import numpy as np
 
 from adacos.decision import DecisionRule
 from adacos.engine import run
+from adacos.policies.budgets import refuse_mean_budget
 from adacos.policies.certificate import from_first_discriminating, prove
-from adacos.policies.many_classes import check_with_classes
+from adacos.policies.many_classes import check_many_classes, check_with_classes
 from adacos.policies.recall import (
     ProvingRows,
+    Reached,
+    RecallAim,
     Targets,
     proving_rows,
     refuse_false_negative_cost,
     refuse_training_rows,
+    stated_confidence,
     targets_of,
     threshold_rule,
     threshold_sequence,
-    value_or_default,
 )
+from adacos.policies.recall_estimate import threshold_at_every_set
 from adacos.policies.surcharges import (
     left_out_recalls,
+    reached_by,
     surcharged,
     surcharges_to_try,
-    use_surcharges,
 )
 from adacos.typing import Bools, Floats, Ints
 
@@ -35,33 +39,39 @@ from adacos.typing import Bools, Floats, Ints
 _ROWS_LOOKED_AT = 2048
 
 
-def calibrate(
+def certified(
     policy: Any,
     X: Any,
     y: Any,
-    target_recall: Any,
-    confidence: float | None,
-    trained: bool,
-    groups: Any,
-) -> None:
-    """Let a policy over a set sequence have the recalls that these rows certify."""
+    aim: RecallAim,
+    *,
+    allow_training_rows: bool = False,
+    groups: Any = None,
+) -> Reached:
+    """The recalls that these rows certify of a policy that stops by the rule of its answers."""
+    refuse_mean_budget(policy)
     check_with_classes(policy)
+    check_many_classes(policy, certifies=True)
     refuse_false_negative_cost(policy.costs)
-    wanted = policy.target_recall if target_recall is None else target_recall
-    targets = targets_of(wanted, policy.classes_)
-    confidence = value_or_default("confidence", confidence, policy.recall_confidence)
+    targets = targets_of(aim.target_recall, policy.classes_)
+    confidence = stated_confidence(aim)
     encoded = policy._encode(X)
-    if not trained:
+    if not allow_training_rows:
         refuse_training_rows(policy.training_rows_, encoded)
     proving = proving_rows(encoded, y, policy.classes_, targets, groups, policy.random_state)
-    certified = _certified_surcharges if targets.by_class else _certified_threshold
-    certified(policy, encoded, proving, targets, confidence)
+    found = _certified_surcharges if targets.by_class else _certified_threshold
+    return found(policy, encoded, proving, targets, confidence, aim.on_uncertifiable)
 
 
 def _certified_threshold(
-    policy: Any, encoded: Floats, proving: ProvingRows, targets: Targets, confidence: float
-) -> None:
-    """Let a policy of two classes answer by the boldest threshold that these rows certify."""
+    policy: Any,
+    encoded: Floats,
+    proving: ProvingRows,
+    targets: Targets,
+    confidence: float,
+    on_uncertifiable: str,
+) -> Reached:
+    """The boldest threshold of two classes that these rows certify."""
     held_out, others = encoded[proving.members[0]], encoded[proving.others]
     # A row that reaches the threshold at every set is not missed wherever the policy stops.
     least = policy._log_odds_anywhere(held_out).min(axis=1)
@@ -82,10 +92,11 @@ def _certified_threshold(
 
     thresholds = threshold_sequence(policy._leave_out_of_positives())
     # Where the estimate answers positive for all, the costs ask for just that.
-    if discriminates(policy._threshold_at_every_set(float(targets.recalls[0]))):
+    if discriminates(threshold_at_every_set(policy, float(targets.recalls[0]))):
         thresholds = from_first_discriminating(thresholds, discriminates)
-    threshold = prove(
-        policy,
+    threshold, certificate, estimate = prove(
+        policy.classes_,
+        on_uncertifiable,
         targets,
         thresholds.tolist(),
         misses_at,
@@ -96,15 +107,19 @@ def _certified_threshold(
     )
     if len(others) and not np.isinf(threshold) and not discriminates(threshold):
         note = "; at these costs every calibration row is answered positive"
-        method = policy.certificate_.method + note
-        policy.certificate_ = replace(policy.certificate_, method=method)
-    policy._use_threshold(threshold)
+        certificate = replace(certificate, method=certificate.method + note)
+    return Reached.by_stopping(costs, threshold, estimate)._replace(certificate=certificate)
 
 
 def _certified_surcharges(
-    policy: Any, encoded: Floats, proving: ProvingRows, targets: Targets, confidence: float
-) -> None:
-    """Let a policy of more have the boldest surcharges that these rows certify."""
+    policy: Any,
+    encoded: Floats,
+    proving: ProvingRows,
+    targets: Targets,
+    confidence: float,
+    on_uncertifiable: str,
+) -> Reached:
+    """The boldest surcharges of more classes that these rows certify."""
     members = [encoded[rows] for rows in proving.members]
     decider, matrix = policy.decider_, policy.cost_table_.matrix
 
@@ -114,4 +129,7 @@ def _certified_surcharges(
         return [int(np.sum(run(surcharging, rows).label != k)) for k, rows in answers]
 
     tried = surcharges_to_try(policy, targets, partial(left_out_recalls, policy))
-    use_surcharges(policy, targets, prove(policy, targets, tried, misses_at, proving, confidence))
+    surcharges, certificate, estimate = prove(
+        policy.classes_, on_uncertifiable, targets, tried, misses_at, proving, confidence
+    )
+    return reached_by(policy, targets, surcharges, estimate, certificate)

@@ -29,7 +29,7 @@ from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from adacos.document.blocks import Plain, fragment
@@ -339,8 +339,17 @@ def certify(
     )
 
 
+class Proved(NamedTuple, Generic[Rule]):
+    """A rule with its certificate, and the recall of the rows that prove it, as estimated."""
+
+    rule: Rule
+    certificate: RecallCertificate | ClassRecallCertificate
+    estimate: Any
+
+
 def prove(
-    policy: Any,
+    classes: NDArray[Any],
+    on_uncertifiable: str,
     targets: Targets,
     rules: Sequence[Rule],
     misses_at: Callable[[Rule], ArrayLike],
@@ -349,13 +358,13 @@ def prove(
     *,
     at_most: Callable[[Rule], ArrayLike] | None = None,
     positive: Rule | None = None,
-) -> Rule:
-    """Give a policy the certificate of the boldest rule that passes; the rule is returned.
+) -> Proved[Rule]:
+    """The boldest rule that passes, with its certificate.
 
     `positive` is the rule that answers positive for every row, where there is one.
     """
     n_rows = np.array([len(rows) for rows in proving.members])
-    names = targets.names(policy.classes_)
+    names = targets.names(classes)
     try:
         proof = certify(
             misses_at,
@@ -363,28 +372,23 @@ def prove(
             n_rows,
             targets.recalls,
             confidence,
-            largest=policy.on_uncertifiable == "largest",
+            largest=on_uncertifiable == "largest",
             at_most=at_most,
             labels=names if targets.by_class else None,
         )
         method = _METHODS[targets.by_class][proof.passed] + proving.note
     except NotCertifiableError:
-        if positive is None or policy.on_uncertifiable != "always_positive":
+        if positive is None or on_uncertifiable != "always_positive":
             raise
         proof = Proof(positive, np.ones(1), np.zeros(1, dtype=np.intp), True)
         method = "every row is called positive"
-    found = targets.by_name(policy.classes_, (1 - proof.misses / n_rows).tolist())
+    found = targets.by_name(classes, (1 - proof.misses / n_rows).tolist())
     recalls, bounds, counts, misses = (
         tuple(each.tolist()) for each in (targets.recalls, proof.bounds, n_rows, proof.misses)
     )
     if targets.by_class:
-        policy.recall_estimate_ = found
-        policy.certificate_ = ClassRecallCertificate(
-            tuple(names), recalls, bounds, confidence, counts, misses, method
-        )
-    else:
-        (policy.recall_estimate_,), threshold = found.values(), float(expit(proof.rule))
-        policy.certificate_ = RecallCertificate(
-            recalls[0], bounds[0], confidence, counts[0], misses[0], threshold, method
-        )
-    return proof.rule
+        of_classes = tuple(names), recalls, bounds, confidence, counts, misses, method
+        return Proved(proof.rule, ClassRecallCertificate(*of_classes), found)
+    (estimate,), threshold = found.values(), float(expit(proof.rule))
+    of_two = recalls[0], bounds[0], confidence, counts[0], misses[0], threshold, method
+    return Proved(proof.rule, RecallCertificate(*of_two), estimate)

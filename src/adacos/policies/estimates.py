@@ -148,7 +148,7 @@ def _is_better_nested(policy: BasePolicy, n_rows: int) -> bool:
     if policy.needs_nested_fits or not isinstance(policy, SequencePolicy):
         return policy.needs_nested_fits
     few = n_rows < _FEW_ROWS and len(policy.encoder_.names) <= _FEW_COVARIATES
-    return few and policy.recall_confidence is None and isinstance(policy.cv, Integral)
+    return few and policy.recall_aim.recall_confidence is None and isinstance(policy.cv, Integral)
 
 
 def _with_fewer_folds(policy: BasePolicy) -> BasePolicy:

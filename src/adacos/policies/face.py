@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from adacos.consultation import Consultation
 from adacos.consultation.steps import Classify
 from adacos.decision import AnyDecider, DecisionRule, Mixture
+from adacos.policies.recall import RecallAim
 
 if TYPE_CHECKING:
     from adacos.models.sequence_model import SequenceModel
@@ -46,8 +47,9 @@ class PolicyFace:
     # Whether a table in files is read a piece at a time.
     streams: ClassVar[bool] = False
     # Whether rows stop by the rule that answers them, so that a target recall may take the place of
-    # a false-negative cost, see `TargetRecallClassifier`.
+    # a false-negative cost, see `TargetRecallClassifier`, which says here what it asks for.
     stops_by_rule: ClassVar[bool] = False
+    _recall: RecallAim | None = None
     # Whether fitting compares several policies.
     chooses: ClassVar[bool] = False
 
@@ -60,13 +62,6 @@ class PolicyFace:
     # What a row may pay at most, and on average; a policy that has the parameters stores them.
     budget: float | None = None
     mean_budget: float | None = None
-    # The recall that is asked for, in place of a cost; of three or more classes by class.
-    target_recall: Any = None
-    # The confidence of a target recall, which takes this share of the rows; where it is asked for.
-    recall_confidence: float | None = None
-    # Where rows must reach the threshold of a target recall to count as found.
-    recall_at: str = "stop"
-    calibration_fraction: float
     random_state: int
     # How a set sequence is found; a policy that has one stores it, and which was taken.
     sequence: str | None = None
@@ -104,6 +99,11 @@ class PolicyFace:
             The sentences.
         """
         return ""
+
+    @property
+    def recall_aim(self) -> RecallAim:
+        """What is asked of the recall, in place of a cost or beyond it."""
+        return RecallAim()
 
     @property
     def sequence_model(self) -> SequenceModel | None:

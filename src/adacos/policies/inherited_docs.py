@@ -42,8 +42,10 @@ def _inherit_sections(method: Callable[..., Any], above: Callable[..., Any]) -> 
 
 
 def _in_order(described: Callable[..., Any], entries: dict[str, str]) -> str:
+    # One entry may describe several parameters.
+    of_each = {name: entry for key, entry in entries.items() for name in key.split(", ")}
     names = signature(described).parameters
-    return "\n".join(entries[name] for name in names if name in entries)
+    return "\n".join(dict.fromkeys(of_each[name] for name in names if name in of_each))
 
 
 def _entries(doc: str | None, title: str) -> dict[str, str]:

@@ -133,7 +133,7 @@ def leave_out_cost(
     weight = None if sample_weight is None else check_weights(sample_weight, labels)
     classes = np.asarray(y).ravel()
     costs = policy.costs or Costs()
-    no_recall = policy.target_recall is None
+    no_recall = policy.recall_aim.target_recall is None
     counted = total_costs if no_recall or costs.false_negative_given else operation_costs
     of_class, parts, members = [], [], []
     for number in range(int(fold.max()) + 1):

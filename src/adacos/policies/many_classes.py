@@ -42,10 +42,11 @@ def check_many_classes(policy: Any, certifies: bool = False) -> None:
     """
     if len(policy.classes_) == 2:
         return
-    if policy.target_recall is not None:
-        targets_of(policy.target_recall, policy.classes_)
-    certifies = certifies or policy.recall_confidence is not None
-    if certifies and policy.on_uncertifiable == "always_positive":
+    aim = policy.recall_aim
+    if aim.target_recall is not None:
+        targets_of(aim.target_recall, policy.classes_)
+    certifies = certifies or aim.recall_confidence is not None
+    if certifies and aim.on_uncertifiable == "always_positive":
         raise InvalidInputError(
             "on_uncertifiable",
             "cannot be 'always_positive' with three or more classes, of which none is the positive",
@@ -56,7 +57,7 @@ def check_many_classes(policy: Any, certifies: bool = False) -> None:
 
 def resolved_target_recall(policy: Any) -> Any:
     """The target recall of a fitted policy, of two classes as a number; None without one."""
-    recall = policy.target_recall
+    recall = policy.recall_aim.target_recall
     return recall_of_two(recall, policy.classes_) if len(policy.classes_) == 2 else recall
 
 

@@ -118,7 +118,8 @@ def score_partitions(
 
 
 def for_answering(policy: BasePolicy) -> BasePolicy:
-    """The policy without what it keeps of training rows and no decision reads."""
+    """The policy that decides, without what it keeps of training rows and no decision reads."""
+    policy = policy.chosen
     model: Any = policy.sequence_model
     # Branches keep more than this; of more than two classes, decisions read rows left out.
     if not policy.streams or model is None or model.many_classes:

@@ -13,10 +13,12 @@ take the place of the threshold, see `adacos.policies.surcharges`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from adacos.costs import Costs
@@ -267,6 +269,62 @@ def recall_target(name: str, value: Any) -> None:
         real(f"{name}[{label!r}]", recall, above=0, below=1)
 
 
+@dataclass(frozen=True)
+class RecallAim:
+    """What is asked of the recall of a policy; the parameters of `TargetRecallClassifier`."""
+
+    target_recall: float | Mapping[Any, float] | None = None
+    recall_at: str = "stop"
+    recall_confidence: float | None = None
+    calibration_fraction: float = 0.5
+    on_uncertifiable: str = "error"
+
+    def asking(self, target_recall: Any = None, confidence: float | None = None) -> RecallAim:
+        """The same with another recall or confidence, where they are given."""
+        given = {"target_recall": target_recall, "recall_confidence": confidence}
+        return replace(self, **{name: v for name, v in given.items() if v is not None})
+
+    def __str__(self) -> str:
+        """As arguments, those that are not the defaults."""
+        given = {k: v for k, v in asdict(self).items() if v != getattr(RecallAim, k)}
+        return ", ".join(f"{name}={value!r}" for name, value in given.items())
+
+
+class Reached(NamedTuple):
+    """How a policy reaches target recalls.
+
+    Attributes
+    ----------
+    rule : the decision rule.
+    estimate : the recall, or those of the classes with a target, on the rows that were looked at.
+    threshold, false_negative_cost : of two classes, the cut-off and the cost that it stands for,
+        where rows stop by it.
+    surcharges : of more.
+    certificate : what was proved.
+    """
+
+    rule: DecisionRule
+    estimate: float | dict[Any, float]
+    threshold: float | None = None
+    false_negative_cost: float | None = None
+    surcharges: dict[Any, float] | None = None
+    certificate: Any = None
+
+    @classmethod
+    def by_stopping(cls, costs: Floats, log_odds: float, estimate: float) -> Reached:
+        """By a threshold, for whose false-negative cost rows stop too."""
+        rule = threshold_rule(costs, log_odds)
+        return cls(rule, estimate, float(expit(log_odds)), float(rule.matrix[1, 0]))
+
+    def give(self, policy: Any) -> None:
+        """Let a fitted policy decide so, and say what was found."""
+        for name in ("threshold", "false_negative_cost", "surcharges", "certificate"):
+            if getattr(self, name) is not None:
+                setattr(policy, f"{name}_", getattr(self, name))
+        policy.recall_estimate_ = self.estimate
+        policy.decider_ = policy.decider_.with_rule(self.rule)
+
+
 # What the parameters of a policy with a target recall must satisfy.
 RECALL_CONSTRAINTS: Constraints = {
     "target_recall": maybe(recall_target),
@@ -277,24 +335,24 @@ RECALL_CONSTRAINTS: Constraints = {
 }
 
 
-def check_recall_parameters(policy: Any) -> None:
+def check_aim(aim: RecallAim) -> None:
     """A confidence without a target recall says nothing."""
-    if policy.recall_confidence is not None and policy.target_recall is None:
+    if aim.recall_confidence is not None and aim.target_recall is None:
         raise InvalidInputError(
             "recall_confidence",
             "needs a target_recall",
-            policy.recall_confidence,
+            aim.recall_confidence,
             "Say which recall is to hold with this confidence, for example target_recall=0.95.",
         )
 
 
-def value_or_default(name: str, value: Any, parameter: Any) -> float:
-    """A probability given to a method, or else the policy's parameter."""
-    if value is None and parameter is None:
+def stated_confidence(aim: RecallAim) -> float:
+    """The confidence of a certificate."""
+    if aim.recall_confidence is None:
         raise InvalidInputError(
-            name, "must be given", None, "Pass it to calibrate or set it as a parameter."
+            "confidence", "must be given", None, "Pass it to calibrate or set it as a parameter."
         )
-    return real(name, parameter if value is None else value, above=0, below=1)
+    return real("confidence", aim.recall_confidence, above=0, below=1)
 
 
 class Part(NamedTuple):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from adacos.costs import Costs
+from adacos.deciders.mixing import run_mixed
 from adacos.exceptions import MissingExtraError
+from adacos.kernels.threads import one_blas_thread
 from adacos.metrics import operation_costs
 from adacos.policies.certificate import RecallCertificate
-from adacos.policies.recall import percent
+from adacos.policies.recall import RecallAim, percent
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class RecallChoice:
     cost_error: float
 
 
+@one_blas_thread
 def recall_choices(
     policy: Any,
     X: Any,
@@ -52,8 +54,8 @@ def recall_choices(
 
     Parameters
     ----------
-    policy : classifier
-        A fitted policy with `calibrate`.
+    policy : TargetRecallClassifier
+        A fitted policy.
     X : table of shape (n_samples, n_features)
         Rows that took part in nothing before.
     y : array-like of shape (n_samples,)
@@ -63,7 +65,7 @@ def recall_choices(
     confidence : float, default=0.9
         Of each certificate.
     groups : array-like of shape (n_samples,), default=None
-        The group of each row, see `AdaCOSClassifier.calibrate`.
+        The group of each row, see `TargetRecallClassifier.calibrate`.
 
     Returns
     -------
@@ -74,14 +76,15 @@ def recall_choices(
     --------
     plot_recall_choices : Draw them.
     """
-    choices = []
+    choices, encoded = [], policy._encode(X)
     for recall in recalls:
-        trial = copy.copy(policy)
-        trial.on_uncertifiable = "always_positive"
-        trial.calibrate(X, y, target_recall=recall, confidence=confidence, groups=groups)
-        costs = operation_costs(trial.acquire(X), y, policy.costs or Costs())
+        aim = RecallAim(recall, "stop", confidence, on_uncertifiable="always_positive")
+        reached = policy._certified(X, y, aim, groups=groups)
+        result = run_mixed(policy.decider_.with_rule(reached.rule), encoded)
+        labelled = replace(result, label=policy.classes_[result.label])
+        costs = operation_costs(labelled, y, policy.costs or Costs())
         error = float(costs.std(ddof=1) / np.sqrt(len(costs)))
-        choices.append(RecallChoice(trial.certificate_, float(costs.mean()), error))
+        choices.append(RecallChoice(reached.certificate, float(costs.mean()), error))
     return choices
 
 

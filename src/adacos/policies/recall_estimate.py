@@ -1,30 +1,62 @@
-"""The threshold of a policy over a set sequence for a target recall, without a certificate."""
+"""Recalls of a policy that stops by the rule of its answers, estimated on its training rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from adacos.kernels.folds import drawn_rows
-from adacos.policies.recall import boldest_threshold, recall_threshold, threshold_rule
+from adacos.policies.recall import (
+    Reached,
+    RecallAim,
+    boldest_threshold,
+    recall_threshold,
+    targets_of,
+    threshold_rule,
+)
+from adacos.policies.surcharges import least_reaching, left_out_recalls
+from adacos.typing import Floats
 
 # Positive training rows on which a threshold is found, drawn where there are more.
 _MOST_POSITIVES = 5000
 
 
-def estimated_threshold(policy: Any, recall: float) -> tuple[float, float]:
-    """Threshold as log-odds, and the recall of training rows at it, counted as the policy asks."""
-    threshold = policy._threshold_at_every_set(recall)
-    leave_out = policy._leave_out_of_positives()
-    weight = policy.model_.weight[policy.model_.y == 1]
+def estimated(policy: Any, aim: RecallAim) -> Reached:
+    """The threshold that training rows ask for, or the surcharges, without a certificate."""
+    targets = targets_of(aim.target_recall, policy.classes_)
+    if targets.by_class:
+        return least_reaching(policy, targets, partial(left_out_recalls, policy))
+    recall = float(targets.recalls[0])
+    threshold, leave_out = threshold_at_every_set(policy, recall), policy._leave_out_of_positives()
+    weight = _weight_of_positives(policy)
     # A confidence has the threshold found on calibration rows.
-    if policy.recall_at == "stop" and policy.recall_confidence is None:
+    if aim.recall_at == "stop" and aim.recall_confidence is None:
         highest = recall_threshold(leave_out.max(axis=1), recall, weight)
-        return boldest_threshold(_recall_at_stop(policy), recall, threshold, highest)
-    reached = np.all(leave_out >= threshold, axis=1)
-    return threshold, float(np.average(reached, weights=weight))
+        at_stop = _recall_at_stop(policy)
+        threshold, estimate = boldest_threshold(at_stop, recall, threshold, highest)
+    else:
+        reached = np.all(leave_out >= threshold, axis=1)
+        estimate = float(np.average(reached, weights=weight))
+    return Reached.by_stopping(policy.cost_table_.matrix, threshold, estimate)
+
+
+def threshold_at_every_set(policy: Any, recall: float) -> float:
+    """The paper's threshold for a target recall, as log-odds: reached at every set."""
+    least, weight = policy._leave_out_of_positives().min(axis=1), _weight_of_positives(policy)
+    threshold = recall_threshold(least, recall, None if np.all(weight == 1) else weight)
+    model = policy.model_
+    if 0 in policy._may_stop_at() and model.sequence.n_free == 0:
+        # At the empty set all rows are alike: a threshold just above would miss every one.
+        threshold = min(threshold, float(model.intercepts[0]) - 1e-9)
+    return threshold
+
+
+def _weight_of_positives(policy: Any) -> Floats:
+    weight: Floats = policy.model_.weight[policy.model_.y == 1]
+    return weight
 
 
 def _recall_at_stop(policy: Any) -> Callable[[float], float]:

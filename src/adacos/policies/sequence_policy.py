@@ -10,7 +10,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
-from scipy.special import expit
+from sklearn.base import _clone_parametrized
 from sklearn.utils.validation import check_is_fitted
 
 from adacos.costs import Costs
@@ -31,30 +31,36 @@ from adacos.policies.budgets import (
     KeptRows,
     check_budgets,
     keep_mean_budget,
-    refuse_mean_budget,
     shared_rows,
     warn_of_unspent,
 )
-from adacos.policies.calibration import calibrate
+from adacos.policies.calibration import certified
 from adacos.policies.certificate import ClassRecallCertificate, RecallCertificate
+from adacos.policies.deprecated_recall import (
+    own_aim,
+    warn_of_calibrate,
+    warn_of_recall,
+    with_aim_as_given,
+)
 from adacos.policies.leave_out import better_sequence
 from adacos.policies.many_classes import check_in_place_of_cost, check_with_classes
-from adacos.policies.recall import (
-    RECALL_CONSTRAINTS,
-    check_recall_parameters,
-    recall_threshold,
-    set_aside,
-    targets_of,
-    threshold_rule,
-)
-from adacos.policies.recall_estimate import estimated_threshold
+from adacos.policies.recall import RECALL_CONSTRAINTS, Reached, RecallAim, check_aim, set_aside
+from adacos.policies.recall_estimate import estimated
 from adacos.policies.sharing import check_shareable
 from adacos.policies.streaming import fit_pieces, is_streamed
-from adacos.policies.surcharges import left_out_recalls, reach_recalls
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import weighed_rows
 from adacos.typing import Fields, Floats, Ints
-from adacos.validation import Constraints, check_parameters, folds, jobs, one_of, whole
+from adacos.validation import (
+    DEPRECATED,
+    Constraints,
+    check_parameters,
+    folds,
+    if_given,
+    jobs,
+    one_of,
+    whole,
+)
 
 
 class SequencePolicy(BasePolicy):
@@ -84,31 +90,12 @@ class SequencePolicy(BasePolicy):
         beyond it are not weighed. Covariates that can be paid together are asked first.
     mean_budget : float, default=None
         What rows may pay for covariates on average; None for any amount.
-    target_recall : float or mapping of class to float, default=None
-        Least share of positive rows to be answered positive, in place of a false-negative cost.
-        That cost then follows from training rows answered by models that did not see them: it is
-        the least one that was found to reach the target.
-        It may name the positive class, {"sick": 0.95}, and means the same.
-        With three or more classes a recall for each of those that are to be protected, by name:
-        the costs stay, and errors about these classes are surcharged as far as it takes.
-    recall_at : {"stop", "every_set"}, default="stop"
-        Which positive rows count as found by a threshold, of two classes: those that the policy
-        answers positive where it stops, or those that reach the threshold at every set at which it
-        may stop. "every_set" is the rule of the paper, a lower bound: new rows then have a higher
-        recall than was asked for, at a higher cost.
-    recall_confidence : float, default=None
-        Confidence with which the target recall is to hold for new rows. `fit` then sets
-        `calibration_fraction` of each class aside, learns from the rest and calls `calibrate`.
-    calibration_fraction : float, default=0.5
-        Share of the rows that are kept as calibration rows.
-    on_uncertifiable : {"error", "largest", "always_positive"}, default="error"
-        What to do when the calibration rows do not prove the target recall: raise; certify the
-        largest recall that they do prove, in the same attempt; or answer positive for every row
-        and acquire nothing.
     n_jobs : int, default=None
         Fits of one step of forward selection that run at the same time.
     verbose : int, default=0
         Whether `fit` prints where it is: which step of forward selection, which set.
+    target_recall, recall_at, recall_confidence, calibration_fraction, on_uncertifiable : deprecated
+        Parameters of `TargetRecallClassifier` now; here they hold for one release.
 
     Attributes
     ----------
@@ -130,12 +117,12 @@ class SequencePolicy(BasePolicy):
         about each costs.
     recall_estimate_ : float or dict of class to float
         Share of positive training rows, or by class of its rows, that are found by models that did
-        not see them, counted as `recall_at` says; after `calibrate`, the recall on the calibration
+        not see them, counted as `recall_at` says; with a certificate, the recall on the calibration
         rows.
     training_rows_ : RowDigests
-        Salted digests of the training rows, by which `calibrate` knows them again.
+        Salted digests of the training rows, by which they are known again.
     certificate_ : RecallCertificate or ClassRecallCertificate
-        What was proved, after `calibrate`.
+        What was proved.
     always_positive_ : bool
         Whether every row is answered positive for want of a certificate.
 
@@ -171,7 +158,7 @@ class SequencePolicy(BasePolicy):
         "n_jobs": jobs,
         "verbose": whole(0),
         **BUDGET_CONSTRAINTS,
-        **RECALL_CONSTRAINTS,
+        **{name: if_given(rule) for name, rule in RECALL_CONSTRAINTS.items()},
     }
 
     saved_fields: ClassVar[Fields] = {
@@ -198,10 +185,15 @@ class SequencePolicy(BasePolicy):
     in_process: ClassVar[tuple[str, ...]] = (*BasePolicy.in_process, "_set_fits", "_rows")
     _set_fits: PreparedRows | None = None
     _rows: Floats | None = None
+    # Values of parameters in older files that do not name them: they could not be chosen.
+    in_older_files: ClassVar[Mapping[str, Any]] = {"recall_at": "every_set"}
     sequence: str
     sequence_: str
-    # Model files in which it is not named were written when it could not be chosen.
-    recall_at: str = "every_set"
+    target_recall: Any = DEPRECATED
+    recall_at: str = DEPRECATED
+    recall_confidence: Any = DEPRECATED
+    calibration_fraction: Any = DEPRECATED
+    on_uncertifiable: str = DEPRECATED
     training_rows_: RowDigests
     decider_: AnyFoldedDecider
 
@@ -216,13 +208,13 @@ class SequencePolicy(BasePolicy):
         random_state: int = 0,
         budget: float | None = None,
         mean_budget: float | None = None,
-        target_recall: float | Mapping[Any, float] | None = None,
-        recall_at: str = "stop",
-        recall_confidence: float | None = None,
-        calibration_fraction: float = 0.5,
-        on_uncertifiable: str = "error",
         n_jobs: int | None = None,
         verbose: int = 0,
+        target_recall: Any = DEPRECATED,
+        recall_at: str = DEPRECATED,
+        recall_confidence: Any = DEPRECATED,
+        calibration_fraction: Any = DEPRECATED,
+        on_uncertifiable: str = DEPRECATED,
     ) -> None:
         self.costs = costs
         self.sequence = sequence
@@ -232,13 +224,34 @@ class SequencePolicy(BasePolicy):
         self.random_state = random_state
         self.budget = budget
         self.mean_budget = mean_budget
+        self.n_jobs = n_jobs
+        self.verbose = verbose
         self.target_recall = target_recall
         self.recall_at = recall_at
         self.recall_confidence = recall_confidence
         self.calibration_fraction = calibration_fraction
         self.on_uncertifiable = on_uncertifiable
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+
+    @property
+    def recall_aim(self) -> RecallAim:
+        """What is asked of the recall: by a policy around this one, or by deprecated parameters."""
+        return self._recall or own_aim(self)
+
+    def __sklearn_clone__(self) -> Self:
+        cloned: Self = _clone_parametrized(self)
+        if self._recall is not None:
+            cloned._recall = self._recall
+        return cloned
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the policy of which a model file holds the state.
+
+        Parameters
+        ----------
+        state : mapping
+            Parameters and fields by name, see `saved_fields`.
+        """
+        super().restore(with_aim_as_given(state))
 
     @one_blas_thread
     def fit(
@@ -264,12 +277,10 @@ class SequencePolicy(BasePolicy):
             the conditional densities.
         sample_weight : array-like of shape (n_rows,), default=None
             How often each row counts, in the models and in the cross-validated costs: weight 2 is
-            the row twice, 0 ignores it. It cannot be combined with `recall_confidence`, whose exact
-            tests count rows, nor with `sequence="both"`.
+            the row twice, 0 ignores it. It cannot be combined with `sequence="both"`.
         groups : array-like of shape (n_rows,), default=None
             The patient, site or other group of each row. Rows of a group are on one side of every
-            split, and one positive row of each group counts in a certificate. Without it, rows that
-            look like copies of each other are groups, with a warning.
+            split. Without it, rows that look like copies of each other are groups, with a warning.
 
         Returns
         -------
@@ -277,13 +288,19 @@ class SequencePolicy(BasePolicy):
             The fitted policy.
         """
         self._check_combinations()
+        return self._learn(X, y, X_unlabeled, sample_weight, groups)
+
+    def _learn(
+        self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
+        """`fit` with checked parameters."""
         if is_streamed(X):
             return fit_pieces(self, X, y, X_unlabeled, sample_weight, groups)
-        held_out = fold = None
+        held_out, fold, aim = None, None, self.recall_aim
         placed_like, X, y, X_unlabeled = X, host(X), host(y), host(X_unlabeled)
-        if self.recall_confidence is not None:
+        if aim.recall_confidence is not None:
             (X, y, groups), held_out = set_aside(
-                self, X, y, groups, self.calibration_fraction, self.random_state
+                self, X, y, groups, aim.calibration_fraction, self.random_state
             )
         if sample_weight is not None or not isinstance(self.cv, Integral):
             X, y, sample_weight, fold, groups = self._weighed(X, y, sample_weight, groups)
@@ -315,7 +332,7 @@ class SequencePolicy(BasePolicy):
         self._complete_fit(fits, unlabeled)
         if held_out is not None:
             X, y, groups = held_out
-            self.calibrate(X, y, allow_training_rows=True, groups=groups)
+            self._certify(certified(self, X, y, aim, allow_training_rows=True, groups=groups), X)
         return self
 
     def _streams_from(self, X: Any) -> bool:
@@ -339,12 +356,12 @@ class SequencePolicy(BasePolicy):
         self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[Any, Any, Floats, Ints, Ints | None]:
         """Rows of positive weight with their classes, weights, folds and groups."""
-        if self.recall_confidence is not None or self.sequence == "both":
-            name = "recall_confidence" if self.recall_confidence is not None else "sequence"
+        confidence = self.recall_aim.recall_confidence
+        if confidence is not None or self.sequence == "both":
             raise InvalidInputError(
-                name,
+                "sequence" if confidence is None else "recall_confidence",
                 "cannot be combined with sample_weight or given splits",
-                getattr(self, name),
+                self.sequence if confidence is None else confidence,
                 "Leave one of them out; calibrate(X, y, confidence=...) certifies afterwards.",
             )
         return weighed_rows(self, X, y, sample_weight, groups)
@@ -352,9 +369,9 @@ class SequencePolicy(BasePolicy):
     def from_model(self, fitted: SequencePolicy) -> Self:
         """Become fitted with the sequence model of another fitted policy.
 
-        Policies that differ only in misclassification costs, in target recall, or in kind, share
-        one fit this way. With a forward sequence, which depends on the misclassification costs, it
-        is the models of the sets that are shared: the sequence is found again for these costs.
+        Policies that differ only in misclassification costs, or in kind, share one fit this way.
+        With a forward sequence, which depends on the misclassification costs, it is the models of
+        the sets that are shared: the sequence is found again for these costs.
 
         Parameters
         ----------
@@ -371,9 +388,10 @@ class SequencePolicy(BasePolicy):
         InvalidInputError
             If a parameter asks for something that only another fit could give.
         """
+        other: Any = getattr(fitted, "wrapped", fitted)
         self._check_combinations()
-        self._check_shareable(fitted)
-        return self._share(fitted)
+        self._check_shareable(other)
+        return self._share(other)
 
     def _check_shareable(self, fitted: Any) -> None:
         """Refuse what the fit of another policy cannot honour, by name."""
@@ -437,11 +455,14 @@ class SequencePolicy(BasePolicy):
     def _check_combinations(self) -> None:
         """Parameters that exclude each other."""
         check_parameters(self)
-        check_recall_parameters(self)
+        aim = self.recall_aim
+        check_aim(aim)
         check_budgets(self)
         # What a recall by name excludes depends on how many classes there are.
-        if self.target_recall is not None and not isinstance(self.target_recall, Mapping):
+        if aim.target_recall is not None and not isinstance(aim.target_recall, Mapping):
             check_in_place_of_cost(self)
+        if self._recall is None and aim != RecallAim():
+            warn_of_recall(self, aim)
 
     @one_blas_thread
     def calibrate(
@@ -454,19 +475,7 @@ class SequencePolicy(BasePolicy):
         allow_training_rows: bool = False,
         groups: Any = None,
     ) -> Self:
-        """Choose the boldest threshold whose recall on new rows is certified.
-
-        The rows must not have been used for fitting, and be of the kind the policy will meet. What
-        is certified is the whole policy as it will run: where it stops, and its answer there. The
-        confidence counts attempts: each call is one, a refused one included. After a refusal do
-        not ask the same rows for a lower recall; `on_uncertifiable="largest"` gives the largest
-        that they certify in one attempt. See `adacos.policies.certificate` for the method.
-
-        Rows that the policy was trained on are refused. It keeps a salted digest of each training
-        row, and compares: values that occur more than once among training and calibration rows
-        together would be dealt to the two at random if the calibration rows were new, and lie in
-        both too often if they were not (level 0.001). Tables with few distinct rows, in which most
-        values are in both anyway, are therefore let pass. See `adacos.tables.row_digests`.
+        """Deprecated: `TargetRecallClassifier.calibrate` does the same.
 
         Parameters
         ----------
@@ -481,28 +490,30 @@ class SequencePolicy(BasePolicy):
         allow_training_rows : bool, default=False
             Whether to continue where the rows look like those that were trained on.
         groups : array-like of shape (n_rows,), default=None
-            The patient, site or other group of each row; one positive row of each, drawn at random,
-            counts. No group may have rows that the policy was trained on. Without it, so do rows
-            that look like copies of each other, with a warning.
+            The group of each row.
 
         Returns
         -------
         self
-            The policy, which answers by the certified threshold from now on.
-
-        Raises
-        ------
-        InvalidInputError
-            If the rows were trained on, as far as that can be told.
-        NotCertifiableError
-            If these rows do not prove the recall and `on_uncertifiable` is "error".
+            The policy, which answers as certified from now on.
         """
         check_is_fitted(self)
         check_parameters(self)
-        check_recall_parameters(self)
-        refuse_mean_budget(self)
-        calibrate(self, X, y, target_recall, confidence, allow_training_rows, groups)
+        aim = self.recall_aim
+        check_aim(aim)
+        warn_of_calibrate(self)
+        aim = aim.asking(target_recall, confidence)
+        reached = self._certified(X, y, aim, allow_training_rows=allow_training_rows, groups=groups)
+        self._certify(reached, X)
         return self
+
+    def _certified(self, X: Any, y: Any, aim: RecallAim, **options: Any) -> Reached:
+        """The recalls that these rows certify, see `adacos.policies.calibration`."""
+        return certified(self, X, y, aim, **options)
+
+    def _certify(self, reached: Reached, X: Any) -> None:
+        """Answer as these rows have certified."""
+        reached.give(self)
 
     def _finish_fit(self, model: SequenceModel) -> None:
         self.model_ = model
@@ -511,17 +522,12 @@ class SequencePolicy(BasePolicy):
             tuple(names[k] for k in model.sequence.set(i)) for i in range(len(model.sequence))
         ]
         self.finish_fit()
-        if self.target_recall is not None:
-            self._use_target_recall()
+        self._reach_recall()
 
-    def _use_target_recall(self) -> None:
-        """Answer by the threshold that training rows ask for, or by surcharges."""
-        targets = targets_of(self.target_recall, self.classes_)
-        if targets.by_class:
-            reach_recalls(self, targets, partial(left_out_recalls, self))
-            return
-        threshold, self.recall_estimate_ = estimated_threshold(self, float(targets.recalls[0]))
-        self._use_threshold(threshold)
+    def _reach_recall(self) -> None:
+        """Decide by the rule that training rows ask for, where there is a target recall."""
+        if self.recall_aim.target_recall is not None:
+            estimated(self, self.recall_aim).give(self)
 
     def _log_odds_anywhere(self, encoded: Floats) -> Floats:
         """Log-odds of rows at every set at which the policy may stop."""
@@ -531,16 +537,6 @@ class SequencePolicy(BasePolicy):
         """Out-of-fold log-odds of the positive training rows at the sets where a row may stop."""
         positive: Floats = self.model_.leave_out_log_odds[self.model_.y == 1]
         return positive[:, self._may_stop_at()]
-
-    def _threshold_at_every_set(self, recall: float) -> float:
-        """The paper's threshold for a target recall, as log-odds: reached at every set."""
-        least = self._leave_out_of_positives().min(axis=1)
-        weight: Floats = self.model_.weight[self.model_.y == 1]
-        threshold = recall_threshold(least, recall, None if np.all(weight == 1) else weight)
-        if 0 in self._may_stop_at() and self.model_.sequence.n_free == 0:
-            # At the empty set all rows are alike: a threshold just above would miss every one.
-            threshold = min(threshold, float(self.model_.intercepts[0]) - 1e-9)
-        return threshold
 
     def _leave_out_at_stop(self, encoded: Floats, result: AcquisitionResult) -> Floats:
         """Out-of-fold log-odds of the training rows where they stopped."""
@@ -562,16 +558,6 @@ class SequencePolicy(BasePolicy):
     def _may_stop_at(self) -> Ints:
         """Numbers of the sets at which the policy may stop, whatever the costs."""
         return np.arange(len(self.model_.sequence))
-
-    def _use_threshold(self, log_odds: float) -> Self:
-        """Answer positive at these log-odds or above, by the false-negative cost they imply."""
-        rule = threshold_rule(self.cost_table_.matrix, log_odds)
-        self.threshold_, self.false_negative_cost_ = (
-            float(expit(log_odds)),
-            float(rule.matrix[1, 0]),
-        )
-        self.decider_ = self.decider_.with_rule(rule)
-        return self
 
     @property
     def expected_cost_by_set_(self) -> Floats:

@@ -14,11 +14,12 @@ from adacos.exceptions import InvalidInputError
 
 def check_shareable(policy: Any, fitted: Any) -> None:
     """Refuse parameters and costs that the fit of another policy cannot honour, by name."""
-    if policy.recall_confidence is not None:
+    confidence = policy.recall_aim.recall_confidence
+    if confidence is not None:
         raise InvalidInputError(
             "recall_confidence",
             "must be None: a model that is fitted already has no calibration rows",
-            policy.recall_confidence,
+            confidence,
             "Call calibrate(X, y, confidence=...) afterwards with rows the model has not seen.",
         )
     defaults = {name: p.default for name, p in signature(type(policy)).parameters.items()}

@@ -39,7 +39,7 @@ def fit_pieces(
         stream = DaskStream(X) if is_dask(X) else PieceStream(X, policy.n_jobs)
         return _fit_streamed(policy, stream, y, X_unlabeled, sample_weight, groups)
     table = computed([X])[0] if is_dask(X) else joined(list(X.pieces()))
-    fitted: Policy = policy.fit(table, y, X_unlabeled, sample_weight, groups)
+    fitted: Policy = policy._learn(table, y, X_unlabeled, sample_weight, groups)
     return fitted
 
 
@@ -100,7 +100,8 @@ def _refuse(policy: Any, n_classes: int, X_unlabeled: Any, sample_weight: Any, g
     # What the values say of later sets, and what a row has paid, is read off the rows.
     waits = policy.costs is not None and policy.costs.round_cost > 0
     reads = waits or policy.budget is not None or policy.resolved_lookahead not in (None, *FREE)
-    at_stop = policy.target_recall is not None and policy.recall_at == "stop"
+    aim = policy.recall_aim
+    at_stop = aim.target_recall is not None and aim.recall_at == "stop"
     wrong = [
         (
             "recall_at",
@@ -109,7 +110,7 @@ def _refuse(policy: Any, n_classes: int, X_unlabeled: Any, sample_weight: Any, g
         ),
         ("sequence", "must be 'group_lasso' or 'forward'", policy.sequence == "both"),
         ("mean_budget", "must be None", policy.mean_budget is not None),
-        ("recall_confidence", "must be None", policy.recall_confidence is not None),
+        ("recall_confidence", "must be None", aim.recall_confidence is not None),
         ("cv", "must be a number of folds", not isinstance(policy.cv, Integral)),
         ("X_unlabeled", "must be None", X_unlabeled is not None),
         ("sample_weight", "must be None", sample_weight is not None),
@@ -118,9 +119,10 @@ def _refuse(policy: Any, n_classes: int, X_unlabeled: Any, sample_weight: Any, g
     ]
     for name, rule, broken in wrong:
         if broken:
+            given = f"{n_classes} classes" if name == "y" else "given"
             raise InvalidInputError(
                 name,
                 f"{rule} for a table that is read a piece at a time",
-                getattr(policy, name, f"{n_classes} classes" if name == "y" else "given"),
+                getattr(aim if hasattr(aim, name) else policy, name, given),
                 "Read the rows into memory, or fewer of them.",
             )

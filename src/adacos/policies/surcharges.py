@@ -33,7 +33,7 @@ import numpy as np
 from adacos.decision import DecisionRule
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.class_risk import label_at
-from adacos.policies.recall import Targets, percent
+from adacos.policies.recall import Reached, Targets, percent
 from adacos.typing import Floats, Ints
 
 # From the surcharges of the classes with a target to the recall of the one of this number, on rows
@@ -145,8 +145,10 @@ class StoppedRows:
         return lambda s, k: float(1 - self.misses(matrix, targets, s)[k] / counts[k])
 
 
-def reach_recalls(policy: Any, targets: Targets, recalls_of: RecallsOf, remedy: str = "") -> None:
-    """Let a policy have the least surcharges at which the recalls reach their targets.
+def least_reaching(
+    policy: Any, targets: Targets, recalls_of: RecallsOf, remedy: str = ""
+) -> Reached:
+    """The least surcharges of a policy at which the recalls reach their targets.
 
     `remedy` says what else helps where they do not reach them.
     """
@@ -156,8 +158,7 @@ def reach_recalls(policy: Any, targets: Targets, recalls_of: RecallsOf, remedy: 
     if surcharges is None:
         raise out_of_reach(policy, targets, recalls_of, remedy)
     reached = [recall_at(surcharges, k) for k in range(len(surcharges))]
-    use_surcharges(policy, targets, surcharges)
-    policy.recall_estimate_ = targets.by_name(policy.classes_, reached)
+    return reached_by(policy, targets, surcharges, targets.by_name(policy.classes_, reached))
 
 
 def surcharges_to_try(
@@ -206,8 +207,14 @@ def out_of_reach(
     )
 
 
-def use_surcharges(policy: Any, targets: Targets, surcharges: Floats) -> None:
-    """Let a policy decide by the stated costs with these surcharges."""
-    policy.surcharges_ = targets.by_name(policy.classes_, surcharges.tolist())
-    matrix = surcharged(policy.cost_table_.matrix, targets, surcharges)
-    policy.decider_ = policy.decider_.with_rule(DecisionRule(matrix))
+def reached_by(
+    policy: Any,
+    targets: Targets,
+    surcharges: Floats,
+    estimate: dict[Any, float],
+    certificate: Any = None,
+) -> Reached:
+    """What a policy reaches that decides by the stated costs with these surcharges."""
+    rule = DecisionRule(surcharged(policy.cost_table_.matrix, targets, surcharges))
+    by_name = targets.by_name(policy.classes_, surcharges.tolist())
+    return Reached(rule, estimate, surcharges=by_name, certificate=certificate)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import fields
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -28,6 +29,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.kernels.namespace import host
 from adacos.kernels.threads import one_blas_thread
 from adacos.policies.base import BasePolicy, fit_in_groups
+from adacos.policies.calibration import certified
 from adacos.policies.certificate import (
     ClassRecallCertificate,
     RecallCertificate,
@@ -39,25 +41,27 @@ from adacos.policies.many_classes import check_many_classes
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
     Part,
+    Reached,
+    RecallAim,
     Targets,
+    check_aim,
     check_members,
-    check_recall_parameters,
     class_numbers,
     proving_rows,
     recall_target,
     recall_threshold,
     refuse_training_rows,
     set_aside,
+    stated_confidence,
     states_false_negative,
     targets_of,
-    value_or_default,
 )
 from adacos.policies.surcharges import (
     RecallAt,
     StoppedRows,
-    reach_recalls,
+    least_reaching,
+    reached_by,
     surcharges_to_try,
-    use_surcharges,
 )
 from adacos.reasons import Reasons
 from adacos.tables.row_digests import RowDigests
@@ -97,20 +101,26 @@ class TargetRecallClassifier(BasePolicy):
     as much as the recalls take and no more.
 
     AdaCOS, Branching, COS and Full Model stop by this rule too. With two classes the recall takes
-    the place of a false-negative cost, which must not be stated; the wrapped policy decides as with
-    a `target_recall` of its own. Any other policy acquires and stops by its costs, and the recall
-    decides the answers alone. So it is where a false-negative cost is stated, and where a mean
-    budget meets a certificate or recalls by class.
+    the place of a false-negative cost, which must not be stated: that cost then follows from
+    training rows answered by models that did not see them, and is the least one that was found to
+    reach the target. Any other policy acquires and stops by its costs, and the recall decides the
+    answers alone. So it is where a false-negative cost is stated, and where a mean budget meets a
+    certificate or recalls by class.
 
     Parameters
     ----------
     policy : policy
         An unfitted policy; for three or more classes one that takes them.
     target_recall : float or mapping of class to float, default=0.95
-        Least share of positive rows to be answered positive. With three or more classes the least
-        share of the rows of each named class to be answered with it.
+        Least share of positive rows to be answered positive. It may name the positive class,
+        {"sick": 0.95}, and means the same. With three or more classes the least share of the rows
+        of each named class to be answered with it: the costs stay, and errors about these classes
+        are surcharged as far as it takes.
     recall_at : {"stop", "every_set"}, default="stop"
-        Which positive rows count as found where rows stop by the recall, see `AdaCOSClassifier`.
+        Which positive rows count as found where rows stop by a threshold: those that are answered
+        positive where they stop, or those that reach the threshold at every set at which they may
+        stop. "every_set" is the rule of the paper, a lower bound: new rows then have a higher
+        recall than was asked for, at a higher cost.
     recall_confidence : float, default=None
         Confidence with which that is to hold for new rows, for all named classes together. None for
         the share among the calibration rows or, where rows stop by the recall, among training rows
@@ -146,17 +156,27 @@ class TargetRecallClassifier(BasePolicy):
         With a confidence, what was proved.
     always_positive_ : bool
         Whether every row is answered positive for want of a certificate.
-    prior_ : float
-        Where the answers alone change, with two classes, share of positive rows in training.
+    prior_ : float or None
+        Where the answers alone change, share of rows of the second class in training.
 
     See Also
     --------
-    AdaCOSClassifier : Takes a target recall itself.
+    AdaCOSClassifier : Stops row by row, here by the recall.
+    leave_out_cost : What that costs, by nested cross-validation.
 
     Examples
     --------
+    >>> from adacos import AdaCOSClassifier, Costs, TargetRecallClassifier, load_pima
+    >>> X, y, prices, *_ = load_pima()
+    >>> adacos = AdaCOSClassifier(Costs(prices, false_positive=100))
+    >>> policy = TargetRecallClassifier(adacos, target_recall=0.95, recall_confidence=0.9)
+    >>> policy.fit(X, y).certificate_.bound >= 0.95
+    True
+
+    A policy that stops by its costs, which the answers alone then follow:
+
     >>> import numpy as np
-    >>> from adacos import Costs, TargetRecallClassifier, load_heart
+    >>> from adacos import load_heart
     >>> from adacos.rivals import GreedyMiserClassifier
     >>> X, y, prices, *_ = load_heart()
     >>> costs = Costs(prices, false_positive=100, false_negative=100)
@@ -178,6 +198,9 @@ class TargetRecallClassifier(BasePolicy):
 
     policy_: BasePolicy
     training_rows_: RowDigests
+    prior_: float | None = None
+    # Older files do not name it.
+    recall_at: str = "stop"
     saved_fields: ClassVar[Fields] = {
         "policy_": BasePolicy,
         "prior_": float | None,
@@ -217,6 +240,11 @@ class TargetRecallClassifier(BasePolicy):
         self.random_state = random_state
 
     @property
+    def recall_aim(self) -> RecallAim:
+        """What is asked of the recall."""
+        return RecallAim(**{field.name: getattr(self, field.name) for field in fields(RecallAim)})
+
+    @property
     def costs(self) -> Costs | None:  # type: ignore[override]
         """Costs of the wrapped policy."""
         return self.policy.costs
@@ -236,46 +264,39 @@ class TargetRecallClassifier(BasePolicy):
         return streamed
 
     @one_blas_thread
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        sample_weight: Any = None,
+        X_unlabeled: Any = None,
+    ) -> Self:
         """Fit the policy and choose the threshold or the surcharges.
 
         Parameters
         ----------
         groups : array-like of shape (n_rows,), default=None
-            The patient, site or other group of each row, see `AdaCOSClassifier.fit`.
+            The patient, site or other group of each row, see `AdaCOSClassifier.fit`. One row of
+            each class of each group counts in a certificate.
+        sample_weight : array-like of shape (n_rows,), default=None
+            How often each row counts, where rows stop by the recall, see `AdaCOSClassifier.fit`. It
+            cannot be combined with `recall_confidence`, whose exact tests count rows.
+        X_unlabeled : array-like or data frame, default=None
+            Further rows without labels, where rows stop by the recall.
 
         Raises
         ------
         NotCertifiableError
             If the calibration rows do not prove the recall and `on_uncertifiable` is "error".
         """
-        check_parameters(self)
-        check_recall_parameters(self)
-        if not isinstance(self.policy, BasePolicy):
-            raise InvalidInputError(
-                "policy",
-                "must be a policy",
-                type(self.policy).__name__,
-                "For example TargetRecallClassifier(GreedyMiserClassifier(costs)).",
-            )
-        if self.policy.target_recall is not None:
-            raise InvalidInputError(
-                "policy",
-                "must have no target recall of its own",
-                self.policy.target_recall,
-                "Leave it out there: it is given to TargetRecallClassifier.",
-            )
+        self._check()
         if self._replaces_cost(y):
             self._forget()
-            self.policy_ = fit_in_groups(self._with_recall(clone(self.policy)), X, y, groups)
+            stopping = self._with_aim(clone(self.policy))
+            self.policy_ = stopping.fit(X, y, X_unlabeled, sample_weight, groups)
             return self._decide_as_inside()
-        if self.recall_at != "stop":
-            raise InvalidInputError(
-                "recall_at",
-                "must be 'stop' where the recall decides the answers only",
-                self.recall_at,
-                "It goes with AdaCOS, Branching, COS and Full Model without a false-negative cost.",
-            )
+        self._check_answers_only(sample_weight=sample_weight, X_unlabeled=X_unlabeled)
         learned, aside = set_aside(self, X, y, groups, self.calibration_fraction, self.random_state)
         training = self.begin_fit(*learned)
         self.training_rows_ = RowDigests.of(training.encoded, self.random_state)
@@ -283,14 +304,83 @@ class TargetRecallClassifier(BasePolicy):
         self.policy_ = fit_in_groups(clone(self.policy), *learned)
         self.prior_ = float(np.mean(learned.y == self.classes_[1]))
         self.finish_fit()
-        encoded, targets = self._encode(aside.X), targets_of(self.target_recall, self.classes_)
         if self.recall_confidence is None:
-            self._reach(encoded, aside.y, targets)
-            return self
-        if targets.by_class:
-            self._walk_training_rows(learned)
-        self._certify(encoded, aside.y, aside.groups, targets, self.recall_confidence)
+            reached = self._reach(aside)
+        else:
+            if targets_of(self.target_recall, self.classes_).by_class:
+                self._walk_training_rows(learned)
+            reached = self._certified(
+                aside.X, aside.y, self.recall_aim, allow_training_rows=True, groups=aside.groups
+            )
+        reached.give(self)
         return self
+
+    def from_model(self, fitted: BasePolicy) -> Self:
+        """Become fitted with the sequence model of another fitted policy.
+
+        Parameters
+        ----------
+        fitted : policy
+            A fitted policy over a set sequence with the same covariate costs, or one around it.
+
+        Returns
+        -------
+        self
+            The fitted policy.
+
+        Raises
+        ------
+        InvalidInputError
+            If a parameter asks for something that only another fit could give.
+        """
+        self._check()
+        if not (self.shares_fits and self._replaces_cost(getattr(fitted, "classes_", ()))):
+            raise InvalidInputError(
+                "policy",
+                "must stop by the recall and share its fits: AdaCOS, COS or Full Model, without a "
+                "false-negative cost",
+                type(self.policy).__name__,
+                "Call fit(X, y).",
+            )
+        self._forget()
+        self.policy_ = self._with_aim(clone(self.policy)).from_model(fitted)
+        return self._decide_as_inside()
+
+    @property
+    def shares_fits(self) -> bool:
+        """Whether `from_model` can be called."""
+        return getattr(self.policy, "shares_fits", False)
+
+    def _check(self) -> None:
+        """Refuse parameters that say nothing."""
+        check_parameters(self)
+        check_aim(self.recall_aim)
+        if not isinstance(self.policy, BasePolicy):
+            raise InvalidInputError(
+                "policy",
+                "must be a policy",
+                type(self.policy).__name__,
+                "For example TargetRecallClassifier(GreedyMiserClassifier(costs)).",
+            )
+        own = self.policy.recall_aim.target_recall
+        if own is not None:
+            raise InvalidInputError(
+                "policy",
+                "must have no target recall of its own",
+                own,
+                "Leave it out there: it is given to TargetRecallClassifier.",
+            )
+
+    def _check_answers_only(self, **given: Any) -> None:
+        """Refuse what goes with policies alone that stop by the recall."""
+        remedy = "It goes with AdaCOS, Branching, COS and Full Model without a false-negative cost."
+        rule = "where the recall decides the answers only"
+        if self.recall_at != "stop":
+            name = "recall_at"
+            raise InvalidInputError(name, f"must be 'stop' {rule}", self.recall_at, remedy)
+        for name, value in given.items():
+            if value is not None:
+                raise InvalidInputError(name, f"must be None {rule}", "", remedy)
 
     def _replaces_cost(self, y: Any) -> bool:
         """Whether the recall takes the place of a cost, so that rows stop by it too.
@@ -305,11 +395,10 @@ class TargetRecallClassifier(BasePolicy):
         # Where y names the column, there are two classes.
         return self.recall_confidence is None and len(np.unique(host(y))) <= 2
 
-    def _with_recall(self, policy: BasePolicy) -> BasePolicy:
-        """A policy with the recalls that are asked of this one."""
-        recalls = {name: getattr(self, name) for name in RECALL_CONSTRAINTS}
-        given: BasePolicy = policy.set_params(**recalls)
-        return given
+    def _with_aim(self, policy: BasePolicy) -> Any:
+        """A policy that stops by the recall that is asked of this one."""
+        policy._recall = self.recall_aim
+        return policy
 
     def _decide_as_inside(self) -> Self:
         """Take over what the policy inside has found."""
@@ -330,7 +419,17 @@ class TargetRecallClassifier(BasePolicy):
     ) -> Self:
         """Choose the boldest threshold, or surcharges, certified by these rows for new ones.
 
-        Rows that the policy was trained on are refused, see `AdaCOSClassifier.calibrate`.
+        The rows must not have been used for fitting, and be of the kind the policy will meet. What
+        is certified is the whole policy as it will run: where it stops, and its answer there. The
+        confidence counts attempts: each call is one, a refused one included. After a refusal do
+        not ask the same rows for a lower recall; `on_uncertifiable="largest"` gives the largest
+        that they certify in one attempt. See `adacos.policies.certificate` for the method.
+
+        Rows that the policy was trained on are refused. It keeps a salted digest of each training
+        row, and compares: values that occur more than once among training and calibration rows
+        together would be dealt to the two at random if the calibration rows were new, and lie in
+        both too often if they were not (level 0.001). Tables with few distinct rows, in which most
+        values are in both anyway, are therefore let pass. See `adacos.tables.row_digests`.
 
         Parameters
         ----------
@@ -361,44 +460,81 @@ class TargetRecallClassifier(BasePolicy):
             If these rows do not prove the recall and `on_uncertifiable` is "error".
         """
         check_is_fitted(self)
+        check_parameters(self)
+        aim = self.recall_aim.asking(target_recall, confidence)
+        reached = self._certified(X, y, aim, allow_training_rows=allow_training_rows, groups=groups)
+        if not self._decides_inside:
+            reached.give(self)
+            return self
+        stopping = copy(self.policy_)
+        # A copy is without the training rows.
+        stopping.__dict__.update(vars(self.policy_))
+        self.policy_ = self._with_aim(stopping)
+        self.policy_._certify(reached, X)
+        return self._decide_as_inside()
+
+    def _certified(
+        self,
+        X: Any,
+        y: Any,
+        aim: RecallAim,
+        *,
+        allow_training_rows: bool = False,
+        groups: Any = None,
+    ) -> Reached:
+        """The recalls that these rows certify."""
         if self._decides_inside:
-            inside = copy(self.policy_)
-            # A copy is without the training rows.
-            inside.__dict__.update(vars(self.policy_))
-            self.policy_ = self._with_recall(inside).calibrate(
-                X,
-                y,
-                target_recall=target_recall,
-                confidence=confidence,
-                allow_training_rows=allow_training_rows,
-                groups=groups,
+            return certified(
+                self.policy_, X, y, aim, allow_training_rows=allow_training_rows, groups=groups
             )
-            return self._decide_as_inside()
         encoded = self._encode(X)
         if not allow_training_rows:
             refuse_training_rows(self.training_rows_, encoded)
-        confidence = value_or_default("confidence", confidence, self.recall_confidence)
+        confidence = stated_confidence(aim)
         check_many_classes(self, certifies=True)
-        wanted = self.target_recall if target_recall is None else target_recall
-        self._certify(encoded, y, groups, targets_of(wanted, self.classes_), confidence)
-        return self
+        targets = targets_of(aim.target_recall, self.classes_)
+        proving = proving_rows(encoded, y, self.classes_, targets, groups, self.random_state)
+        stopped = [self._stopped(encoded[rows]) for rows in proving.members]
+        own = self.classes_, aim.on_uncertifiable, targets
+        if targets.by_class:
+            number = np.repeat(targets.classes, [len(p) for p in stopped])
+            rows = StoppedRows(np.concatenate(stopped), number)
+            misses_at = partial(rows.misses, self.cost_table_.matrix, targets)
+            tried = surcharges_to_try(self, targets, self._recalls_of, _CLASS_REMEDY)
+            found = prove(*own, tried, misses_at, proving, confidence)
+            return reached_by(self, targets, found.rule, found.estimate, found.certificate)
+        (p,), others = stopped, self._stopped(encoded[proving.others])
+        thresholds = from_first_discriminating(
+            _THRESHOLDS, lambda t: bool(np.any(others < expit(t)))
+        )
+        proved = prove(
+            *own,
+            thresholds.tolist(),
+            lambda t: int(np.sum(p < expit(t))),
+            proving,
+            confidence,
+            positive=-np.inf,
+        )
+        threshold = float(expit(proved.rule))
+        rule = DecisionRule(self.cost_table_.matrix, threshold)
+        return Reached(rule, proved.estimate, threshold, certificate=proved.certificate)
 
     def _stopped(self, encoded: Floats) -> Floats:
         """Probabilities of rows where the policy stops with them."""
         return run_mixed(self.policy_.decider_, encoded).probability
 
-    def _reach(self, encoded: Floats, y: Any, targets: Targets) -> None:
-        """Answer so that the recalls of calibration rows reach their targets."""
-        number = class_numbers(y, self.classes_, len(encoded))
+    def _reach(self, aside: Part) -> Reached:
+        """The rule by which the recalls of calibration rows reach their targets."""
+        encoded, targets = self._encode(aside.X), targets_of(self.target_recall, self.classes_)
+        number = class_numbers(aside.y, self.classes_, len(encoded))
         if targets.by_class:
             self.stopped_ = StoppedRows(self._stopped(encoded), number)
-            reach_recalls(self, targets, self._recalls_of, _CLASS_REMEDY)
-            return
+            return least_reaching(self, targets, self._recalls_of, _CLASS_REMEDY)
         check_members(number, targets, self.classes_)
         p = self._stopped(encoded[number == 1])
         threshold = recall_threshold(p, float(targets.recalls[0]))
-        self.recall_estimate_ = float(np.mean(p >= threshold))
-        self._use_threshold(threshold)
+        rule = DecisionRule(self.cost_table_.matrix, threshold)
+        return Reached(rule, float(np.mean(p >= threshold)), threshold)
 
     def _walk_training_rows(self, learned: Part) -> None:
         """Find where training rows stop, by which surcharges are fixed that others are to prove."""
@@ -426,56 +562,41 @@ class TargetRecallClassifier(BasePolicy):
         check_members(self.stopped_.number, targets, self.classes_)
         return self.stopped_.recalls(self.cost_table_.matrix, targets)
 
-    def _certify(
-        self, encoded: Floats, y: Any, groups: Any, targets: Targets, confidence: float
-    ) -> None:
-        """Answer by the boldest threshold, or surcharges, that these rows certify."""
-        proving = proving_rows(encoded, y, self.classes_, targets, groups, self.random_state)
-        stopped = [self._stopped(encoded[rows]) for rows in proving.members]
-        if targets.by_class:
-            number = np.repeat(targets.classes, [len(p) for p in stopped])
-            rows = StoppedRows(np.concatenate(stopped), number)
-            misses_at = partial(rows.misses, self.cost_table_.matrix, targets)
-            tried = surcharges_to_try(self, targets, self._recalls_of, _CLASS_REMEDY)
-            found = prove(self, targets, tried, misses_at, proving, confidence)
-            use_surcharges(self, targets, found)
-            return
-        (p,), others = stopped, self._stopped(encoded[proving.others])
-        thresholds = from_first_discriminating(
-            _THRESHOLDS, lambda t: bool(np.any(others < expit(t)))
-        )
-        threshold = prove(
-            self,
-            targets,
-            thresholds.tolist(),
-            lambda t: int(np.sum(p < expit(t))),
-            proving,
-            confidence,
-            positive=-np.inf,
-        )
-        self._use_threshold(float(expit(threshold)))
-
-    def _use_threshold(self, threshold: float) -> None:
-        self.threshold_ = threshold
-        self.finish_fit(DecisionRule(self.cost_table_.matrix, threshold))
-
     def make_decider(self, terms: Terms) -> AnyDecider:
         """Give the decider that decides by what was learned."""
         inner = self.policy_.decider_
         if self._decides_inside:
             return inner
         terms = inner.terms._replace(rule=terms.rule)
+        assert self.prior_ is not None
         return RecallDecider(terms, inner, self.prior_ if len(self.classes_) == 2 else 0.5)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the policy of which a model file holds the state.
+
+        Parameters
+        ----------
+        state : mapping
+            Parameters and fields by name, see `saved_fields`.
+        """
+        super().restore(state)
+        if "policy_" in state and self._decides_inside:
+            self._with_aim(self.policy_)
 
     @property
     def _decides_inside(self) -> bool:
-        """Whether the wrapped policy has the recall, and stops by it too."""
-        return self.policy_.stops_by_rule and self.policy_.target_recall is not None
+        """Whether the wrapped policy stops by the recall too."""
+        return self.prior_ is None
 
     @property
     def unwrapped(self) -> BasePolicy:
         """The wrapped policy, where it acquires and this one changes its answers only."""
         return self if self._decides_inside else self.policy_
+
+    @property
+    def wrapped(self) -> BasePolicy:
+        """The wrapped policy, fitted if this one is."""
+        return self.policy_ if hasattr(self, "policy_") else self.policy
 
     @property
     def chosen(self) -> BasePolicy:

@@ -27,7 +27,8 @@ class Method:
     family : methods of one family are run together; those with `from_model` share one fit.
     effort : run time relative to the others, to start the longest first.
     rival : whether it is a method of the literature rather than of this library.
-    recall : whether it can take a target recall; None, if it has the parameter `target_recall`.
+    recall : whether it can take a target recall; None, if it stops by its rule or has the parameter
+        `target_recall`.
     requires : package it cannot do without and the extra that brings it.
     look : colour, marker and line in figures; None for any that is free.
     """
@@ -241,7 +242,8 @@ def register_method(
     rival : bool, default=False
         Whether it is a method of the literature rather than of this library.
     recall : bool or None, default=None
-        Whether it can take a target recall; None, if it has the parameter `target_recall`.
+        Whether it can take a target recall; None, if it stops by its rule or has the parameter
+        `target_recall`.
     requires : tuple of (str, str) or None, default=None
         Package it cannot do without and the extra that brings it.
     look : tuple of (str, str, str) or None, default=None

@@ -125,8 +125,8 @@ def implied_cost(policy: BasePolicy) -> str:
 def model(held: Held, digest: str, version: str) -> str:
     """Which model it is."""
     policy, acquires, kind = held.policy, held.given.unwrapped, type(held.given).__name__
-    if acquires is not held.given:
-        kind += f" around {type(acquires).__name__}"
+    if held.given.wrapped is not held.given:
+        kind += f" around {type(held.given.wrapped).__name__}"
     chosen = ""
     if acquires.choice_ is not None:
         chosen = f", which chose {acquires.choice_}"
