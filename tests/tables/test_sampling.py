@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from adacos import AdaCOSClassifier, COSClassifier, Costs
+from adacos import AdaCOSClassifier, COSClassifier, Costs, load_pima
 from adacos.exceptions import TableWarning
 from adacos.tables.sampling import LEVEL, missing_by_class, missing_by_values
 from adacos.tables.suspicions import suspicions
@@ -91,6 +91,14 @@ def test_what_the_class_decides_is_not_named_by_values() -> None:
     assert binom.sf(alarms - 1, 100, LEVEL) > 0.01, alarms
 
 
+def test_the_warning_of_the_first_page_is_short() -> None:
+    """What the five lines of the README print; two lines of a wide terminal."""
+    X, y, *_ = load_pima(zeros="missing")
+    text = kinds(X, y)["missing_by_values"]
+    assert "Insulin (37% to 65% of rows, by DiabetesPedigreeFunction)" in text
+    assert len(text) <= 280
+
+
 def test_a_value_that_decides_what_is_missing_is_named_with_the_shares() -> None:
     """In the middle of x0 the second test is done, at either end it is not, in both classes."""
     X, y = drawn(500)
@@ -99,13 +107,13 @@ def test_a_value_that_decides_what_is_missing_is_named_with_the_shares() -> None
     X = with_holes(X, np.where(np.abs(centred - np.median(centred)) > 1, 0.9, 0.05))
     found = kinds(X, y)
     assert "missing_by_class" not in found
-    assert found["missing_by_values"].startswith("x1 (missing in ")
-    assert "depending on x0" in found["missing_by_values"]
+    assert found["missing_by_values"].startswith("x1 (")
+    assert "of rows, by x0): missing more often" in found["missing_by_values"]
     table = pandas.DataFrame(X, columns=list("abc")).assign(
         d=np.where(centred > 0.5, "high", "low")
     )
     table.loc[(table["d"] == "high").to_numpy() & (np.arange(500) % 3 > 0), "c"] = np.nan
-    assert "c (missing in 0% to 6" in kinds(table, y)["missing_by_values"]
+    assert "c (0% to 6" in kinds(table, y)["missing_by_values"]
 
 
 def test_rows_recorded_by_a_policy_are_named() -> None:

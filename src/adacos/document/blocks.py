@@ -72,14 +72,16 @@ th, td { padding: 0.28rem 0.5rem; border-bottom: 1px solid #e2e2e2; text-align: 
   vertical-align: top; }
 th:first-child, td:first-child { text-align: left; }
 .words th, .words td { text-align: left; }
-thead th { border-bottom: 2px solid #9a9a9a; white-space: nowrap; vertical-align: bottom; }
+thead th, thead td { border-bottom: 2px solid #9a9a9a; white-space: nowrap;
+  vertical-align: bottom; }
 td, th { white-space: nowrap; } .words td { white-space: normal; }
 td.good { color: #00553c; font-weight: 600; } td.bad { color: #9a3c00; font-weight: 600; }
 td.soft { color: #5f5f5f; }
 figure { margin: 1rem 0 1.6rem; } figure img { width: 100%; height: auto; }
 figcaption { font-size: 0.9rem; color: #4a4a4a; }
 @media (max-width: 560px) { body { padding: 1rem 0.8rem 3rem; } h1 { font-size: 1.5rem; }
-  caption { max-width: calc(100vw - 1.6rem); } ul { padding-left: 1.2rem; } }
+  th, td { padding: 0.28rem 0.35rem; } caption { max-width: calc(100vw - 1.6rem); }
+  ul { padding-left: 1.2rem; } }
 code { background: #f3f3f3; padding: 0.05rem 0.25rem; border-radius: 3px; }
 @media print { body { max-width: none; } h2 { break-after: avoid; } }
 """
@@ -102,9 +104,8 @@ def to_html(title: str, blocks: Sequence[Block]) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>\n<body>\n"
-        + "\n".join(body)
-        + "\n</body></html>\n"
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>\n"
+        "<body><main>\n" + "\n".join(body) + "\n</main></body></html>\n"
     )
 
 
@@ -141,7 +142,8 @@ def _html(block: Block) -> str:
 
 def _html_grid(grid: Grid) -> str:
     marked = {(row, column): mark for row, column, mark in grid.marks}
-    head = "".join(f"<th>{_inline(cell)}</th>" for cell in grid.header)
+    # A corner without words is no header.
+    head = "".join(f"<th>{_inline(cell)}</th>" if cell else "<td></td>" for cell in grid.header)
     lines = []
     for i, row in enumerate(grid.rows):
         cells = []
@@ -152,8 +154,11 @@ def _html_grid(grid: Grid) -> str:
     caption = f"<caption>{_inline(grid.caption)}</caption>" if grid.caption else ""
     # Long cells are sentences, which read badly when set flush right.
     words = any(len(cell) > 40 for row in grid.rows for cell in row)
+    # What scrolls is reached by the keyboard, and has a name.
+    name = escape(grid.caption or ", ".join(filter(None, grid.header)))
     return (
-        f'<div class="scroll"><table{" class=words" if words else ""}>{caption}'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{name}">'
+        f"<table{' class=words' if words else ''}>{caption}"
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
 

@@ -129,7 +129,7 @@ def _summary(held: Held, compared: list[MethodCost]) -> list[Block]:
 
 def _costs(held: Held, compared: list[MethodCost]) -> Grid:
     """What each way of answering costs, and how right it is."""
-    right = ("sensitivity (recall)", "specificity") if held.two_classes else ("right answers",)
+    right = ("sensitivity", "specificity") if held.two_classes else ("right answers",)
     rows = []
     for m in compared:
         shares = (m.recall, m.specificity) if held.two_classes else (m.right,)

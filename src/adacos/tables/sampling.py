@@ -49,10 +49,8 @@ MISSING = (
 )
 
 MISSING_BY_VALUES = (
-    "{}: whether the value is missing depends on another value. So it is in rows recorded by a "
-    "policy, or by people, who stop asking when the answer is clear. Costs stated for new rows can "
-    "then be too low, in simulations by 5% to 19%. Learn from rows in which every covariate was "
-    "recorded, such as a random share of those that a policy decides."
+    "{}: missing more often at some values of another. If questions were skipped there, stated "
+    "costs are too low, by 5% to 19% in simulations. Add complete rows."
 )
 MANY = (
     "{}: values are completed from the others of the row, which makes probabilities of new rows "
@@ -252,4 +250,4 @@ def _statistic(lacking: Floats, count: Floats) -> Floats:
 
 def describe_missing_by_values(name: str, other: str, found: MissingByValues) -> str:
     """A covariate with what its absence depends on."""
-    return f"{name} (missing in {found.low:.0%} to {found.high:.0%} of rows, depending on {other})"
+    return f"{name} ({found.low:.0%} to {found.high:.0%} of rows, by {other})"
