@@ -329,7 +329,7 @@ def test_the_largest_recall_is_certified_where_the_one_asked_for_is_not(run, fit
     code, _, err = fit(*arguments, "--largest")
     assert code == 0, err
     policy = adacos.load(clinic / "new.adacos")
-    assert policy.on_uncertifiable == "largest"
+    assert policy.recall_aim.on_uncertifiable == "largest"
     assert 0 < policy.certificate_.bound < 0.995
     assert not policy.always_positive_
     offered = float(words(refusal).partition("A recall of ")[2].partition(" ")[0])

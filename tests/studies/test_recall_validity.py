@@ -16,7 +16,7 @@ from adacos import AdaCOSClassifier, FullModelClassifier
 from adacos.engine import run
 from adacos.exceptions import NotCertifiableError
 from adacos.policies.certificate import certify
-from adacos.policies.recall import threshold_sequence
+from adacos.policies.recall import threshold_rule, threshold_sequence
 from tests.studies.recall_worlds import WORLDS, World, kept
 
 # The policies' own parameters, which hold for one more release.
@@ -47,7 +47,8 @@ def test_certificates_hold_for_one_model_and_many_calibration_draws(name):
         if k > 0 and missed[k - 1].mean() > 4 * (1 - world.recall):
             missed[k:] = True  # hopeless from here on
             break
-        missed[k, danger] = run(policy._use_threshold(threshold).decider_, pool[danger]).label != 1
+        bolder = policy.decider_.with_rule(threshold_rule(policy.cost_table_.matrix, threshold))
+        missed[k, danger] = run(bolder, pool[danger]).label != 1
     recall = 1 - missed[:, repetitions * n :].mean(axis=1)
     broken = 0
     for draw in np.split(missed[:, : repetitions * n], repetitions, axis=1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from adacos.decision import DecisionRule
 from adacos.engine import run
 from adacos.policies.budgets import refuse_mean_budget
-from adacos.policies.certificate import from_first_discriminating, prove
+from adacos.policies.certificate import Proved, from_first_discriminating, prove
 from adacos.policies.many_classes import check_many_classes, check_with_classes
 from adacos.policies.recall import (
     ProvingRows,
@@ -35,6 +36,8 @@ from adacos.policies.surcharges import (
 )
 from adacos.typing import Bools, Floats, Ints
 
+# From rules, cautious first, and how many rows each misses to the boldest that is certified.
+ByRules = Callable[..., Proved[Any]]
 # Calibration rows on which it is checked that a certified policy tells rows apart at all.
 _ROWS_LOOKED_AT = 2048
 
@@ -59,17 +62,20 @@ def certified(
     if not allow_training_rows:
         refuse_training_rows(policy.training_rows_, encoded)
     proving = proving_rows(encoded, y, policy.classes_, targets, groups, policy.random_state)
+    by_rules = partial(
+        prove,
+        policy.classes_,
+        aim.on_uncertifiable,
+        targets,
+        proving=proving,
+        confidence=confidence,
+    )
     found = _certified_surcharges if targets.by_class else _certified_threshold
-    return found(policy, encoded, proving, targets, confidence, aim.on_uncertifiable)
+    return found(policy, encoded, proving, targets, by_rules)
 
 
 def _certified_threshold(
-    policy: Any,
-    encoded: Floats,
-    proving: ProvingRows,
-    targets: Targets,
-    confidence: float,
-    on_uncertifiable: str,
+    policy: Any, encoded: Floats, proving: ProvingRows, targets: Targets, by_rules: ByRules
 ) -> Reached:
     """The boldest threshold of two classes that these rows certify."""
     held_out, others = encoded[proving.members[0]], encoded[proving.others]
@@ -94,14 +100,9 @@ def _certified_threshold(
     # Where the estimate answers positive for all, the costs ask for just that.
     if discriminates(threshold_at_every_set(policy, float(targets.recalls[0]))):
         thresholds = from_first_discriminating(thresholds, discriminates)
-    threshold, certificate, estimate = prove(
-        policy.classes_,
-        on_uncertifiable,
-        targets,
+    threshold, certificate, estimate = by_rules(
         thresholds.tolist(),
         misses_at,
-        proving,
-        confidence,
         at_most=lambda threshold: int(np.sum(may_be_missed(threshold))),
         positive=-np.inf,
     )
@@ -112,12 +113,7 @@ def _certified_threshold(
 
 
 def _certified_surcharges(
-    policy: Any,
-    encoded: Floats,
-    proving: ProvingRows,
-    targets: Targets,
-    confidence: float,
-    on_uncertifiable: str,
+    policy: Any, encoded: Floats, proving: ProvingRows, targets: Targets, by_rules: ByRules
 ) -> Reached:
     """The boldest surcharges of more classes that these rows certify."""
     members = [encoded[rows] for rows in proving.members]
@@ -129,7 +125,5 @@ def _certified_surcharges(
         return [int(np.sum(run(surcharging, rows).label != k)) for k, rows in answers]
 
     tried = surcharges_to_try(policy, targets, partial(left_out_recalls, policy))
-    surcharges, certificate, estimate = prove(
-        policy.classes_, on_uncertifiable, targets, tried, misses_at, proving, confidence
-    )
+    surcharges, certificate, estimate = by_rules(tried, misses_at)
     return reached_by(policy, targets, surcharges, estimate, certificate)

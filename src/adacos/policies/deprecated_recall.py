@@ -42,7 +42,7 @@ def warn_of_calibrate(policy: Any) -> None:
 
 def _warn(what: str, call: str) -> None:
     warnings.warn(
-        f"{what}: call {call}. The next release refuses them here.",
+        f"{what}: call {call}. The old way holds for this release only.",
         FutureWarning,
         stacklevel=level_of_caller(),
     )
