@@ -92,7 +92,7 @@ def _could_be_in_another_order(policy: BasePolicy) -> bool:
         and policy.sequence_ == "group_lasso"
         and len(policy._may_stop_at()) > 1
         and len(policy.encoder_.names) > 1
-        and policy.target_recall is None
+        and policy.recall_aim.target_recall is None
         and policy.mean_budget is None
         and isinstance(policy.cv, Integral)
         and bool(np.all(policy.model_.weight == 1))

@@ -225,7 +225,7 @@ def set_doubt(
     groups : of each row.
     """
     chosen = policy.chosen
-    by_recall = policy.target_recall is not None or chosen.target_recall is not None
+    by_recall = any(each.recall_aim.target_recall is not None for each in (policy, chosen))
     if not has_sets(chosen) or by_recall:
         return None
     model, prices = chosen.model_, chosen.model_.sequence.costs(chosen.cost_table_)
