@@ -51,7 +51,7 @@ def shared_table(shared_dir: Path, file: str) -> dict[str, np.ndarray]:
     ],
 )
 def test_size_classes_and_missing_values(load, shape, positive, missing):
-    X, y, _, _, _, names = load(as_frame=False)
+    X, y, _, _, _, names, *_ = load(as_frame=False)
     assert X.shape == shape
     assert X.dtype == np.float64
     assert y.dtype.kind == "i"

@@ -32,7 +32,7 @@ from adacos.exceptions import InvalidInputError, UnspentBudgetWarning
 from adacos.kernels.bayes_risk import bayes_risk
 from adacos.models.dynamic import ValueTables
 from adacos.models.sequences import SetSequence, payable_first
-from adacos.policies.budgets import KeptRows, least_multiplier
+from adacos.policies.budgets import least_multiplier
 from adacos.rivals import DWSMClassifier, GreedyMiserClassifier, POMDPClassifier
 from tests.policies.budget_table import COSTS, QUICK, world
 from tests.policy_checks import check_consultation, missing, price, same, with_holes
@@ -415,29 +415,3 @@ def test_a_budget_that_pays_for_nothing_is_warned_of(kind) -> None:
     assert 0 < spent < 1.5
     with pytest.warns(UnspentBudgetWarning, match="mean_budget=1 pays for no set .* AdaCOS"):
         assert not COSClassifier(costs, mean_budget=1.0, **QUICK).fit(X, y).acquire(X).cost.any()
-
-
-@pytest.mark.parametrize("rule", [(0.3, 0.1), (0.2, 0.2)])
-def test_complete_new_rows_keep_a_mean_budget_though_values_are_missing(
-    rule: tuple[float, float],
-) -> None:
-    """A training row pays nothing for what it lacks, and a new one pays."""
-    spent = []
-    for seed in range(3):
-        X, y = world(2000, seed)
-        holes = np.random.default_rng(seed).random(X.shape) < np.array(rule)[y, None]
-        policy = AdaCOSClassifier(COSTS, mean_budget=2.0, **QUICK).fit(with_holes(X, holes), y)
-        assert 1.95 < policy.mean_spent_ <= 2.0
-        spent.append(policy.acquire(world(4000, 99)[0]).cost.mean())
-    assert np.mean(spent) == pytest.approx(2.0, rel=0.05)
-
-
-def test_few_complete_rows_do_not_stand_for_a_table() -> None:
-    X, y = world(600, 0)
-    holes = np.random.default_rng(0).random(X.shape) < 0.5
-    X = with_holes(X, holes)
-    model = AdaCOSClassifier(COSTS, **QUICK).fit(X, y).model_
-    assert 0 < (model.weights_of_complete(X) > 0).sum() < 200
-    kept = KeptRows.drawn(X, model, 0)
-    np.testing.assert_array_equal(kept.numbers, np.arange(600))
-    np.testing.assert_array_equal(kept.weight, model.weight)

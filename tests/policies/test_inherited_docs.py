@@ -12,6 +12,7 @@ import pytest
 from adacos.policies.base import BasePolicy
 from adacos.policies.inherited_docs import inherit_entries
 from adacos.registry import POLICIES
+from adacos.validation import DEPRECATED
 
 
 class First:
@@ -114,6 +115,9 @@ def test_every_policy_documents_its_parameters_and_what_fit_leaves(name: str) ->
     """Once each, in the order of the signature and with the defaults that they have."""
     cls: type[BasePolicy] = POLICIES[name].load()
     parameters: dict[str, Any] = dict(signature(cls).parameters)
+    gone = re.search(r"^(\w+(?:, \w+)*) : deprecated$", cls.__doc__ or "", re.MULTILINE)
+    for name in gone[1].split(", ") if gone else ():
+        assert parameters.pop(name).default == DEPRECATED
     described = re.findall(r"^(\w+) : (?:.*default=(.+))?", cls.__doc__ or "", re.MULTILINE)
     names = [name for name, _ in described]
     assert names[: len(parameters)] == list(parameters)

@@ -154,7 +154,7 @@ class _Dialogue:
         if told.best_plan is not None:
             expected += f", {money(told.best_plan.expected_total_cost)} if you continue"
         self.console.print(expected, style="dim")
-        if told.expected_saving <= 0:
+        if told.expected_saving <= 0 and not step.ordered:
             self.console.print(told.because, style="dim")
         for name, cost in step.sharing:
             self.console.print(

@@ -33,9 +33,6 @@ from adacos.validation import Constraints, amount
 BUDGET_CONSTRAINTS: Constraints = {"budget": amount, "mean_budget": amount}
 # Rows on which the multiplier is found, drawn where there are more.
 _MOST_ROWS = 10_000
-# Complete rows, in rows of equal weight, that can stand for those with missing values: what they
-# pay on average has a standard error of a few percent.
-_LEAST_ROWS = 200
 # Accuracy of 1 + m, relative, and the largest m tried: it makes a cent dearer than any error.
 _ACCURACY, _LARGEST = 1e-6, 2.0**60
 # Share of a budget that need not be topped up.
@@ -59,19 +56,9 @@ class KeptRows(NamedTuple):
 
     @classmethod
     def drawn(cls, encoded: Floats, model: SequenceModel, seed: int) -> KeptRows:
-        """Training rows, or some of each class where there are more than enough.
-
-        New rows pay for what training rows lack: complete rows stand for the others, each for as
-        many as are like it, unless they are worth too few rows of equal weight.
-        """
-        weight, numbers = model.weight, np.arange(len(model.y))
-        if np.isnan(encoded).any():
-            own = model.weights_of_complete(encoded)
-            worth = float(own.sum()) ** 2 / max(float(own @ own), 1e-300)
-            if worth >= _LEAST_ROWS:
-                weight, numbers = own * (worth / own.sum()), np.flatnonzero(own > 0)
-        rows = numbers[drawn_rows(model.y[numbers], _MOST_ROWS, seed)]
-        return cls(encoded[rows], rows, model.y[rows], weight[rows])
+        """All training rows, or some of each class where there are more than enough."""
+        rows = drawn_rows(model.y, _MOST_ROWS, seed)
+        return cls(encoded[rows], rows, model.y[rows], model.weight[rows])
 
 
 class Kept(NamedTuple):
