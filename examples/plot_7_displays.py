@@ -27,7 +27,7 @@ policy = AdaCOSClassifier(costs).fit(X[~new], y[~new])
 # %%
 # Who is asked what
 # -----------------
-# Each bar holds the rows that are still asked. Colours show who stops there with which answer.
+# Each bar shows the rows that are still being asked. Colours show who stops there with which answer.
 
 AcquisitionDisplay.from_estimator(policy, X[new])
 plt.show()

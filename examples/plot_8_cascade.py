@@ -101,7 +101,7 @@ for call in result.calls:
     print(f"{call.covariate}: {len(call.index)} cases")
 
 # %%
-# Each bar holds the cases that are still undecided. The reviewer sees those on which the large model is in
+# Each bar shows the cases that are still undecided. The reviewer sees those on which the large model is in
 # doubt.
 
 everything = pd.DataFrame({name: ask(new) for name, ask in opinions.items()})
