@@ -243,6 +243,7 @@ def test_equality_and_text() -> None:
     for costs in (one, own, Costs([1.0, 2.0], misclassification=[[-1, 4], [5, -2]]), Costs()):
         assert eval(repr(costs), {"Costs": Costs}).matrix.tolist() == costs.matrix.tolist()
         assert eval(repr(costs), {"Costs": Costs}).panels == costs.panels
+        assert eval(repr(costs), {"Costs": Costs}).unstated == costs.unstated
         assert eval(repr(costs), {"Costs": Costs}).covariates == costs.covariates
 
 

@@ -302,15 +302,15 @@ class Costs:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        wrong = (
-            f"false_positive={self.matrix[0, 1]:g}, false_negative={self.matrix[1, 0]:g}"
-            if len(self.matrix) == 2 and not np.diag(self.matrix).any()
-            else f"misclassification={self.matrix.tolist()}"
-        )
+        wrong = f", misclassification={self.matrix.tolist()}"
+        if len(self.matrix) == 2 and not np.diag(self.matrix).any():
+            amounts = {"false_positive": self.matrix[0, 1], "false_negative": self.matrix[1, 0]}
+            stated = [f", {k}={v:g}" for k, v in amounts.items() if k not in self.unstated]
+            wrong = "".join(stated)
         panels = f", panels={self.panels}" if self.panels else ""
         rounds = f", round_cost={self.round_cost:g}" if self.round_cost else ""
         rounds += f", immediate={self.immediate}" if self.immediate else ""
-        return f"Costs({self.covariates}, {wrong}{panels}{rounds})"
+        return f"Costs({self.covariates}{wrong}{panels}{rounds})"
 
 
 @dataclass(frozen=True)

@@ -127,15 +127,24 @@ class NotCertifiableError(InvalidInputError):
             otherwise = ", or answer positive for every row with on_uncertifiable='always_positive'"
         else:
             kind, member = f"class {of_class}", "such rows"
+        more = f"{recall:g} needs at least {needed} {member}, {needed - n_positives} more. Add "
+        remedy = f"{more}calibration rows{otherwise}"
+        # Two standard errors more than the recall allows: no chance result.
+        allowed = (1 - recall) * n_positives
+        if misses > allowed + 2 * math.sqrt(allowed * recall):
+            remedy = (
+                f"{recall:g} allows {1 - recall:.3g} of the {member} to be missed: more rows like "
+                f"these would not prove it. Use covariates or a policy that separate the classes "
+                f"better{otherwise}"
+            )
         super().__init__(
             "target_recall",
             f"{recall:g} cannot be certified with confidence {confidence:g} on these rows",
             f"{n_positives} {kind} calibration rows, of which {misses} missed",
             f"A recall of {math.floor(certifiable * 1e4) / 1e4:g} is certified in this same "
-            f"attempt with on_uncertifiable='largest'; {recall:g} needs at least {needed} "
-            f"{member}, {needed - n_positives} more. Add calibration rows{otherwise}. Asking these "
-            "rows again for a lower recall is another attempt, and the confidence counts attempts, "
-            "refused ones included.",
+            f"attempt with on_uncertifiable='largest'; {remedy}. Asking these rows again for a "
+            "lower recall is another attempt, and the confidence counts attempts, refused ones "
+            "included.",
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

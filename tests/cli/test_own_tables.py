@@ -98,6 +98,24 @@ def test_report_and_tradeoff_know_the_positive_class_of_the_fit(run, customers, 
         assert "gone" in err
 
 
+def test_the_positive_class_of_the_fit_may_be_0(run, towns, tmp_path):
+    """Classes that are numbers are not taken for what the model calls 0 and 1."""
+    model, page, data = tmp_path / "m.adacos", tmp_path / "r.html", [towns, "--target", "y"]
+    prices = ("--prices", "zip=1", "--prices", "x=1")
+    code, _, err = run("fit", *data, *prices, *ERRORS, "--positive", 0, "--out", model)
+    assert code == 0, err
+    curves = [
+        json.loads(run("tradeoff", model, "--data", *data, *given, "--points", 2, "--json")[1])
+        for given in ([], ["--positive", 0])
+    ]
+    assert curves[0] == curves[1]
+    assert curves[0]["total_cost"][0] < 15
+    code, _, err = run("report", model, "--data", *data, "--positive", 1, "--out", page)
+    assert code == 2
+    assert "must be the class that the model was fitted with" in " ".join(err.split())
+    assert not page.exists()
+
+
 def test_all_of_many_classes_are_named(run, tmp_path):
     path = tmp_path / "six.csv"
     path.write_text("x,y\n" + "".join(f"{k},class{k % 6}\n" for k in range(60)))

@@ -16,12 +16,13 @@ from adacos import (
     Costs,
     FullModelClassifier,
     ParquetTable,
+    PlanningClassifier,
     TargetRecallClassifier,
     load,
     save,
 )
 from adacos.card import model_card
-from adacos.exceptions import InvalidInputError
+from adacos.exceptions import InvalidInputError, NotCertifiableError
 from adacos.policies.estimates import estimate_leave_out
 from adacos.policies.recall_choices import recall_choices
 from tests.policy_checks import same
@@ -210,3 +211,26 @@ def test_a_recall_is_given_once() -> None:
     X, y = rows(2, 100, 0)
     with pytest.raises(InvalidInputError, match="policy: must have no target recall of its own"):
         TargetRecallClassifier(AdaCOSClassifier(OF_TWO, target_recall=0.8)).fit(X, y)
+
+
+def test_where_all_rows_stop_alike_nobody_is_answered_negative_for_want_of_a_proof() -> None:
+    """No threshold divides the rows, and one above them all would miss every positive."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 2)), (rng.random(400) < 0.3).astype(int)
+    costs = Costs([50.0, 50.0], false_positive=1, false_negative=10)
+    for outcome in ("largest", "error"):
+        policy = TargetRecallClassifier(
+            PlanningClassifier(costs),
+            target_recall=0.85,
+            recall_confidence=0.9,
+            on_uncertifiable=outcome,
+        ).fit(X, y)
+        assert policy.predict(X).all()
+        assert policy.certificate_.recall >= 0.85
+
+
+def test_more_rows_are_not_asked_for_where_they_could_not_help() -> None:
+    error = NotCertifiableError(0.9, 0.9, 200, 60, 0.6, 900)
+    assert "more rows like these would not prove it" in str(error)
+    assert "Add calibration rows" not in str(error)
+    assert "needs at least 230 positives" in str(NotCertifiableError(0.99, 0.9, 134, 2, 0.9, 230))

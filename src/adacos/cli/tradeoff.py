@@ -80,6 +80,9 @@ def tradeoff(
     plain_console().print(_table(curve, description_of(policy)))
     if note := implied_cost(policy.chosen):
         say(note)
+    if policy.mean_budget is not None:
+        times = 1 + policy.multiplier_
+        say(f"To keep its mean budget, the model counts covariate costs {times:.4g} times.")
     if plot is not None:
         say(f"{plot} written")
 

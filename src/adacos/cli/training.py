@@ -369,18 +369,25 @@ def as_in_fit(policy: Any, given: NDArray[Any], positive: str | None) -> NDArray
 
     A model that was fitted with --positive keeps what its classes 1 and 0 stand for.
     """
+    known, names = policy.classes_, description_of(policy).classes
+    if len(known) == 2 and set(names) == {"0", "1"}:
+        others, own = names["0"], names["1"]
+        # Else the names are words for a target of 0 and 1.
+        of_target = set(np.unique(given).tolist()) <= {others, own}
+        if of_target or others == f"not {own}":
+            if positive not in (None, own):
+                raise InvalidInputError(
+                    "--positive",
+                    "must be the class that the model was fitted with",
+                    positive,
+                    f"It is {own}. Leave --positive out.",
+                )
+            # Classes that are called as the model calls them are no values of the target.
+            numbered = not of_target and np.isin(classes(given), known).all()
+            return classes(given) if numbered else against(given, own, empty=True)
     if positive is not None:
         return against(given, positive)
-    known, names = policy.classes_, description_of(policy).classes
-    if known.dtype.kind == "U":
-        return given
-    y = classes(given)
-    if np.isin(y, known).all() or len(known) != 2 or set(names) != {"0", "1"}:
-        return y
-    others, own = names["0"], names["1"]
-    present = set(np.unique(given).tolist())
-    alone = others != f"not {own}"
-    return against(given, own, empty=True) if present <= {others, own} or not alone else y
+    return given if known.dtype.kind == "U" else classes(given)
 
 
 def classes(y: NDArray[Any]) -> NDArray[Any]:

@@ -110,7 +110,4 @@ def describe_mixture(mixture: Mixture | None) -> str:
     """Which rows count covariate costs less often, in words, after a space; empty if none do."""
     if mixture is None:
         return ""
-    return (
-        f" For {mixture.share:.1%} of the rows, drawn by their keys, they count "
-        f"{1 + mixture.multiplier:.4g} times."
-    )
+    return f" For {mixture.share:.1%} of the rows, drawn by their keys, they count slightly less."

@@ -274,10 +274,13 @@ def _of_sets(policy: SequencePolicy, groups: Ints | None = None) -> list[LeaveOu
     by_set = wrong + model.sequence.costs(policy.cost_table_)
     best = int(np.argmin(np.average(by_set, axis=0, weights=model.weight)))
     cos = "one set for all (COS), chosen with these rows"
-    return [
-        _mean(name, by_set[:, column], model.weight, groups)
-        for name, column in ((cos, best), ("full model", -1))
-    ]
+    alternatives = [(cos, best), ("full model", -1)]
+    if policy.false_negative_cost_ is not None:
+        # What a missed case costs is not counted: how many are found has to be said.
+        found, count = label == 1, model.weight * (model.y == 1)
+        recalls = np.average(found, axis=0, weights=count)
+        alternatives = [(f"{name}, recall {recalls[k]:.1%}", k) for name, k in alternatives]
+    return [_mean(name, by_set[:, column], model.weight, groups) for name, column in alternatives]
 
 
 def _of_all_alike(

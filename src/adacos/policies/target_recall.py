@@ -507,6 +507,9 @@ class TargetRecallClassifier(BasePolicy):
         thresholds = from_first_discriminating(
             _THRESHOLDS, lambda t: bool(np.any(others < expit(t)))
         )
+        if np.all(others < expit(thresholds[0])):
+            # No threshold is known to divide rows: the first of all answers positive for everyone.
+            thresholds = _THRESHOLDS
         proved = prove(
             *own,
             thresholds.tolist(),

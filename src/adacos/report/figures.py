@@ -50,7 +50,7 @@ def policy_flow(levels: list[Level], names: dict[str, str], answers: Sequence[st
     return picture(
         draw,
         "policy",
-        "The policy in one picture. Each bar shows the rows that are still being asked: those that stop "
+        "The policy in one picture. Each bar shows the rows still being asked: those that stop "
         f"there with {'either' if len(answers) == 2 else 'each'} answer, and those that continue.",
     )
 
