@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from adacos import Costs
 from adacos.bench.networks import PRICE_SHARES, run_networks
 from adacos.bench.regret import RegretOptions
 from adacos.cli.app import app
+from adacos.datasets import load_network
 from adacos.exceptions import InvalidInputError
 from adacos.registry import forgetting, register_method
 from adacos.rivals import OptimalPolicyClassifier
@@ -43,25 +44,16 @@ def clinic(tmp_path: Path) -> Path:
 
 
 def test_the_optimum_has_no_regret_and_others_have_some(clinic: Path, tmp_path: Path) -> None:
-    class Known:
-        """Knows the distribution."""
+    problem = load_network(clinic, target="ill", positive="yes")
 
-        def __init__(self, costs: Any) -> None:
-            self.costs = costs
-
-        def fit(self, X: Any, y: Any) -> Any:
-            from adacos.datasets import load_network
-
-            problem = load_network(clinic, target="ill", positive="yes")
-            return OptimalPolicyClassifier(self.costs, joint=problem.joint).fit(X, y)
-
-        def acquire(self, X: Any) -> Any:
-            raise NotImplementedError("fit gives the policy")
+    def known(costs: Costs) -> OptimalPolicyClassifier:
+        """The policy that knows the distribution."""
+        return OptimalPolicyClassifier(costs, joint=problem.joint)
 
     options = RegretOptions(methods=["Known", "Full Model"], problems=2, rows=200, out=tmp_path)
     targets = {"clinic": ("ill", ("yes",))}
     with forgetting():
-        register_method("Known", Known)
+        register_method("Known", known)
         report = run_networks([clinic], options, targets, progress=False)
     assert not report.failures
     assert not report.below_optimum

@@ -37,7 +37,7 @@ from adacos.models.plans import tabulate
 from adacos.tables.writing import write_whole
 
 TITLE = "Regret on Bayesian networks"
-# All covariates together cost so many times what the best answer without any of them costs.
+# What all covariates cost together, as a multiple of the best answer without any of them.
 PRICE_SHARES = (0.5, 2.0)
 # Class and its positive values in networks that are well known.
 TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {

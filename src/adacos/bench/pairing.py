@@ -115,7 +115,7 @@ def geometric_ratio_by_folds(
 class Pairs:
     """Costs of two methods in every test: the row tested, and the fold of which cross-validation.
 
-    A row that several cross-validations tested stands there as often. Rows that belong together
+    A row that several cross-validations tested counts as often. Rows that belong together
     have the number of their group.
     """
 

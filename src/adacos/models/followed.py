@@ -2,7 +2,7 @@
 
 Rows that have the values of a set are others than the rows of the table: values may be missing more
 often in one class, or where other values make the answer clear. So each row that has the values of
-S_i+1 stands for the rows of S_i that are like it: its weight is divided by the share of these that
+S_i+1 represents the rows of S_i that are like it: its weight is divided by the share of these that
 have them too,
 
     w_r,i+1 = w_ri / P( has S_i+1 | has S_i, class, log-odds at S_i ).
@@ -23,7 +23,7 @@ from adacos.typing import Bools, Floats, Ints
 
 # Rows with the values in one group on average, and groups of a class at most.
 _ROWS_IN_GROUP, _MOST_GROUPS = 30, 8
-# A group counts from so many rows with the values, and from this share of all of it.
+# Rows of a group that must have the values, and their least share of the group.
 _LEAST_ROWS, _LEAST_SHARE = 5, 0.05
 
 
@@ -48,7 +48,7 @@ class FollowedRows:
     def weights_along(self, sequence: SetSequence, last: int) -> Floats:
         """How often each row counts at the sets up to the last, (rows, sets).
 
-        0 where a row lacks a value of the set, and at all sets from one on at which nobody
+        0 where a value of the set is missing, and at all sets from one on at which nobody
         represents a class. Sets before the first of `first` are as that one.
         """
         if self.there is None:
@@ -97,7 +97,7 @@ def estimated_after(now: Floats, following: Floats, after: Floats, expected: Flo
     """Cost of rows after a step, such that its mean is that of all rows that take the step.
 
     Where a row is followed, what it cost counts for the rows that it represents too, against what
-    was expected of them; of a row that lacks the value the expectation is what there is:
+    was expected of them; for a row without the value the expectation is used:
 
         expected + f (after - expected),   f = following / now, 0 where the row is not followed.
 

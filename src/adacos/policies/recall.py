@@ -297,7 +297,7 @@ class Reached(NamedTuple):
     ----------
     rule : the decision rule.
     estimate : the recall, or those of the classes with a target, on the rows that were looked at.
-    threshold, false_negative_cost : of two classes, the cut-off and the cost that it stands for,
+    threshold, false_negative_cost : of two classes, the cut-off and the cost that it implies,
         where rows stop by it.
     surcharges : of more.
     certificate : what was proved.
