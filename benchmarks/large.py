@@ -3,6 +3,8 @@
     python -m benchmarks.large                               # 10^4, 10^5 and 10^6 rows x 30
     python -m benchmarks.large --rows 100000 --beside-dense  # the same rows with and without codes
     python -m benchmarks.large --rows 1000000 --from-parquet # rows that are never all in memory
+    python -m benchmarks.large --rows 1000000 --classes 4    # the first class against three others
+    python -m benchmarks.large --rows 1000000 --missing 0.2  # a fifth of the values, at random
 
 Memory is the largest resident size during `fit` less what was resident just before it, with the
 table and all imports there already; a table in Parquet files is not there. Quality is that of the
@@ -19,7 +21,7 @@ import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -27,6 +29,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from adacos import AdaCOSClassifier, Costs, ParquetTable
+from adacos.kernels.class_risk import log_loss
+from adacos.metrics import total_costs
 from adacos.models import large_fits
 
 FRESH_ROWS = 200_000
@@ -36,14 +40,47 @@ HEADER = (
 )
 
 
-def world(n: int, p: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+class World(NamedTuple):
     """Correlated covariates of which the first few tell something, in curves; one in five whole."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    X += 0.5 * X[:, [0]]
-    X[:, 4::5] = np.round(2 * X[:, 4::5])
-    log_odds = np.sin(X[:, :4] * 1.5).sum(axis=1) + 0.5 * X[:, 0] + 0.1 * X[:, 4] - 0.5
-    return X, (rng.random(n) < 1 / (1 + np.exp(-log_odds))).astype(int)
+
+    covariates: int
+    classes: int
+    missing: float
+
+    def rows(self, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and their classes."""
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((n, self.covariates))
+        X += 0.5 * X[:, [0]]
+        X[:, 4::5] = np.round(2 * X[:, 4::5])
+        # Each later class sees the covariates in another order.
+        seen = [np.roll(X[:, :5], k, axis=1) for k in range(self.classes - 1)]
+        log_odds = [
+            np.sin(Z[:, :4] * 1.5).sum(axis=1) + 0.5 * Z[:, 0] + 0.1 * Z[:, 4] - 0.5 for Z in seen
+        ]
+        y = classes_at(np.column_stack(log_odds), rng.random(n))
+        if self.missing:
+            X[rng.random(X.shape) < self.missing] = np.nan
+        return X, y
+
+    def costs(self) -> Costs:
+        """A price of one each; two classes have errors of two costs."""
+        names = {f"x{k}": 1.0 for k in range(self.covariates)}
+        if self.classes == 2:
+            return Costs(names, false_positive=100, false_negative=1000)
+        return Costs(names, misclassification=300 * (1 - np.eye(self.classes)))
+
+
+def world(n: int, p: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Complete rows of two classes."""
+    return World(p, 2, 0.0).rows(n, seed)
+
+
+def classes_at(log_odds: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """The class of each row, drawn by its log-odds against the first and a uniform number."""
+    odds = np.exp(np.column_stack([np.zeros(len(log_odds)), log_odds]))
+    later = 1 - (odds.cumsum(axis=1) / odds.sum(axis=1, keepdims=True))
+    return (share[:, None] < later[:, :-1]).sum(axis=1)
 
 
 def resident(what: str) -> float:
@@ -54,39 +91,40 @@ def resident(what: str) -> float:
     raise RuntimeError(f"no {what} in /proc/self/status")
 
 
-def write_parquet(n: int, p: int, folder: str) -> None:
+def write_parquet(drawn: World, n: int, folder: str) -> None:
     """The rows in files of 250,000."""
     import pyarrow
     import pyarrow.parquet
 
     for number, first in enumerate(range(0, n, 250_000)):
-        X, y = world(min(250_000, n - first), p, seed=n + number)
-        columns = {f"x{k}": X[:, k] for k in range(p)} | {"y": y}
+        X, y = drawn.rows(min(250_000, n - first), seed=n + number)
+        columns = {f"x{k}": X[:, k] for k in range(drawn.covariates)} | {"y": y}
         pyarrow.parquet.write_table(pyarrow.table(columns), f"{folder}/{number:05}.parquet")
 
 
-def measure(n: int, p: int, way: str, n_jobs: int | None, folder: str | None) -> str:
+def measure(drawn: World, n: int, way: str, n_jobs: int | None, folder: str | None) -> str:
     """One line of the table."""
     if way == "columns":
         large_fits.LARGE_ROWS = n + 1
-    rows: tuple[Any, Any] = world(n, p, seed=n) if folder is None else (ParquetTable(folder), "y")
-    names = {f"x{k}": 1.0 for k in range(p)}
-    costs = Costs(names, false_positive=100, false_negative=1000)
+    rows: tuple[Any, Any] = drawn.rows(n, seed=n) if folder is None else (ParquetTable(folder), "y")
+    costs = drawn.costs()
     policy = AdaCOSClassifier(costs, n_jobs=n_jobs)
     before, processor, wall = resident("VmRSS"), time.process_time(), time.perf_counter()
     policy.fit(*rows)
     processor, wall = time.process_time() - processor, time.perf_counter() - wall
     memory = resident("VmHWM") - before
-    fresh, truth = world(FRESH_ROWS, p, seed=1)
-    log_odds = policy.model_.log_odds_by_set(fresh)[:, -1]
-    loss = np.mean(np.logaddexp(0, log_odds) - truth * log_odds)
-    result = policy.acquire(fresh)
-    wrong = np.where(truth == 1, 1000, 100) * (result.label != truth)
+    if drawn.classes == 2:
+        costs = Costs(costs.covariates, misclassification=[[0, 100], [1000, 0]])
+    fresh, truth = drawn.rows(FRESH_ROWS, seed=1)
+    loss = log_loss(policy.model_.log_odds_by_set(fresh)[:, -1], truth).mean()
+    total = total_costs(policy.acquire(fresh), truth, costs).mean()
     held = "codes" if n >= large_fits.LARGE_ROWS else "columns"
     held += "" if folder is None else ", from Parquet"
+    held += "" if drawn.classes == 2 else f", {drawn.classes} classes"
+    held += "" if not drawn.missing else f", {drawn.missing:.0%} missing"
     return (
-        f"| {n:,} × {p} | {held} | {processor:.0f} | {wall:.0f} | {memory:,.0f} | {loss:.5f} | "
-        f"{np.mean(result.cost + wrong):.3f} |"
+        f"| {n:,} × {drawn.covariates} | {held} | {processor:.0f} | {wall:.0f} | {memory:,.0f} | "
+        f"{loss:.5f} | {total:.3f} |"
     )
 
 
@@ -94,23 +132,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--covariates", type=int, default=30)
+    parser.add_argument("--classes", type=int, default=2)
+    parser.add_argument("--missing", type=float, default=0.0, help="share of missing values")
     parser.add_argument("--n-jobs", type=int, default=None)
     parser.add_argument("--beside-dense", action="store_true", help="also as few rows are")
     parser.add_argument("--from-parquet", action="store_true", help="read in pieces from files")
     parser.add_argument("--one", choices=["codes", "columns"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    drawn = World(given.covariates, given.classes, given.missing)
     if given.one is not None:
-        sizes = given.rows[0], given.covariates
-        print(measure(*sizes, given.one, given.n_jobs, given.folder))
+        print(measure(drawn, given.rows[0], given.one, given.n_jobs, given.folder))
         return
     print(HEADER, flush=True)
     for n in given.rows:
         folder = TemporaryDirectory()
         if given.from_parquet:
-            write_parquet(n, given.covariates, folder.name)
+            write_parquet(drawn, n, folder.name)
         for way in ["codes", "columns"] if given.beside_dense else ["codes"]:
             sizes = ["--rows", str(n), "--covariates", str(given.covariates)]
+            sizes += ["--classes", str(given.classes), "--missing", str(given.missing)]
             if given.from_parquet:
                 sizes += ["--folder", folder.name]
             jobs = [] if given.n_jobs is None else ["--n-jobs", str(given.n_jobs)]

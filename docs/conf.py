@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 HERE = Path(__file__).parent
+
+
+def plain_warning(message: Any, category: type[Warning], *_: Any) -> str:
+    """A warning of an example as the gallery prints it, without the path on this machine."""
+    return f"{category.__name__}: {message}\n"
+
+
+warnings.formatwarning = plain_warning
 
 project = "adacos"
 author = "The adacos developers"

@@ -10,13 +10,13 @@ from adacos import AdaCOSClassifier, Costs, load_pima
 from adacos.consultation.steps import Acquire
 
 X, y, prices, panels, *_ = load_pima(zeros="missing")
-costs = Costs(prices, false_positive=200, false_negative=600, panels=panels)
+costs = Costs(prices, false_positive=100, false_negative=1000, panels=panels)
 clf = AdaCOSClassifier(costs).fit(X[20:], y[20:])
 
 # %%
 # Begin with what is on file; it costs nothing.
 
-patient = X.iloc[2]
+patient = X.iloc[3]
 consultation = clf.consultation(known={"Age": patient["Age"]})
 step = consultation.next()
 print(step)
@@ -43,7 +43,7 @@ while isinstance(step, Acquire):
 # %%
 # How the probability moved, and the cut-off, at or above which the result is positive.
 
-threshold = 200 / (200 + 600)
+threshold = 100 / (100 + 1000)
 figure, axes = plt.subplots(figsize=(6.5, 3), layout="constrained")
 axes.plot(
     range(len(course)), [100 * p for _, p in course], "o-", color="#0072B2"
@@ -67,7 +67,7 @@ plt.show()
 # Skip a question, answer another one, take an answer back. ``state`` is plain JSON from which the
 # consultation can be continued elsewhere.
 
-consultation = clf.consultation(known={"Age": 33})
+consultation = clf.consultation(known={"Age": 21})
 print(consultation.next())
 print(consultation.unavailable("BMI").next())
 print(consultation.undo().next())

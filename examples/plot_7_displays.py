@@ -14,6 +14,7 @@ from adacos import (
     CostCurveDisplay,
     Costs,
     TradeOffDisplay,
+    TreeDisplay,
     load_pima,
     paper_folds,
 )
@@ -42,8 +43,8 @@ CostCurveDisplay.from_estimator(policy, X[new], y[new])
 plt.show()
 
 # %%
-# What more spending buys
-# -----------------------
+# What more spending saves
+# ------------------------
 # Two displays in one figure. Bars are standard errors: on 154 rows the curve is rough.
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
@@ -61,14 +62,15 @@ print(display.curve)
 # %%
 # A tree
 # ------
-# Where the order depends on the values, the same display draws the tree of questions.
+# Where the order depends on the values, the tree of questions is drawn. The diabetes table has one order
+# for everyone; in this made-up problem the first value says which of the others is worth its cost.
 
 problem = make_value_dependent_problem()
 rows, classes = problem.sample(500, seed=0)
 branching = BranchingClassifier(
     Costs(list(problem.prices.values()), false_positive=50, false_negative=75)
 ).fit(rows, classes)
-AcquisitionDisplay.from_estimator(branching, rows)
+TreeDisplay.from_estimator(branching)
 plt.show()
 
 # %%

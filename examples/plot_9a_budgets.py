@@ -47,8 +47,8 @@ for name, policy in policies.items():
 print(1 + policies["at most 2 in the mean"].multiplier_)
 
 # %%
-# What more spending buys
-# -----------------------
+# What more spending saves
+# ------------------------
 # One fit serves every mean budget. Each point is a budget: what patients pay on average, and what errors
 # then cost.
 

@@ -8,6 +8,7 @@ that is broken. `check_result` is the part about one result, for use in property
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import struct
 import tempfile
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from adacos import Costs, load, save
+from adacos.card import model_card
 from adacos.consultation.steps import Acquire
 from adacos.exceptions import InvalidInputError
 from adacos.typing import Bools
@@ -72,7 +74,10 @@ def check_result(policy: Any, X: Any, result: Any) -> None:
         paid = price(policy.costs, names, listed)
         np.testing.assert_allclose(result.cost[row], paid, rtol=1e-9, atol=1e-9)
     matrix = policy.cost_table_.matrix
-    risk = (probabilities(result) @ matrix).min(axis=1)
+    every = probabilities(result) @ matrix
+    # The label has the least expected cost, unless the policy answers as somebody wrote.
+    own = every[np.arange(n), np.searchsorted(policy.classes_, result.label)]
+    risk = every.min(axis=1) if policy.decider_.answers_by_rule else own
     scale = np.abs(matrix).max()
     np.testing.assert_allclose(
         result.expected_cost, result.cost + risk, rtol=1e-9, atol=1e-9 * scale
@@ -259,7 +264,8 @@ def check_parameters(make: Any, X: Any, y: Any) -> None:
     """Every declared constraint refuses a wrong value by its name, and nothing is fitted."""
     parameters, constraints = set(make().get_params()), make().constraints
     assert set(constraints) <= parameters
-    assert parameters - set(constraints) <= {"costs", "joint"}
+    # Directions are checked with the names of the covariates.
+    assert parameters - set(constraints) <= {"costs", "joint", "monotonic_cst"}
     wrong = [object(), float("nan"), float("inf"), -1, "no such word", True, [], np.full(2, -1.0)]
     for name, value in product(constraints, wrong):
         if name == "n_jobs" and isinstance(value, int):
@@ -301,6 +307,24 @@ def check_fitted(policy: Any) -> None:
     asked = "certificate_ threshold_ false_negative_cost_ surcharges_ recall_estimate_ mean_spent_"
     for name in (*asked.split(), "leave_out_", "misfit_", "description_", "resolved_lookahead"):
         assert hasattr(policy, name), name
+
+
+def check_parameters_of_the_fit(policy: Any, X: Any) -> None:
+    """What `set_params` makes of a fitted policy changes neither decisions nor card; no file."""
+    card, before = model_card(policy), policy.acquire(X)
+    kept = policy.get_params(deep=False)
+    for name in set(kept) - {"verbose"}:
+        policy.set_params(**{name: "nonsense"})
+        assert json.dumps(model_card(policy)) == json.dumps(card), name
+        same(policy.acquire(X), before)
+        with tempfile.TemporaryDirectory() as folder:
+            with pytest.raises(InvalidInputError, match="must have the parameters"):
+                save(policy, Path(folder) / "model.adacos")
+            assert not list(Path(folder).iterdir())
+        policy.set_params(**{name: kept[name]})
+    with tempfile.TemporaryDirectory() as folder:
+        save(policy, Path(folder) / "model.adacos")
+        assert json.dumps(model_card(load(Path(folder) / "model.adacos"))) == json.dumps(card)
 
 
 def check_file(policy: Any, X: Any, result: Any) -> None:

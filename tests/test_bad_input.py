@@ -21,6 +21,7 @@ from adacos import (
     FullModelClassifier,
     GaussianImputer,
     LogisticGAM,
+    load_pima,
 )
 from adacos.exceptions import InvalidInputError
 from tests.policy_cases import Case, cases
@@ -151,7 +152,10 @@ def test_more_than_two_classes_are_refused_where_they_are_not_served(case: Case)
         (np.linspace(0, 1, 40), "Unknown label type|continuous"),
         (np.r_[np.nan, np.ones(19), np.zeros(20)], "y contains NaN"),
         (np.ones((40, 2)), r"y: must be one-dimensional; received shape \(40, 2\)"),
-        (np.arange(39) % 2, r"inconsistent numbers of samples.*40, 39"),
+        (
+            np.arange(39) % 2,
+            r"y: must have one class for each row of X; received 39",
+        ),
         (None, "y: fit requires y"),
         (np.array([], dtype=int), "sample|inconsistent"),
     ],
@@ -431,3 +435,16 @@ def test_a_failed_fit_leaves_the_arguments_alone() -> None:
         AdaCOSClassifier(costs).fit(X, y)
     pd.testing.assert_frame_equal(X, before)
     assert costs == Costs(prices(height=1.0))
+
+
+def test_values_by_covariate_are_refused_where_rows_hold_them() -> None:
+    X, y, prices, *_ = load_pima()
+    costs = Costs(prices, false_positive=100, false_negative=1000)
+    policy = COSClassifier(costs, strengths="common").fit(X[:200], y[:200])
+    for call in (policy.acquire, policy.predict_proba):
+        with pytest.raises(InvalidInputError, match="the values of rows are in X") as told:
+            call(X[200:210], known={"Age": 30})
+        assert told.value.remedy == "Put the values into X and pass known=['Age']."
+    with pytest.raises(InvalidInputError, match="not a mapping") as told:
+        policy.next(X[200:210], unavailable={"Age": True})
+    assert told.value.remedy == "Pass unavailable=['Age']."

@@ -11,6 +11,7 @@ import adacos
 from adacos import (
     AdaCOSClassifier,
     Costs,
+    PlanningClassifier,
     TargetRecallClassifier,
 )
 from adacos.card import headline, model_card, rule_in_words, threshold_reason
@@ -186,6 +187,23 @@ def test_a_certificate_that_says_nothing_says_so_first():
     assert headline(useful) is None
 
 
+def test_a_certified_policy_that_calls_everyone_positive_says_so_first():
+    """It was certified by a cut-off that calibration rows of noise all reach."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), (rng.random(400) < 0.5).astype(int)
+    policy = TargetRecallClassifier(
+        AdaCOSClassifier(Costs([10.0, 10.0, 10.0], false_positive=10), cv=3, strengths="common"),
+        target_recall=0.7,
+        recall_confidence=0.9,
+    ).fit(X, y)
+    result = policy.acquire(X)
+    assert (result.label == 1).all()
+    assert not result.acquired.any()
+    assert not policy.always_positive_
+    assert headline(policy).startswith("The model calls everyone positive and acquires nothing;")
+    assert headline(policy).endswith("The certificate says no more than that.")
+
+
 @pytest.mark.parametrize("around", [False, True])
 def test_a_recall_that_calls_everyone_positive_is_said_first(around):
     """Covariates of noise that cost as much as a false alarm."""
@@ -196,7 +214,7 @@ def test_a_recall_that_calls_everyone_positive_is_said_first(around):
         AdaCOSClassifier(costs, cv=3, strengths="common"), target_recall=0.95
     )
     if around:
-        inner = AdaCOSClassifier(COSTS, cv=3, strengths="common")
+        inner = PlanningClassifier(COSTS)
         policy = TargetRecallClassifier(inner, target_recall=0.95)
     policy.fit(X, y)
     result = policy.acquire(X)
@@ -204,6 +222,7 @@ def test_a_recall_that_calls_everyone_positive_is_said_first(around):
         told = model_card(policy)["headline"]
         assert "calls everyone positive" in told
         assert "does not discriminate" in told
+        assert "not reached at a lower cost" not in told
     else:
         assert around
         assert model_card(policy)["headline"] is None

@@ -30,6 +30,7 @@ from tests.policy_checks import (
     check_consultation,
     check_file,
     check_parameters,
+    check_parameters_of_the_fit,
     check_pickle,
     check_policy,
     check_result,
@@ -190,6 +191,13 @@ def test_a_pickle_decides_the_same_and_holds_no_training_values(case: Case) -> N
     X, y = mixed_table()
     policy = case.make(MIXED_COSTS).fit(X, y)
     check_pickle(policy, X, policy.acquire(X))
+
+
+@pytest.mark.parametrize("case", cases(variants=False))
+def test_set_params_after_fit_changes_nothing_that_is_stated(case: Case) -> None:
+    X, y = mixed_table()
+    policy = case.make(MIXED_COSTS).fit(X, y)
+    check_parameters_of_the_fit(policy, X)
 
 
 @pytest.mark.parametrize("case", cases(variants=False))

@@ -556,7 +556,7 @@ def test_the_remedy_is_written_for_what_was_given(tmp_path: Path) -> None:
         save(eval(model, space), path)
         own = load(path).predict_proba(eval(rows or "X", space))
         np.testing.assert_array_equal(own, given.predict_proba(X))
-    with pytest.raises(InvalidInputError, match="Models that can be saved"):
+    with pytest.raises(InvalidInputError, match="Fitted policies, LogisticGAM"):
         save(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y), path)
 
 
@@ -648,7 +648,7 @@ def test_a_model_whose_parameters_were_changed_after_the_fit_is_not_saved(tmp_pa
     policy = COSClassifier(costs, cv=2, strengths="common").fit(X, y)
     for changed in ({"budget": 3.0}, {"costs": Costs([2, 2, 3, 4, 5.0], false_positive=9)}):
         before = policy.get_params()
-        with pytest.raises(InvalidInputError, match=r"COSClassifier\. Call fit again"):
+        with pytest.raises(InvalidInputError, match=r"(budget|costs)\. Call fit again"):
             save(policy.set_params(**changed), path)
         assert not path.exists()
         policy.set_params(**before)
@@ -719,3 +719,11 @@ def test_a_file_of_an_earlier_format_decides_as_it_did(name: str) -> None:
     expected = json.loads((OLD / "decisions.json").read_text(encoding="utf-8"))[name]
     result = load(OLD / f"{name}.adacos").acquire(problem(expected.pop("table")).X_decided)
     assert {field: hashed(getattr(result, field)) for field in expected} == expected
+
+
+def test_a_file_that_is_not_there_is_told_with_the_nearest_name(tmp_path: Path) -> None:
+    (tmp_path / "model.adacos").write_bytes(b"")
+    with pytest.raises(FileNotFoundError, match=r"Did you mean model\.adacos\?"):
+        adacos.load(tmp_path / "modle.adacos")
+    with pytest.raises(FileNotFoundError, match="No such file or directory: "):
+        adacos.load(tmp_path / "other.txt")

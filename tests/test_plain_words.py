@@ -33,10 +33,13 @@ def test_banned_words_are_found_with_their_line_and_what_to_say(written):
     ]
 
 
-def test_messages_and_the_comments_of_examples_are_read_too(written):
-    banned = '"""Where a name stands."""\n# A comment stands here.\nTEXT = f"It stands."\n'
+def test_docstrings_messages_and_the_comments_of_examples_are_read(written):
+    banned = '"""Where a name stands."""\n# A comment stands here.\nTEXT = f"It lacks one."\n'
     module = check_words.places(written("module.py", banned))
-    assert [place.partition(":")[2] for place in module] == ["3: 'stands'; say is kept, remains"]
+    assert [place.partition(":")[2] for place in module] == [
+        "1: 'stands'; say is kept, remains, is, means",
+        "3: 'lacks'; say is missing, has no",
+    ]
     (check_words.ROOT / "examples").mkdir()
     gallery = "x = 1\n# %%\n# What comes of it is\n# hard to tell.\ny = 2\n"
     found = check_words.places(written("examples/plot.py", gallery))

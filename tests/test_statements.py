@@ -38,7 +38,7 @@ POLICIES: dict[str, Callable[[], Any]] = {
         Costs(PRICES, false_positive=30), target_recall=0.8, **QUICK
     ),
     "a recall of the answers": lambda: TargetRecallClassifier(
-        AdaCOSClassifier(WITH_PANEL, **QUICK), target_recall=0.8
+        PlanningClassifier(WITH_PANEL, cv=2), target_recall=0.8
     ),
     "a recall by which rows stop": lambda: TargetRecallClassifier(
         AdaCOSClassifier(Costs(PRICES, false_positive=30), **QUICK), target_recall=0.8

@@ -4,9 +4,8 @@
     python tools/check_words.py --sentences  # length of the sentences of every page
 
 Looked at are pages in Markdown without their code, the page of the service, strings and docstrings
-of the package, and the examples with their comments, which are the pages of the gallery. Further
-words are banned where users read: in messages of the package and in the examples. Sentences are
-measured on the pages alone.
+of the package, and the examples with their comments, which are the pages of the gallery. Sentences
+are measured on the pages alone.
 """
 
 from __future__ import annotations
@@ -47,21 +46,16 @@ BANNED = {
     r"\blabel now\b": "label if you stop now",
     r"\bworlds?\b": "problem, simulated problem",
     r"\b(can|could) be had\b": "is available",
-    r"\btold it\b": "printed, reported",
     r"\b(put together|of an earlier run|measured before)\b": "what one command wrote",
     r"\bpositive from\b[^.]*\bon\b": "positive at or above",
     r"\bforeseen\b": "the model of the log-odds after an acquisition",
-    r"\b(AdaCOS|COS|Planning) stands\b": "is kept",
     r"\bhard to tell\b": "unclear",
     r"\d[ \u00a0]%": "16.7%, without a space",
-}
-# What is banned besides in messages of the package and in the examples.
-BANNED_IN_TEXTS = {
-    r"\bstands\b": "is kept, remains",
+    r"\bstands\b": "is kept, remains, is, means",
     r"\b(tells?|told)\b": "reports, says",
     r"\black(s|ed)?\b": "is missing, has no",
     r"\boutlook\b": "lookahead",
-    r"\b(buy|bought)\b": "acquire, pay for",
+    r"\b(buys?|buying|bought)\b": "acquire, pay for",
 }
 CODE = re.compile(
     r"^```.*?^```$|^:::.*?$|`[^`\n]*`|\]\([^)]*\)|<!--.*?-->", re.MULTILINE | re.DOTALL
@@ -73,46 +67,37 @@ NAME = re.compile(r"""[a-z]*(["'])[\w.-]*\1""")
 
 # From Python 3.12 the text between the fields of an f-string is a token of its own.
 FSTRING_PARTS = {getattr(tokenize, "FSTRING_MIDDLE", None)} - {None}
-# Tokens after which a string is a docstring.
-LINE_BEGINS = frozenset({tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT})
 
 
-def texts(path: Path) -> Iterator[tuple[int, str, bool]]:
-    """The texts of a file, each with the line that it begins on, and whether users read it."""
+def texts(path: Path) -> Iterator[tuple[int, str]]:
+    """The texts of a file, each with the line that it begins on."""
     content = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         yield from _texts_in_python(content, is_example=path.parent.name == "examples")
     elif path.suffix == ".md":
-        yield 1, CODE.sub(lambda found: re.sub(r"[^\n]", "", found[0]), content), False
+        yield 1, CODE.sub(lambda found: re.sub(r"[^\n]", "", found[0]), content)
     else:
-        yield 1, content, False
+        yield 1, content
 
 
-def _texts_in_python(content: str, is_example: bool) -> Iterator[tuple[int, str, bool]]:
+def _texts_in_python(content: str, is_example: bool) -> Iterator[tuple[int, str]]:
     """Strings and docstrings; of an example also its comments, neighbouring lines together."""
-    before, depth, comment = tokenize.NEWLINE, 0, (0, "")
+    comment = (0, "")
     for token in tokenize.generate_tokens(io.StringIO(content).readline):
         if token.type == tokenize.COMMENT and is_example:
             comment = (comment[0] or token.start[0], f"{comment[1]}{token.string[1:]}\n")
-        elif token.type == tokenize.STRING or token.type in FSTRING_PARTS:
-            is_docstring = before in LINE_BEGINS and depth == 0
-            name = NAME.fullmatch(token.string)
-            text = "" if name else QUOTED.sub("", token.string)
-            yield token.start[0], text, is_example or not is_docstring
-        if token.type == tokenize.OP:
-            depth += (token.string in "([{") - (token.string in ")]}")
+        elif token.type in {tokenize.STRING} | FSTRING_PARTS and not NAME.fullmatch(token.string):
+            yield token.start[0], QUOTED.sub("", token.string)
         if token.type not in (tokenize.COMMENT, tokenize.NL) and comment[0]:
-            yield *comment, True
+            yield comment
             comment = (0, "")
-        before = token.type
 
 
 def places(path: Path) -> list[str]:
     """Where a file has a banned word, and what is said instead."""
     found = []
-    for line, text, is_read in texts(path):
-        banned = BANNED | BANNED_IN_TEXTS if is_read else BANNED
-        for pattern, instead in banned.items():
+    for line, text in texts(path):
+        for pattern, instead in BANNED.items():
             for match in re.finditer(pattern, text, re.IGNORECASE):
                 at = line + text.count("\n", 0, match.start())
                 name = path.relative_to(ROOT)

@@ -1,4 +1,4 @@
-"""Draw docs/images/funnel.svg, the picture of the README: who is asked what, and who stops where.
+"""Draw the picture of the README and of the first page: who is asked what, and who stops where.
 
 python tools/draw_funnel.py
 """
@@ -26,7 +26,8 @@ def main() -> None:
     labels = {name: held.said.label(name) for name in policy.encoder_.names}
     answers = [held.said.class_name(label) for label in policy.classes_.tolist()]
     picture = figures.policy_flow(numbers.flow(held.result, policy.classes_), labels, answers)
-    (ROOT / "docs" / "images" / "funnel.svg").write_bytes(picture.svg)
+    for name, drawn in (("funnel.svg", picture.svg), ("funnel-narrow.svg", picture.narrow)):
+        (ROOT / "docs" / "images" / name).write_bytes(drawn)
 
 
 if __name__ == "__main__":

@@ -14,24 +14,32 @@ import numpy as np
 
 from adacos import __version__
 from adacos.consultation import fingerprint
-from adacos.consultation.cut_off import cut_off_of, percent
-from adacos.consultation.steps import Classify
+from adacos.consultation.cut_off import cut_off_of, named_ranges, percent
+from adacos.consultation.steps import Classify, ranges_in_words
 from adacos.costs import CostTable
 from adacos.deciders.mixing import describe_mixture
 from adacos.models.sequence_model import SequenceModel
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
 from adacos.policies.estimates import leave_out_costs
-from adacos.policies.many_classes import resolved_target_recall
+from adacos.policies.many_classes import recalls_by_class, resolved_target_recall
 from adacos.policies.misfit import MisfitCell, Side, advice
 from adacos.policies.picture import has_tree
+from adacos.policies.recall import counting_in_words
 from adacos.policies.recall import percent as certified_percent
 from adacos.policies.sequence_policy import asked_in_order
 from adacos.policies.tree import described_tree
+from adacos.reasons import WeighedDecision
 from adacos.tables.description import Description, coded_values, description_of
 from adacos.typing import Floats
+from adacos.validation import listed
 
 NOTICE = "Research use only: not a medical device. The decision stays with you."
+# A mean that differs by less than this share is said to be the same.
+_NEARLY = 0.01
+_EVERYONE_POSITIVE = (
+    "The model calls everyone positive and acquires nothing; it does not discriminate."
+)
 _NUMBERS = [
     "two",
     "three",
@@ -52,10 +60,12 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
 
     Of a policy that was chosen automatically it is the card of the chosen one.
     """
-    given, policy = policy, policy.chosen
+    given = policy.as_fitted
+    policy = given.chosen
     said = description_of(policy)
     model = policy.sequence_model
-    many = len(policy.classes_) > 2
+    many, by_rule = len(policy.classes_) > 2, policy.decider_.answers_by_rule
+    by_rule, stated = by_rule and policy.cost_table_.decisions is None, recalls_by_class(policy)
     sets = policy.sets_ if asked_in_order(policy) else None
     return {
         "model": fingerprint(given),
@@ -73,18 +83,19 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "class_names": [said.classes.get(str(label)) for label in policy.classes_.tolist()],
         "positive_class": None if many else policy.classes_.tolist()[1],
         # With three or more classes as they were stated, without surcharges.
-        "misclassification_costs": (policy.cost_table_ if many else policy.rule_).matrix.tolist(),
+        "misclassification_costs": (policy.cost_table_ if stated else policy.rule_).matrix.tolist(),
         # With a target recall nobody stated the false-negative cost: it follows from the recall.
         "false_negative_implied": policy.false_negative_cost_ is not None,
-        "threshold": None if many else cut_off_of(policy.rule_),
-        "threshold_reason": None if many else threshold_reason(policy),
+        "threshold": None if many or not by_rule else cut_off_of(policy.rule_),
+        "threshold_reason": None if many or not by_rule else threshold_reason(policy),
+        **_decisions(policy),
         "covariates": [_covariate(policy, k, said) for k in range(len(policy.encoder_.names))],
         "panels": panels_of(policy),
         "training_rows": None if model is None else _learned_from(policy),
         "training_positives": None if many or model is None else _positives(policy, model),
         **({} if not many else {"training_classes": _class_counts(model)}),
         "weighted_shares": None if model is None else _weighted_shares(policy, model),
-        **({} if not many else {"surcharges": _by_name(policy.surcharges_ or {})}),
+        **({"surcharges": _by_name(policy.surcharges_ or {})} if recalls_by_class(policy) else {}),
         "order": None if sets is None else list(sets[-1]),
         "sequence": policy.sequence_,
         "sets": None if sets is None else [list(names) for names in sets],
@@ -104,21 +115,37 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "mean_budget": policy.unwrapped.chosen.mean_budget,
         "multiplier": _multiplier(policy.unwrapped.chosen),
         "budget_text": budgets_in_words(policy),
+        "recalibration": _recalibration(given),
         "notice": NOTICE,
     }
+
+
+def _decisions(policy: BasePolicy) -> dict[str, Any]:
+    """What is decided in place of labels, and when; nothing where labels are given."""
+    if policy.cost_table_.decisions is None:
+        return {}
+    own = named_ranges(policy.cost_table_.decisions, policy.rule_.matrix)
+    if not policy.decider_.answers_by_rule:
+        own = tuple(WeighedDecision(one.decision, one.expected_cost) for one in own)
+    ranges = [{"decision": one.decision, "above": one.above, "below": one.below} for one in own]
+    names = list(policy.cost_table_.decisions)
+    return {"decisions": ranges, "decision_names": names, "rule": rule_in_words(policy)}
 
 
 def headline(policy: BasePolicy) -> str | None:
     """What must be said before anything else: that the model calls everyone positive."""
     certificate = policy.certificate_
-    if certificate is None:
-        return _without_certificate(policy)
     if policy.always_positive_:
         return (
-            "The model calls everyone positive and acquires nothing; it does not discriminate. "
-            f"A recall of {certificate.recall:.1%} with {certificate.confidence:.1%} confidence "
-            "could not be certified."
+            f"{_EVERYONE_POSITIVE} A recall of {certificate.recall:.1%} with "
+            f"{certificate.confidence:.1%} confidence could not be certified."
         )
+    if _calls_everyone_positive(policy):
+        alike = "It finds every case, as answering positive without any model does."
+        says_nothing = "" if certificate is None else " The certificate says no more than that."
+        return f"{_EVERYONE_POSITIVE} {alike}{says_nothing}"
+    if certificate is None:
+        return None
     if "every calibration row is answered positive" in certificate.method:
         return (
             "The certificate says nothing: at these costs the model calls everyone positive, which "
@@ -127,18 +154,13 @@ def headline(policy: BasePolicy) -> str | None:
     return None
 
 
-def _without_certificate(policy: BasePolicy) -> str | None:
-    """That a target recall is reached by calling everyone positive, where nothing was certified."""
+def _calls_everyone_positive(policy: BasePolicy) -> bool:
+    """Whether a policy with a target recall answers positive before it acquires anything."""
     recall = resolved_target_recall(policy)
     if not isinstance(recall, float) or policy.mixture_ is not None:
-        return None
+        return False
     step = policy.consultation().next()
-    if not isinstance(step, Classify) or step.label != policy.classes_[1]:
-        return None
-    return (
-        "The model calls everyone positive and acquires nothing; it does not discriminate. "
-        f"A recall of {recall:.1%} is not reached at a lower cost with these covariates."
-    )
+    return isinstance(step, Classify) and step.label == policy.classes_[1]
 
 
 def deciding_matrix(policy: BasePolicy) -> Floats:
@@ -172,9 +194,16 @@ def threshold_reason(policy: BasePolicy) -> str:
 
 def rule_in_words(policy: BasePolicy) -> str:
     """When the positive class is given, and why; of more classes how the label is chosen."""
+    policy = policy.chosen
+    if not policy.decider_.answers_by_rule:
+        return "The answer is the one that the protocol names, whatever the probability."
+    named = policy.cost_table_.decisions
+    if named is not None:
+        ranges = ranges_in_words(named_ranges(named, policy.rule_.matrix))
+        lead = "The decision is the one with the lowest expected cost"
+        return f"{lead}: {ranges}." if ranges else f"{lead}, of {listed(named)}."
     if len(policy.classes_) > 2:
         return "The answer is the class with the lowest expected cost of being wrong."
-    policy = policy.chosen
     reason, cut_off = threshold_reason(policy), cut_off_of(policy.rule_)
     if cut_off == 0:
         return f"{reason.capitalize()}."
@@ -191,13 +220,17 @@ def recalls_in_words(policy: BasePolicy) -> list[str]:
     said, certified = description_of(policy), policy.certificate_ is not None
     surcharges, wanted = policy.surcharges_ or {}, resolved_target_recall(policy)
     return [
-        f"Recall of {said.class_name(label)}: "
+        f"Recall of {said.class_name(label)}{_in_brackets(counting_in_words(policy, label))}: "
         + ("" if certified else f"target {wanted[label]:.1%}, ")
         + f"{policy.recall_estimate_[label]:.1%} "
         + ("of the calibration rows" if certified else "estimated, not certified")
         + (f"; errors about it count {said.money(extra)} more than was stated." if extra else ".")
         for label, extra in surcharges.items()
     ]
+
+
+def _in_brackets(words: str) -> str:
+    return f" ({words})" if words else ""
 
 
 def _immediate(costs: CostTable) -> list[str]:
@@ -227,6 +260,12 @@ def budgets_in_words(policy: BasePolicy) -> str | None:
             f"cross-validated, pay {money(spent)}." + describe_mixture(policy.mixture_)
             if multiplier > 0
             else f"It does not bind: training rows, cross-validated, pay {money(spent)}."
+        )
+    complete = policy.mean_spent_complete_
+    if spent is not None and complete is not None and abs(complete - spent) > _NEARLY * spent:
+        told.append(
+            "That is the mean of rows with values missing as in training: complete rows pay "
+            f"{money(complete)}."
         )
     return " ".join(told) or None
 
@@ -297,6 +336,33 @@ def _misfit(policy: BasePolicy) -> dict[str, Any] | None:
     if told is None and states:
         told = "AutoPolicyClassifier (--policy auto) finds out whether another policy is cheaper."
     return {"cells": [cell.told(said) for cell in cells], "states": states, "advice": told}
+
+
+def recalibration_in_words(policy: BasePolicy) -> str | None:
+    """How a policy was recalibrated, and what of its promises does not hold; None if it was not."""
+    found = policy.recalibration_
+    if found is None:
+        return None
+    told = found.text(np.array(list(map(description_of(policy).class_name, policy.classes_))))
+    wanted = resolved_target_recall(policy) is not None and policy.certificate_ is None
+    return told + (" No recall is certified since then." if wanted else "")
+
+
+def _recalibration(policy: BasePolicy) -> dict[str, Any] | None:
+    """How a policy was recalibrated, in numbers and words."""
+    found = policy.recalibration_
+    if found is None:
+        return None
+    return {
+        "before": found.before.tolist(),
+        "after": found.after.tolist(),
+        "shift": found.shift.tolist(),
+        "shift_error": None if found.shift_error is None else found.shift_error.tolist(),
+        "slope": found.slope,
+        "slope_error": found.slope_error,
+        "rows": found.rows,
+        "text": recalibration_in_words(policy),
+    }
 
 
 def _times(ratio: float) -> str:

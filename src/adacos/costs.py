@@ -11,18 +11,20 @@ was acquired is charged in its order of acquisition, and a set without an order 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from adacos.error_costs import decision_names, error_costs, protecting, warn_of_never_cheapest
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.decisions import cheapest_somewhere
 from adacos.kernels.namespace import like, namespace, put_along, sum_where
 from adacos.typing import Bools, Fields, Floats
 from adacos.validation import (
-    check_cost_size,
-    check_names_sorted,
     choices,
     covariate_costs,
     one_cost,
@@ -54,7 +56,13 @@ class Costs:
     misclassification : array-like of shape (n_classes, n_classes) or None, default=None
         The whole matrix C[true class, label] in place of these two, classes in their order; three
         or more classes need it. Entries may be negative, but a wrong label must cost more than
-        the right one.
+        the right one. With `decisions` of shape (n_classes, n_decisions).
+    decisions : sequence of str or None, default=None
+        What may be decided, where that is not which class it is: names for the columns of
+        `misclassification`, such as "treat", "refer" and "discharge". `predict` then gives these.
+    protects : mapping of class to sequence of str or None, default=None
+        Which decisions protect the rows of a class. A recall of the class counts these; a target
+        recall needs them.
     panels : mapping of str to (float, sequence of str or int) or to mapping, default=None
         For each panel the shared cost, which is part of each member's cost, and its members, by
         name or position; or the members with what each costs once another has been paid.
@@ -67,8 +75,12 @@ class Costs:
     ----------
     covariates : dict, tuple or None
         The covariate costs, as given.
-    matrix : ndarray of shape (n_classes, n_classes)
+    matrix : ndarray of shape (n_classes, n_classes) or (n_classes, n_decisions)
         C[true class, label].
+    decisions : tuple of str or None
+        Names of the columns; None for the classes.
+    protects : dict
+        Decisions that protect each class, as given.
     panels : dict
         Shared cost and members of each panel, or a dict of members and discounted costs.
 
@@ -100,6 +112,13 @@ class Costs:
     ...               panels={"tissue": {"biopsy": 80.0, "stain": 5.0}})
     >>> costs.of(["biopsy", "stain"]), costs.of(["stain", "biopsy"]), costs.of({"stain", "biopsy"})
     (95.0, 140.0, 95.0)
+
+    More decisions than classes, at a cost for each true class:
+
+    >>> costs = Costs({"glucose": 17.61}, decisions=("discharge", "refer", "treat"),
+    ...               misclassification=[[0, 20, 100], [1000, 120, 50]])
+    >>> costs.matrix.shape
+    (2, 3)
     """
 
     # What a model file holds, by type.
@@ -109,11 +128,15 @@ class Costs:
         "panels": dict[Any, Panel],
         "round_cost": float,
         "immediate": tuple[str | int, ...],
+        "decisions": tuple[str, ...] | None,
+        "protects": dict[Any, tuple[str, ...]],
         "_false_positive_given": bool,
         "_false_negative_given": bool,
     }
     round_cost: float = 0.0  # not in older model files
     immediate: tuple[str | int, ...] = ()
+    decisions: tuple[str, ...] | None = None
+    protects: Mapping[Any, tuple[str, ...]] = MappingProxyType({})
     _false_positive_given: bool = True
 
     def __init__(
@@ -123,12 +146,18 @@ class Costs:
         false_positive: float | None = None,
         false_negative: float | None = None,
         misclassification: ArrayLike | None = None,
+        decisions: Sequence[str] | None = None,
+        protects: Mapping[Any, Sequence[str]] | None = None,
         panels: Mapping[str, tuple[float, Sequence[str | int]] | Mapping[Any, float]] | None = None,
         round_cost: float = 0.0,
         immediate: Collection[str | int] = (),
     ) -> None:
         self.covariates = covariate_costs(covariates)
-        self.matrix = _checked_matrix(false_positive, false_negative, misclassification)
+        self.matrix = error_costs(false_positive, false_negative, misclassification, decisions)
+        self.decisions = decision_names(decisions, self.matrix)
+        self.protects = protecting(protects, self.decisions)
+        if self.decisions is not None:
+            warn_of_never_cheapest(self.decisions, self.matrix)
         self.panels = _checked_panels(panels)
         self.round_cost = one_cost("round_cost", round_cost)
         self.immediate = several("immediate", immediate, "['age', 'sex']")
@@ -147,26 +176,43 @@ class Costs:
         names = zip(("false_positive", "false_negative"), stated, strict=True)
         return tuple(name for name, given in names if not given)
 
-    def with_misclassification(self, matrix: ArrayLike) -> Costs:
+    def with_misclassification(
+        self, matrix: ArrayLike, decisions: Sequence[str] | None = None
+    ) -> Costs:
         """Combine the same covariate costs and panels with another misclassification matrix.
 
         Parameters
         ----------
-        matrix : array-like of shape (n_classes, n_classes)
+        matrix : array-like of shape (n_classes, n_classes) or (n_classes, n_decisions)
             C[true class, label].
+        decisions : sequence of str, default=None
+            Names of its columns, where they are decisions and other ones than those of these costs.
 
         Returns
         -------
         Costs
             New costs; these stay as they are.
         """
-        return Costs(
-            self.covariates,
-            misclassification=matrix,
-            panels=self.panels,
-            round_cost=self.round_cost,
-            immediate=self.immediate,
-        )
+        made = copy(self)
+        named = decisions or self.decisions
+        made.matrix = error_costs(None, None, matrix, named)
+        made.decisions = decision_names(named, made.matrix)
+        made._false_positive_given = made._false_negative_given = True
+        return made
+
+    def without_false_negative(self) -> Costs:
+        """Combine the same costs with no cost of a false negative, of two classes.
+
+        Returns
+        -------
+        Costs
+            New costs; these stay as they are.
+        """
+        made = copy(self)
+        made.matrix = self.matrix.copy()
+        made.matrix[1, 0] = made.matrix[1, 1] + 1.0
+        made._false_negative_given = False
+        return made
 
     def matrix_for(self, n_classes: int) -> Floats:
         """Misclassification costs for a number of classes.
@@ -178,7 +224,7 @@ class Costs:
 
         Returns
         -------
-        ndarray of shape (n_classes, n_classes)
+        ndarray of shape (n_classes, n_classes) or (n_classes, n_decisions)
             The matrix as given. Where every error of two classes costs 1, as it does when nothing
             was said, so does every error of more.
 
@@ -189,11 +235,11 @@ class Costs:
         """
         if len(self.matrix) == n_classes:
             return self.matrix
-        if np.array_equal(self.matrix, 1.0 - np.eye(2)):
+        if self.decisions is None and np.array_equal(self.matrix, 1.0 - np.eye(2)):
             return 1.0 - np.eye(n_classes)
-        rule = f"must say what each error costs, for {n_classes} classes as there are in y"
-        received = f"misclassification costs of {len(self.matrix)} classes"
-        remedy = "Pass Costs(..., misclassification=C), C[true class, label]."
+        rule = f"must say what each error costs between the {n_classes} classes of y"
+        received = f"costs for {len(self.matrix)} classes"
+        remedy = f"Pass Costs(..., misclassification=C), C of {n_classes} rows and columns."
         raise InvalidInputError("costs", rule, received, remedy)
 
     def bind(self, names: Sequence[str], n_classes: int = 2) -> CostTable:
@@ -217,7 +263,7 @@ class Costs:
             If costs and columns or classes do not match, or a panel names a column that is not
             there.
         """
-        names, matrix = list(names), self.matrix_for(n_classes)
+        names, (matrix, decisions) = list(names), self._taken(n_classes)
         if self.covariates is None:
             values = np.zeros(len(names))
         elif isinstance(self.covariates, dict):
@@ -229,7 +275,7 @@ class Costs:
                     "every covariate cost must belong to a column",
                     unknown,
                     choices(map(str, unknown), names, "The columns are")
-                    + " Remove the others from the costs.",
+                    + " Correct the name, or leave the cost out.",
                 )
             missing = [name for name in names if name not in self.covariates]
             if missing:
@@ -254,8 +300,17 @@ class Costs:
         immediate[[_position(item, names, "immediate") for item in self.immediate]] = True
         waits = immediate if self.round_cost > 0 else None
         return CostTable(
-            tuple(names), values, panel, shared, matrix, excess, self.round_cost, waits
+            tuple(names), values, panel, shared, matrix, excess, self.round_cost, waits, decisions
         )
+
+    def _taken(self, n_classes: int) -> tuple[Floats, tuple[str, ...] | None]:
+        """Costs and names of the decisions that can be the cheapest, see `CostTable.decisions`."""
+        matrix = self.matrix_for(n_classes)
+        if self.decisions is None or self.protects:
+            # With a target recall others may be taken, too.
+            return matrix, self.decisions
+        taken = cheapest_somewhere(matrix)
+        return np.ascontiguousarray(matrix[:, taken]), tuple(self.decisions[d] for d in taken)
 
     def of(self, covariates: Collection[str | int], given: Collection[str | int] = ()) -> float:
         """Cost of acquiring some covariates when others have been acquired already.
@@ -296,6 +351,7 @@ class Costs:
             and self.panels == other.panels
             and bool(np.array_equal(self.matrix, other.matrix))
             and self.unstated == other.unstated
+            and (self.decisions, dict(self.protects)) == (other.decisions, dict(other.protects))
             and (self.round_cost, self.immediate) == (other.round_cost, other.immediate)
         )
 
@@ -303,7 +359,10 @@ class Costs:
 
     def __repr__(self) -> str:
         wrong = f", misclassification={self.matrix.tolist()}"
-        if len(self.matrix) == 2 and not np.diag(self.matrix).any():
+        if self.decisions is not None:
+            wrong += f", decisions={self.decisions}"
+            wrong += f", protects={dict(self.protects)}" if self.protects else ""
+        elif len(self.matrix) == 2 and not np.diag(self.matrix).any():
             amounts = {"false_positive": self.matrix[0, 1], "false_negative": self.matrix[1, 0]}
             stated = [f", {k}={v:g}" for k, v in amounts.items() if k not in self.unstated]
             wrong = "".join(stated)
@@ -326,6 +385,9 @@ class CostTable:
     excess : by how much each covariate's discount exceeds the shared one; None if none does.
     round_cost : cost of waiting for what is ordered together.
     immediate : mask of the covariates that are not waited for; None if waiting costs nothing.
+    decisions : names of the columns of the matrix, None for the classes; those that can be the
+        cheapest, of two classes from the least probable second class to the most probable, or all
+        as stated if it was said which protect a class.
     """
 
     names: tuple[str, ...]
@@ -336,6 +398,7 @@ class CostTable:
     excess: Floats | None = None
     round_cost: float = 0.0
     immediate: Bools | None = None
+    decisions: tuple[str, ...] | None = field(default=None, metadata={"digested_if_given": True})
 
     def waiting(self, ordered: Bools) -> Floats:
         """Cost of waiting for covariates that are ordered together, a mask over the last axis."""
@@ -350,7 +413,7 @@ class CostTable:
     def of(self, acquired: Bools, given: Bools | None = None, rank: Any = None) -> Floats:
         """Cost of the covariates in `acquired` beyond those in `given`.
 
-        Both are masks whose last axis runs over covariates; leading axes broadcast. `rank` tells
+        Both are masks whose last axis runs over covariates; leading axes broadcast. `rank` says
         which of the acquired come earlier (less is earlier, likewise broadcast); it matters where
         the members of a panel have different discounts. Without it they come in the cheapest order.
         """
@@ -399,6 +462,7 @@ class CostTable:
             None if self.excess is None else self.excess[kept],
             self.round_cost,
             None if self.immediate is None else self.immediate[kept],
+            self.decisions,
         )
 
     def _paid(self, acquired: Bools) -> Floats:
@@ -445,42 +509,6 @@ def total_of(paid: Floats, true: NDArray[Any], label: NDArray[Any], matrix: Floa
     The arrays broadcast against each other.
     """
     return np.asarray(paid + matrix[true.astype(np.intp), label.astype(np.intp)])
-
-
-def _checked_matrix(
-    false_positive: float | None, false_negative: float | None, misclassification: Any
-) -> Floats:
-    if misclassification is None:
-        given = {"false_positive": false_positive, "false_negative": false_negative}
-        wrong = [1.0 if x is None else one_cost(name, x, above=0) for name, x in given.items()]
-        return np.array([[0.0, wrong[0]], [wrong[1], 0.0]])
-    if false_positive is not None or false_negative is not None:
-        raise InvalidInputError(
-            "misclassification",
-            "cannot be given together with false_positive or false_negative",
-            misclassification,
-            "Give either the matrix or the two costs.",
-        )
-    check_names_sorted("misclassification", misclassification)
-    try:
-        matrix = np.atleast_1d(np.array(misclassification, dtype=np.float64))
-    except (TypeError, ValueError, OverflowError):
-        matrix = np.empty(0)
-    if len(matrix) < 2 or matrix.shape != 2 * matrix.shape[:1] or not np.isfinite(matrix).all():
-        rule = "must be a finite 2 x 2 matrix C[true class, label], or a larger square one"
-        remedy = "For example [[0, 100], [1000, 0]]."
-        raise InvalidInputError("misclassification", rule, misclassification, remedy)
-    for entry in matrix[matrix != 0].tolist():
-        check_cost_size("misclassification", entry)
-    more = matrix - np.diag(matrix)[:, None] + np.diag(np.full(len(matrix), np.inf))
-    if not np.all(more > 0):
-        raise InvalidInputError(
-            "misclassification",
-            "a wrong label must cost more than the right one in each row",
-            matrix.tolist(),
-            "Rows are true classes, columns are labels, both in order: check the order.",
-        )
-    return matrix
 
 
 def _checked_panels(panels: Any) -> dict[str, Panel]:

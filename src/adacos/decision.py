@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import CostTable
+from adacos.families import family_at
 from adacos.kernels.class_risk import best_label, least_risk, probabilities
 from adacos.kernels.namespace import expit, like, whole
 from adacos.kernels.ties import reaches_odds
@@ -38,8 +39,13 @@ AnyDecider: TypeAlias = "Decider[Any]"
 
 # In place of a covariate: stop and classify.
 STOP = -1
+# In place of a label: that of the rule.
+BY_RULE = -1
 # A whole number as text; with a zero in front it would be a code.
 _WHOLE = re.compile(r"-?[1-9][0-9]{0,18}|0")
+
+# Of fields that were added later: without a value they leave a digest as it was.
+_IF_GIVEN = "digested_if_given"
 
 # Number of the way in which digests are made. It rises whenever the digest of an unchanged model
 # changes: with the name of a decider, with its fields and those of what it holds.
@@ -52,9 +58,9 @@ class DecisionRule:
 
     Parameters
     ----------
-    matrix : ndarray of shape (n_classes, n_classes)
+    matrix : ndarray of shape (n_classes, n_classes) or (n_classes, n_decisions)
         Misclassification costs C[y, label] in force: the user's, or those that a target recall
-        stands for.
+        implies.
     threshold : float, default=None
         Probability at or above which the label is the second class; None for Bayes' rule of the
         matrix.
@@ -115,11 +121,59 @@ class DecisionRule:
         risk: Floats = (1 - p) * matrix[0, label] + p * matrix[1, label]
         return risk
 
+    def restated(self, stated: Floats, matrix: Floats) -> DecisionRule:
+        """Give the rule where other misclassification costs are stated.
+
+        What a target recall made of the stated costs stays: the cut-off, and so the false-negative
+        cost in proportion to the false-positive cost, or the surcharges.
+
+        Parameters
+        ----------
+        stated : ndarray of shape (n_classes, n_classes)
+            The costs that were stated.
+        matrix : ndarray of shape (n_classes, n_classes)
+            The costs that are stated now.
+
+        Returns
+        -------
+        DecisionRule
+            Another rule.
+        """
+        if stated.shape != (2, 2) or np.array_equal(self.matrix, stated):
+            return DecisionRule(matrix + (self.matrix - stated), self.threshold)
+        times = (matrix[0, 1] - matrix[0, 0]) / (self.matrix[0, 1] - self.matrix[0, 0])
+        missed = matrix[1, 1] + times * (self.matrix[1, 0] - self.matrix[1, 1])
+        in_force = np.array([matrix[0], [missed, matrix[1, 1]]])
+        return DecisionRule(in_force, self.threshold)
+
+    def answer(self, log_odds: Floats, fixed: Ints) -> tuple[Ints, Floats]:
+        """Give the number of each row's label and its expected misclassification cost.
+
+        Parameters
+        ----------
+        log_odds : ndarray of shape (n_rows,) or (n_rows, n_classes - 1)
+            As for `label`.
+        fixed : ndarray of int of shape (n_rows,)
+            Labels that the decider fixes; `BY_RULE` where this rule decides.
+
+        Returns
+        -------
+        tuple of ndarray
+            Labels and costs.
+        """
+        label, risk = self.label(log_odds), self.risk(log_odds)
+        rows = np.flatnonzero(fixed != BY_RULE) if isinstance(fixed, np.ndarray) else ()
+        if len(rows):
+            label, risk = label.copy(), risk.copy()
+            label[rows] = fixed[rows]
+            p = probabilities(log_odds[rows].reshape(len(rows), -1))
+            risk[rows] = (p * self.matrix[:, fixed[rows]].T).sum(axis=1)
+        return label, risk
+
 
 def probability_at(log_odds: Floats) -> Floats:
     """P(second class) of each row, or with three or more classes that of each, (rows, K)."""
-    probability: Floats = probabilities(log_odds) if log_odds.ndim == 2 else expit(log_odds)
-    return probability
+    return family_at(log_odds).probability(log_odds)
 
 
 class Rows(NamedTuple):
@@ -175,6 +229,9 @@ class Decision(NamedTuple):
         acquisitions.
     weighed : object, default=None
         What the decision was taken by, for the reasons.
+    label : ndarray of int of shape (n_rows,), default=None
+        Numbers of labels that the decider fixes for rows that stop, -1 where the rule decides;
+        None where it decides everywhere.
 
     Examples
     --------
@@ -188,6 +245,7 @@ class Decision(NamedTuple):
     log_odds: Floats
     stage: int | Ints | None = None
     weighed: object = None
+    label: Ints | None = None
 
     def weighed_as(self, kind: type[Kind]) -> Kind | None:
         """Give what the decision was taken by, if it is of this kind.
@@ -219,6 +277,9 @@ class ObservedState:
         Mask of what there is, known values included.
     at_any_price : ndarray of bool, default=None
         Mask of what could be acquired by who can pay it, where `available` holds less.
+    unseen : ndarray of bool, default=None
+        Mask of values that are categories never seen in training: once acquired they say nothing,
+        and are neither acquired nor available from then on. None if there are none.
 
     Examples
     --------
@@ -234,6 +295,36 @@ class ObservedState:
     available: Bools
     acquired: Bools
     at_any_price: Bools | None = field(default=None, kw_only=True)
+    unseen: Bools | None = field(default=None, kw_only=True)
+
+    @classmethod
+    def of(cls, values: NDArray[Any], rows: Rows, encoder: TableEncoder) -> ObservedState:
+        """Give the state of rows that have some covariates.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows, any)
+            What is read of the rows.
+        rows : Rows
+            The rows.
+        encoder : TableEncoder
+            What was learned about the columns.
+
+        Returns
+        -------
+        ObservedState
+            Their state.
+        """
+        acquired = np.tile(rows.have, (len(rows.encoded), 1)) & rows.available
+        unseen = encoder.unseen(rows.encoded)
+        return ObservedState(values, rows.available, acquired, unseen=unseen)._read()
+
+    def _read(self) -> Self:
+        """The same rows after what was acquired and says nothing was put away."""
+        if self.unseen is None:
+            return self
+        silent = self.acquired & self.unseen
+        return replace(self, available=self.available & ~silent, acquired=self.acquired & ~silent)
 
     def after(self, going: Bools, covariates: Ints) -> ObservedState:
         """Give the rows that continue, with what they acquired.
@@ -261,7 +352,8 @@ class ObservedState:
             available=available,
             acquired=acquired,
             at_any_price=None,
-        )
+            unseen=None if self.unseen is None else self.unseen[going],
+        )._read()
 
 
 # The golden ratio in units of 2^-64: its multiples are spread most evenly between whole numbers.
@@ -377,6 +469,12 @@ class Decider(ABC, Generic[State]):
         return self.terms.classes
 
     @property
+    def decisions(self) -> NDArray[Any]:
+        """What the numbers of labels stand for: the classes, or what is decided instead."""
+        named = self.terms.costs.decisions
+        return self.terms.classes if named is None else np.array(named)
+
+    @property
     def encoder(self) -> TableEncoder:
         """What was learned about the columns."""
         return self.terms.encoder
@@ -405,6 +503,11 @@ class Decider(ABC, Generic[State]):
     def opening(self) -> Ints:
         """Covariates that every row acquires together, before the first decision."""
         return np.empty(0, dtype=np.intp)
+
+    @property
+    def answers_by_rule(self) -> bool:
+        """Whether the rule gives all answers; else the decider fixes labels of its own."""
+        return True
 
     @property
     def takes_tensors(self) -> bool:
@@ -499,6 +602,21 @@ class Decider(ABC, Generic[State]):
         """
         return self.decide(state).log_odds
 
+    def gain(self, state: State) -> Floats | None:
+        """Give what continuing saves each row, where exactly that decides whether it continues.
+
+        Parameters
+        ----------
+        state : state
+            The rows, of which everything is available.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or None
+            Positive for the rows that continue; None where rows are decided about otherwise.
+        """
+        return None
+
     def explain(self, state: State, decision: Decision) -> Reasons:
         """Say why it decides so about one row.
 
@@ -545,6 +663,26 @@ class Decider(ABC, Generic[State]):
             Another decider.
         """
         return replace(self, terms=self.terms._replace(multiplier=multiplier))
+
+    def with_costs(self, costs: CostTable) -> Self:
+        """Give the decider that decides by other costs, with everything else that was learned.
+
+        Parameters
+        ----------
+        costs : CostTable
+            The costs, bound to the same columns.
+
+        Returns
+        -------
+        Decider
+            Another decider.
+        """
+        return replace(self, terms=self._terms_at(costs))
+
+    def _terms_at(self, costs: CostTable) -> Terms:
+        """The terms with other costs."""
+        rule = self.rule.restated(self.costs.matrix, costs.matrix)
+        return self.terms._replace(costs=costs, rule=rule)
 
     @cached_property
     def arms(self) -> tuple[Self, Self]:
@@ -627,8 +765,7 @@ class ObservedDecider(Decider[ObservedState]):
 
     def begin(self, rows: Rows) -> ObservedState:
         """State of rows that have some covariates."""
-        acquired = np.tile(rows.have, (len(rows.encoded), 1)) & rows.available
-        return ObservedState(self.read(rows.encoded), rows.available, acquired)
+        return ObservedState.of(self.read(rows.encoded), rows, self.encoder)
 
     def advance(self, state: ObservedState, going: Bools, covariates: Ints) -> ObservedState:
         """State of the rows in `going` after acquiring what is available of `covariates`."""
@@ -654,7 +791,7 @@ def _digested(value: object) -> dict[str, object]:
         return {
             f.metadata.get("first_name", f.name): getattr(value, f.name)
             for f in fields(value)
-            if f.init
+            if f.init and (getattr(value, f.name) is not None or not f.metadata.get(_IF_GIVEN))
         }
     return vars(value)
 

@@ -10,11 +10,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from adacos.bench.pairing import ConfidenceInterval, geometric_ratio_by_folds
+from adacos.bench.pairing import geometric_ratio_by_folds
 from adacos.consultation import Consultation
 from adacos.consultation.steps import Acquire
 from adacos.costs import Costs
 from adacos.datasets import Dataset, load_pima, paper_folds
+from adacos.kernels.intervals import ConfidenceInterval
 from adacos.metrics import recall, total_cost
 from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
 from adacos.tables.columns import ColumnTable

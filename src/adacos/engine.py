@@ -1,7 +1,7 @@
 """The engine: how a decider takes rows to their stop, or one row by one step.
 
 `run` takes all rows to their stop; `step` asks about one row what comes next. Both call the same
-functions of the decider (`adacos.decision.Decider`), so a decision stands in the code once.
+functions of the decider (`adacos.decision.Decider`), so a decision is in the code once.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import CostTable, remaining_budget
-from adacos.decision import STOP, Decider, Decision, Rows, State, probability_at
+from adacos.decision import BY_RULE, STOP, Decider, Decision, Rows, State, probability_at
 from adacos.document.blocks import Grid, Plain, fragment
+from adacos.families import family, family_of
 from adacos.kernels.namespace import host, is_tensor, like, namespace
 from adacos.typing import Bools, Floats, Ints
 
@@ -62,7 +63,8 @@ class Budget(NamedTuple, Generic[State]):
 class Trail(NamedTuple):
     """Where rows stopped: log-odds and set there, and what they acquired, in order, then -1.
 
-    `rounds` counts how often they waited for results. `waiting` holds the covariates (rows,
+    `rounds` counts how often they waited for results. `label` is the one that the decider fixed,
+    `BY_RULE` where it fixed none. `waiting` holds the covariates (rows,
     covariates) for whose values a row waits, then -1; None where all values are there.
     """
 
@@ -70,6 +72,7 @@ class Trail(NamedTuple):
     stage: Ints
     order: Ints
     rounds: Ints
+    label: Ints
     waiting: Ints | None = None
 
 
@@ -228,29 +231,39 @@ def pandas_module() -> Any:
 
 def probability_columns(probability: Floats) -> dict[str, Floats]:
     """Probabilities as columns of a table, see `AcquisitionResult.probability_columns`."""
-    if probability.ndim == 1:
-        return {"probability": probability}
-    return {f"probability_{k}": column for k, column in enumerate(probability.T)}
+    return family_of(probability).columns(probability, range(probability.shape[-1]), "_")
 
 
-def run(decider: Decider[State], encoded: Floats, known: Bools | None = None) -> AcquisitionResult:
+def run(
+    decider: Decider[State],
+    encoded: Floats,
+    known: Bools | None = None,
+    must: Bools | None = None,
+) -> AcquisitionResult:
     """Every row walked to its stop; labels are 0, 1, …
 
     `known` is a mask of what is known from the start, for each row or for all of them alike;
-    nothing is if it is None.
+    nothing is if it is None. `must` marks covariates that every row acquires first.
     """
     n_rows, n_covariates = len(encoded), len(decider.encoder.names)
     if known is None:
         known = np.zeros(n_covariates, dtype=np.bool_)
     available = ~namespace(encoded).isnan(encoded[:, like(encoded, decider.encoder.first)])
     trail = empty_trail(decider, encoded)
-    patterns, number = np.unique(np.atleast_2d(known), axis=0, return_inverse=True)
+    # Rows with the same categories never seen walk together: what they show, they show at once.
+    unseen = None if is_tensor(encoded) else decider.encoder.unseen(encoded)
+    kinds = np.atleast_2d(known)
+    if unseen is not None:
+        kinds = np.column_stack([np.broadcast_to(kinds, unseen.shape), unseen])
+    patterns, number = np.unique(kinds, axis=0, return_inverse=True)
     number = np.broadcast_to(number.ravel(), n_rows)
     opening = np.zeros(n_covariates, dtype=np.bool_)
     opening[decider.opening] = True
+    if must is not None:
+        opening |= must
     # Rows that lack nothing have a quicker way than the others: they walk apart.
     complete = available.all(axis=1)
-    for kind, pattern in enumerate(patterns):
+    for kind, pattern in enumerate(patterns[:, :n_covariates]):
         for lacking in (False, True):
             chosen = (complete != lacking) & like(encoded, number == kind)
             rows = namespace(encoded).nonzero(chosen)[0]
@@ -272,15 +285,15 @@ def run(decider: Decider[State], encoded: Floats, known: Bools | None = None) ->
                     budget_of(decider, np.broadcast_to(pattern, (len(part), n_covariates))),
                     immediate=decider.costs.immediate,
                 )
-                for every, piece in zip(trail[:4], walked[:4], strict=True):
+                for every, piece in zip(trail[:5], walked[:5], strict=True):
                     every[part] = like(encoded, piece)
     return result_of(decider, trail, np.atleast_2d(known))
 
 
 def log_odds_given(decider: Decider[State], encoded: Floats, known: Bools) -> Floats:
     """Log-odds of rows of which exactly the values in a mask (rows, covariates) are known."""
-    n_classes, n_covariates = len(decider.classes), len(decider.encoder.names)
-    log_odds = np.empty((len(encoded),) if n_classes == 2 else (len(encoded), n_classes - 1))
+    later, n_covariates = family(len(decider.classes)).later, len(decider.encoder.names)
+    log_odds = np.empty((len(encoded), *later))
     for part in alike(known):
         pattern = known[part[0]]
         values = np.where(pattern[decider.encoder.source], encoded[part], np.nan)
@@ -308,14 +321,14 @@ def in_pieces(rows: Ints, at_once: int = ROWS_AT_ONCE) -> Iterator[Ints]:
 
 def empty_trail(decider: Decider[State], encoded: Floats) -> Trail:
     """A trail of these rows to be filled."""
-    n_classes, n_covariates = len(decider.classes), len(decider.encoder.names)
+    later, n_covariates = family(len(decider.classes)).later, len(decider.encoder.names)
     xp, device, n_rows = namespace(encoded), encoded.device, len(encoded)
-    shape = (n_rows,) if n_classes == 2 else (n_rows, n_classes - 1)
     return Trail(
-        xp.empty(shape, dtype=xp.float64, device=device),
+        xp.empty((n_rows, *later), dtype=xp.float64, device=device),
         xp.empty((n_rows,), dtype=xp.int64, device=device),
         xp.full((n_rows, n_covariates), STOP, dtype=xp.int64, device=device),
         xp.zeros((n_rows,), dtype=xp.int64, device=device),
+        xp.full((n_rows,), BY_RULE, dtype=xp.int64, device=device),
     )
 
 
@@ -359,7 +372,7 @@ def walk(
     xp, device = namespace(order), order.device
     log_odds = xp.empty((0,), dtype=xp.float64, device=device)
     count = (order >= 0).sum(axis=1)
-    stage, rounds = xp.zeros_like(count), xp.zeros_like(count)
+    stage, rounds, label = xp.zeros_like(count), xp.zeros_like(count), xp.full_like(count, BY_RULE)
     waiting = None if present is None else np.full(order.shape, STOP)
     live = xp.arange(len(order), device=device)
     while len(live):
@@ -380,6 +393,8 @@ def walk(
             going &= ~absent
         stopped = live[stops]
         log_odds[stopped] = decision.log_odds[stops]
+        if decision.label is not None:
+            label[stopped] = decision.label[stops]
         if isinstance(decision.stage, int):
             stage[stopped] = decision.stage
         else:
@@ -398,7 +413,7 @@ def walk(
             count[rows] += 1
         if len(live):
             state = advance(seen, going, covariates)
-    return Trail(log_odds, stage, order, rounds, waiting)
+    return Trail(log_odds, stage, order, rounds, label, waiting)
 
 
 def among(mask: Bools, covariates: Ints) -> Bools:
@@ -423,7 +438,7 @@ def acquired_in(order: Ints) -> Bools:
 
 
 def result_of(decider: Decider[State], trail: Trail, known: Bools) -> AcquisitionResult:
-    """What rows that stopped so are told, and what they paid."""
+    """The labels of rows that stopped so, and what they paid."""
     costs, rule = decider.costs, decider.rule
     acquired = acquired_in(trail.order)
     # Both sums run over arrays of one shape, so that they round alike: nothing acquired costs 0.
@@ -433,14 +448,15 @@ def result_of(decider: Decider[State], trail: Trail, known: Bools) -> Acquisitio
     paid = costs.of_order(trail.order, given=given)
     if costs.immediate is not None:
         paid = paid + costs.round_cost * trail.rounds
+    label, risk = rule.answer(trail.log_odds, trail.label)
     return AcquisitionResult(
-        label=rule.label(trail.log_odds),
+        label=label,
         probability=probability_at(trail.log_odds),
         acquired=acquired,
         order=trail.order,
         cost=paid,
         stage=trail.stage,
-        expected_cost=paid + rule.risk(trail.log_odds),
+        expected_cost=paid + risk,
         names=costs.names,
     )
 
@@ -448,30 +464,35 @@ def result_of(decider: Decider[State], trail: Trail, known: Bools) -> Acquisitio
 class Step(NamedTuple, Generic[State]):
     """The next step of rows: what each acquires (rows, k), then `STOP`, and its log-odds now.
 
-    `state` and `decision` are what the last of them was decided by; of a single row its own.
+    `label` is the one that the decider fixes if it stopped now, else `BY_RULE`. `state` and
+    `decision` are what the last of them was decided by; of a single row its own.
     """
 
     covariates: Ints
     log_odds: Floats
+    label: Ints
     state: State
     decision: Decision
 
 
-def step(decider: Decider[State], rows: Rows, paid: Floats) -> Step[State]:
+def step(
+    decider: Decider[State], rows: Rows, paid: Floats, must: Bools | None = None
+) -> Step[State]:
     """What comes next for rows that have the same covariates, and what they have paid.
 
-    What a row neither has nor lacks for good can be acquired, as far as what it paid leaves
-    something of the budget. A covariate that the decider asks for and that is unavailable is passed
-    over.
+    A covariate that a row does not have can be acquired unless it is unavailable or costs more than
+    what is left of the budget. If the decider asks for an unavailable one, it is passed over.
+    What is marked in `must` comes first.
     """
     n_rows, n_covariates = rows.available.shape
-    pending = np.asarray(decider.opening)
+    opening = np.asarray(decider.opening)
+    pending = opening if must is None else np.union1d(np.flatnonzero(must), opening)
     pending = pending[~rows.have[pending]]
     first = compact_left(np.where(rows.available[:, pending], pending, STOP))
     opens = (first != STOP).any(axis=1)
     covariates = np.full((n_rows, n_covariates), STOP)
     covariates[:, : len(pending)] = first
-    log_odds = np.empty(0)
+    log_odds, label = np.empty(0), np.full(n_rows, BY_RULE)
     state, live = decider.begin(rows), np.arange(n_rows)
     while True:
         seen = state
@@ -484,6 +505,8 @@ def step(decider: Decider[State], rows: Rows, paid: Floats) -> Step[State]:
             now = decider.log_odds(seen)
         log_odds = log_odds if len(log_odds) else np.empty((n_rows, *now.shape[1:]))
         log_odds[live] = now
+        if decision.label is not None:
+            label[live] = decision.label
         planned = decision.covariates.reshape(len(live), -1)
         if decider.costs.immediate is None:
             planned = planned[:, :1]
@@ -493,8 +516,8 @@ def step(decider: Decider[State], rows: Rows, paid: Floats) -> Step[State]:
         own = ready & ~opens[live]
         covariates[live[own], : wanted.shape[1]] = wanted[own]
         if ready.all():
-            if opens[live].any():
+            if opens[live].any() and not rows.have[opening].all():
                 decision = decision._replace(covariates=covariates[live])
-            return Step(covariates, log_odds, seen, decision)
+            return Step(covariates, log_odds, label, seen, decision)
         live, going = live[~ready], ~ready
         state = decider.advance(seen, going, planned[going])

@@ -26,6 +26,14 @@ class UnstatedCostWarning(UserWarning):
     """Covariates have a cost and errors have none: each error counts as 1."""
 
 
+class UnusedCostWarning(UserWarning):
+    """A stated false-negative cost is not used: a target recall takes its place."""
+
+
+class DecisionWarning(UserWarning):
+    """A decision is never the cheapest at the stated costs, so that it is never taken."""
+
+
 class UnspentBudgetWarning(UserWarning):
     """A budget pays for no covariate, or for no set of a policy: nothing is acquired."""
 

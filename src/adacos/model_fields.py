@@ -56,6 +56,7 @@ STATED = (
     "misfit_",
     "misfit_states_",
     "description_",
+    "recalibration_",
 )
 # What a policy around another one has of it.
 _COMMON = ("n_features_in_", "feature_names_in_", "classes_", "encoder_", "cost_table_")
@@ -233,7 +234,8 @@ def _check_parts(model: Any) -> None:
     costs, rule = getattr(model, "cost_table_", None), getattr(model, "rule_", None)
     if costs is None or rule is None:
         return
-    if costs.names != encoder.names or not len(costs.matrix) == len(rule.matrix) == len(classes):
+    fitting = costs.matrix.shape == rule.matrix.shape and len(costs.matrix) == len(classes)
+    if costs.names != encoder.names or not fitting:
         raise ValueError("the costs do not fit the columns or the classes")
     _check_costs(costs)
     bound = (model.costs or Costs()).bind(encoder.names, len(classes))
@@ -259,13 +261,14 @@ def _of_columns(model: Any) -> list[Any]:
 
 def _check_costs(costs: CostTable) -> None:
     p, k = len(costs.names), len(costs.matrix)
+    n_labels = k if costs.decisions is None else len(costs.decisions)
     amounts = [costs.covariates, costs.shared, np.array([costs.round_cost])]
     amounts += [] if costs.excess is None else [costs.excess]
     if not (
         costs.covariates.shape == costs.panel.shape == (p,)
         and (costs.excess is None or costs.excess.shape == (p,))
         and (costs.immediate is None or costs.immediate.shape == (p,))
-        and costs.matrix.shape == (k, k)
+        and costs.matrix.shape == (k, n_labels)
         and np.isfinite(costs.matrix).all()
         and all((np.isfinite(each) & (each >= 0)).all() for each in amounts)
         and set(costs.panel.tolist()) - {-1} == set(range(len(costs.shared)))

@@ -25,6 +25,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BufferedReader
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +54,7 @@ from adacos.tables.archive import (
 )
 from adacos.tables.columns import ColumnTable
 from adacos.tables.writing import write_whole
+from adacos.validation import listed, near_file
 
 FORMAT = 3
 
@@ -71,7 +73,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     model : estimator
         A fitted model of this library: a policy, a baseline, `LogisticGAM` or `GaussianImputer`.
     path : str or path-like
-        The file to write; what stands there is replaced once the new file is complete.
+        The file to write; what is there is replaced once the new file is complete.
 
     Raises
     ------
@@ -101,12 +103,15 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             "model",
             "must be a model of this library",
             type(model).__name__,
-            _not_saved(model) or f"Models that can be saved: {', '.join(sorted(saved_classes()))}.",
+            _not_saved(model) or "Fitted policies, LogisticGAM and GaussianImputer can be saved.",
         )
     if not any(name.endswith("_") and not name.startswith("_") for name in vars(model)):
         raise InvalidInputError("model", "must be fitted", "an unfitted model", "Call fit first.")
     if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
         raise FileNotFoundError(errno.ENOENT, "the folder does not exist", str(path))
+    if changed := getattr(model, "changed_parameters", []):
+        raise _other_parameters(model, listed(changed))
+    model = getattr(model, "as_fitted", model)
     arrays: list[np.ndarray[Any, Any]] = []
     members = {"model.json": json.dumps(_describe(model, arrays), allow_nan=False).encode()}
     members |= {f"arrays/{number}.npy": array_bytes(array) for number, array in enumerate(arrays)}
@@ -157,7 +162,11 @@ def load(path: str | os.PathLike[str], *, sha256: str | None = None) -> Any:
     Traceback (most recent call last):
     FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.adacos'
     """
-    if os.path.exists(path) and not os.path.isfile(path):
+    if not os.path.exists(path):
+        near = near_file(Path(path)).rstrip()
+        told = os.strerror(errno.ENOENT) + (f". {near}" if near else "")
+        raise FileNotFoundError(errno.ENOENT, told, os.fspath(path))
+    if not os.path.isfile(path):
         raise ModelFileError(f"{path} is not a readable adacos model: it is not a plain file.")
     with open(path, "rb") as file:
         if sha256 is not None:
@@ -208,13 +217,19 @@ def _decisions(model: Any) -> str:
     except ValueError as error:
         again = str(error)
     if again != digest:
-        raise InvalidInputError(
-            "model",
-            "must have the parameters that it was fitted with: a file would decide otherwise",
-            type(model).__name__,
-            "Call fit again, or set costs, budgets and the others back to what they were.",
-        )
+        raise _other_parameters(model, type(model).__name__)
     return digest
+
+
+def _other_parameters(model: Any, received: str) -> InvalidInputError:
+    """That a model no longer has the parameters of its fit."""
+    return InvalidInputError(
+        "model",
+        "must have the parameters that it was fitted with: a file would decide otherwise, or say "
+        "so",
+        received,
+        "Call fit again, or set costs, budgets and the others back to what they were.",
+    )
 
 
 def file_sha256(path: str | os.PathLike[str]) -> str:
@@ -400,7 +415,7 @@ class _UnknownPartError(LookupError):
 
 
 def _known_class(name: str, stored: Mapping[str, type]) -> tuple[Any, Mapping[str, type]]:
-    """The class that a name stands for, None for no class at all, and what its objects may hold."""
+    """The class that a name means, None for no class at all, and what its objects may hold."""
     home = saved_classes().get(name)
     if home is None:
         return stored.get(name), stored
@@ -422,7 +437,7 @@ class _Reader:
     format: int
 
     def value(self, node: Any, stored: Mapping[str, type] = _NOTHING) -> Any:
-        """The value that a description stands for; each array is used once."""
+        """The value that a description means; each array is used once."""
         if not isinstance(node, dict):
             return node
         if "object" in node:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from adacos.exceptions import InvalidInputError
 
+if TYPE_CHECKING:
+    from adacos.engine import AcquisitionResult
+    from adacos.policies.base import BasePolicy
 
-def acquire(estimator: Any, X: Any, known: Any = None) -> Any:
+
+def acquire(estimator: BaseEstimator, X: Any, known: ArrayLike | None = None) -> AcquisitionResult:
     """Run a fitted policy, or a pipeline that ends in one, on every row of a table.
 
     Parameters
@@ -46,18 +53,18 @@ def acquire(estimator: Any, X: Any, known: Any = None) -> Any:
     return policy.acquire(rows, known=known)
 
 
-def policy_at_end(estimator: Any, X: Any) -> tuple[Any, Any]:
+def policy_at_end(estimator: BaseEstimator, X: Any) -> tuple[BasePolicy, Any]:
     """The policy that a pipeline ends in, and the rows as they reach it."""
-    policy = estimator
-    while hasattr(policy, "steps"):
-        if len(policy.steps) > 1:
-            X = policy[:-1].transform(X)
-        policy = policy.steps[-1][1]
-    if not hasattr(policy, "acquire"):
+    last: Any = estimator
+    while hasattr(last, "steps"):
+        if len(last.steps) > 1:
+            X = last[:-1].transform(X)
+        last = last.steps[-1][1]
+    if not hasattr(last, "acquire"):
         raise InvalidInputError(
             "estimator",
             "must be a policy, or a pipeline that ends in one",
-            type(policy).__name__,
+            type(last).__name__,
             "For example make_pipeline(StandardScaler(), AdaCOSClassifier(costs)).",
         )
-    return policy, X
+    return last, X

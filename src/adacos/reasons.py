@@ -56,6 +56,27 @@ class Flip:
 
 
 @dataclass(frozen=True)
+class WeighedDecision:
+    """What a decision would cost now.
+
+    Parameters
+    ----------
+    decision : str
+        Its name.
+    expected_cost : float
+        What it is expected to cost, acquisitions aside.
+    above, below : float or None
+        With two classes, the probabilities of the second one between which it is the cheapest; None
+        if it never is, and with three or more classes.
+    """
+
+    decision: str
+    expected_cost: float
+    above: float | None = None
+    below: float | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """Acquire some covariates and then decide.
 

@@ -11,8 +11,9 @@ from difflib import get_close_matches
 from inspect import signature
 from itertools import islice
 from numbers import Integral, Real
+from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, ClassVar, Protocol, Union, get_args, get_origin
 
 import numpy as np
 
@@ -79,7 +80,7 @@ def integer(name: str, value: Any, *, at_least: int, at_most: int | None = None)
             name,
             f"must be an integer >= {at_least}" + ("" if at_most is None else f" and <= {at_most}"),
             as_written(value),
-            f"Choose {name} in that range.",
+            f"Choose {name} in that range." if whole else f"Pass an integer for {name}.",
         )
     return int(value)
 
@@ -156,20 +157,6 @@ def covariate_costs(covariates: Any) -> dict[str, float] | tuple[float, ...] | N
     return tuple(one_cost(f"cost of covariate {i}", c) for i, c in enumerate(values))
 
 
-def check_names_sorted(name: str, matrix: Any) -> None:
-    """Refuse a data frame whose rows or columns are named in another order than classes have."""
-    for axis in ("index", "columns"):
-        names = names_along(matrix, axis)
-        if names != sorted(names, key=lambda item: (isinstance(item, str), item)):
-            raise InvalidInputError(
-                name,
-                f"the {axis} of a data frame must be in the order of the classes, which is sorted",
-                names,
-                "Pass C.sort_index().sort_index(axis=1) if these are the classes, or "
-                "C.to_numpy() if its order is theirs.",
-            )
-
-
 # What a parameter must satisfy: called with its name and its value, it raises a clear error.
 Constraint = Callable[[str, Any], Any]
 Constraints = Mapping[str, Constraint]
@@ -242,13 +229,19 @@ def each(constraint: Constraint) -> Constraint:
     return check
 
 
-def check_parameters(estimator: Any) -> None:
+class Constrained(Protocol):
+    """An estimator whose class says what its parameters must satisfy."""
+
+    constraints: ClassVar[Constraints]
+
+
+def check_parameters(estimator: Constrained) -> None:
     """Hold every parameter of an estimator against what its class declares in `constraints`."""
     for name, constraint in estimator.constraints.items():
         constraint(name, getattr(estimator, name))
 
 
-def given_parameter(estimator: Any, name: str) -> Any:
+def given_parameter(estimator: object, name: str) -> Any:
     """Value of a parameter, by its old name where it was given by that."""
     for old, new in renamed_parameters(type(estimator)).items():
         if new == name and getattr(estimator, old) != DEPRECATED:
@@ -262,7 +255,7 @@ def renamed_parameters(cls: type) -> Mapping[str, str]:
     return names
 
 
-def check_renamed(estimator: Any) -> None:
+def check_renamed(estimator: object) -> None:
     """Warn where a parameter is given by its old name; refuse it by both."""
     cls = type(estimator)
     for old, new in renamed_parameters(cls).items():
@@ -334,6 +327,11 @@ def listed(items: Iterable[Any]) -> str:
     return ", ".join(f'"{item}"' if "," in str(item) else str(item) for item in items)
 
 
+def and_more(n: int) -> str:
+    """How many there are besides the first of `n`, in brackets; empty if it is the only one."""
+    return f" (and {n - 1:,} more)" if n > 1 else ""
+
+
 def did_you_mean(given: Iterable[str], names: Iterable[str]) -> str:
     """A question with the names nearest to those given, and a space; empty if none is near."""
     by_case: dict[str, str] = {}
@@ -342,6 +340,12 @@ def did_you_mean(given: Iterable[str], names: Iterable[str]) -> str:
     near = (get_close_matches(item.casefold(), by_case, n=1) for item in given)
     meant = [by_case[match] for matches in near for match in matches]
     return f"Did you mean {listed(meant)}? " if meant else ""
+
+
+def near_file(path: Path) -> str:
+    """A question with the file of the same folder whose name is nearest; empty if none is near."""
+    there = sorted(os.listdir(path.parent)) if path.parent.is_dir() else []
+    return did_you_mean([path.name], there)
 
 
 def choices(given: Iterable[str], names: Collection[str], lead: str) -> str:

@@ -18,11 +18,11 @@ from adacos.bench import BenchConfig, asymmetric, register_dataset, register_met
 from adacos.bench.comparisons import OutcomeIndex, compare_cells
 from adacos.bench.folds import fold_of_rows, with_groups
 from adacos.bench.own_table import TableOptions, grouped
-from adacos.bench.pairing import row_interval
 from adacos.bench.settings import CrossValidation
 from adacos.cli.app import app
 from adacos.datasets import Dataset, load_heart, load_pima, load_wisconsin, paper_folds
 from adacos.exceptions import InvalidInputError, TableWarning
+from adacos.kernels.intervals import row_interval
 from adacos.registry import METHODS, forgetting
 from tests.bench.toy import toy_dataset
 

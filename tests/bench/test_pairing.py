@@ -12,9 +12,9 @@ from adacos.bench.pairing import (
     fold_interval,
     geometric_ratio_by_folds,
     geometric_ratio_by_rows,
-    row_interval,
 )
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.intervals import row_interval
 
 RNG = np.random.default_rng(3)
 

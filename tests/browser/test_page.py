@@ -145,7 +145,7 @@ def test_an_implausible_known_value_needs_a_second_press(service, open_page):
     page.locator("#warnings").wait_for()
     discard(page)
     start(page)
-    page.get_by_text("I have another value instead").click()
+    page.locator("summary", has_text="Other questions").click()
     page.get_by_label("Other question").select_option("BMI")
     page.get_by_label("Value of Body mass index").fill("3180")
     page.get_by_role("button", name="Enter it").click()
@@ -236,7 +236,7 @@ def test_shared_costs_are_shown(models, open_page, tmp_path):
 def test_another_value_instead(service, open_page):
     page = open_page(service[0])
     start(page)
-    page.get_by_text("I have another value instead").click()
+    page.locator("summary", has_text="Other questions").click()
     page.get_by_label("Other question").select_option("Glucose")
     page.get_by_label("Value of Glucose (mg/dl)").fill("150")
     page.get_by_role("button", name="Enter it").click()
@@ -303,7 +303,7 @@ def test_the_certificate_is_shown(models, open_page):
         expect(page.locator("button:disabled")).to_have_count(0)
         assert told() == "it was stopped early."
         start(page, {"Pregnancies": "3"})
-        page.get_by_text("I have another value instead").click()
+        page.locator("summary", has_text="Other questions").click()
         page.get_by_label("Other question").select_option("Glucose")
         page.get_by_label("Value of Glucose (mg/dl)").fill("150")
         with page.expect_response("**/v1/step"):
@@ -375,7 +375,7 @@ def test_no_serious_violation_of_accessibility(service, open_page, width, scheme
 
     check()
     start(page, {"Pregnancies": "3"})
-    page.get_by_text("I have another value instead").click()
+    page.locator("summary", has_text="Other questions").click()
     check()
     page.locator("#answers input").fill("240")
     page.locator("#answers input").press("Enter")

@@ -78,7 +78,7 @@ def test_a_typed_value_is_not_dropped_by_deciding(service, models, open_page):
     page = open_page(service)
     start(page)
     page.locator("#answers input").fill("24")
-    page.get_by_text("I have another value instead").click()
+    page.locator("summary", has_text="Other questions").click()
     page.get_by_label("Other question").select_option("Glucose")
     page.get_by_label("Value of Glucose (mg/dl)").fill("150")
     page.get_by_role("button", name="Stop now").click()

@@ -54,7 +54,7 @@ def test_fit_info_report_and_curve(run, heart, tmp_path):
     code, _, _ = run("report", model, *rows, "--out", tmp_path / "r.html")
     assert code == 0
     page = (tmp_path / "r.html").read_text()
-    assert "What more spending buys" in page
+    assert "What more spending saves" in page
     assert "No row pays more than 20.00" in page
 
 

@@ -183,7 +183,7 @@ def test_names_with_commas_in_pairs(run, fit, model):
         (["ask", "{model}", "--known", "Age"], "For example --known Age=30."),
         (["ask", "{model}", "--known", "Age=4,Age=5"], "For example --known Age=30."),
         (["ask", "{model}", "--known", "Age="], "For example --known Age=30."),
-        (["ask", "{model}", "--known", "Agee=4"], "Did you mean Age? They are Age, Systolic BP"),
+        (["ask", "{model}", "--known", "Agee=4"], "Age? The covariates are Age, Systolic BP"),
         (["explain", "{model}", "--row", "Age"], "For example --row Age=30."),
         (["explain", "{model}", "--row", "Age=4,Smoke=no"], "Did you mean Smoker?"),
         (["explain", "{model}", "--row", "Troponon, ng/L=4"], 'mean "Troponin, ng/L"?'),

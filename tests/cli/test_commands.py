@@ -229,9 +229,9 @@ def test_malformed_rows_are_told_with_their_lines(run, folder, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["info", "nowhere.adacos"], "must be a file"),
+        (["info", "nowhere.adacos"], "must be an existing file"),
         (["fit", "nowhere.csv", "--target", "y"], "must exist"),
-        (["fit", "{train}", "--target", "nowhere"], "must name columns"),
+        (["fit", "{train}", "--target", "nowhere"], "must name a column"),
         (["fit", "{train}", "--target", "diabetes", "--prices", "Age=dear"], "must be a number"),
         (["fit", "{train}", "--target", "diabetes", "--prices", "Age=1"], "every column needs"),
         (["fit", "{train}", "--target", "diabetes", "--panel", "blood"], "NAME=SHARED"),
@@ -251,7 +251,7 @@ def test_malformed_rows_are_told_with_their_lines(run, folder, tmp_path):
             "must hold two classes",
         ),
         (["fit", "{train}", "--target", "diabetes", "--policy", "luck"], "must be one of"),
-        (["explain", "{model}"], "either --row or --data"),
+        (["explain", "{model}"], "one of the two is needed"),
         (["explain", "{model}", "--row", "Age"], "NAME=VALUE"),
         (["explain", "{model}", "--row", "Height=3"], "must be a covariate"),
         (["explain", "{model}", "--row", "Age=3", "--known", "BMI"], "needs a value"),

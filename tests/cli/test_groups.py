@@ -33,7 +33,7 @@ def test_groups_are_a_column_that_is_no_covariate(run: Any, tmp_path: Any) -> No
     assert "must be another column than the target" in told
     code, _, told = run(*common, *errors, "--groups", "who")
     assert code != 0
-    assert "must name columns" in told
+    assert "must name a column" in told
     certified = ("--target-recall", 0.6, "--recall-confidence", 0.8, "--largest")
     code, printed, told = run(
         *common, "--false-positive", 10, *certified, "--groups", "patient", "--json"

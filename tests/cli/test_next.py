@@ -196,3 +196,22 @@ def test_parquet_and_a_category_of_that_name(run, tmp_path):
     assert found["paid"] == [1.0, 2.0]
     assert found["next"] == ["", "status"]
     assert found["label"][1] == ""
+
+
+def test_names_are_cut_at_commas(run, folder, tmp_path):
+    model, source = folder / "model.adacos", folder / "held_out.csv"
+    lists = [
+        ["--known", "Age,BMI", "--keep", "id, diabetes"],
+        ["--known", "Age", "--known", "BMI", "--keep", "id", "--keep", "diabetes"],
+    ]
+    for command in ("next", "score"):
+        written = []
+        for number, given in enumerate(lists):
+            out = tmp_path / f"{command}{number}.csv"
+            code, _, err = run(command, model, source, out, *given)
+            assert code == 0, err
+            written.append(out.read_text())
+        assert written[0] == written[1]
+        code, _, err = run(command, model, source, tmp_path / "no.csv", "--keep", "id,diabets")
+        assert code == 2
+        assert "Did you mean diabetes?" in err

@@ -190,3 +190,13 @@ def test_any_policy_goes_from_fit_to_report(run, tmp_path, policy):
     report = ("report", tmp_path / "m.adacos", "--data", tmp_path / "t.csv", "--target", "state")
     assert run(*report, "--out", tmp_path / "r.html")[0] == 0
     assert (tmp_path / "r.html").stat().st_size > 10_000
+
+
+def test_help_and_why_at_a_value_that_is_typed_again(run, pima):
+    arguments = ("ask", pima / "m.adacos", "--known", "Age=90")
+    for word in ("help", "why", ""):
+        code, out, _ = run(*arguments, answers=f"{word}\nquit")
+        assert code == 1
+        assert "must be a number" not in out
+        assert out.count("Age = 90 lies outside the training range") == 2
+        assert "the same value   it is right" in out

@@ -385,7 +385,7 @@ def test_the_explanation_reads_as_text(fitted):
         (lambda c: c.observe(BMI=float("nan")), "finite number"),
         (lambda c: c.observe(BMI="thirty"), "finite number"),
         (lambda c: c.observe(BMI=None), "finite number"),
-        (lambda c: c.observe(Age=3), "was given before"),
+        (lambda c: c.observe(Age=3), "has a value already"),
         (lambda c: c.unavailable("Age"), "without a value"),
         (lambda c: c.unavailable("Nonsense"), "must name covariates"),
         (lambda c: c.unavailable(), "needs a covariate"),

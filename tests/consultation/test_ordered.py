@@ -136,7 +136,7 @@ def test_mistakes_are_named(heart: Any, names: tuple[str, ...], message: str) ->
         consultation.order(*names)
     with pytest.raises(InvalidInputError, match="needs a covariate"):
         consultation.order("thal").order()
-    with pytest.raises(InvalidInputError, match="needs a consultation that was not stopped"):
+    with pytest.raises(InvalidInputError, match="is impossible after stop"):
         consultation.stop().order("ca")
 
 

@@ -9,8 +9,10 @@ from adacos.consultation.steps import (
     NO_PLAN,
     NO_SINGLE_VALUE,
     OWN_RULE,
+    Acquire,
     Classify,
     Explanation,
+    ValueWarning,
     reasons_in_words,
     with_reason,
 )
@@ -103,3 +105,12 @@ def test_what_is_worth_asking_is_said_with_its_cost_and_its_saving():
 )
 def test_what_does_not_save_is_asked_for_a_reason(changes, cost, reason):
     assert with_reason(explanation(**changes), cost).because == reason
+
+
+def test_a_printed_step_says_what_is_odd_about_the_values() -> None:
+    odd = ValueWarning("Age", 900.0, "implausible", "Age = 900 is far outside the training range.")
+    for step in (
+        Acquire(("BMI",), 1.0, (), explanation(), (odd,)),
+        Classify(1, 0.4, 2.0, 30.0, explanation(), (odd,)),
+    ):
+        assert str(step) == f"{step.text()} Age = 900 is far outside the training range."

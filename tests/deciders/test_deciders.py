@@ -48,8 +48,8 @@ def test_a_certificate_does_not_outlive_its_fit(pima: Any) -> None:
     policy.set_params(recall_confidence=None, policy__costs=costs).fit(X, y)
     fresh = TargetRecallClassifier(AdaCOSClassifier(costs, **QUICK), target_recall=0.8).fit(X, y)
     assert sorted(vars(policy)) == sorted(vars(fresh))
-    for name in ("certificate_", "false_negative_cost_"):
-        assert getattr(policy, name) is None
+    assert policy.certificate_ is None
+    assert policy.false_negative_cost_ == fresh.false_negative_cost_
 
 
 @pytest.mark.filterwarnings("ignore:.*call TargetRecallClassifier:FutureWarning")
@@ -249,6 +249,23 @@ def test_probabilities_given_exactly_some_values(case: Case) -> None:
         values = {name: X.iloc[row][name] for k, name in enumerate(X.columns) if known[row, k]}
         step = policy.consultation(known=values).stop().next()
         assert step.probability == pytest.approx(p[row, 1])
+
+
+@pytest.mark.parametrize("case", cases(variants=False))
+def test_probabilities_of_three_classes_given_exactly_some_values(case: Case) -> None:
+    """Those of every class, as a consultation says them that knows the values and is stopped."""
+    if not case.policy.load().takes_many_classes:
+        return
+    X, y = three_table(90)
+    policy = case.make(THREE_COSTS).fit(X, y)
+    known = (np.random.default_rng(0).random(X.shape) < 0.5) & ~X.isna().to_numpy()
+    p = policy.predict_proba(X, known=known)
+    assert p.shape == (90, 3)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    for row in range(0, 90, 9):
+        values = {name: X.iloc[row][name] for k, name in enumerate(X.columns) if known[row, k]}
+        step = policy.consultation(known=values).stop().next()
+        assert list(step.explanation.probabilities.values()) == pytest.approx(p[row])
 
 
 @pytest.mark.parametrize("kind", [BranchingClassifier, PlanningClassifier])

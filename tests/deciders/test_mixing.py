@@ -216,6 +216,10 @@ def test_a_column_of_keys_is_checked(tmp_path: Any) -> None:
     policy, source = fitted(), tmp_path / "rows.csv"
     source.write_text("id,x0,x1,x2,x3\n7,1,2,3,4\n,1,2,3,4\n")
     for function in (score_file, next_file):
-        for key, told in (("x0", "no covariate"), ("Id", "Did you mean"), ("id", "line 3")):
+        for key, told in (
+            ("x0", "must not be a covariate"),
+            ("Id", "Did you mean"),
+            ("id", "line 3"),
+        ):
             with pytest.raises(InvalidInputError, match=told):
                 function(policy, source, tmp_path / "out.csv", key=key)

@@ -14,7 +14,7 @@ from tests.policy_cases import VARIANTS, Case
 
 FILE = Path(__file__).with_name("decisions.json")
 # Not recorded: training takes minutes, and its numbers depend on the build of torch.
-SLOW = frozenset({"shim2018"})
+SLOW = frozenset({"dime", "gdfs", "shim2018"})
 # Other variants of a policy, and cases that fit many models, in these settings only.
 _VARIANTS = ("complete", "missing", "known")
 _FEWER = {"auto": ("complete",), "adacos-both": ("complete",)}

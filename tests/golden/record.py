@@ -55,7 +55,7 @@ def record(case: Case, table: str, setting: str) -> Record:
         steps = consulted(fitted)
         answers = served(fitted)
         found["consultation"] = hashed([_decided(step.to_dict()) for step in steps])
-        found["words"] = hashed([[str(step), str(step.explanation)] for step in steps])
+        found["words"] = hashed([[step.text(), str(step.explanation)] for step in steps])
         found["service"] = hashed([_decided(answer) for answer in answers])
         return found
 

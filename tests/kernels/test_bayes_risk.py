@@ -333,10 +333,15 @@ def test_inputs_broadcast_and_blocks_do_not_show(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "matrix",
-    [[[0, 0], [1, 0]], [[0, 1], [0, 1]], [[0, 1, 2], [1, 0, 2]], [[0, np.inf], [1, 0]]],
+    "matrix", [[[0, 0], [1, 0]], [[0, 1], [0, 1]], [[0, 1, 2], [1, 0, 2]], [[0, np.inf], [1, 0]]]
 )
-def test_a_matrix_in_which_an_error_is_free_is_rejected(matrix):
+def test_a_matrix_in_which_an_error_is_free_has_no_threshold(matrix):
+    with pytest.raises(InvalidInputError, match="matrix"):
+        decision_threshold(matrix)
+
+
+@pytest.mark.parametrize("matrix", [[[0, np.inf], [1, 0]], [[0, 1]], [0, 1], [[], []], np.eye(3)])
+def test_costs_that_are_not_of_two_classes_are_rejected(matrix):
     with pytest.raises(InvalidInputError, match="matrix"):
         expected_bayes_risk(0.0, 1.0, matrix)
 

@@ -31,6 +31,22 @@ def frame(n, seed=0):
     return table
 
 
+def with_classes(table, n_classes=3, seed=0):
+    """The same rows with another class each, and costs of errors for them."""
+    rng = np.random.default_rng(seed + 50)
+    scores = np.outer(table["a"], np.arange(n_classes)) + rng.gumbel(size=(len(table), n_classes))
+    costs = Costs(COSTS.covariates, misclassification=30 * (1 - np.eye(n_classes)))
+    return table.assign(ill=scores.argmax(axis=1)), costs
+
+
+def with_holes(table, share=0.2, seed=0):
+    """The same rows with values missing, but for the class."""
+    rng = np.random.default_rng(seed + 70)
+    table = table.astype({"d": float, "b": float})
+    names = ["a", "b", "c", "d"]
+    return table.assign(**{n: table[n].mask(rng.random(len(table)) < share) for n in names})
+
+
 def written(tmp_path, table, parts=2):
     for number, rows in enumerate(np.array_split(np.arange(len(table)), parts)):
         table.iloc[rows].to_parquet(tmp_path / f"part{number}.parquet", index=False)

@@ -19,6 +19,7 @@ from adacos import (
 )
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.class_risk import best_label, class_bayes_risk, pair_variance, roots
+from adacos.kernels.saving import Savings
 from adacos.metrics import total_cost
 from adacos.models.class_lookahead import look_ahead_classes
 from adacos.models.density import density_at
@@ -74,8 +75,8 @@ def test_what_is_missing_has_the_variance_of_every_direction(policy: AdaCOSClass
     )
     own = along.unavailable(encoded, last)
     variance = np.einsum("l,rlk,k->r", direction, found.variance, direction)
-    np.testing.assert_allclose(found.mean @ direction, own.mean[:, last], atol=1e-9)
-    np.testing.assert_allclose(variance, own.variance[:, last], atol=1e-8)
+    np.testing.assert_allclose(found.mean @ direction, own.mean[:, 0], atol=1e-9)
+    np.testing.assert_allclose(variance, own.variance[:, 0, 0], atol=1e-8)
     available = ~np.isnan(encoded[:, policy.encoder_.first])
     vectors, numbers = (learnable(one, encoded, available, 0) for one in (model, along))
     later = len(model.sequence) - 1
@@ -193,7 +194,8 @@ def test_what_a_set_is_expected_to_save_is_what_it_saves_rows_left_out() -> None
     by_set = matrix[y[:, None], label].mean(axis=0)
     np.testing.assert_allclose(saving, np.maximum(by_set[0] - by_set[1:], 0), atol=1e-2)
     # A normal vector would promise more than the price; nothing is paid.
-    assert not ahead.any_worthwhile(matrix).any()
+    continues, _ = ahead.weighed_against(Savings(matrix))
+    assert not continues.any()
     assert policy.acquire(X).cost.max() == 0.0
 
 

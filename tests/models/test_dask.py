@@ -19,7 +19,7 @@ from adacos import (
 from adacos.bench.tasks import Task, run_tasks
 from adacos.models import large_fits, sequence_model, streamed_fits
 from adacos.policies import partitions
-from tests.models.streamed import COSTS, frame, written
+from tests.models.streamed import COSTS, frame, with_classes, with_holes, written
 
 dask = pytest.importorskip("dask")
 LocalCluster = pytest.importorskip("dask.distributed").LocalCluster
@@ -57,6 +57,20 @@ def test_the_fit_on_a_collection_is_the_fit_in_memory():
     np.testing.assert_array_equal(by_name.predict(X[:200]), held.predict(X[:200]))
     answers = spread.drop(columns="ill").map_partitions(held.predict, meta=("label", "i8"))
     np.testing.assert_array_equal(answers.compute(scheduler="synchronous"), held.predict(X))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_the_fit_of_several_classes_with_weights_is_the_fit_in_memory(share):
+    table, costs = with_classes(frame(3000))
+    table = with_holes(table, share) if share else table
+    weight = np.random.default_rng(0).integers(1, 4, len(table)).astype(float)
+    X, y = table.drop(columns="ill"), table["ill"]
+    held = AdaCOSClassifier(costs, mean_budget=1.5, cv=3).fit(X, y, sample_weight=weight)
+    spread = dd.from_pandas(table, npartitions=5, sort=False)
+    policy = AdaCOSClassifier(costs, mean_budget=1.5, cv=3)
+    with dask.config.set(scheduler="synchronous"):
+        same(policy.fit(spread, "ill", sample_weight=weight), held)
+    assert policy.mean_spent_ == pytest.approx(held.mean_spent_)
 
 
 ANSWERS = ("label", "probability", "cost", "expected_cost", "stage")
@@ -134,13 +148,14 @@ def test_workers_get_the_policy_once():
 
 
 class _Arriving(AdaCOSClassifier):
-    """A policy that counts how often it was unpickled in a process."""
+    """A policy that counts how often a fitted one was unpickled in a process."""
 
     arrivals = 0
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        _Arriving.arrivals += 1
+        # The parameters of the fit travel along as an unfitted one.
+        _Arriving.arrivals += "decider_" in state
 
 
 def _arrivals():
@@ -254,8 +269,8 @@ def test_arrays_few_rows_and_what_is_refused():
         frames = dd.from_pandas(table, npartitions=3)
         with pytest.raises(InvalidInputError, match="must name a column"):
             AdaCOSClassifier(COSTS).fit(frames, "sick")
-        with pytest.raises(InvalidInputError, match="mean_budget"):
-            AdaCOSClassifier(COSTS, mean_budget=1.0).fit(frames, "ill")
+        with pytest.raises(InvalidInputError, match="sequence"):
+            AdaCOSClassifier(COSTS, sequence="both").fit(frames, "ill")
 
 
 def test_forward_selection_and_the_harness_run_where_joblib_is_told_to(tmp_path):

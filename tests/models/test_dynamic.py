@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import logit
@@ -65,10 +67,8 @@ def test_whoever_adacos_asks_is_asked() -> None:
     for stage, have in enumerate(model.sequence.masks()[:-1]):
         state = begin(model, encoded, available, have, np.zeros_like(have))
         lookahead = look_ahead(state, costs)
-        typical = lookahead._replace(
-            sd=np.broadcast_to(values.sd[stage], lookahead.sd.shape).copy()
-        )
-        asked = typical.any_worthwhile(Savings(costs.matrix))
+        sd = np.broadcast_to(values.sd[stage], lookahead.sd.shape).copy()
+        asked, _ = replace(lookahead, sd=sd).weighed_against(Savings(costs.matrix))
         gain = values.gain_at(stage, lookahead.log_odds)
         assert np.all(gain[asked] > -1e-3 * costs.matrix.max())
     assert np.all(values.freedom <= 0)

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from adacos import AdaCOSClassifier, Costs, LogisticGAM
+from adacos.kernels.class_risk import log_loss as class_log_loss
 from adacos.kernels.folds import drawn_rows
-from adacos.models import large_fits, levels
+from adacos.kernels.multinomial import contrasts, newton_classes, to_reference
+from adacos.kernels.strengths import penalty_of
+from adacos.models import coded_holes, large_fits, levels, set_fits
 from adacos.models.basis import fit_basis
 from adacos.models.density import moment_matrix
 from adacos.models.large_fits import prepare_large
@@ -176,3 +179,212 @@ def test_a_covariate_that_hardly_ever_varies_need_not_vary_in_the_sample(held_as
     assert np.isfinite(policy.model_.leave_out_log_odds).all()
     X[0, 1] = np.nan
     assert np.isfinite(policy.predict_proba(X[:3])).all()
+
+
+def rows_of_classes(n, n_classes, seed=0):
+    """The rows with a few values each, so that nothing is lost, and several classes."""
+    X = rows(n, seed)[0]
+    X[:, 0] = np.round(X[:, 0], 1)
+    rng = np.random.default_rng(seed + 100)
+    slopes = np.random.default_rng(7).standard_normal((3, n_classes))
+    scores = np.sin(2 * X[:, [0]]) * slopes[0] + 0.4 * (X[:, [1]] - 4) * slopes[1]
+    scores += X[:, [2]] * slopes[2]
+    return X, (scores + rng.gumbel(size=(n, n_classes))).argmax(axis=1)
+
+
+@pytest.mark.parametrize("n_classes", [3, 4])
+def test_a_model_of_several_classes_is_the_optimum_at_its_strengths(held_as_codes, n_classes):
+    X, y = rows_of_classes(5000, n_classes)
+    encoder = TableEncoder.fit(X, ("a", "b", "c", "d"))
+    weight = np.random.default_rng(1).integers(1, 3, len(y)).astype(float)
+    shared = {"n_splines": 6, "families": ("per_covariate",), "fold": np.arange(len(y)) % 3}
+    fits = prepare_large(
+        X, y.astype(float), encoder, seed=0, weight=weight, n_classes=n_classes, **shared
+    )
+    for members in (np.array([1]), np.array([1, 0, 3])):
+        found = fits.fit(members, None)
+        inside = np.isin(fits.basis.group, members)
+        design = np.column_stack([np.ones(len(y)), fits.basis.transform(X)[:, inside]])
+        penalty = penalty_of(np.append(-1, fits.basis.term[inside]), found.strengths)
+        basis = contrasts(n_classes)
+        optimum = to_reference(newton_classes(design, y, weight, penalty, basis).coef, basis)
+        np.testing.assert_allclose(found.intercept, optimum[:, 0], atol=1e-4)
+        log_odds = found.intercept + fits.basis.transform(X) @ found.coef.T
+        np.testing.assert_allclose(log_odds, design @ optimum.T, atol=2e-4)
+        refit = np.empty((len(y), n_classes - 1))
+        for f in range(3):
+            rest, own = shared["fold"] != f, shared["fold"] == f
+            coef = newton_classes(design[rest], y[rest], weight[rest], penalty, basis).coef
+            refit[own] = design[own] @ to_reference(coef, basis).T
+        # One step from the fit with all rows, and strengths of its own.
+        loss = weight @ class_log_loss(refit, y)
+        assert found.leave_out_loss == pytest.approx(loss, rel=1.5e-3)
+        assert np.sqrt(np.mean((found.leave_out_log_odds - refit) ** 2)) < 0.1
+
+
+@pytest.mark.parametrize("n_classes", [3, 4])
+def test_several_classes_are_as_good_as_without_codes(held_as_codes, monkeypatch, n_classes):
+    X, y = rows_of_classes(6000, n_classes)
+    fresh, truth = rows_of_classes(20_000, n_classes, seed=1)
+    costs = Costs([1.0] * 4, misclassification=30 * (1 - np.eye(n_classes)))
+    coded = AdaCOSClassifier(costs).fit(X, y)
+    monkeypatch.setattr(large_fits, "LARGE_ROWS", 10**9)
+    plain = AdaCOSClassifier(costs).fit(X, y)
+    assert coded.sets_ == plain.sets_
+    encoded = coded._encode(fresh)
+    of_coded, of_plain = (policy.model_.log_odds_by_set(encoded) for policy in (coded, plain))
+    for stage in range(len(coded.sets_)):
+        losses = [class_log_loss(u[:, stage], truth).mean() for u in (of_coded, of_plain)]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+    np.testing.assert_allclose(coded.expected_cost_by_set_, plain.expected_cost_by_set_, rtol=0.01)
+    assert np.mean(coded.acquire(fresh).acquired == plain.acquire(fresh).acquired) > 0.98
+    gam = LogisticGAM().fit(X, y)
+    monkeypatch.setattr(large_fits, "LARGE_ROWS", 1000)
+    other = LogisticGAM().fit(X, y)
+    assert other.leave_out_log_loss_ == pytest.approx(gam.leave_out_log_loss_, rel=5e-3)
+    assert np.abs(other.leave_out_proba_ - gam.leave_out_proba_).max() < 0.05
+
+
+def with_holes(X, share=0.25, seed=5):
+    """The rows with values missing, more often where another is high."""
+    X = X.copy()
+    rng = np.random.default_rng(seed)
+    X[rng.random(X.shape) < share * (1 + (X[:, [1]] > 4)) / 1.5] = np.nan
+    return X
+
+
+def prepared_both_ways(n, n_classes, monkeypatch, **more):
+    """Rows with missing values as codes and as columns, all of them in the sample."""
+    monkeypatch.setattr(large_fits, "SAMPLE_ROWS", 10**6)
+    X, y = rows_of_classes(n, n_classes)
+    encoder = TableEncoder.fit(X, ("a", "b", "c", "d"))
+    X = with_holes(X)
+    weight = np.random.default_rng(1).integers(1, 3, len(y)).astype(float)
+    shared = {
+        "n_splines": 6,
+        "families": ("per_covariate",),
+        "fold": np.arange(len(y)) % 3,
+        "weight": weight,
+        "n_classes": n_classes,
+        **more,
+    }
+    coded = prepare_large(X, y.astype(float), encoder, seed=0, **shared)
+    return X, y, coded, set_fits.prepare(X, y.astype(float), encoder, **shared)
+
+
+@pytest.mark.parametrize("unlabeled", [False, True])
+def test_rows_with_missing_values_are_in_expectation_as_without_codes(
+    held_as_codes, monkeypatch, unlabeled
+):
+    more = {"unlabeled": with_holes(rows_of_classes(400, 2, seed=9)[0])} if unlabeled else {}
+    X, _, coded, plain = prepared_both_ways(2500, 2, monkeypatch, **more)
+    if unlabeled:
+        # The joint model of the sample knows no further rows, that of the codes does.
+        assert np.abs(coded.joint.covariance - plain.joint.covariance).max() < 5e-3
+        np.testing.assert_allclose(coded.moments[0, 0], plain.moments[0, 0])
+        return
+    np.testing.assert_allclose(coded.joint.covariance, plain.joint.covariance, atol=1e-12)
+    for name in ("low", "high", "mean", "scale", "center"):
+        np.testing.assert_allclose(
+            getattr(coded.basis, name), getattr(plain.basis, name), rtol=1e-9, atol=1e-9
+        )
+    # Correlations are kept in two bytes.
+    np.testing.assert_allclose(coded.moments, plain.moments, rtol=1e-6, atol=0.02)
+    np.testing.assert_array_equal(coded.there, ~np.isnan(X))
+    codes = [np.concatenate([b.codes[k] for b in coded.blocks._blocks]) for k in range(4)]
+    order = np.concatenate([b.order + 2048 * i for i, b in enumerate(coded.blocks._blocks)])
+    columns = np.hstack([t[c] for t, c in zip(coded.tables, codes, strict=True)])
+    np.testing.assert_allclose(columns, plain.columns[order], atol=1e-7)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+def test_models_of_rows_with_missing_values_are_those_without_codes(
+    held_as_codes, monkeypatch, n_classes
+):
+    monkeypatch.setattr(set_fits, "SHRINKING_FITS", 12)
+    *_, coded, plain = prepared_both_ways(4000, n_classes, monkeypatch)
+    for members in (np.array([1]), np.array([1, 0, 3, 2])):
+        found = coded.fit(members, None)
+        # The same strengths, and factors that have settled.
+        given = {"strengths": found.strengths, "n_classes": n_classes}
+        rows = plain.columns, plain.basis, members, plain.y, plain.weight
+        begin = set_fits.fit_additive(*rows, None, **given)
+        begin = begin._replace(strengths=found.strengths)
+        factor = plain._shrink(members, begin)
+        truth = set_fits.fit_additive(*rows, plain.fold, shrink=factor, **given)
+        plain_odds = plain.columns @ np.atleast_2d(truth.coef).T + truth.intercept
+        coded_odds = plain.columns @ np.atleast_2d(found.coef).T + found.intercept
+        np.testing.assert_allclose(coded_odds, plain_odds, rtol=1e-3, atol=3e-3)
+        assert np.abs(plain_odds).max() > 0.5
+        assert found.leave_out_loss == pytest.approx(truth.leave_out_loss, rel=2e-3)
+        difference = found.leave_out_log_odds - truth.leave_out_log_odds
+        assert np.sqrt(np.mean(difference**2)) < 0.1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_policy_of_rows_with_missing_values_is_as_good_as_without_codes(
+    held_as_codes, monkeypatch, n_classes
+):
+    # The order of the sets is found on the same rows.
+    monkeypatch.setattr(large_fits, "SAMPLE_ROWS", 10**6)
+    X, y = rows_of_classes(6000, n_classes)
+    X = with_holes(X)
+    fresh, truth = rows_of_classes(10_000, n_classes, seed=1)
+    costs = Costs([1.0] * 4, misclassification=30 * (1 - np.eye(n_classes)))
+    coded = AdaCOSClassifier(costs).fit(X, y)
+    assert isinstance(coded.model_.followed.there, np.ndarray)
+    monkeypatch.setattr(large_fits, "LARGE_ROWS", 10**9)
+    plain = AdaCOSClassifier(costs).fit(X, y)
+    assert coded.sets_ == plain.sets_
+    for table in (fresh, with_holes(fresh)):
+        of_coded, of_plain = (p.model_.log_odds_by_set(p._encode(table)) for p in (coded, plain))
+        for stage in range(len(coded.sets_)):
+            losses = [class_log_loss(u[:, stage], truth).mean() for u in (of_coded, of_plain)]
+            assert losses[0] == pytest.approx(losses[1], rel=2e-3)
+        assert np.mean(coded.acquire(table).acquired == plain.acquire(table).acquired) > 0.97
+
+
+def test_states_beyond_the_most_lose_little(held_as_codes, monkeypatch):
+    X, y = rows(6000)
+    encoder = TableEncoder.fit(X, ("a", "b", "c", "d"))
+    X = with_holes(X)
+    shared = {"n_splines": 6, "families": ("per_covariate",), "fold": np.arange(len(y)) % 3}
+    every = np.arange(4)
+    fits = {}
+    for most in (64, 1024):
+        monkeypatch.setattr(coded_holes, "MOST_STATES", most)
+        fits[most] = prepare_large(X, y.astype(float), encoder, seed=0, **shared)
+        assert all(len(own) <= most for own in fits[most].states.plan.states)
+    few, many = (fits[most].fit(every, None) for most in (64, 1024))
+    assert few.leave_out_loss == pytest.approx(many.leave_out_loss, rel=1e-3)
+    assert np.abs(few.leave_out_log_odds - many.leave_out_log_odds).mean() < 0.01
+
+
+def test_rows_that_lack_very_much_together_stay_columns(held_as_codes, monkeypatch):
+    monkeypatch.setattr(large_fits, "MOST_PAIRS", 0.1)
+    X, y = rows(1500)
+    fits = large_fits.prepare_rows(
+        with_holes(X),
+        y.astype(float),
+        TableEncoder.fit(X, ("a", "b", "c", "d")),
+        seed=0,
+        n_splines=6,
+        families=("per_covariate",),
+        fold=np.arange(len(y)) % 3,
+    )
+    assert isinstance(fits, set_fits.SetFits)
+
+
+def test_odd_rows_with_missing_values_are_held_as_codes(held_as_codes):
+    X, y = rows(3000)
+    outside = np.setdiff1d(np.arange(3000), drawn_rows(y.astype(float), 1500, 0))
+    X = np.column_stack([X, np.full(3000, 7.0), X[:, 2] + 1])
+    X[::3, 4] = np.nan  # a constant that is not always there
+    X[outside[:3], 0] = np.nan  # missing only outside the sample
+    X[1::50] = np.nan  # nothing is known
+    costs = Costs([1.0] * 6, false_positive=30, false_negative=60)
+    policy = AdaCOSClassifier(costs, cv=3).fit(X, y)
+    assert np.isfinite(policy.model_.leave_out_log_odds).all()
+    assert np.isfinite(policy.predict_proba(X[:60])).all()
+    alone = policy.model_.leave_out_log_odds[1::50, -1]
+    assert np.abs(alone - np.log(y.mean() / (1 - y.mean()))).max() < 0.5

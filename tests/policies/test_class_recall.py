@@ -387,13 +387,13 @@ def test_of_two_classes_no_other_may_be_named() -> None:
     X, y = sick(90, 0)
     for wrong in ({"healthy": 0.9}, {"healthy": 0.9, "sick": 0.9}, {"Sick": 0.9}):
         policy = COSClassifier(OF_TWO, target_recall=wrong, **QUICK)
-        with pytest.raises(InvalidInputError, match=r"of the second, 'sick'.*{'sick': 0.95}"):
+        with pytest.raises(InvalidInputError, match=r"the recall of class 'sick'.*{'sick': 0.95}"):
             policy.fit(X, y)
         policy = COSClassifier(OF_TWO, target_recall=0.9, **QUICK).fit(X, y)
-        with pytest.raises(InvalidInputError, match="of the second, 'sick'"):
+        with pytest.raises(InvalidInputError, match="the recall of class 'sick'"):
             policy.calibrate(*sick(90, 1), target_recall=wrong, confidence=0.5)
     stated = Costs([1.0, 2.0, 4.0], false_positive=20, false_negative=30)
-    with pytest.raises(InvalidInputError, match="either follows from the other"):
+    with pytest.raises(InvalidInputError, match="each follows from the other"):
         COSClassifier(stated, target_recall={"sick": 0.9}, **QUICK).fit(X, y)
     forward = COSClassifier(OF_TWO, target_recall={"sick": 0.9}, sequence="forward", **QUICK)
     with pytest.raises(InvalidInputError, match="must be 'group_lasso' with a target recall"):

@@ -185,7 +185,7 @@ def test_missing_values_are_refused_in_words_where_the_estimator_takes_none() ->
         ({"estimator": AdaCOSClassifier()}, "A policy is scored as it is"),
         ({"estimator": 3}, "must be a classifier"),
         ({"covariates": "x1"}, r"Pass \['x1'\]"),
-        ({"covariates": ["x7"]}, "They are x0, x1, x2"),
+        ({"covariates": ["x7"]}, "The columns are x0, x1, x2"),
         ({"covariates": [9]}, "by name or position"),
         ({"covariates": [True, False, True]}, "by name or position"),
         ({"covariates": ["x1", 1]}, "different from each other"),

@@ -69,6 +69,34 @@ def test_a_fitted_additive_world_is_quiet() -> None:
     assert alarms <= 1
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_new_rows_are_held_against_what_few_training_rows_could_tell() -> None:
+    """3,000 new rows of an additive problem, fitted to 250: quiet; with an interaction, found.
+
+    The stated confidence is 95%. Without the error of training most of these would be alarms.
+    """
+    alarms, without, found = 0, 0, 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        for strength in (0.0, 1.2):
+            X = rng.normal(size=(3250, 4))
+            told = strength * np.sign(X[:, 0] * X[:, 1])
+            log_odds = 1.2 * X[:, 0] - X[:, 1] + 0.8 * np.sin(2 * X[:, 2]) + told
+            y = (rng.random(3250) < expit(log_odds)).astype(int)
+            costs = Costs([1.0] * 4, false_positive=20, false_negative=30)
+            policy = AdaCOSClassifier(costs, **QUICK).fit(X[:250], y[:250])
+            new = policy._encode(X[250:])
+            named = [item for item in policy.check(X[250:], y[250:]) if item.kind == "misfit"]
+            alarms += strength == 0 and bool(named)
+            found += strength > 0 and bool(named)
+            p = expit(policy._log_odds_with_all(new))
+            cells = misfit_by_cell(policy.encoder_, new, y[250:].astype(float), p)
+            without += strength == 0 and bool(cells)
+    assert alarms <= 1
+    assert without >= 6
+    assert found >= 11
+
+
 def test_where_additivity_fails_branching_is_named() -> None:
     X, y = table(0)
     policy = AdaCOSClassifier(COSTS, **QUICK).fit(X, y)

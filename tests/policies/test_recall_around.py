@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,10 +25,10 @@ from adacos import (
     save,
 )
 from adacos.card import model_card
-from adacos.exceptions import InvalidInputError, NotCertifiableError
+from adacos.exceptions import InvalidInputError, NotCertifiableError, UnusedCostWarning
 from adacos.policies.estimates import estimate_leave_out
 from adacos.policies.recall_choices import recall_choices
-from tests.policy_checks import same
+from tests.policy_checks import check_parameters_of_the_fit, same
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*call TargetRecallClassifier:FutureWarning")
 
@@ -133,11 +136,15 @@ def test_with_a_mean_budget_it_decides_as_the_policy_with_the_recall() -> None:
 @pytest.mark.parametrize(
     ("costs", "n_classes", "options", "recalls"),
     [
-        (BOTH, 2, {}, {"target_recall": 0.9}),
+        (BOTH, 2, {"sequence": "forward"}, {"target_recall": 0.9}),
         (BOTH, 2, {"mean_budget": 2.0}, {"target_recall": 0.9, **CERTIFIED}),
         (OF_THREE, 3, {"mean_budget": 2.0}, {"target_recall": {2: 0.8}}),
     ],
-    ids=["a stated cost", "a certificate and a mean budget", "a recall by class and a mean budget"],
+    ids=[
+        "forward selection",
+        "a certificate with a budget",
+        "a recall by class with a budget",
+    ],
 )
 def test_elsewhere_the_answers_alone_change(
     costs: Costs, n_classes: int, options: Any, recalls: Any
@@ -152,18 +159,44 @@ def test_elsewhere_the_answers_alone_change(
 
 
 def test_a_fit_leaves_nothing_of_another() -> None:
-    """With a stated cost, without, and with it again."""
+    """With a mean budget and a certificate the answers alone change; without the budget not."""
     X, y = rows(2, 300, 0)
-    around = TargetRecallClassifier(AdaCOSClassifier(BOTH, **QUICK), target_recall=0.8)
-    first = set(vars(around.fit(X, y)))
-    answers = around.acquire(X)
-    around.set_params(policy__costs=OF_TWO).fit(X, y)
-    fresh = TargetRecallClassifier(AdaCOSClassifier(OF_TWO, **QUICK), target_recall=0.8)
+    inner = AdaCOSClassifier(BOTH, mean_budget=2.0, **QUICK)
+    around = TargetRecallClassifier(inner, target_recall=0.8, **CERTIFIED).fit(X, y)
+    assert around.prior_ is not None
+    around.set_params(policy__costs=OF_TWO, policy__mean_budget=None).fit(X, y)
+    fresh = TargetRecallClassifier(
+        AdaCOSClassifier(OF_TWO, **QUICK), target_recall=0.8, **CERTIFIED
+    )
     assert set(vars(around)) == set(vars(fresh.fit(X, y)))
     same(around.acquire(X), fresh.acquire(X))
-    around.set_params(policy__costs=BOTH).fit(X, y)
-    assert set(vars(around)) == first
-    same(around.acquire(X), answers)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stated_false_negative_cost_is_not_used_and_this_is_said(
+    kind: Any, tmp_path: Any
+) -> None:
+    X, y = rows(2, 300, 0)
+    around = TargetRecallClassifier(kind(BOTH, **QUICK), target_recall=0.85)
+    with pytest.warns(UnusedCostWarning, match="cost of 60 is not used: the target recall takes"):
+        around.fit(X, y)
+    without = TargetRecallClassifier(kind(OF_TWO, **QUICK), target_recall=0.85).fit(X, y)
+    same(around.acquire(X), without.acquire(X))
+    assert model_card(around)["false_negative_implied"]
+    assert around.costs == OF_TWO
+    assert around.policy.costs == BOTH
+    save(around, tmp_path / "m")
+    same(load(tmp_path / "m").acquire(X), without.acquire(X))
+
+
+def test_whoever_acquires_by_both_costs_keeps_both() -> None:
+    """Planning and the like stop by their costs, so that a stated cost is used."""
+    X, y = rows(2, 200, 0)
+    around = TargetRecallClassifier(PlanningClassifier(BOTH), target_recall=0.8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnusedCostWarning)
+        around.fit(X, y)
+    assert around.costs == BOTH
 
 
 @pytest.mark.parametrize("nested", [False, True])
@@ -234,3 +267,25 @@ def test_more_rows_are_not_asked_for_where_they_could_not_help() -> None:
     assert "more rows like these would not prove it" in str(error)
     assert "Add calibration rows" not in str(error)
     assert "needs at least 230 positives" in str(NotCertifiableError(0.99, 0.9, 134, 2, 0.9, 230))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_aim_that_was_reached_is_that_of_the_fit(n_classes: int, tmp_path: Path) -> None:
+    """Not what `set_params` asks for afterwards, which no file takes; `calibrate` reaches it."""
+    X, y = rows(n_classes, 900, seed=4)
+    costs, target = (OF_TWO, 0.9) if n_classes == 2 else (OF_THREE, {2: 0.8})
+    for kind, own in ((AdaCOSClassifier, costs), (PlanningClassifier, BOTH)):
+        own = own if n_classes == 2 else OF_THREE
+        inner = kind(own, **QUICK) if kind is AdaCOSClassifier else kind(own)
+        policy = TargetRecallClassifier(inner, target_recall=target).fit(X[:400], y[:400])
+        check_parameters_of_the_fit(policy, X[400:])
+        asked = 0.7 if n_classes == 2 else {2: 0.6}
+        policy.calibrate(X[400:], y[400:], target_recall=asked, confidence=0.8)
+        card = model_card(policy)
+        assert card["target_recall"] == (0.7 if n_classes == 2 else {"2": 0.6})
+        save(policy, tmp_path / "model.adacos")
+        assert json.dumps(model_card(load(tmp_path / "model.adacos"))) == json.dumps(card)
+        # A parameter that is set for the purpose is asked for like an argument.
+        policy.set_params(target_recall=target).calibrate(X[400:], y[400:], confidence=0.8)
+        assert model_card(policy)["target_recall"] == (0.9 if n_classes == 2 else {"2": 0.8})
+        save(policy, tmp_path / "model.adacos")

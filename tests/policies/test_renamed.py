@@ -83,10 +83,10 @@ def test_it_is_a_parameter_as_scikit_learn_knows_them() -> None:
     )
     assert heard
     assert found.best_params_["outlook"] in ("paper", "dynamic")
-    around = TargetRecallClassifier(AdaCOSClassifier(COSTS, **QUICK), target_recall=0.8)
+    around = TargetRecallClassifier(AdaCOSClassifier(NO_MISS, **QUICK), target_recall=0.8)
     nested, heard = told(lambda: around.set_params(policy__outlook="paper").fit(X, y))
     assert heard
-    assert nested.unwrapped.resolved_lookahead == "paper"
+    assert nested.policy_.resolved_lookahead == "paper"
 
 
 def test_both_names_at_once_are_refused() -> None:
@@ -206,7 +206,8 @@ def test_a_file_of_an_older_release_is_calibrated_without_a_warning() -> None:
 
 def test_what_goes_with_stopping_by_the_recall_is_refused_elsewhere() -> None:
     X, y = rows()
-    around = TargetRecallClassifier(AdaCOSClassifier(COSTS, **QUICK), target_recall=0.8)
+    forward = {**QUICK, "sequence": "forward"}
+    around = TargetRecallClassifier(AdaCOSClassifier(COSTS, **forward), target_recall=0.8)
     for options in ({"sample_weight": np.ones(len(y))}, {"X_unlabeled": X}):
         with pytest.raises(InvalidInputError, match="must be None where the recall decides the"):
             around.fit(X, y, **options)

@@ -252,7 +252,7 @@ def test_of_two_classes_the_named_class_is_the_second() -> None:
     number.calibrate(*new, target_recall=0.7)
     assert named.certificate_ == number.certificate_
     for wrong in ({0: 0.8}, {0: 0.8, 1: 0.8}, {"1": 0.8}):
-        with pytest.raises(InvalidInputError, match="the recall of the second, 1"):
+        with pytest.raises(InvalidInputError, match="the recall of class 1"):
             TargetRecallClassifier(PlanningClassifier(costs), target_recall=wrong).fit(X, y)
 
 

@@ -65,7 +65,7 @@ def test_rows_that_were_trained_on_are_told(policy: Any) -> None:
 def test_a_table_in_words_and_what_is_refused(policy: Any) -> None:
     X, y = world(300, 1)
     curve = trade_off(policy, X, y, points=5)
-    assert len(str(curve).splitlines()) == 1 + len(curve.points)
+    assert len(str(curve).splitlines()) == 2 + len(curve.points)
     with pytest.raises(InvalidInputError, match="weigh"):
         trade_off(COSClassifier(COSTS, **QUICK).fit(X, y), X, y)
     with pytest.raises(InvalidInputError, match="classes"):

@@ -50,13 +50,16 @@ def registered() -> list[type]:
         if entry.requires is None or find_spec(entry.requires[0]) is not None
     ]
     kinds = [entry.load() for entry in entries]
-    quick = [kind for kind in kinds if kind.__name__ != "Shim2018Classifier"]
+    slow = {"DIMEClassifier", "GDFSClassifier", "Shim2018Classifier"}
+    quick = [kind for kind in kinds if kind.__name__ not in slow]
     return [*quick, TargetRecallClassifier]
 
 
 def build(kind: type):
     if kind is TargetRecallClassifier:
-        return TargetRecallClassifier(build(COSClassifier), target_recall=0.8)
+        # Forward selection weighs both costs, so that the total cost can be stated.
+        inner = build(COSClassifier).set_params(sequence="forward")
+        return TargetRecallClassifier(inner, target_recall=0.8)
     parameters = {"strengths": "common", "cv": 2} if issubclass(kind, SequencePolicy) else {}
     known = kind(COSTS).get_params()
     given = {**parameters, **QUICK.get(kind.__name__, {})}

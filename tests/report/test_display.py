@@ -16,6 +16,7 @@ from adacos import (
     InvalidInputError,
     TargetRecallClassifier,
     TradeOffDisplay,
+    TreeDisplay,
     load_pima,
     trade_off,
 )
@@ -95,6 +96,12 @@ def test_the_cost_curve_is_that_of_the_rows(fitted: Any) -> None:
     # Nothing is acquired at the first set, and the prior is above the cut-off of 1 / 11.
     assert display.observed[0] == pytest.approx(alike)
     assert display.ax_.lines[0].get_ydata() == pytest.approx(policy.expected_cost_by_set_)
+    # At the last set rows pay for what they have: every covariate but the missing ones.
+    encoded = np.asarray(policy._encode(X))
+    last = policy.model_.log_odds_by_set(encoded)[:, -1] >= np.log(0.1)
+    paid = np.where(np.isnan(X), 0.0, costs.covariates).sum(axis=1)
+    total = paid + 100 * (last & (y == 0)) + 1000 * (~last & (y == 1))
+    assert display.observed[-1] == pytest.approx(total.mean())
 
 
 def test_the_trade_off_is_the_curve(fitted: Any) -> None:
@@ -108,17 +115,42 @@ def test_the_trade_off_is_the_curve(fitted: Any) -> None:
     assert display.paid == pytest.approx(policy.acquire(X).cost.mean())
 
 
-def test_a_policy_that_branches_is_drawn_as_its_tree(branching: Any) -> None:
+def test_a_policy_that_branches_is_drawn_as_its_tree(fitted: Any, branching: Any) -> None:
     policy, X, y = branching
-    display = AcquisitionDisplay.from_estimator(policy, X)
+    display = TreeDisplay.from_estimator(policy)
     texts = [text.get_text() for text in display.ax_.texts]
-    assert "asked x0" in texts
-    assert any(text.startswith("x0 = 0") for text in texts)
-    _, axis = pyplot.subplots()
-    with pytest.raises(InvalidInputError, match="ax: must be None for a tree"):
-        AcquisitionDisplay.from_estimator(policy, X, ax=axis)
+    root = texts.index("everyone")
+    assert texts[root + 1] == "asked x0"
+    assert texts[root + 2].startswith("x0 = 0")
+    zero = (policy.acquire(X).order[:, 0] == 0) & (X[:, 0] == 0)
+    half = TreeDisplay.from_estimator(policy, X[zero])
+    assert [place.share for place in half.tree.places] == [1, 1, 0]
+    with pytest.raises(InvalidInputError, match=r"policy: must branch.*Use AcquisitionDisplay"):
+        TreeDisplay.from_estimator(fitted[0])
     with pytest.raises(InvalidInputError, match="policy: must ask in one order"):
         CostCurveDisplay.from_estimator(policy, X, y)
+
+
+@pytest.mark.parametrize("width", [3.5, 9.0])
+def test_a_tree_is_drawn_into_axes_that_are_given(branching: Any, width: float) -> None:
+    figure, axis = pyplot.subplots(figsize=(width, 3))
+    display = TreeDisplay.from_estimator(branching[0], ax=axis)
+    assert (display.ax_, display.figure_) == (axis, figure)
+    room = axis.get_window_extent()
+    renderer = figure.canvas.get_renderer()
+    for text in axis.texts:
+        shown = text.get_window_extent(renderer)
+        assert room.x0 - 1 <= shown.x0
+        assert shown.x1 <= room.x1 + 1
+    assert pyplot.get_fignums() == [figure.number]
+
+
+def test_a_policy_that_branches_has_a_funnel(branching: Any) -> None:
+    policy, X, _ = branching
+    labels = AcquisitionDisplay.from_estimator(policy, X).ax_.get_yticklabels()
+    first, second = (label.get_text() for label in labels[1:3])
+    assert "x0" in first
+    assert {"x1", "x2"} <= set(second.split())
 
 
 def test_objects_are_shown_as_html(fitted: Any, branching: Any) -> None:

@@ -16,6 +16,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "AACOClassifier": {"cv": 2},
     "CEGBClassifier": {"n_trees": 20, "n_tradeoffs": 3, "cv": 2},
     "DWSMClassifier": {"n_rounds": 3, "n_states": 600, "n_init": 1},
+    "DIMEClassifier": {"n_updates": 60, "n_pretraining": 60, "device": "cpu"},
+    "GDFSClassifier": {"n_updates": 60, "n_pretraining": 60, "device": "cpu"},
     "GreedyMiserClassifier": {"n_trees": 60, "n_lambdas": 6, "cv": 2},
     "OptimalPolicyClassifier": {"n_codes": 4},
     "POMDPClassifier": {"n_components": 2, "smoothing": 5.0, "n_init": 1},
@@ -25,6 +27,8 @@ SMALL: dict[str, dict[str, Any]] = {
 # What the tests of a rival need beyond the core.
 NEEDS = {
     "CEGBClassifier": "lightgbm",
+    "DIMEClassifier": "torch",
+    "GDFSClassifier": "torch",
     "Shim2018Classifier": "torch",
 }
 

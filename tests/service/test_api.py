@@ -48,6 +48,10 @@ def test_step_is_that_of_a_consultation(pima, client, known):
         assert caveat is None or caveat == not_covered(consultation.departures)
         assert step.pop("order") == list(body["acquired"])
         assert step.pop("model") == fingerprint(pima[1])
+        # A step that stops shows none, although other questions could still be asked.
+        asks = step["action"] == "acquire"
+        names = [one.covariate for one in consultation.alternatives()] if asks else []
+        assert [one["covariate"] for one in step.pop("alternatives", [])] == names
         assert step == _plain(consultation.next())
 
     agree()
@@ -473,3 +477,17 @@ def test_lists_that_are_none_of_acquisitions(client, acquired):
     answer = client.post("/v1/step", json={"acquired": acquired})
     assert answer.status_code == 422
     assert answer.json()["fields"][0]["field"].startswith("acquired")
+
+
+def test_a_recalibrated_model_says_so_and_decides_so(pima):
+    data, policy = pima
+    moved = policy.recalibrate(prevalence=0.05)
+    client = TestClient(create_app(moved))
+    card = client.get("/v1/model").json()
+    assert card["recalibration"]["text"] == "Recalibrated from a prevalence of 34.9% to 5.0%."
+    assert card["recalibration"]["after"][1] == pytest.approx(0.05)
+    row = data.X.iloc[0].dropna().to_dict()
+    step = client.post("/v1/step", json={"known": row}).json()
+    assert step["probability"] == pytest.approx(
+        moved.predict_proba(data.X[:1], known=list(row))[0, 1]
+    )

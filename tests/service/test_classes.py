@@ -97,6 +97,7 @@ def test_bounds_of_the_cost_are_those_of_all_shares_together(monkeypatch):
         matrix = rng.uniform(-20, 40, size=(3, 3))
         policy = SimpleNamespace(
             rule_=SimpleNamespace(matrix=matrix),
+            cost_table_=SimpleNamespace(decisions=None),
             certificate_=None,
             classes_=np.array(["a", "b", "c"]),
         )

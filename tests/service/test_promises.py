@@ -22,7 +22,9 @@ WEEK = "2026-01-05"
 def policy(bound: float | None = None, target: float | None = None):
     """What the summary reads of a policy."""
     made = SimpleNamespace(
-        rule_=SimpleNamespace(matrix=np.array([[0.0, 10.0], [MISS, 0.0]])), certificate_=None
+        rule_=SimpleNamespace(matrix=np.array([[0.0, 10.0], [MISS, 0.0]])),
+        cost_table_=SimpleNamespace(decisions=None),
+        certificate_=None,
     )
     if bound is not None:
         made.certificate_ = SimpleNamespace(bound=bound)
@@ -115,6 +117,7 @@ def test_a_target_without_certificate_is_no_promise():
 def test_certified_recalls_of_several_classes_are_judged_one_by_one():
     made = SimpleNamespace(
         rule_=SimpleNamespace(matrix=100.0 * (1 - np.eye(3))),
+        cost_table_=SimpleNamespace(decisions=None),
         classes_=np.array(["ash", "elm", 'the "oak"']),
         certificate_=SimpleNamespace(classes=("elm", 'the "oak"'), bounds=(0.9, 0.5)),
     )

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -448,3 +449,13 @@ def test_output_is_whole_or_absent(tmp_path):
         interrupted()
     assert path.read_text() == "first"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_column_that_was_asked_for_is_not_meant_by_another(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("credit1,incme\n1,2\n")
+    with pytest.raises(InvalidInputError, match=r"Did you mean incme\? It has"):
+        TableFile(path).require(["income"])
+    with pytest.raises(InvalidInputError) as told:
+        TableFile(path).require(["credit1", "credit2"])
+    assert "Did you mean" not in str(told.value)

@@ -436,7 +436,7 @@ def test_the_columns_that_are_wrong_are_named() -> None:
     validate_table(probe, pd.DataFrame(np.ones((3, 12)), columns=names), reset=True)
     for columns, told in (
         ([*names, "extra"], "received also extra. Select"),
-        (names[:-1], "received no a_rather_long_name_11. Select"),
+        (names[:-1], "received no a_rather_long_name_11. Add it as a column"),
         ([*names[:-1], "A_rather_long_name_11"], "Did you mean a_rather_long_name_11?"),
     ):
         table = pd.DataFrame(np.ones((3, len(columns))), columns=columns)

@@ -175,3 +175,12 @@ def test_a_fitted_policy_lists_misfit() -> None:
         policy.fit(X, y)
     (found,) = policy.check(X, y)
     assert (found.kind, set(found.covariates)) == ("misfit", {"a", "b"})
+
+
+def test_a_slip_is_named_where_numbers_are_whole_too() -> None:
+    """Incomes are as different as identifiers are: neither suspicion hides the other."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"income": np.append(np.round(rng.lognormal(10, 0.6, 599)), 1e9)})
+    y = rng.integers(0, 2, 600)
+    found = [item.kind for item in AdaCOSClassifier().check(X, y)]
+    assert found == ["identifier", "far_value"]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError, MalformedRowsError, MissingExtraError
+from adacos.families import family_of
 from adacos.policies.base import BasePolicy
 from adacos.policies.fitting import inner_fits
 from adacos.policies.partitions import acquired_texts
@@ -31,7 +32,7 @@ from adacos.tables.reading import CHUNK_ROWS, TableFile
 from adacos.tables.unusual import KINDS, unusual
 from adacos.tables.writing import refuse_same_file, whole_or_absent
 from adacos.typing import Bools, Floats
-from adacos.validation import choices, listed
+from adacos.validation import and_more, choices, listed
 
 Write = Callable[[dict[str, list[Any]]], None]
 
@@ -146,7 +147,8 @@ def absent_covariates(file: TableFile, names: Sequence[str]) -> tuple[str, ...]:
             file.path.name,
             "must have a covariate of the model",
             f"columns {listed(file.columns)}",
-            f"{choices(file.columns, names, 'They are')} What to acquire first says `adacos next`.",
+            f"{choices(file.columns, names, 'The covariates are')} `adacos next` says what to "
+            "acquire first.",
         )
     return absent
 
@@ -301,7 +303,7 @@ def check_key(key: str | None, columns: Sequence[str], covariates: Collection[st
         return
     check_names("key", [key], columns, "must name a column of the input")
     if key in covariates:
-        rule, remedy = "must be no covariate", "It is what the row is known by, from the start."
+        rule, remedy = "must not be a covariate", "Name the column that identifies a row."
         raise InvalidInputError("key", rule, key, remedy)
 
 
@@ -315,7 +317,7 @@ def row_keys(piece: Piece, key: str | None, before: int) -> Sequence[Hashable]:
         raise InvalidInputError(
             f"column {key!r}",
             "must hold a key in every row",
-            f"nothing on line {piece.lines[missing[0]]} (and {len(missing) - 1} more)",
+            f"nothing on line {piece.lines[missing[0]]}{and_more(len(missing))}",
             "Fill it in.",
         )
     return [str(one) for one in keys.tolist()]
@@ -351,10 +353,8 @@ def _columns(
 
 def probabilities(probability: Floats, classes: Sequence[Any]) -> dict[str, list[Any]]:
     """The probability of the second of two classes; of more one column for each."""
-    if probability.ndim == 1:
-        return {"probability": probability.tolist()}
-    pairs = zip(classes, probability.T.tolist(), strict=True)
-    return {f"probability of {name}": column for name, column in pairs}
+    columns = family_of(probability).columns(probability, classes, " of ")
+    return {name: column.tolist() for name, column in columns.items()}
 
 
 @contextmanager
@@ -421,4 +421,4 @@ def check_names(parameter: str, given: Sequence[str], names: Sequence[str], rule
     there = set(names)
     unknown = [name for name in given if name not in there]
     if unknown:
-        raise InvalidInputError(parameter, rule, unknown, choices(unknown, names, "They are"))
+        raise InvalidInputError(parameter, rule, unknown, choices(unknown, names, "There are"))

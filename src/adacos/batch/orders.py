@@ -114,7 +114,7 @@ def next_file(
     if paid is not None:
         check_names("paid", [paid], file.columns, "must name a column of the input")
         if paid in names:
-            rule, remedy = "must be no covariate", "It is what the row has paid so far."
+            rule, remedy = "must not be a covariate", "Name the column of what a row has paid."
             raise InvalidInputError("paid", rule, paid, remedy)
     check_key(key, file.columns, names)
     if keep is None:

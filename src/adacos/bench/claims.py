@@ -16,11 +16,12 @@ from scipy.stats import gmean
 
 from adacos.bench.comparisons import PAPER, OutcomeIndex, compare_cells
 from adacos.bench.names import ADACOS, ADACOS_FORWARD, COS, COS_FORWARD, FULL_MODEL
-from adacos.bench.pairing import ConfidenceInterval, fold_interval
+from adacos.bench.pairing import fold_interval
 from adacos.bench.settings import PAPER_RECALL
 from adacos.bench.sigmoid import LINEAR, NORMAL, largest_errors
 from adacos.bench.tables import Cell, FoldTable
 from adacos.document.style import dataset_title
+from adacos.kernels.intervals import ConfidenceInterval
 from adacos.registry import METHODS
 
 # Means that differ by less than this share are equal: a sum in another order, not a difference.

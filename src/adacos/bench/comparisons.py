@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from adacos.bench.pairing import (
-    ConfidenceInterval,
     Pairs,
     fold_interval,
     geometric_ratio_by_folds,
@@ -17,10 +16,10 @@ from adacos.bench.pairing import (
     paired_tests,
     row_differences,
     row_groups,
-    row_interval,
 )
 from adacos.bench.tables import Cell, cell_of
 from adacos.bench.units import Outcome
+from adacos.kernels.intervals import ConfidenceInterval, row_interval
 from adacos.typing import Floats
 
 PAPER, RANDOM = "paper", "random"

@@ -27,7 +27,7 @@ class BenchConfig:
     datasets : tuple of str
         Registered names, written as in the tables or in lower case with hyphens.
     methods : tuple of str
-        Registered names, likewise ("adacos-group-lasso"). The name of a policy stands for its
+        Registered names, likewise ("adacos-group-lasso"). The name of a policy means its
         first variant ("adacos" for the same).
     settings : tuple of Setting
         What errors cost, see `asymmetric`, `symmetric` and `recall`.

@@ -21,7 +21,6 @@ from adacos.bench.configuration import available_methods, check_method
 from adacos.bench.lomax_sets import LomaxSet, find_sets, read_set
 from adacos.bench.names import ADACOS, COS
 from adacos.bench.pairing import (
-    ConfidenceInterval,
     Pairs,
     geometric_ratio_by_folds,
     geometric_ratio_by_rows,
@@ -41,6 +40,7 @@ from adacos.bench.tasks import Failure, gathered
 from adacos.costs import Costs
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html, to_markdown
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.intervals import ConfidenceInterval
 from adacos.registry import METHODS
 from adacos.tables.writing import write_whole
 from adacos.typing import Floats

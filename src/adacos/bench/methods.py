@@ -28,7 +28,7 @@ def shares_fit(method: Method) -> bool:
     return can_share(method.make(Costs()))
 
 
-def can_share(policy: Any) -> bool:
+def can_share(policy: object) -> bool:
     """Whether a policy can become fitted with the fit of another."""
     return hasattr(policy, "from_model") and getattr(policy, "shares_fits", True)
 
@@ -64,5 +64,5 @@ def build(method: Method, costs: Costs, setting: Setting, seed: int) -> Any:
     return policy.set_params(**known) if known else policy
 
 
-def _parameters(policy: Any) -> dict[str, Any]:
+def _parameters(policy: object) -> dict[str, Any]:
     return dict(policy.get_params(deep=False)) if hasattr(policy, "get_params") else {}

@@ -21,24 +21,11 @@ from scipy import stats
 
 from adacos.bench.units import Outcome
 from adacos.exceptions import InvalidInputError
-from adacos.kernels.groups import standard_error
+from adacos.kernels.intervals import ConfidenceInterval, checked_differences, t_interval
 from adacos.typing import Floats, Ints
 
 # Test rows over training rows in five-fold cross-validation.
 FIVE_FOLD_OVERLAP = 1 / 4
-
-
-@dataclass(frozen=True)
-class ConfidenceInterval:
-    """An estimate with its confidence interval."""
-
-    estimate: float
-    low: float
-    high: float
-
-    def excludes(self, value: float) -> bool:
-        """Whether a value lies outside the interval."""
-        return self.low > value or self.high < value
 
 
 def fold_interval(
@@ -48,22 +35,9 @@ def fold_interval(
 
     `overlap` is the number of test rows over training rows; 0 gives the plain paired t interval.
     """
-    d = _checked(differences)
+    d = checked_differences(differences)
     scale = np.sqrt(d.var(ddof=1) * (1 / len(d) + overlap))
-    return _t_interval(float(d.mean()), float(scale), len(d) - 1, confidence)
-
-
-def row_interval(
-    differences: ArrayLike, groups: Ints | None = None, *, confidence: float = 0.95
-) -> ConfidenceInterval:
-    """Mean over rows with a normal interval; over groups of rows with a t interval."""
-    d = _checked(differences)
-    if groups is not None:
-        _checked(np.unique(groups))
-        freedom = len(np.unique(groups)) - 1
-        return _t_interval(float(d.mean()), standard_error(d, groups), freedom, confidence)
-    half = stats.norm.ppf((1 + confidence) / 2) * d.std(ddof=1) / np.sqrt(len(d))
-    return ConfidenceInterval(float(d.mean()), float(d.mean() - half), float(d.mean() + half))
+    return t_interval(float(d.mean()), float(scale), len(d) - 1, confidence)
 
 
 def row_differences(
@@ -211,17 +185,3 @@ def _other_rows(first: int, second: int) -> InvalidInputError:
         f"{first} and {second} rows",
         "Run both methods on the same splits and folds.",
     )
-
-
-def _t_interval(mean: float, scale: float, freedom: int, confidence: float) -> ConfidenceInterval:
-    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * scale
-    return ConfidenceInterval(mean, mean - half, mean + half)
-
-
-def _checked(differences: ArrayLike) -> Floats:
-    d = np.asarray(differences, dtype=np.float64)
-    if d.ndim != 1 or len(d) < 2 or not np.all(np.isfinite(d)):
-        raise InvalidInputError(
-            "differences", "must be at least two finite numbers", d.shape, "Run more folds."
-        )
-    return d

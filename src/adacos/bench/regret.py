@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,9 @@ from adacos.rivals import OptimalPolicyClassifier
 from adacos.tables.writing import write_whole
 from adacos.typing import Floats
 from adacos.validation import integer
+
+if TYPE_CHECKING:
+    from adacos.policies.base import BasePolicy
 
 TITLE = "Regret: how far each method stays from the optimum"
 FALSE_POSITIVE, FALSE_NEGATIVE = 50.0, 75.0
@@ -233,7 +236,7 @@ class RegretReport:
         }
 
 
-def checked(policy: Any, X: Floats, costs: CostTable, method: str = "") -> Any:
+def checked(policy: BasePolicy, X: Floats, costs: CostTable, method: str = "") -> Any:
     """What a fitted policy does with rows, refused where its costs are not those of its mask."""
     result = policy.acquire(X)
     name = method or type(policy).__name__
@@ -241,7 +244,9 @@ def checked(policy: Any, X: Floats, costs: CostTable, method: str = "") -> Any:
     return result
 
 
-def expected_cost(policy: Any, problem: DiscreteProblem, costs: Costs, method: str = "") -> float:
+def expected_cost(
+    policy: BasePolicy, problem: DiscreteProblem, costs: Costs, method: str = ""
+) -> float:
     """Exact expected total cost of a fitted policy on a known distribution."""
     weight = problem.joint.reshape(2, -1)
     possible = weight.sum(axis=0) > 0

@@ -21,6 +21,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from adacos.bench.methods import parameters
 from adacos.bench.run import RunResult
 from adacos.bench.units import Outcome
+from adacos.families import family_of
 from adacos.metrics import false_discovery_rate, recall, weighted_accuracy
 from adacos.registry import Method
 from adacos.tables.writing import write_whole
@@ -342,9 +343,7 @@ def _row_columns(outcomes: Iterable[Outcome]) -> dict[str, NDArray[Any]]:
 
 def _one_probability(outcome: Outcome) -> Floats:
     """P(class 1); with three or more classes that of the label."""
-    if outcome.probability.ndim == 1:
-        return outcome.probability
-    return np.asarray(outcome.probability[np.arange(len(outcome.label)), outcome.label])
+    return family_of(outcome.probability).of_label(outcome.probability, outcome.label)
 
 
 def _names(cell: Cell) -> dict[str, Any]:

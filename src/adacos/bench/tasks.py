@@ -1,6 +1,6 @@
 """Tasks that each write one result: run in parallel, the longest first, with a progress bar.
 
-A task that raises does not stop the others; what went wrong is told with file and line.
+A task that raises does not stop the others; what went wrong is reported with file and line.
 """
 
 from __future__ import annotations

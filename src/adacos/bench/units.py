@@ -14,7 +14,7 @@ import warnings
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -34,6 +34,9 @@ from adacos.registry import Method
 from adacos.tables.columns import ColumnTable
 from adacos.tables.writing import whole_or_absent
 from adacos.typing import Floats
+
+if TYPE_CHECKING:
+    from adacos.policies.base import BasePolicy
 
 Ints = NDArray[np.int64]
 
@@ -131,7 +134,7 @@ def make_unit(
     seed = int.from_bytes(hashlib.sha256(json.dumps(place).encode()).digest()[:4], "big") >> 1
     content = [
         *place,
-        _table_digest(table),
+        table_digest(table),
         library_digest(),
         [signature(method) for method in methods],
         [setting.as_json() for setting in settings],
@@ -155,7 +158,7 @@ def run_unit(unit: Unit, table: Dataset, folder: Path) -> None:
     keys: list[tuple[str, int]] = []
     seconds: dict[str, list[float]] = {}
     leader: Any = None
-    X_train, X_test = _take(table.X, train), _take(table.X, rows)
+    X_train, X_test = rows_of(table.X, train), rows_of(table.X, rows)
     for method in unit.methods:
         spent = seconds.setdefault(method.name, [0.0, 0.0])
         for number, setting in enumerate(unit.settings):
@@ -226,10 +229,10 @@ def is_finished(unit: Unit, folder: Path) -> bool:
     return True
 
 
-def _fit(policy: Any, X: Any, y: Any, groups: Ints | None) -> None:
+def _fit(policy: BasePolicy, X: Any, y: Any, groups: Ints | None) -> None:
     """Fit with the groups of rows, where there are any and the method takes them.
 
-    Copies were told of once for the whole table, before its rows were dealt to folds.
+    Copies were reported once for the whole table, before its rows were dealt to folds.
     """
     with inner_fits(), warnings.catch_warnings():
         if groups is None:
@@ -249,7 +252,8 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
         np.savez_compressed(file, **arrays)
 
 
-def _take(X: Any, rows: Ints) -> Any:
+def rows_of(X: Any, rows: Ints) -> Any:
+    """Some rows of a table, of the kind that was given."""
     if isinstance(X, np.ndarray | ColumnTable):
         return X[rows]
     import narwhals as nw
@@ -257,7 +261,7 @@ def _take(X: Any, rows: Ints) -> Any:
     return nw.from_native(X, eager_only=True)[rows.tolist()].to_native()
 
 
-def _table_digest(table: Dataset) -> str:
+def table_digest(table: Dataset) -> str:
     """Digest of the rows, classes, groups, covariate costs and panels of a data set."""
     if isinstance(table.X, np.ndarray) and table.X.dtype.kind in "fiub":
         content = np.ascontiguousarray(table.X).tobytes()

@@ -1,4 +1,4 @@
-"""The console script `adacos`: its commands, how errors are told, and how signals end it."""
+"""The console script `adacos`: its commands, how errors are reported, and how signals end it."""
 
 from __future__ import annotations
 
@@ -11,32 +11,58 @@ from types import FrameType
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from adacos import __version__
 from adacos.cli import (
     ask,
+    audit,
     bench,
     cases,
+    compare,
     datasets,
     explain,
+    export,
     fit,
     info,
     orders,
+    recalibrate,
     report,
     score,
+    sensitivity,
     serve,
     tradeoff,
+    worth,
 )
 from adacos.cli.common import say, telling
 from adacos.exceptions import AdacosError, InvalidInputError, MissingExtraError
+from adacos.validation import did_you_mean
 
-# Characters from which what to do stands on a line of its own.
+# Characters from which what to do is on a line of its own.
 _LINE = 100
 # What the user or a parent process has chosen, such as nohup, stays.
 _DEFAULT_HANDLERS = (signal.SIG_DFL, signal.default_int_handler)
 
+
+class Commands(TyperGroup):
+    """The commands; of an option that a command does not have, the nearest one is named."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            # NoSuchOption, which typer has from click or of its own: it lists all that are near.
+            name, near = (getattr(error, key, None) for key in ("option_name", "possibilities"))
+            if name and near:
+                meant = did_you_mean([name], near).strip()
+                vars(error).update(message=f"No such option: {name}. {meant}", possibilities=None)
+            raise
+
+
 app = typer.Typer(
     name="adacos",
+    cls=Commands,
     help="Which covariate to acquire next, and when to stop and classify.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -48,6 +74,13 @@ for command in (
     explain.explain,
     report.report,
     tradeoff.tradeoff,
+    compare.compare,
+    compare.protocol,
+    sensitivity.sensitivity,
+    audit.audit,
+    worth.worth,
+    recalibrate.recalibrate,
+    export.export,
     info.info,
     serve.serve,
 ):
@@ -73,7 +106,7 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; what went wrong is told without a traceback.
+    """Run the command line; what went wrong is reported without a traceback.
 
     Exit codes: 0 done, 1 something failed on the way, 2 wrong usage or input.
     """

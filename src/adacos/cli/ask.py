@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 from rich.text import Text
 
 from adacos.card import headline, rule_in_words
+from adacos.cli.ask_help import AFTERWARDS, WHILE_ASKED, WHILE_CONFIRMED
 from adacos.cli.common import (
     ExpectSha256,
     Json,
@@ -30,12 +31,13 @@ from adacos.cli.common import (
 )
 from adacos.consultation import check_value
 from adacos.consultation.coverage import not_covered
-from adacos.consultation.cut_off import cut_off_of, percent
+from adacos.consultation.cut_off import cut_off_of, named_ranges, percent
 from adacos.consultation.steps import (
     Acquire,
     Classify,
     Explanation,
     ValueWarning,
+    ranges_in_words,
     reasons_in_words,
 )
 from adacos.exceptions import InvalidInputError
@@ -44,21 +46,6 @@ from adacos.reasons import Value
 from adacos.tables.cells import check_decimal
 from adacos.tables.description import coded_values, describe, description_of
 from adacos.validation import did_you_mean
-
-_HELP = """\
-Type the value (yes and no do for 1 and 0), or
-  skip           it is not available
-  order          it is ordered, its result comes later
-  undo           take the last answer back
-  why            show the reasons, in numbers
-  NAME=VALUE     enter another value instead
-  stop           get the result now
-  help, quit"""
-_HELP_AFTERWARDS = """\
-Press enter to finish, or type
-  NAME=VALUE     enter a further value
-  undo           take the last answer back
-  why            show the reasons, in numbers"""
 
 
 def ask(
@@ -72,6 +59,12 @@ def ask(
         typer.Option("--describe", help="Description in place of the model's own (TOML)."),
     ] = None,
     key: Key = None,
+    must: Annotated[
+        list[str] | None, typer.Option(help="Question asked first in any case; repeatable.")
+    ] = None,
+    never: Annotated[
+        list[str] | None, typer.Option(help="Question that is not asked; repeatable.")
+    ] = None,
     decimal: TypedDecimal = ".",
     expect_sha256: ExpectSha256 = None,
     as_json: Json = False,
@@ -95,7 +88,7 @@ def ask(
         describe(policy, description)
     check_decimal(decimal)
     values = typed_values(policy, known or [], "--known", decimal)
-    dialogue = _Dialogue(policy, values, as_json, decimal, key)
+    dialogue = _Dialogue(policy, values, as_json, decimal, key, (must or [], never or []))
     while True:
         step = dialogue.consultation.next()
         if isinstance(step, Classify):
@@ -113,7 +106,7 @@ def ask(
 
 
 class _Dialogue:
-    """A consultation, with what was told already and the answer that is to be repeated."""
+    """A consultation, with what was said already and the answer that is to be repeated."""
 
     def __init__(
         self,
@@ -122,6 +115,7 @@ class _Dialogue:
         as_json: bool,
         decimal: str,
         key: str | None,
+        chosen: tuple[list[str], list[str]],
     ) -> None:
         self.console = plain_console(quiet=as_json)
         self._policy, self._as_json, self._decimal = policy, as_json, decimal
@@ -130,7 +124,7 @@ class _Dialogue:
         self._doubtful = ""
         self._introduce()
         self.consultation = policy.consultation(
-            self._confirmed(known), key=0 if key is None else key
+            self._confirmed(known), key=0 if key is None else key, must=chosen[0], never=chosen[1]
         )
         if known:
             self._tell_coverage()
@@ -180,10 +174,10 @@ class _Dialogue:
         return ", ".join(f"{name}=" for name in names)
 
     def take(self, answer: str, step: Acquire) -> None:
-        """Act on an answer; a mistake is told and changes nothing."""
+        """Act on an answer; a mistake is reported and changes nothing."""
         try:
             if answer in ("help", "?", ""):
-                self.console.print(_HELP)
+                self.console.print(WHILE_ASKED)
             elif answer == "why":
                 self.console.print(self._reasons(step))
             elif answer == "undo":
@@ -192,6 +186,10 @@ class _Dialogue:
                 self.consultation.unavailable(*step.covariates)
             elif answer == "order":
                 self.consultation.order()
+            elif answer == "other":
+                self._tell_alternatives()
+            elif answer.startswith("because "):
+                self._note(answer)
             elif answer == "stop":
                 self.consultation.stop()
             else:
@@ -203,25 +201,42 @@ class _Dialogue:
         """Act on what is typed after the result: undo, or a further value."""
         try:
             if answer in ("help", "?"):
-                self.console.print(_HELP_AFTERWARDS)
+                self.console.print(AFTERWARDS)
             elif answer == "why":
                 self.console.print(self._reasons(step))
             elif answer == "undo":
                 self.consultation.undo()
+            elif answer.startswith("because "):
+                self._note(answer)
             else:
                 self._observe(answer, self._named_values(answer))
         except InvalidInputError as error:
             self._complain(error.text)
 
+    def _note(self, answer: str) -> None:
+        """Keep the reason of a person."""
+        self.consultation.because(answer.removeprefix("because "))
+        self.console.print("noted", style="dim")
+
+    def _tell_alternatives(self) -> None:
+        """All open questions, the one with the least expected total cost first."""
+        money = self._said.money
+        for one in self.consultation.alternatives():
+            told = f"{self._said.label(one.covariate)}: costs {money(one.cost)}"
+            if one.expected_total_cost is not None:
+                told += f", expected total cost {money(one.expected_total_cost)}"
+            if one.others:
+                told += f" with {', '.join(map(self._said.label, one.others))}"
+            self.console.print(told)
+            for flip in one.flips:
+                self.console.print(f"  {flip}", style="dim")
+
     def finish(self, step: Classify) -> None:
         """Show the result."""
         if self._as_json:
-            content: dict[str, Any] = {
-                **step.to_dict(),
-                "not_covered": not_covered(self.consultation.departures),
-                "state": self.consultation.state(),
-            }
-            typer.echo(json.dumps(content, allow_nan=False))
+            covered = {"not_covered": not_covered(self.consultation.departures)}
+            state = {"state": self.consultation.state()}
+            typer.echo(json.dumps({**step.to_dict(), **covered, **state}, allow_nan=False))
             return
         self._warn(step.warnings)
         money = self._said.money
@@ -236,14 +251,16 @@ class _Dialogue:
         self.console.print(self._reasons(step), style="dim")
 
     def _tell_coverage(self) -> None:
-        """The certificate, and why it does not cover the consultation, if so."""
+        """The certificate once, and why it does not cover the consultation, if so."""
         certificate = self._policy.certificate_
         if certificate is None:
             return
         caveat = not_covered(self.consultation.departures)
         if caveat:
             self.console.print(caveat, style="yellow")
-        self.console.print(str(certificate), style="dim")
+        if str(certificate) not in self._told:
+            self.console.print(str(certificate), style="dim")
+            self._told.add(str(certificate))
 
     def _introduce(self) -> None:
         said, positive = self._said, self._policy.classes_.tolist()[1]
@@ -254,8 +271,7 @@ class _Dialogue:
             self.console.print(said.title, style="bold")
         if said.intended_use:
             self.console.print(f"Intended use: {said.intended_use}", style="dim")
-        outcome = said.outcome or said.class_name(positive)
-        outcome = outcome if self._binary else "the label"
+        outcome = (said.outcome or said.class_name(positive)) if self._binary else "the label"
         self.console.print(
             f"For research use. Probabilities are those of {outcome}. "
             f"{rule_in_words(self._policy)} Type help for help.",
@@ -271,6 +287,9 @@ class _Dialogue:
                 answer = self.read(self._said.label(name))
                 if answer == "quit":
                     self.leave()
+                if answer in ("help", "?", "why", ""):
+                    self.console.print(WHILE_CONFIRMED)
+                    continue
                 try:
                     again = self._typed(name, answer)
                 except InvalidInputError as error:
@@ -292,7 +311,12 @@ class _Dialogue:
         return "now " + ", ".join(f"{self._said.class_name(name)} {p:.1%}" for name, p in each)
 
     def _cut_off(self) -> str:
-        return f" (cut-off {percent(cut_off_of(self._policy.rule_))})" if self._binary else ""
+        if not self._binary or not self._policy.decider_.answers_by_rule:
+            return ""
+        named = self._policy.cost_table_.decisions
+        if named is not None:
+            return f" ({ranges_in_words(named_ranges(named, self._policy.rule_.matrix))})"
+        return f" (cut-off {percent(cut_off_of(self._policy.rule_))})"
 
     def _tell_values(self, name: str, several: bool) -> None:
         """The values that may be answered, the meaning of codes, and what the covariate is."""
@@ -375,7 +399,7 @@ class _Dialogue:
         return {name: self._typed(name, text) for name, text in texts.items()}
 
     def _typed(self, name: str, text: str) -> Value:
-        """A typed value; the label of a code stands for the code."""
+        """A typed value; the label of a code means the code."""
         codes = {label: code for code, label in self._said.of(name).values.items()}
         absent = "Type skip if there is no value."
         return typed_value(self._policy, name, codes.get(text, text), absent, self._decimal)
@@ -392,7 +416,7 @@ class _Dialogue:
         meant = did_you_mean([str(doubt.value)], [*self._categories(doubt.covariate), *labels])
         return (
             f"{doubt.covariate} = {doubt.value} was never seen in training. {meant}"
-            "Type it again if it is right: it then counts as an average row."
+            "Type it again if it is right: it then counts as a missing value."
         )
 
     def _headline(self, first: str, rest: str) -> None:
@@ -401,7 +425,7 @@ class _Dialogue:
         self.console.print(Text.assemble((first, "bold"), "  ", rest))
 
     def _warn(self, warnings: tuple[ValueWarning, ...]) -> None:
-        """Tell what is odd about the values, each thing once."""
+        """Print what is odd about the values, each thing once."""
         for warning in warnings:
             if warning.message not in self._told:
                 self._told.add(warning.message)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from adacos.cli.bench_afa import afa
 from adacos.cli.bench_results import (
     paper_as_json,
     print_budgets,
@@ -91,6 +92,7 @@ def paper(
 
 
 app.command("table")(table)
+app.command("afa")(afa)
 
 
 @app.command("list")

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from adacos.bench.afa_report import AFAReport
     from adacos.bench.budgets import BudgetReport
     from adacos.bench.comparisons import OverallComparison
     from adacos.bench.lomax import LomaxReport
@@ -63,6 +64,21 @@ def print_regret(report: RegretReport) -> None:
     print_failures(report.failures, console)
     for trial in report.below_optimum:
         console.print(f"[red]below the optimum[/] {trial.title}", highlight=False)
+    console.print(f"{report.index} written")
+
+
+def print_afa(report: AFAReport) -> None:
+    """Accuracy under budgets and total cost by method."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("Problem", "Method", "Accuracy, mean of budgets", "Total cost")
+    for one in report.summary()["results"]:
+        numbers = (f"{one['mean_accuracy']:.3f}", f"{one['total_cost']:.2f}")
+        table.add_row(one["problem"], one["method"], *numbers)
+    console = Console()
+    console.print(table)
+    print_failures(report.failures, console)
     console.print(f"{report.index} written")
 
 

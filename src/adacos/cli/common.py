@@ -27,7 +27,7 @@ from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import NUMERIC
 from adacos.tables.pieces import Malformed
-from adacos.validation import choices, listed
+from adacos.validation import choices, listed, near_file
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,6 +63,14 @@ HeldOutGroups = Annotated[
         metavar="COLUMN",
         help="Column that groups rows, such as patient or site: errors and intervals are then "
         "those of independent groups.",
+    ),
+]
+Uncertain = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE|NAME=LOW:HIGH",
+        help="Uncertain costs: a TOML price list with a table \\[uncertain], or pairs such as "
+        "false_negative=200:600.",
     ),
 ]
 Key = Annotated[
@@ -102,7 +110,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def plain_console(**options: Any) -> Console:
-    """A console that prints what users named as it stands: no markup, no emoji codes, no colours.
+    """A console that prints what users named unchanged: no markup, no emoji codes, no colours.
 
     A column called "Systolic BP [mmHg]" would lose its unit otherwise; one that holds the codes
     that steer a terminal is shown with the codes spelled out.
@@ -124,7 +132,10 @@ def load_policy(path: Path, sha256: str | None = None) -> BasePolicy:
 
     if not path.is_file():
         raise InvalidInputError(
-            "model", "must be a file", str(path), "Write one with `adacos fit`."
+            "model",
+            "must be an existing file",
+            str(path),
+            near_file(path) or "Create one with `adacos fit`.",
         )
     policy = load(path, sha256=sha256)
     if not isinstance(policy, BasePolicy):
@@ -185,7 +196,7 @@ def typed_value(
     encoder = policy.encoder_
     if name not in encoder.names:
         raise InvalidInputError(
-            name, "must be a covariate", "", choices([name], encoder.names, "They are")
+            name, "must be a covariate", "", choices([name], encoder.names, "The covariates are")
         )
     k = encoder.names.index(name)
     levels = (*encoder.categories[k], *encoder.grouped_of(k))
@@ -341,7 +352,7 @@ def progress(what: str, quiet: bool, unit: str = "rows") -> Iterator[Callable[[i
 
 @contextmanager
 def telling() -> Iterator[None]:
-    """Tell warnings of the library at once as lines on standard error, each once."""
+    """Print warnings of the library at once as lines on standard error, each once."""
     told = set()
 
     def tell(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -76,7 +76,7 @@ def export(
     """
     if name not in _at_hand():
         raise InvalidInputError(
-            "name", "must be a bundled table", name, choices([name], _at_hand(), "They are")
+            "name", "must be a bundled table", name, choices([name], _at_hand(), "The tables are")
         )
     data: Dataset = DATASETS[name].load(files=True)
     out.mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,7 @@ _LONG = 60
 
 
 def tell_doubts(estimator: BasePolicy, rows: TrainingRows, seconds: float) -> list[str]:
-    """Tell what looks like a mistake and what will take long, once, on standard error."""
+    """Print what looks like a mistake and what will take long, once, on standard error."""
     found = estimator.check(rows.table, rows.y, groups=rows.groups)
     answered = set() if rows.weights is None else {"class_shares"}
     doubts = [_in_options(str(one)) for one in found if one.kind not in answered]

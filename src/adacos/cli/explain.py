@@ -58,7 +58,8 @@ def explain(
     """
     policy = load_policy(model, expect_sha256)
     if (row is None) == (data is None):
-        raise InvalidInputError("--row", "give either --row or --data", "", "See --help.")
+        rule = "give one of the two, not both" if row else "one of the two is needed"
+        raise InvalidInputError("--row or --data", rule, "", "For example --row NAME=VALUE.")
     values = (
         typed_values(policy, row or [], "--row", decimal)
         if data is None

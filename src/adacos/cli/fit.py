@@ -24,7 +24,14 @@ from adacos.cli.common import (
     tell_malformed,
 )
 from adacos.cli.doubts import check_described, tell_doubts, with_classes
-from adacos.cli.policy_options import effort, make_policy, read_sequence
+from adacos.cli.policy_options import (
+    Monotonic,
+    effort,
+    make_policy,
+    read_directions,
+    read_protocol,
+    read_sequence,
+)
 from adacos.cli.prices import costs_given, read_prices
 from adacos.cli.recall_options import (
     check_recall,
@@ -51,7 +58,6 @@ from adacos.cli.training import (
     check_takes_weights,
     expected_seconds,
     in_pieces,
-    keep_some,
     on_workers,
     read_in_pieces,
     read_training_rows,
@@ -64,7 +70,9 @@ from adacos.exceptions import (
     TableWarning,
 )
 from adacos.models.progress import listening
-from adacos.policies.base import BasePolicy, fit_in_groups
+from adacos.models.streamed_fits import KEPT_ROWS
+from adacos.policies.base import BasePolicy
+from adacos.policies.fitting import fit_in_groups
 from adacos.policies.recall import Part, set_aside
 from adacos.registry import POLICIES
 from adacos.tables.description import Description, describe, read_description
@@ -155,12 +163,21 @@ def fit(
             "drawn by class. Rows are weighted so that it has this share."
         ),
     ] = None,
+    monotonic: Monotonic = None,
     policy: Annotated[
         str,
         typer.Option(
-            help="adacos, branching, planning, auto, cos or full; or a baseline such as dwsm."
+            help="adacos, branching, planning, auto, cos or full; protocol; or a baseline such as "
+            "dwsm."
         ),
     ] = "adacos",
+    protocol: Annotated[
+        Path | None,
+        typer.Option(
+            help="Text or TOML file with the protocol that --policy protocol follows; without it a "
+            "fast-and-frugal tree is learned."
+        ),
+    ] = None,
     sequence: Annotated[
         str | None,
         typer.Option(
@@ -182,8 +199,7 @@ def fit(
         typer.Option(
             min=0,
             help="Learn from at most this many rows, drawn at random; 0 for all. The default is "
-            "all rows for adacos, cos and full with two classes and no missing values, else "
-            "200,000.",
+            "all rows for adacos, cos and full, else 200,000.",
         ),
     ] = None,
     dask: Annotated[
@@ -220,7 +236,9 @@ def fit(
     from adacos.persistence import save
 
     started = time.perf_counter()
-    _check_options(policy, out, [data, *map(Path, prices or [])])
+    inputs = [data, *map(Path, prices or []), *([protocol] if protocol else [])]
+    _check_options(policy, out, inputs)
+    written = read_protocol(policy, protocol)
     refuse_timeout_alone(dask, dask_timeout)
     sequence = read_sequence(policy, sequence)
     recall = read_recall(target_recall or [])
@@ -249,13 +267,13 @@ def fit(
         (round_cost, immediate or []),
     )
     with progress(f"reading {data.name}", as_json) as report:
-        many = POLICIES[policy].load().takes_many_classes
-        asks_more = recall_confidence is not None or mean_budget is not None or nested
-        asks_more = asks_more or skip_malformed or max_rows is not None or bool(numeric)
-        asks_more = asks_more or bool(columns.of_rows or date) or prevalence is not None
+        given = (recall_confidence, mean_budget, max_rows, prevalence)
+        asks_more = nested or skip_malformed or bool(numeric or columns.of_rows or date)
+        asks_more = asks_more or any(value is not None for value in given)
         if not asks_more and in_pieces(file, policy):
             rows = read_in_pieces(data, columns, seed)
         else:
+            many = POLICIES[policy].load().takes_many_classes
             rows = read_training_rows(file, columns, skip_malformed, report, many)
         rows = rows if dask is None else on_workers(rows, dask, dask_timeout)
     check_errors(costs, rows, target)
@@ -267,8 +285,7 @@ def fit(
         said = replace(said or Description(), classes=rows.class_names)
     rows = rows.drawn(rows.most(policy) if max_rows is None else max_rows, seed)
     rows = rows.counted(prevalence)
-    n_classes = len(np.unique(rows.y))
-    seconds = expected_seconds(rows.table, rows.n_codes(policy), n_classes)
+    seconds = expected_seconds(rows.table, rows.n_codes(policy), len(np.unique(rows.y)))
     seconds *= effort(policy, sequence)
     estimator = make_policy(
         policy,
@@ -277,9 +294,11 @@ def fit(
         sequence=sequence,
         budget=budget,
         mean_budget=mean_budget,
+        monotonic_cst=read_directions(monotonic, covariates),
         target_recall=recall_of_classes(recall, rows.y, rows.class_names),
         recall_confidence=recall_confidence,
         on_uncertifiable=on_uncertifiable,
+        protocol=None if written is None else written.with_classes(rows.class_names),
     )
     check_takes_groups(estimator, policy, groups)
     check_takes_weights(estimator, policy, columns, prevalence, sequence)
@@ -287,7 +306,7 @@ def fit(
     for doubt in _learn(estimator, rows, seconds, nested, as_json):
         say(f"warning: {doubt}", err=True)
         warnings.append(doubt)
-    keep_some(estimator)
+    estimator.wrapped.keep_rows(KEPT_ROWS)
     if said is not None:
         describe(estimator, said)
     save(estimator, out)
@@ -392,15 +411,12 @@ def _tell(
         )
     if rows.y.dtype.kind == "U" and len(np.unique(rows.y)) == 2:
         other, positive = np.unique(rows.y).tolist()
-        console.print(
-            f"Positive class: {positive}, the second in order "
-            f"(for the other --positive {quote(other)})"
-        )
+        instead = f"(for the other --positive {quote(other)})"
+        console.print(f"Positive class: {positive}, the second in order {instead}")
     if rows.missing:
         shares = ", ".join(f"{listed([name])} {share:.1%}" for name, share in rows.missing.items())
         console.print(f"Missing values: {shares}")
-    console.print(
-        f"{out} written: {rows.n_rows:,} of {rows.n_read:,} rows read, in {seconds:.1f} s"
-    )
+    read = f"{rows.n_rows:,} of {rows.n_read:,} rows read"
+    console.print(f"{out} written: {read}, in {seconds:.1f} s")
     console.print(f"SHA-256 {digest}", soft_wrap=True)
     console.print(f"Try it: adacos ask {quote(str(out))}")

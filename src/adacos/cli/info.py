@@ -54,6 +54,8 @@ def show(policy: BasePolicy, console: Console, n_calibration: int | None = None)
             others = "others" if n_calibration is None else f"{n_calibration:,} more"
             rows += f" ({others} for calibration)"
         console.print(f"{rows}, {_shares(card, said)}")
+    if card["recalibration"] is not None:
+        console.print(card["recalibration"]["text"])
     console.print(_errors_in_words(card, said))
     console.print(rule_in_words(policy))
     if card["round_cost"]:
@@ -71,7 +73,8 @@ def show(policy: BasePolicy, console: Console, n_calibration: int | None = None)
     if policy.chosen.sequence == "both":
         found = {"group_lasso": "the group lasso", "forward": "forward selection"}
         console.print(
-            f"Order of {found[card['sequence']]}, which costs less in nested cross-validation."
+            f"Order of {found[card['sequence']]}: the group lasso, unless forward selection costs "
+            "less on rows that its models did not see, by more than a standard error."
         )
     console.print(_stops(policy, card, said))
     for panel in card["panels"]:
@@ -136,7 +139,7 @@ def _amount(amount: float, said: Description) -> str:
 
 
 def _errors_in_words(card: dict[str, Any], said: Description) -> str:
-    if len(card["classes"]) > 2:
+    if len(card["classes"]) > 2 or "decisions" in card:
         return _matrix_in_words(card, said)
     (c00, c01), (c10, c11) = card["misclassification_costs"]
     text = f"False positive {_amount(c01, said)}, false negative "
@@ -153,9 +156,14 @@ def _matrix_in_words(card: dict[str, Any], said: Description) -> str:
     """What each error costs, one true class after the other."""
     names = [said.class_name(label) for label in card["classes"]]
     told = []
+    decided = "decisions" in card
+    # In the order of the columns.
+    labels = card["decision_names"] if decided else [f"called {name}" for name in names]
     for k, (name, row) in enumerate(zip(names, card["misclassification_costs"], strict=True)):
         pairs = [
-            f"{_amount(c, said)} if called {names[j]}" for j, c in enumerate(row) if j != k or c
+            f"{_amount(c, said)} if {labels[j]}"
+            for j, c in enumerate(row)
+            if j != k or c or decided
         ]
         told.append(f"{name} costs {', '.join(pairs)}")
     return "Error costs: " + "; ".join(told) + "."
@@ -173,7 +181,10 @@ def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table
         table.add_column(title, overflow="fold")
     table.add_column("cost", justify="right")
     if stops:
-        table.add_column("out-of-fold cost if all stop here", justify="right", max_width=14)
+        # Nobody stated what a missed case costs: it is that which the target recall stands for.
+        missed = ", missed cases at the implied cost" if card["false_negative_implied"] else ""
+        title = f"out-of-fold total cost if all stop here{missed}"
+        table.add_column(title, justify="right", max_width=14)
     if 0 in stops:
         table.add_row("0", "nothing acquired", "", "", "", stops[0])
     for rank, name in enumerate(order, start=1):

@@ -26,6 +26,7 @@ from adacos.cli.common import (
     say,
     tell_malformed,
 )
+from adacos.cli.table_columns import split_columns, split_names
 from adacos.tables.description import Description, description_of
 from adacos.tables.reading import CHUNK_ROWS
 from adacos.tables.writing import refuse_same_file
@@ -35,16 +36,17 @@ from adacos.validation import listed
 def next_steps(
     model: Model,
     source: Annotated[
-        Path,
-        typer.Argument(help="CSV, .xlsx or Parquet: what is known of each row so far."),
+        Path, typer.Argument(help="CSV, .xlsx or Parquet: what is known of each row so far.")
     ],
     destination: Annotated[Path, typer.Argument(help="CSV or Parquet file to write.")],
     known: Annotated[
-        list[str] | None, typer.Option(help="Covariate whose values cost nothing; repeatable.")
+        list[str] | None, typer.Option(help="Covariates whose values cost nothing, as a,b.")
     ] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(help="Column to copy; repeatable. Default: all but the covariates."),
+        typer.Option(
+            help="Column to copy; several separated by commas. Default: all but the covariates."
+        ),
     ] = None,
     paid: Annotated[
         str | None,
@@ -82,8 +84,8 @@ def next_steps(
             policy,
             source,
             destination,
-            known=known or [],
-            keep=keep,
+            known=split_names(known or [], policy.encoder_.names),
+            keep=None if keep is None else split_columns(keep, source, encoding, decimal),
             paid=paid,
             key=key,
             skip_malformed=skip_malformed,

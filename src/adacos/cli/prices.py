@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from adacos.cli.common import pairs, say
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError
+from adacos.policies.base import BasePolicy
 from adacos.tables.cells import csv_rows, delimiter_of, number
-from adacos.validation import choices, listed, real
+from adacos.validation import choices, listed, near_file, real
 
 _EXAMPLE = "For example [prices] with lines Glucose = 17.61, or --prices Glucose=17.61."
 # 17.61 is a number wherever it stands, 1.234 may be more than a thousand.
@@ -24,11 +25,12 @@ _PANEL = "For example --panel blood=2.10:Glucose,Insulin."
 
 
 class PriceList(NamedTuple):
-    """Covariate costs, panels and what a price file says about errors."""
+    """Covariate costs, panels, and what a price file says about errors and uncertain costs."""
 
     prices: dict[str, float]
     panels: dict[str, tuple[float, list[str]] | dict[str, float]]
     errors: dict[str, Any]
+    uncertain: dict[str, Any]
 
 
 def read_prices(
@@ -44,7 +46,7 @@ def read_prices(
     `decimal` is the decimal sign of CSV files and pairs. Those of `others`, which the table has
     too, are not used: a price list need not follow what is dropped. It has no cost of `target`.
     """
-    prices = PriceList({}, {}, {})
+    prices = PriceList({}, {}, {}, {})
     for item in items:
         if "=" in item and not Path(item).is_file():
             example = f"--prices {quote(f'{columns[0]}=17.61')}"
@@ -53,9 +55,8 @@ def read_prices(
                 {name: _cost(text, name, decimal=decimal) for name, text in given.items()}
             )
         elif not Path(item).is_file():
-            raise InvalidInputError(
-                "--prices", "must be a file or NAME=COST", item, "Check the path."
-            )
+            remedy = near_file(Path(item)) or "Check the path."
+            raise InvalidInputError("--prices", "must be a file or NAME=COST", item, remedy)
         elif Path(item).suffix.lower() == ".toml":
             _add_toml(Path(item), prices)
         else:
@@ -69,9 +70,9 @@ def read_prices(
     if target in prices.prices:
         raise InvalidInputError(
             "--target",
-            "must be the column of the class; in the price list it is a covariate with a cost",
+            "must be the class, but this column has a cost in the price list, as covariates have",
             target,
-            "Name another column, or take its cost out of the price list.",
+            "Name another column, or remove its cost from the price list.",
         )
     unused = [name for name in others if prices.prices.pop(name, None) is not None]
     if unused:
@@ -96,7 +97,7 @@ def costs_given(
     `without` says what helps where nobody knows the false-negative cost; None if a target recall
     takes its place.
     """
-    prices, panels, errors = listed_prices
+    prices, panels, errors, _ = listed_prices
     unpriced = [name for name in covariates if name not in prices]
     if default_price is not None:
         prices |= dict.fromkeys(unpriced, default_price)
@@ -141,6 +142,37 @@ def costs_given(
     )
 
 
+def stated_uncertain(
+    policy: BasePolicy, items: Sequence[str] | None, decimal: str
+) -> dict[str, Any] | None:
+    """Uncertain costs from price lists and NAME=LOW:HIGH pairs; None where there are none."""
+    # By these names commas in a list of pairs are read.
+    names = [*policy.encoder_.names, "false_positive", "false_negative"]
+    found: dict[str, Any] = {}
+    for item in items or ():
+        if "=" in item and not Path(item).is_file():
+            example = f"--uncertain {quote(f'{names[0]}=10:25')}"
+            for name, text in pairs([item], names, "--uncertain", example).items():
+                amounts = text.split(":")
+                found[name] = [_cost(amount, name, example, decimal) for amount in amounts]
+        elif not Path(item).is_file():
+            raise InvalidInputError(
+                "--uncertain", "must be a TOML file or NAME=LOW:HIGH", item, "Check the path."
+            )
+        else:
+            content = PriceList({}, {}, {}, {})
+            _add_toml(Path(item), content)
+            if not content.uncertain:
+                raise InvalidInputError(
+                    Path(item).name,
+                    "must have a table [uncertain]",
+                    "",
+                    "For example [uncertain] with lines Glucose = [10, 25].",
+                )
+            found.update(content.uncertain)
+    return found or None
+
+
 def _members(text: str, columns: Sequence[str]) -> list[str]:
     """Names separated by commas, which a name may hold itself."""
     prices = []
@@ -157,7 +189,7 @@ def _check_names(parameter: str, rule: str, given: Iterable[str], columns: Seque
     unknown = [name for name in given if name not in there]
     if unknown:
         raise InvalidInputError(
-            parameter, rule, listed(unknown), choices(unknown, columns, "They are")
+            parameter, rule, listed(unknown), choices(unknown, columns, "The columns are")
         )
 
 
@@ -166,16 +198,17 @@ def _add_toml(path: Path, price_list: PriceList) -> None:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(path.name, "must be TOML", str(error), _EXAMPLE) from error
-    unknown = sorted(set(content) - {"prices", "panels", "errors"})
-    tables = [content.get(name, {}) for name in ("prices", "panels", "errors")]
+    unknown = sorted(set(content) - {"prices", "panels", "errors", "uncertain"})
+    tables = [content.get(name, {}) for name in ("prices", "panels", "errors", "uncertain")]
     if unknown or not content or not all(isinstance(table, dict) for table in tables):
         raise InvalidInputError(
             path.name,
-            "must have tables [prices], [panels.NAME] or [errors], and no others",
+            "must have tables [prices], [panels.NAME], [errors] or [uncertain], and no others",
             unknown or list(content),
             _EXAMPLE,
         )
-    prices, panels, errors = tables
+    prices, panels, errors, uncertain = tables
+    price_list.uncertain.update(uncertain)
     price_list.prices.update({name: _cost(cost, name) for name, cost in prices.items()})
     for title, panel in panels.items():
         price_list.panels[title] = _panel(panel, title, f"{path.name} [panels.{title}]")
@@ -183,11 +216,15 @@ def _add_toml(path: Path, price_list: PriceList) -> None:
     if "misclassification" in errors:
         # Checked with the other costs.
         price_list.errors["misclassification"] = errors.pop("misclassification")
+    for name in ("decisions", "protects"):
+        if name in errors:
+            price_list.errors[name] = errors.pop(name)
     unknown = sorted(set(errors) - {"false_positive", "false_negative"})
     if unknown:
         raise InvalidInputError(
             f"{path.name} [errors]",
-            "may hold false_positive and false_negative, or misclassification",
+            "may hold false_positive and false_negative, or misclassification, with which may come "
+            "decisions and protects",
             unknown,
             "Remove the others.",
         )

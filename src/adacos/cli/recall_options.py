@@ -120,7 +120,7 @@ def check_recall(
     if replaces and false_negative is not None:
         raise InvalidInputError(
             "--target-recall",
-            "cannot be combined with a false-negative cost: either follows from the other",
+            "cannot be combined with a false-negative cost, since each follows from the other",
             f"--false-negative {false_negative:g}",
             "Leave one of them out.",
         )
@@ -149,9 +149,9 @@ def on_uncertifiable_recall(always_positive: bool, largest: bool, confidence: fl
     if (always_positive or largest) and confidence is None:
         raise InvalidInputError(
             "--largest" if largest else "--always-positive",
-            "is for a recall that cannot be certified",
+            "is for a recall that cannot be certified, and none is to be certified here",
             "",
-            "Add --recall-confidence, for example 0.9.",
+            "Add --recall-confidence, for example --recall-confidence 0.9.",
         )
     if largest:
         return "largest"

@@ -15,11 +15,13 @@ from adacos.cli.common import (
     Json,
     Model,
     SkipMalformed,
+    Uncertain,
     load_policy,
     print_json,
     progress,
     say,
 )
+from adacos.cli.prices import stated_uncertain
 from adacos.tables.description import description_of
 from adacos.tables.writing import check_output, refuse_same_file, whole_or_absent
 
@@ -40,6 +42,7 @@ def report(
             "fixed set of covariates."
         ),
     ] = None,
+    uncertain: Uncertain = None,
     groups: HeldOutGroups = None,
     skip_malformed: SkipMalformed = False,
     encoding: Encoding = "utf-8-sig",
@@ -58,12 +61,13 @@ def report(
 
         adacos report model.adacos --data held_out.csv --target diabetes --out report.html
     """
-    from adacos.cli.training import read_held_out
+    from adacos.cli.held_out import read_held_out
     from adacos.report import write_report
 
     check_output(out, "--out")
     refuse_same_file(out, [model, data, *([training] if training else [])])
     policy = load_policy(model, expect_sha256)
+    stated = stated_uncertain(policy, uncertain, decimal)
     as_given = target, positive, skip_malformed, encoding, decimal, as_json
     table, y, number = read_held_out(policy, data, *as_given, groups)
     learned = None if training is None else read_held_out(policy, training, *as_given)[:2]
@@ -77,6 +81,7 @@ def report(
             title or description_of(policy).title or f"Report on {model.name}",
             learned,
             number,
+            stated,
         )
     if written["training_rows"]:
         say(

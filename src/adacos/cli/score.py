@@ -27,6 +27,7 @@ from adacos.cli.common import (
     say,
     tell_malformed,
 )
+from adacos.cli.table_columns import split_columns, split_names
 from adacos.cli.workers import DaskTimeout, connect, refuse_timeout_alone
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
@@ -42,10 +43,12 @@ _WORDS = {
     "unknown_value": "values never seen",
 }
 Known = Annotated[
-    list[str] | None, typer.Option(help="Covariate known from the start; repeatable.")
+    list[str] | None,
+    typer.Option(help="Covariate known from the start; several separated by commas."),
 ]
 Keep = Annotated[
-    list[str] | None, typer.Option(help="Column to copy, such as an identifier; repeatable.")
+    list[str] | None,
+    typer.Option(help="Column to copy, such as an identifier; several separated by commas."),
 ]
 
 
@@ -101,11 +104,12 @@ def score(
         "encoding": encoding,
         "decimal": decimal,
     }
-    columns: dict[str, Any] = {"known": known or [], "keep": keep or []}
     if dask is not None:
         _check_alone(options)
         check_folders(source, destination)
     policy = load_policy(model, expect_sha256)
+    columns: dict[str, Any] = {"known": split_names(known or [], policy.encoder_.names)}
+    columns["keep"] = split_columns(keep or [], source, encoding, decimal)
     if dask is not None:
         client = connect(dask, dask_timeout)
         summary = _by_workers(policy, source, destination, client, columns, as_json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
@@ -124,8 +125,10 @@ class Columns:
         for option, given in self._named():
             unknown = [name for name in given if name not in columns]
             if unknown:
-                remedy = choices(unknown, columns, "They are")
-                raise InvalidInputError(option, "must name columns", listed(unknown), remedy)
+                remedy = choices(unknown, columns, "The columns are")
+                one = option in ("--target", "--groups", "--weights")
+                rule = "must name a column" if one else "must name columns"
+                raise InvalidInputError(option, rule, listed(unknown), remedy)
         if self.target in self.drop:
             raise InvalidInputError("--drop", "must leave the target", self.target, "Remove it.")
         both = [name for name in self.numeric if name in (self.target, *self.categorical)]
@@ -156,3 +159,10 @@ def split_names(given: Collection[str], names: Collection[str]) -> list[str]:
     """Names as they were given, cut at commas where a text is no name itself."""
     cut = ([text] if text in names else text.split(",") for text in given)
     return [name.strip() if name not in names else name for parts in cut for name in parts]
+
+
+def split_columns(given: Sequence[str], path: Path, encoding: str, decimal: str) -> list[str]:
+    """As `split_names` with the columns of a file, which is opened only where a text is cut."""
+    if not any("," in text for text in given):
+        return list(given)
+    return split_names(given, TableFile(path, encoding=encoding, decimal=decimal).columns)

@@ -1,7 +1,8 @@
-"""`adacos tradeoff`: what more spending on covariates buys."""
+"""`adacos tradeoff`: what more spending on covariates saves."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,7 +55,7 @@ def tradeoff(
 
         adacos tradeoff model.adacos --data held_out.csv --target diabetes --plot curve.png
     """
-    from adacos.cli.training import read_held_out
+    from adacos.cli.held_out import read_held_out
     from adacos.document.style import check_matplotlib
     from adacos.policies.trade_off import trade_off
     from adacos.report.figures import trade_off_file
@@ -62,7 +63,7 @@ def tradeoff(
     from adacos.tables.writing import write_whole
 
     if plot is not None:
-        _check_plot(plot, [model, data])
+        check_plot(plot, [model, data])
         check_matplotlib()
     policy = load_policy(model, expect_sha256)
     table, y, number = read_held_out(
@@ -75,19 +76,25 @@ def tradeoff(
         named = f" ({currency})" if currency else ""
         write_whole(plot, trade_off_file(curve, named, plot.suffix[1:].lower()))
     if as_json:
-        print_json({"rows": curve.rows, **curve.to_dict()})
+        own = None if curve.own is None else asdict(curve.own)
+        print_json({"rows": curve.rows, **curve.to_dict(), "as_fitted": own})
         return
     plain_console().print(_table(curve, description_of(policy)))
     if note := implied_cost(policy.chosen):
         say(note)
-    if policy.mean_budget is not None:
+    if policy.unwrapped.chosen.mean_budget is not None:
         times = 1 + policy.multiplier_
-        say(f"To keep its mean budget, the model counts covariate costs {times:.4g} times.")
+        say(
+            f"To keep its mean budget, the model counts covariate costs {times:.4g} times: the "
+            "last line is the model as it was fitted. The others are those of other budgets, from "
+            "none at all."
+        )
     if plot is not None:
         say(f"{plot} written")
 
 
-def _check_plot(plot: Path, inputs: list[Path]) -> None:
+def check_plot(plot: Path, inputs: list[Path]) -> None:
+    """Refuse a file that no figure can be written to."""
     if plot.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise InvalidInputError(
             "--plot", "must end in .png, .pdf or .svg", str(plot), "For example --plot curve.png."
@@ -101,12 +108,15 @@ def _table(curve: Any, said: Any) -> Table:
     table = Table(f"means over {curve.rows:,} rows ± standard error; costs count")
     for title in ("covariates", "errors", "total"):
         table.add_column(title, justify="right")
-    for p in curve.points:
+    named = [(f"{1 + p.multiplier:.4g} times", p) for p in curve.points]
+    if curve.own is not None:
+        named.append(("as fitted", curve.own))
+    for name, p in named:
         amounts = (
             (p.covariate_cost, p.covariate_error),
             (p.misclassification_cost, p.misclassification_error),
             (p.total_cost, p.total_error),
         )
         told = (f"{said.money(mean)} ± {error:.2f}" for mean, error in amounts)
-        table.add_row(f"{1 + p.multiplier:.4g} times", *told)
+        table.add_row(name, *told)
     return table

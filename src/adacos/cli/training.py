@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
-from adacos.cli.common import progress, say, tell_malformed
+from adacos.cli.common import say
 from adacos.cli.table_columns import Columns
 from adacos.cli.workers import connect
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows
+from adacos.models.coded_holes import MOST_PAIRS
 from adacos.models.large_fits import LARGE_ROWS
 from adacos.models.streamed_fits import KEPT_ROWS
 from adacos.registry import POLICIES
@@ -29,7 +30,10 @@ from adacos.tables.pieces import Kinds, Malformed, Piece
 from adacos.tables.reading import TableFile
 from adacos.tables.weights import prevalence_weights
 from adacos.typing import Bools, Floats
-from adacos.validation import choices, listed
+from adacos.validation import and_more, choices, listed
+
+if TYPE_CHECKING:
+    from adacos.policies.base import BasePolicy
 
 # Policies that hold very many rows as codes, and how many rows others learn from.
 _HOLD_CODES = ("adacos", "cos", "full")
@@ -76,10 +80,10 @@ class TrainingRows(NamedTuple):
     def most(self, policy: str) -> int:
         """How many rows are learned from where nobody says: 0 for all.
 
-        Complete rows of two classes take little memory, however many they are, see
-        `adacos.models.large_fits`; others take 7 KB each at 20 covariates.
+        Codes take little memory, however many rows they are, see `adacos.models.large_fits`; other
+        rows take 7 KB each at 20 covariates.
         """
-        few = len(np.unique(self.y)) > 2 or bool(self.missing) or policy not in _HOLD_CODES
+        few = policy not in _HOLD_CODES or _pairs_of_missing(self.table) > MOST_PAIRS
         return MOST_ROWS if few else 0
 
     def drawn(self, most: int, seed: int) -> TrainingRows:
@@ -158,7 +162,7 @@ def read_training_rows(
         missing_shares(table),
         names,
         told,
-        None if groups is None else _groups(piece.table.column(groups)[labelled], groups),
+        None if groups is None else row_groups(piece.table.column(groups)[labelled], groups),
         None if weights is None else _weights(piece, labelled, weights),
     )
 
@@ -173,13 +177,13 @@ def _weights(piece: Piece, labelled: Bools, name: str) -> Floats:
             f"column {name!r}",
             "must hold a weight in every row (--weights), 0 or more",
             f"{'nothing' if np.isnan(first) else f'{first:g}'} on line "
-            f"{piece.lines[labelled][wrong[0]]} (and {len(wrong) - 1} more)",
+            f"{piece.lines[labelled][wrong[0]]}{and_more(len(wrong))}",
             "Fill it in: 1 for a row that counts once, 0 for one to leave.",
         )
     return weights
 
 
-def _groups(column: NDArray[Any], name: str) -> NDArray[Any]:
+def row_groups(column: NDArray[Any], name: str) -> NDArray[Any]:
     """The group of each row, of which none may be missing."""
     missing = np.flatnonzero(column == "")
     if len(missing):
@@ -200,7 +204,7 @@ def _for_many_classes() -> list[str]:
 def read_in_pieces(data: Path, columns: Columns, seed: int) -> TrainingRows:
     """Rows in Parquet files, of which a part is read into memory.
 
-    If values are missing or classes are more than two, that part is all that is learned from.
+    If very many values are missing together, that part is all that is learned from.
     """
     target, positive = columns.target, columns.positive
     whole = ParquetTable(data, categorical=[target, *columns.categorical])
@@ -211,9 +215,9 @@ def read_in_pieces(data: Path, columns: Columns, seed: int) -> TrainingRows:
     names = {} if positive is None else names_against(given, positive)
     whole = whole.only(list(columns.covariates))
     kept = drawn_rows(np.unique(labels, return_inverse=True)[1].astype(float), KEPT_ROWS, seed)
-    table, lacking = whole.rows(kept), whole.missing()
+    table = whole.rows(kept)
     rows = TrainingRows(table, labels[kept], len(labels), [], missing_shares(table), names)
-    if not lacking and len(np.unique(labels)) == 2:
+    if _pairs_of_missing(table) <= MOST_PAIRS:
         return rows._replace(whole=(whole, labels))
     say(
         f"learning from {len(kept):,} of {len(labels):,} rows, drawn at random (--max-rows)",
@@ -222,12 +226,23 @@ def read_in_pieces(data: Path, columns: Columns, seed: int) -> TrainingRows:
     return rows
 
 
+def _pairs_of_missing(table: ColumnTable) -> float:
+    """Pairs of encoded values that are missing together in the mean row."""
+    count = np.zeros(len(table))
+    for name in table.columns:
+        column = table.column(name)
+        text = column.dtype.kind == "U"
+        width = min(len(np.unique(column)), MAX_CATEGORIES) if text else 1
+        count += width * (column == "" if text else np.isnan(column))
+    return float(np.mean(count * (count - 1.0) / 2))
+
+
 def on_workers(rows: TrainingRows, address: str, timeout: str | None) -> TrainingRows:
     """The same rows, held by the workers of a Dask scheduler."""
     if rows.whole is None:
         raise InvalidInputError(
             "--dask",
-            f"is for {LARGE_ROWS:,} or more complete rows of two classes in Parquet files",
+            f"is for {LARGE_ROWS:,} or more rows in Parquet files, few values missing together",
             address,
             "Leave it out.",
         )
@@ -237,19 +252,12 @@ def on_workers(rows: TrainingRows, address: str, timeout: str | None) -> Trainin
     return rows._replace(whole=(table.spread(), labels))
 
 
-def keep_some(policy: Any) -> None:
-    """Keep the out-of-fold log-odds of few enough rows that a model file stays small.
-
-    A policy that branches keeps what its leaves refer to.
-    """
-    policy = policy.wrapped
-    model = policy.sequence_model
-    if model is not None and policy.streams:
-        policy.model_ = model.with_some_rows(KEPT_ROWS, policy.random_state)
-
-
 def check_takes_weights(
-    estimator: Any, policy: str, columns: Columns, prevalence: float | None, sequence: str | None
+    estimator: BasePolicy,
+    policy: str,
+    columns: Columns,
+    prevalence: float | None,
+    sequence: str | None,
 ) -> None:
     """Refuse weights for a policy that has no use for them, and with what counts rows."""
     if columns.weights is None and prevalence is None:
@@ -270,7 +278,7 @@ def check_takes_weights(
         raise InvalidInputError(option, rule, "", "Leave one of them out.")
 
 
-def check_takes_groups(estimator: Any, policy: str, groups: str | None) -> None:
+def check_takes_groups(estimator: BasePolicy, policy: str, groups: str | None) -> None:
     """Refuse groups for a policy that has no use for them."""
     if groups is not None and not has_fit_parameter(estimator, "groups"):
         raise InvalidInputError(
@@ -309,7 +317,7 @@ def _refuse_unlabelled(lines: NDArray[np.intp], target: str) -> None:
     raise InvalidInputError(
         f"column {target!r}",
         "must hold a class in every row",
-        f"nothing on line {lines[0]} (and {len(lines) - 1} more)",
+        f"nothing on line {lines[0]}{and_more(len(lines))}",
         "Fill it in, or leave such rows out with --skip-malformed.",
     )
 
@@ -325,47 +333,8 @@ def missing_shares(table: ColumnTable) -> dict[str, float]:
     return shares
 
 
-def read_held_out(
-    policy: Any,
-    data: Path,
-    target: str,
-    positive: str | None,
-    skip_malformed: bool,
-    encoding: str,
-    decimal: str,
-    as_json: bool,
-    groups: str | None = None,
-) -> tuple[ColumnTable, NDArray[Any], NDArray[Any] | None]:
-    """Rows of a file that have a class, as a fitted policy takes them, their classes and groups."""
-    encoder = policy.encoder_
-    kinds = Kinds.of(encoder)
-    grouping = [] if groups is None else [groups]
-    kinds = kinds._replace(text=(kinds.text | {target, *grouping}))
-    file = TableFile(data, encoding=encoding, decimal=decimal)
-    _check_groups(groups, [*encoder.names, target], file.columns)
-    with progress(f"reading {data.name}", as_json) as tell:
-        columns = {*encoder.names, target, *grouping}
-        piece = file.read(columns, kinds, skip_malformed=skip_malformed, progress=tell)
-    tell_malformed(piece.malformed)
-    given = piece.table.column(target)
-    labelled = given != ""
-    y = as_in_fit(policy, given[labelled], positive)
-    number = None if groups is None else _groups(piece.table.column(groups)[labelled], groups)
-    return piece.table.select(list(encoder.names))[labelled], y, number
-
-
-def _check_groups(groups: str | None, used: list[str], columns: Collection[str]) -> None:
-    """Refuse groups that are no column, or one that is used for something else."""
-    if groups in used:
-        rule = "must be another column than the target and the covariates"
-        raise InvalidInputError("--groups", rule, groups, "Name the patients or sites.")
-    if groups is not None and groups not in columns:
-        remedy = choices([groups], columns, "They are")
-        raise InvalidInputError("--groups", "must name a column", groups, remedy)
-
-
-def as_in_fit(policy: Any, given: NDArray[Any], positive: str | None) -> NDArray[Any]:
-    """The classes of rows as a fitted policy knows them, with --positive or as `fit` was told.
+def as_in_fit(policy: BasePolicy, given: NDArray[Any], positive: str | None) -> NDArray[Any]:
+    """The classes of rows as a fitted policy knows them, with --positive or as in `fit`.
 
     A model that was fitted with --positive keeps what its classes 1 and 0 stand for.
     """
@@ -412,7 +381,19 @@ def against(y: NDArray[Any], positive: str, empty: bool = False) -> NDArray[Any]
             positive,
             choices([positive], values, "It has"),
         )
+    alike = [name for name in values if name != positive and _folded(name) == _folded(positive)]
+    if alike:
+        raise InvalidInputError(
+            "target",
+            "must have one spelling of the positive class",
+            listed([positive, *alike]),
+            "Write them alike in the table.",
+        )
     return np.asarray(y == positive, dtype=np.int64)
+
+
+def _folded(name: str) -> str:
+    return name.strip().casefold()
 
 
 def names_against(y: NDArray[Any], positive: str) -> dict[str, str]:
@@ -429,7 +410,8 @@ def in_pieces(file: TableFile, policy: str) -> bool:
 def expected_seconds(table: ColumnTable, n_codes: int = 0, n_classes: int = 2) -> float:
     """About how long a fit takes, by what was measured on one core; `n_codes` rows held as codes.
 
-    A factor of two either way is usual. K classes took (K - 1)^1.7 times as long as two. A set
+    A factor of two either way is usual. K classes took (K - 1)^1.7 times as long as two, held as
+    codes K (K - 1) / 2 times. A set
     costs the rows times its columns, and more where its strengths are chosen, which up to 40
     covariates is everywhere.
     """
@@ -437,6 +419,6 @@ def expected_seconds(table: ColumnTable, n_codes: int = 0, n_classes: int = 2) -
     levels = (min(len(np.unique(c)), MAX_CATEGORIES) if c.dtype.kind == "U" else 9 for c in columns)
     p = sum(levels) / 9
     if n_codes:
-        return 0.3 * p + 1.5e-7 * n_codes * p * min(p, 40)
+        return (0.3 * p + 1.5e-7 * n_codes * p * min(p, 40)) * n_classes * (n_classes - 1) / 2
     of_two = 0.08 * p + 1.4e-6 * len(table) * p * min(p, 40)
     return float(of_two * (n_classes - 1) ** 1.7)

@@ -54,7 +54,7 @@ def connect(address: str, timeout: str | None = None) -> Any:
 
 
 def _check_versions(client: Any, address: str) -> None:
-    """Refuse a scheduler or a worker that lacks this version of adacos.
+    """Refuse a scheduler or a worker without this version of adacos.
 
     What they cannot unpack they may wait for without end.
     """

@@ -8,19 +8,21 @@ into another process.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from adacos.consultation.alternatives import ranked, sharing
 from adacos.consultation.coverage import departures
-from adacos.consultation.cut_off import cut_off_of
+from adacos.consultation.cut_off import cut_off_of, place_shown, weighed_decisions
+from adacos.consultation.state import FORMAT, MOST_REASON, OF_PERSON, check_state
 from adacos.consultation.steps import (
     Acquire,
+    Alternative,
     Classify,
     Explanation,
     ValueWarning,
@@ -31,20 +33,22 @@ from adacos.consultation.values import check_value
 from adacos.decision import STOP, AnyDecider, Rows, probability_at
 from adacos.engine import step
 from adacos.exceptions import InvalidInputError
-from adacos.reasons import Reasons, Value
-from adacos.tables.description import description_of
+from adacos.reasons import Plan, Reasons, Value
+from adacos.tables.description import Describable, description_of
 from adacos.tables.encoder import TableEncoder
+from adacos.tables.known import asked_of
 from adacos.typing import Bools, Floats
 from adacos.validation import choices
 
-FORMAT = 1
 WAITING = "What comes next is decided when the results of what was ordered are in."
 
 
-class Advisor(Protocol):
+class Advisor(Describable, Protocol):
     """A fitted policy, which may add to the reasons of its decider."""
 
-    decider_: AnyDecider
+    @property
+    def decider_(self) -> AnyDecider:
+        """What decides."""
 
     def add_words(self, reasons: Reasons) -> Reasons:
         """The reasons with what only the policy can say."""
@@ -78,6 +82,8 @@ class Consultation:
         Values by covariate name that are known from the start, at no cost.
     key : str or int, default=0
         What the row is known by, see `AdaCOSClassifier.consultation`.
+    must, never : collection of str, default=()
+        Covariates that are asked first in any case, and that are not asked.
 
     See Also
     --------
@@ -96,7 +102,12 @@ class Consultation:
     """
 
     def __init__(
-        self, policy: Advisor, known: Mapping[str, Any] | None = None, key: Hashable = 0
+        self,
+        policy: Advisor,
+        known: Mapping[str, Any] | None = None,
+        key: Hashable = 0,
+        must: Collection[str] = (),
+        never: Collection[str] = (),
     ) -> None:
         check_is_fitted(policy)
         self.policy, self.key = policy, key
@@ -111,6 +122,9 @@ class Consultation:
         empty = _Standing(nothing, none, none, none, {}, ())
         start = self._with_values(empty, dict(known or {}), "known")
         self._known = start.have
+        self._must, self._never = asked_of(self._encoder, must, never)
+        self._reasons: list[str] = []
+        self._plans: tuple[Plan, ...] = ()
         self._events: list[dict[str, Any]] = []
         self._standings = [start]
         self._step: Acquire | Classify | None = None
@@ -126,32 +140,39 @@ class Consultation:
         if self._step is not None:
             return self._step
         standing, decider = self._standings[-1], self._decider
-        unavailable = standing.unavailable[None, :]
+        unavailable = (standing.unavailable | (self._never & ~standing.have))[None, :]
         row = Rows(standing.encoded, ~unavailable, standing.have, self._known)
-        advised = step(decider, row, np.array([self.paid]))
+        advised = step(decider, row, np.array([self.paid]), self._must)
         acquired = [k for k in advised.covariates[0].tolist() if k != STOP]
         reasons = self.policy.add_words(decider.explain(advised.state, advised.decision))
         if standing.ordered.any():
             # What comes next is not decided before the results are in.
             acquired = np.flatnonzero(standing.ordered).tolist()
             reasons = replace(reasons, plans=(), flips=(), because=WAITING)
+        elif demanded := [self._encoder.names[k] for k in acquired if self._must[k]]:
+            because = f"{', '.join(demanded)}: to be asked in any case, as somebody said."
+            reasons = replace(reasons, flips=(), because=because)
+        self._plans = reasons.plans
         log_odds, rule = advised.log_odds, decider.rule
-        number = int(rule.label(log_odds)[0])
-        label = decider.classes[number]
+        labels, risk = rule.answer(log_odds, advised.label)
+        number = int(labels[0])
+        label = decider.decisions[number]
         probability = probability_at(log_odds)[0]
         explanation = explain(
             reasons,
             label.item() if isinstance(label, np.generic) else label,
-            float(probability if probability.ndim == 0 else probability[number]),
-            float(rule.risk(log_odds)[0]),
+            float(np.ravel(probability)[place_shown(decider, probability, number)]),
+            float(risk[0]),
             standing.values,
             self.paid,
         )
         if probability.ndim:
             each = zip(map(str, decider.classes.tolist()), probability.tolist(), strict=True)
             explanation = replace(explanation, probabilities=dict(each))
-        else:
+        elif decider.answers_by_rule and decider.costs.decisions is None:
             explanation = replace(explanation, cut_off=cut_off_of(decider.rule))
+        if decider.costs.decisions is not None:
+            explanation = replace(explanation, decisions=weighed_decisions(decider, log_odds))
         if standing.stopped or not acquired:
             self._step = Classify(
                 label=explanation.label,
@@ -243,7 +264,7 @@ class Consultation:
                     "order",
                     "must name covariates without a value that were not ordered before",
                     name,
-                    "undo() takes the last event back.",
+                    "undo() takes back what was entered last.",
                 )
             ordered[k], unavailable[k] = True, False
         after = replace(standing, ordered=ordered, unavailable=unavailable)
@@ -286,14 +307,14 @@ class Consultation:
                     "unavailable",
                     "must be a covariate without a value",
                     name,
-                    "It was observed already; undo() takes the last event back.",
+                    "It was observed already; undo() takes back what was entered last.",
                 )
             mask[k], ordered[k] = True, False
         after = replace(standing, unavailable=mask, ordered=ordered)
         return self._record({"unavailable": list(covariates)}, after)
 
     def stop(self) -> Self:
-        """Decide now, with what there is: the next step gives the label that stands so far.
+        """Decide now, with what there is: the next step gives the label reached so far.
 
         Returns
         -------
@@ -329,6 +350,68 @@ class Consultation:
         self._standings.pop()
         self._step = None
         return self
+
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """List all open questions, the one with the least expected total cost first.
+
+        Returns
+        -------
+        tuple of Alternative
+            What each costs, and what following the policy's plan with it is expected to cost.
+
+        Notes
+        -----
+        A policy in one order knows what its own later sets are expected to cost. The figure of a
+        question is that of the first set that holds it, together with the questions that come
+        before it. A plan has a figure for each question. A policy that does not weigh has none.
+
+        Examples
+        --------
+        >>> from adacos import AdaCOSClassifier, Costs, load_pima
+        >>> X, y, prices, *_ = load_pima()
+        >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+        >>> consultation = AdaCOSClassifier(costs).fit(X, y).consultation(known={"Age": 24})
+        >>> first = consultation.alternatives()[0]
+        >>> first.covariate, first.cost
+        ('BMI', 1.0)
+        """
+        explanation, standing = self.next().explanation, self._standings[-1]
+        closed = standing.have | standing.unavailable | standing.ordered | self._never
+        return ranked(self._decider.costs, self._plans, explanation, standing.have, ~closed)
+
+    def because(self, reason: str) -> Self:
+        """Record why a person departs from what the policy advises.
+
+        Parameters
+        ----------
+        reason : str
+            The reason, in words; it is kept with the state of the consultation.
+
+        Returns
+        -------
+        self
+            The consultation; what comes next is the same as before.
+        """
+        if not isinstance(reason, str) or not 0 < len(reason.strip()) <= MOST_REASON:
+            rule = f"must be a text of at most {MOST_REASON} characters"
+            raise InvalidInputError("because", rule, reason, "Say why in a sentence.")
+        self._reasons.append(reason.strip())
+        return self
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why a person departed from what the policy advises."""
+        return tuple(self._reasons)
+
+    @property
+    def must(self) -> tuple[str, ...]:
+        """Covariates that are asked in any case."""
+        return tuple(self._encoder.names[k] for k in np.flatnonzero(self._must))
+
+    @property
+    def never(self) -> tuple[str, ...]:
+        """Covariates that are not asked."""
+        return tuple(self._encoder.names[k] for k in np.flatnonzero(self._never))
 
     @property
     def known(self) -> dict[str, Value]:
@@ -388,10 +471,11 @@ class Consultation:
         Returns
         -------
         Consultation
-            A consultation that stands where this one began.
+            A consultation in the state in which this one began.
         """
         other = copy(self)
         other._events, other._standings, other._step = [], self._standings[:1], None
+        other._reasons = []
         return other
 
     def state(self) -> dict[str, Any]:
@@ -407,6 +491,11 @@ class Consultation:
             "model": self._fitted.digest,
             "known": self.known,
             **({"key": self.key} if self.key != 0 else {}),
+            **{
+                name: list(own)
+                for name, own in zip(OF_PERSON, (self.must, self.never, self.reasons), strict=True)
+                if own
+            },
             "events": [dict(event) for event in self._events],
         }
 
@@ -424,14 +513,14 @@ class Consultation:
         Returns
         -------
         Consultation
-            A consultation that stands where the other stood.
+            A consultation in the state of the other.
 
         Raises
         ------
         InvalidInputError
             If the state is malformed or belongs to another model.
         """
-        _check_state(state)
+        check_state(state)
         if state["model"] != policy.decider_.digest:
             raise InvalidInputError(
                 "state",
@@ -439,7 +528,10 @@ class Consultation:
                 f"model {state['model']}",
                 f"This is model {policy.decider_.digest}: load the other one, or begin again.",
             )
-        consultation = cls(policy, state["known"], state.get("key", 0))
+        must, never, reasons = (state.get(name, ()) for name in OF_PERSON)
+        consultation = cls(policy, state["known"], state.get("key", 0), must, never)
+        for reason in reasons:
+            consultation.because(reason)
         for event in state["events"]:
             if "observe" in event:
                 consultation.observe(event["observe"])
@@ -456,7 +548,7 @@ class Consultation:
         if self.stopped:
             raise InvalidInputError(
                 call,
-                "needs a consultation that was not stopped",
+                "is impossible after stop()",
                 "",
                 "undo() takes the stop back.",
             )
@@ -491,24 +583,10 @@ class Consultation:
         return Acquire(
             covariates=tuple(self._encoder.names[k] for k in covariates),
             cost=0.0 if ordered else cost,
-            sharing=self._sharing(asked, after | standing.unavailable, after),
+            sharing=sharing(costs, asked, after | standing.unavailable | self._never, after),
             explanation=with_reason(explanation, cost),
             warnings=standing.warnings,
             ordered=ordered,
-        )
-
-    def _sharing(
-        self, covariates: NDArray[np.intp], settled: Bools, after: Bools
-    ) -> tuple[tuple[str, float], ...]:
-        """Members of the same panels that are still to be had, and their cost `after`."""
-        costs = self._decider.costs
-        if not len(costs.shared):
-            return ()
-        panels = np.setdiff1d(costs.panel[covariates], [-1])
-        members = np.flatnonzero(np.isin(costs.panel, panels) & ~settled)
-        amounts = costs.of_next(after)[members]
-        return tuple(
-            (costs.names[k], float(amount)) for k, amount in zip(members, amounts, strict=True)
         )
 
     def _with_values(
@@ -522,9 +600,9 @@ class Consultation:
             if have[k]:
                 raise InvalidInputError(
                     f"{parameter}[{name!r}]",
-                    "was given before",
+                    "has a value already",
                     given,
-                    "undo() takes the last event back.",
+                    "undo() takes back what was entered last.",
                 )
             value, warning = check_value(self._encoder, k, given, self._said)
             columns = self._encoder.source == k
@@ -540,32 +618,6 @@ class Consultation:
                 parameter,
                 "must name covariates of the model",
                 name,
-                choices([name], self._encoder.names, "They are"),
+                choices([name], self._encoder.names, "The covariates are"),
             )
         return self._position[name]
-
-
-def _check_state(state: object) -> None:
-    remedy = "Pass what state() returned, unchanged."
-    if not isinstance(state, Mapping) or state.get("format") != FORMAT:
-        raise InvalidInputError("state", f"must have format {FORMAT}", state, remedy)
-    well_formed = (
-        isinstance(state.get("model"), str)
-        and isinstance(state.get("known"), Mapping)
-        and isinstance(state.get("events"), list)
-        and isinstance(state.get("key", 0), str | int)
-        and all(
-            isinstance(event, Mapping)
-            and len(event) == 1
-            and (
-                isinstance(event.get("observe"), Mapping)
-                or isinstance(event.get("order", event.get("unavailable")), list)
-                or event.get("stop") is True
-            )
-            for event in state["events"]
-        )
-    )
-    if not well_formed:
-        raise InvalidInputError(
-            "state", "must hold 'model', 'known' and 'events'", dict(state), remedy
-        )

@@ -22,12 +22,13 @@ def departures(consultation: Consultation) -> tuple[str, ...]:
         (_has_other_values(consultation), "a value was entered that was not asked for"),
         (consultation.warnings, "a value is unlike those in training"),
         (consultation.stopped, "it was stopped early"),
+        (consultation.must or consultation.never, "somebody chose what is asked"),
     )
     return tuple(reason for holds, reason in found if holds)
 
 
 def not_covered(reasons: tuple[str, ...]) -> str:
-    """The caveat that stands before a certificate; empty where it covers the consultation."""
+    """The caveat to print before a certificate; empty where it covers the consultation."""
     if not reasons:
         return ""
     *others, last = reasons

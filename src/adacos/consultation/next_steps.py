@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from adacos.decision import STOP, Decider, Rows, State, probability_at
+from adacos.decision import BY_RULE, STOP, Decider, Rows, State, probability_at
 from adacos.engine import acquired_in, alike, pandas_module, probability_columns, step
 from adacos.exceptions import InvalidInputError
+from adacos.families import family
 from adacos.typing import Bools, Floats, Ints
 
 
@@ -118,6 +119,7 @@ def steps(
     known: Bools,
     unavailable: Bools,
     paid: ArrayLike | None = None,
+    must: Bools | None = None,
 ) -> NextSteps:
     """What comes next for each row; labels are 0, 1, …
 
@@ -127,22 +129,25 @@ def steps(
     """
     n_rows, n_covariates = known.shape
     have = ~np.isnan(encoded[:, decider.encoder.first])
-    costs, rule, n_classes = decider.costs, decider.rule, len(decider.classes)
+    costs, rule, later = decider.costs, decider.rule, family(len(decider.classes)).later
     amounts = costs.of(have, given=known) if paid is None else _amounts(paid, n_rows)
     order = np.full((n_rows, n_covariates), STOP)
-    log_odds = np.empty((n_rows,) if n_classes == 2 else (n_rows, n_classes - 1))
+    log_odds = np.empty((n_rows, *later))
+    fixed = np.full(n_rows, BY_RULE)
     complete = np.asarray(~unavailable.any(axis=1))
-    for part in alike(have, known, complete):
+    unseen = decider.encoder.unseen(encoded)
+    for part in alike(have, known, complete, *([] if unseen is None else [unseen])):
         first = part[0]
         rows = Rows(encoded[part], ~unavailable[part], have[first], known[first], part)
-        order[part], log_odds[part], *_ = step(decider, rows, amounts[part])
+        order[part], log_odds[part], fixed[part], *_ = step(decider, rows, amounts[part], must)
+    label, risk = rule.answer(log_odds, fixed)
     return NextSteps(
         order=order,
         cost=costs.of_order(order, given=have) + costs.waiting(acquired_in(order)),
-        label=rule.label(log_odds),
+        label=label,
         probability=probability_at(log_odds),
         paid=amounts,
-        expected_cost=amounts + rule.risk(log_odds),
+        expected_cost=amounts + risk,
         names=costs.names,
     )
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from adacos.costs import CostTable
 from adacos.decision import DecisionRule
-from adacos.kernels.bayes_risk import decision_threshold
-from adacos.models.class_lookahead import ClassLookahead
+from adacos.kernels.decisions import pieces
 from adacos.models.lookahead import Lookahead, WalkState, log_odds_with, stage_with
 from adacos.models.opening import after_opening
 from adacos.reasons import Contribution, Flip, Plan, Reasons, Value
@@ -32,10 +31,10 @@ _COARSE, _FINE = 129, 33
 
 def sequence_reasons(
     state: WalkState,
-    lookahead: Lookahead | ClassLookahead,
+    lookahead: Lookahead,
     rule: DecisionRule,
     encoder: TableEncoder,
-    classes: Sequence[object],
+    labels: Sequence[object],
     asked: Sequence[int],
     costs: CostTable,
     worth: Worth,
@@ -48,7 +47,8 @@ def sequence_reasons(
     """
     opening = bool(np.isin(asked, state.model.sequence.set(state.stage)).any())
     label, names = int(rule.label(lookahead.log_odds)[0]), encoder.names
-    intercept, contributions = _contributions(state, lookahead.log_odds[0], label, names)
+    about = None if costs.decisions is not None else label
+    intercept, contributions = _contributions(state, lookahead.log_odds[0], about, names)
     if opening:
         plans: tuple[Plan, ...] = (_opening_plan(state, names, asked, costs, worth),)
         there = {names[k] for k in asked}
@@ -59,13 +59,13 @@ def sequence_reasons(
     flips: list[Flip] = []
     for k in asked:
         stage = state.stage if opening else stage_with(state, k)
-        flips += _flips(state, k, label, rule, encoder, classes, stage)
+        flips += _flips(state, k, label, rule, encoder, labels, stage)
     return Reasons(plans, tuple(flips), intercept, contributions)
 
 
 def _plans(
     state: WalkState,
-    lookahead: Lookahead | ClassLookahead,
+    lookahead: Lookahead,
     rule: DecisionRule,
     names: tuple[str, ...],
 ) -> tuple[Plan, ...]:
@@ -97,7 +97,7 @@ def _opening_plan(
 
 
 def _contributions(
-    state: WalkState, log_odds: Floats, label: int, names: tuple[str, ...]
+    state: WalkState, log_odds: Floats, label: int | None, names: tuple[str, ...]
 ) -> tuple[float, tuple[Contribution, ...]]:
     """Intercept and what each covariate adds to it; they sum to the log-odds.
 
@@ -105,16 +105,14 @@ def _contributions(
     the sum towards zero, each part alike.
     """
     model, stage, lacking = state.model, state.stage, state.lacking
-    pair, later = _explained(log_odds, label), slice(None)
-    if not model.many_classes:
-        later = slice(stage, stage + 1)
+    pair = _explained(log_odds, label)
     covariates = model.sequence.set(stage)
     coef = (pair @ np.atleast_2d(model.coefs[stage]))[None]
     means = {} if lacking is None else lacking.means
     there = np.array([k not in means for k in covariates], dtype=np.bool_)
     amounts = np.empty(len(covariates))
     amounts[there] = model.basis.contributions(state.encoded, covariates[there], coef)[:, 0]
-    amounts[~there] = [float(means[k][0, later] @ pair) for k in covariates[~there].tolist()]
+    amounts[~there] = [float(means[k][0] @ pair) for k in covariates[~there].tolist()]
     intercept = float(np.atleast_1d(model.intercepts[stage]) @ pair)
     total = intercept + float(amounts.sum())
     if lacking is not None and total != 0:
@@ -124,21 +122,28 @@ def _contributions(
     return intercept, tuple(Contribution(names[k], None, amount) for k, amount in pairs)
 
 
-def _explained(log_odds: Floats, label: int) -> Floats:
-    """Which combination of the log-odds of one row is explained."""
+def _explained(log_odds: Floats, label: int | None) -> Floats:
+    """Which combination of the log-odds of one row is explained.
+
+    A class against the most probable other one; without a label the most probable class.
+    """
     every = np.append(0.0, log_odds)
     if len(every) == 2:
         return np.ones(1)
+    label = int(np.argmax(every)) if label is None else label
     other = int(np.argmax(np.where(np.arange(len(every)) == label, -np.inf, every)))
     return np.asarray(np.eye(len(every))[label, 1:] - np.eye(len(every))[other, 1:])
 
 
 def _lead(rule: DecisionRule, log_odds: Floats, label: int) -> Floats:
-    """Positive where a label is given; with two classes, how far beyond the cut-off."""
+    """Positive where a label is given; with two classes, how far beyond its cut-offs."""
     if log_odds.ndim == 1:
-        return np.asarray(
-            (1.0 if label == 1 else -1.0) * (log_odds - decision_threshold(rule.matrix))
-        )
+        columns, cuts = pieces(rule.matrix)
+        if label not in columns:
+            return np.full_like(log_odds, -1.0)
+        place = columns.index(label)
+        above = log_odds - cuts[place - 1] if place else np.full_like(log_odds, np.inf)
+        return above if place == len(cuts) else np.minimum(above, -(log_odds - cuts[place]))
     return np.where(rule.label(log_odds) == label, 1.0, -1.0)
 
 
@@ -148,14 +153,14 @@ def _flips(
     label: int,
     rule: DecisionRule,
     encoder: TableEncoder,
-    classes: Sequence[object],
+    labels: Sequence[object],
     stage: int,
 ) -> list[Flip]:
     """Values of a covariate for which the model of a set that holds it gives another label."""
     basis, name = state.model.basis, encoder.names[covariate]
     columns = np.flatnonzero(basis.source == covariate)
     kind = basis.kinds[covariate]
-    others = [k for k in range(len(classes)) if k != label]
+    others = [k for k in range(len(labels)) if k != label]
     found = []
     if kind == CONSTANT:
         return []
@@ -169,7 +174,7 @@ def _flips(
             close = np.linspace(grid[changes], grid[changes + 1], _FINE, axis=1)
             near = log_odds_with(state, covariate, close.reshape(-1, 1), stage)
             ranges = _ranges(ahead, close, _lead(rule, near, k).reshape(close.shape))
-            found += [Flip(name, classes[k], ranges, ())] if ranges else []
+            found += [Flip(name, labels[k], ranges, ())] if ranges else []
         return found
     candidates = np.eye(len(columns)) if kind == CATEGORICAL else np.stack([basis.low, basis.high])
     if kind != CATEGORICAL:
@@ -179,7 +184,7 @@ def _flips(
     for k in others:
         turning = np.flatnonzero(_lead(rule, log_odds, k) > 0)
         values: tuple[Value, ...] = tuple(words[i] for i in turning)
-        found += [Flip(name, classes[k], (), values)] if values else []
+        found += [Flip(name, labels[k], (), values)] if values else []
     return found
 
 
@@ -189,7 +194,7 @@ def _ranges(
     """Intervals in which a function is positive, from its sign on a grid.
 
     `close` and `height` hold points and values around each change of sign, in which the last step
-    is linear. None stands for the end of the grid.
+    is linear. None means the end of the grid.
     """
     if len(close) == 0:
         return ((None, None),) if positive[0] else ()

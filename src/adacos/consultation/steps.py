@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from adacos.consultation.cut_off import percent
 from adacos.document.blocks import Block, Heading, Items, Plain, fragment
-from adacos.reasons import Contribution, Flip, Plan, Reasons, Value
+from adacos.reasons import Contribution, Flip, Plan, Reasons, Value, WeighedDecision
 
 # How an amount is written.
 Money = Callable[[float], str]
@@ -20,6 +20,8 @@ NO_SINGLE_VALUE = (
     "No single value would change the result, but the answer may make a later question worth "
     "asking, or unnecessary."
 )
+# What is there with more classes than two, or with decisions.
+_IF_GIVEN = ("probabilities", "decisions")
 # Why something is asked whose answer is not expected to save anything, where the policy is silent.
 COSTS_NOTHING = "It costs nothing, so it comes first."
 NO_PLAN = "This policy reports no expected cost of continuing."
@@ -61,7 +63,8 @@ class Explanation:
     label : object
         Label if stopping now.
     probability : float
-        Probability of the second class; with three or more classes that of the label.
+        Probability of the second class; with three or more classes that of the label, or of the
+        most probable class where decisions take its place.
     bayes_risk : float
         Expected misclassification cost of the label.
     paid : float
@@ -89,6 +92,9 @@ class Explanation:
         With three or more classes the probability of each; else None.
     cut_off : float or None
         With two classes the probability at or above which the second one is the label; else None.
+    decisions : tuple of WeighedDecision or None
+        Where decisions take the place of labels, what each is expected to cost and when it is the
+        cheapest; else None.
     """
 
     label: Any
@@ -105,6 +111,7 @@ class Explanation:
     because: str = ""
     probabilities: dict[str, float] | None = None
     cut_off: float | None = None
+    decisions: tuple[WeighedDecision, ...] | None = None
 
     def __str__(self) -> str:
         return self.text()
@@ -117,6 +124,7 @@ class Explanation:
         each = self.probabilities or {}
         chances = ", ".join(f"{name} {p:.1%}" for name, p in each.items())
         cut_off = "" if self.cut_off is None else f" (cut-off {percent(self.cut_off)})"
+        cut_off = cut_off or _in_brackets(ranges_in_words(self.decisions or ()))
         lines = [
             f"Probability {chances or f'{self.probability:.1%}{cut_off}'}: {self._result()} if "
             f"you stop now. Expected cost of being wrong: {money(self.bayes_risk)}.",
@@ -128,6 +136,9 @@ class Explanation:
                 else "."
             ),
         ]
+        if self.decisions:
+            each_cost = [f"{one.decision} {money(one.expected_cost)}" for one in self.decisions]
+            lines.append(f"Expected cost of each decision: {', '.join(each_cost)}.")
         if self.because:
             lines.append(self.because)
         if self.best_plan is not None:
@@ -171,6 +182,35 @@ class Explanation:
         if self.best_plan is None or self.expected_saving <= 0:
             return []
         return [NO_SINGLE_VALUE]
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """An open question, as a choice of a person.
+
+    Parameters
+    ----------
+    covariate : str
+        Its name.
+    cost : float
+        What it costs now.
+    expected_total_cost : float or None
+        Of the policy's plan with this question; None where the policy has no figure for it.
+    others : tuple of str
+        The other questions of that plan.
+    flips : tuple of str
+        Values that would change the label, in words; those of the next question only.
+
+    See Also
+    --------
+    Consultation.alternatives : Where they come from.
+    """
+
+    covariate: str
+    cost: float
+    expected_total_cost: float | None
+    others: tuple[str, ...]
+    flips: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -228,7 +268,7 @@ class Acquire:
         return {"action": "acquire", **plain}
 
     def __str__(self) -> str:
-        return self.text()
+        return " ".join([self.text(), *map(str, self.warnings)])
 
     def _repr_html_(self) -> str:
         return _html(self)
@@ -261,7 +301,8 @@ class Classify:
     label : object
         The label.
     probability : float
-        Probability of the second class; with three or more classes that of the label.
+        Probability of the second class; with three or more classes that of the label, or of the
+        most probable class where decisions take its place.
     cost : float
         Covariate cost paid.
     expected_cost : float
@@ -303,7 +344,7 @@ class Classify:
         return {"action": "classify", **_plain(asdict(self))}
 
     def __str__(self) -> str:
-        return self.text()
+        return " ".join([self.text(), *map(str, self.warnings)])
 
     def _repr_html_(self) -> str:
         return _html(self)
@@ -321,10 +362,37 @@ class Classify:
         str
             One sentence.
         """
-        cut_off = self.explanation.cut_off
+        cut_off, decisions = self.explanation.cut_off, self.explanation.decisions
+        if decisions is not None:
+            own = [one for one in decisions if one.decision == self.label]
+            each = self.explanation.probabilities or {}
+            chances = ", ".join(f"{name} {p:.1%}" for name, p in each.items())
+            chances = chances or f"probability {self.probability:.1%}"
+            note = ", ".join(filter(None, [chances, ranges_in_words(own)]))
+            return f"Decide: {self.label} ({note}), paid {money(self.cost)}."
         note = "" if cut_off is None else f", cut-off {percent(cut_off)}"
         chance = f"(probability {self.probability:.1%}{note})"
         return f"Classify as {self.label} {chance}, paid {money(self.cost)}."
+
+
+def ranges_in_words(decisions: Sequence[WeighedDecision]) -> str:
+    """Between which probabilities each decision is the cheapest; empty if that is not known."""
+    told = []
+    for one in decisions:
+        if one.above is None or one.below is None:
+            continue
+        if one.above > 0 and one.below < 1:
+            where = f"between {percent(one.above)} and {percent(one.below)}"
+        elif one.above > 0:
+            where = f"at or above {percent(one.above)}"
+        else:
+            where = f"below {percent(one.below)}" if one.below < 1 else "always"
+        told.append(f"{one.decision} {where}")
+    return ", ".join(told)
+
+
+def _in_brackets(words: str) -> str:
+    return f" ({words})" if words else ""
 
 
 def explain(
@@ -388,8 +456,7 @@ def _shown(value: Value | None) -> str:
 def _plain(value: Any) -> Any:
     """Tuples as lists, numpy scalars as Python's."""
     if isinstance(value, dict):
-        # Two classes have one probability.
-        shown = {k: v for k, v in value.items() if k != "probabilities" or v is not None}
+        shown = {k: v for k, v in value.items() if k not in _IF_GIVEN or v is not None}
         return {name: _plain(item) for name, item in shown.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]

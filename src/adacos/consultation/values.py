@@ -22,7 +22,7 @@ _FACTORS = (0.1, 10.0, 0.01, 100.0, 0.001, 1000.0)
 
 
 def is_none(given: Any) -> bool:
-    """Whether something stands for no value: None, NaN of any type, NaT or NA of pandas."""
+    """Whether something means no value: None, NaN of any type, NaT or NA of pandas."""
     if given is None or type(given).__name__ == "NAType":
         return True
     if isinstance(given, Decimal):
@@ -56,7 +56,7 @@ def check_value(
         message = (
             f"{name} = {text} is none of the categories seen in training "
             f"({', '.join(levels[:10])}{', …' if len(levels) > 10 else ''}); "
-            "it is treated as an average row."
+            "it says nothing, as if the value were missing."
         )
         return text, ValueWarning(name, text, "unknown_category", message)
     if isinstance(given, Decimal):

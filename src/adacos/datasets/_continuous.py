@@ -339,7 +339,7 @@ def _pairs(p: int, rng: np.random.Generator) -> Callable[[Floats], Floats]:
 
 
 def _switches(p: int, rng: np.random.Generator) -> Callable[[Floats], Floats]:
-    """Where the first covariate is high some of the others tell the class, elsewhere the rest."""
+    """Where the first covariate is high, some others predict the class, elsewhere the rest."""
     half = rng.permutation(p - 1) % 2
     weight = rng.choice([-1.0, 1.0], p - 1) * rng.uniform(0.5, 1.5, p - 1)
     cut = ndtri(rng.integers(3, 8) / 10)

@@ -73,7 +73,7 @@ def load_physionet2012(path: str | Path, *, as_frame: bool | None = None) -> Dat
     Raises
     ------
     InvalidInputError
-        If the path, or what stands in it, is not as described; it names file and line.
+        If the path, or what is in it, is not as described; it names file and line.
 
     Examples
     --------

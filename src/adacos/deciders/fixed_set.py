@@ -50,7 +50,10 @@ class FixedSetDecider(ObservedDecider):
         """Log-odds given exactly what was acquired: the whole set, or nothing."""
         of_set = np.zeros(len(self.costs.names), dtype=np.bool_)
         of_set[self.members] = True
-        whole = (state.acquired == of_set).all(axis=1)
+        there = state.acquired
+        if state.unseen is not None:
+            there = there | (state.unseen & ~state.available)
+        whole = (there == of_set).all(axis=1)
         odd = ~whole & state.acquired.any(axis=1)
         if odd.any():
             known = np.array(self.costs.names)[state.acquired[np.flatnonzero(odd)[0]]]

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
+from adacos.costs import CostTable
 from adacos.deciders.plan_reasons import class_shares, plan_reasons
 from adacos.decision import STOP, Decider, Decision, ObservedState, Rows
+from adacos.families import family
 from adacos.kernels.class_risk import least_risk
 from adacos.kernels.planning import CLASSIFY, ROUNDING
 from adacos.models.cells import WithinCodes
 from adacos.models.plans import PlanTable, tabulate
 from adacos.models.recent import Recent
 from adacos.reasons import Reasons
-from adacos.tables.codes import UNKNOWN, Codes
-from adacos.tables.kinds import CATEGORICAL
+from adacos.tables.codes import Codes
 from adacos.typing import Bools, Floats, Ints
 
 # Plans without what some rows lack that are kept: a consultation asks for the same one each step.
@@ -25,7 +27,7 @@ _MOST_PLANS = 8
 
 @dataclass(frozen=True)
 class Planned(ObservedState):
-    """Rows with the plans for what they lack.
+    """Rows with the plans for what they have no value of.
 
     Attributes
     ----------
@@ -67,8 +69,7 @@ class PlanDecider(Decider[Planned]):
 
     def begin(self, rows: Rows) -> Planned:
         """State of rows that have some covariates."""
-        acquired = np.tile(rows.have, (len(rows.encoded), 1)) & rows.available
-        seen = ObservedState(self.read(rows.encoded), rows.available, acquired)
+        seen = ObservedState.of(self.read(rows.encoded), rows, self.encoder)
         return self._with_plans(seen, self.statistics(rows.encoded))
 
     def statistics(self, encoded: Floats) -> Floats | None:
@@ -76,12 +77,8 @@ class PlanDecider(Decider[Planned]):
         return None
 
     def _with_plans(self, seen: ObservedState, statistics: Floats | None) -> Planned:
-        """Rows that lack the same covariates share the best plan with the others.
-
-        A category never seen in training, once it was acquired, says nothing: as if it were lacked.
-        """
-        informative = seen.available & ~(seen.acquired & (seen.values == UNKNOWN))
-        patterns, number = np.unique(informative[:, self.planned], axis=0, return_inverse=True)
+        """Rows without the same covariates share the best plan with the others."""
+        patterns, number = np.unique(seen.available[:, self.planned], axis=0, return_inverse=True)
         plans = tuple(self._plan_with(there) for there in patterns)
         return Planned(
             seen.values,
@@ -91,7 +88,14 @@ class PlanDecider(Decider[Planned]):
             plans,
             statistics,
             at_any_price=seen.at_any_price,
+            unseen=seen.unseen,
         )
+
+    def with_costs(self, costs: CostTable) -> Self:
+        """The decider of the best plan at other costs, with the same caution."""
+        kept = np.isin(np.arange(len(self.encoder.names)), self.planned)
+        table = tabulate(self.joint, costs.only(kept), self.caution)
+        return replace(self, terms=self._terms_at(costs), table=table)
 
     def _plan_with(self, there: Bools) -> tuple[Ints, PlanTable]:
         """The best plan with the planned covariates in a mask, and these."""
@@ -109,8 +113,7 @@ class PlanDecider(Decider[Planned]):
     def decide(self, state: Planned) -> Decision:
         """What comes next for each row."""
         covariates = np.empty(len(state.values), dtype=np.intp)
-        later = () if len(self.classes) == 2 else (len(self.classes) - 1,)
-        log_odds = np.empty((len(state.values), *later))
+        log_odds = np.empty((len(state.values), *family(len(self.classes)).later))
         for rows, planned, table, places in _by_plan(state):
             covariates[rows] = np.append(planned, STOP)[table.action[places]]
             log_odds[rows] = table.log_odds[places]
@@ -120,10 +123,11 @@ class PlanDecider(Decider[Planned]):
         """State of the rows in `going` after acquiring what is available of `covariates`."""
         seen = state.after(going, covariates)
         statistics = None if state.statistics is None else state.statistics[going]
-        if (seen.values[np.arange(len(covariates)), covariates[:, 0]] == UNKNOWN).any():
+        if not seen.available[np.arange(len(covariates)), covariates[:, 0]].all():
             return self._with_plans(seen, statistics)
+        number = state.number[going]
         masks = seen.available, seen.acquired
-        return Planned(seen.values, *masks, state.number[going], state.plans, statistics)
+        return Planned(seen.values, *masks, number, state.plans, statistics, unseen=seen.unseen)
 
     def limit(self, state: Planned, left: Floats) -> Planned:
         """A state of rows that can pay this amount: the plan without what costs more."""
@@ -154,15 +158,6 @@ class PlanningDecider(PlanDecider):
     """
 
     within: WithinCodes | None = None
-
-    def read(self, encoded: Floats) -> Ints:
-        """The codes, `UNKNOWN` where there is no value or a category never seen in training."""
-        codes = super().read(encoded)
-        for k in self.planned.tolist():
-            if self.encoder.kinds[k] == CATEGORICAL:
-                # Such a category is encoded by the shares of the others.
-                codes[encoded[:, self.encoder.source == k].max(axis=1) < 1, k] = UNKNOWN
-        return codes
 
     def statistics(self, encoded: Floats) -> Floats | None:
         """What is read of encoded rows beyond their codes."""

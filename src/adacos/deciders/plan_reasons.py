@@ -110,7 +110,7 @@ def _flips(
     flips = []
     for other in np.unique(labels[labels != label]).tolist():
         turning = np.flatnonzero(labels == other)
-        answer = decider.classes[other]
+        answer = decider.decisions[other]
         answer = answer.item() if isinstance(answer, np.generic) else answer
         if decider.encoder.kinds[covariate] == CATEGORICAL:
             categories = decider.encoder.categories[covariate]

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 from scipy.special import logit
 
+from adacos.costs import CostTable
 from adacos.deciders.walk_reasons import describe_recalls
 from adacos.decision import STOP, Decider, Decision, Rows, State
 from adacos.reasons import Reasons
@@ -41,7 +42,8 @@ class RecallDecider(Decider[State]):
         """What comes next for each row; nothing where every row is answered positive."""
         decision = self.inner.decide(state)
         if not self.rule.always_positive:
-            return decision
+            # Here the recall decides, whatever label the inner decider fixes.
+            return decision._replace(label=None)
         n_rows = len(decision.log_odds)
         return Decision(np.full(n_rows, STOP), np.full(n_rows, logit(self.prior)))
 
@@ -62,6 +64,10 @@ class RecallDecider(Decider[State]):
         """The decider by which covariate costs count 1 + `multiplier` times."""
         other = super().with_multiplier(multiplier)
         return replace(other, inner=self.inner.with_multiplier(multiplier))
+
+    def with_costs(self, costs: CostTable) -> Self:
+        """The decider that decides by other costs; its answers are as they are."""
+        return replace(super().with_costs(costs), inner=self.inner.with_costs(costs))
 
     @cached_property
     def arms(self) -> tuple[Self, Self]:

@@ -19,18 +19,15 @@ from adacos.costs import CostTable
 from adacos.deciders.groups import Groups
 from adacos.deciders.out_of_fold import FoldedDecider
 from adacos.deciders.sequence import AdaCOSDecider
-from adacos.deciders.weighing import DYNAMIC, up_to, weigh_freely
+from adacos.deciders.weighing import DYNAMIC, up_to, weigh
 from adacos.decision import STOP, Decision, Rows
-from adacos.models.class_lookahead import ClassLookahead, weigh_class_plans
-from adacos.models.lookahead import Lookahead, WalkState, advance, look_ahead
+from adacos.models.lookahead import Lookahead, WalkState, advance
 from adacos.models.sequence_model import SequenceModel
 from adacos.reasons import Reasons
 from adacos.typing import Bools, Floats, Ints
 
 
-def ordered(
-    state: WalkState, continues: Bools, lookahead: Lookahead | ClassLookahead, costs: CostTable
-) -> Ints:
+def ordered(state: WalkState, continues: Bools, lookahead: Lookahead, costs: CostTable) -> Ints:
     """What each row orders next, all of it at once, (rows, covariates); `STOP` for who stops."""
     upcoming, going = state.upcoming, np.flatnonzero(continues)
     batch = np.full((len(continues), max(len(upcoming), 1)), STOP)
@@ -82,14 +79,7 @@ class RoundsDecider(FoldedDecider[Groups[WalkState]]):
         """What rows at one set order."""
         if self.rule.always_positive:
             return up_to(state, 0, self.costs)
-        continues: Bools
-        lookahead: Lookahead | ClassLookahead
-        if state.model.many_classes:
-            continues, lookahead = weigh_class_plans(state, self.along.values)
-        else:
-            continues, lookahead = weigh_freely(
-                state, look_ahead(state, self.along.weighed_costs), self.along.values
-            )
+        continues, lookahead = weigh(state, self.along.values, DYNAMIC)
         batch = ordered(state, continues, lookahead, self.costs)
         return Decision(batch, lookahead.log_odds, state.original_stage, lookahead)
 

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from adacos.costs import ROUNDING
+from adacos.costs import ROUNDING, CostTable
 from adacos.deciders.out_of_fold import FoldedDecider
 from adacos.deciders.walk_reasons import walk_reasons
 from adacos.deciders.weighing import FREE, REALISED, up_to, weigh
@@ -123,6 +123,26 @@ class SequenceDecider(FoldedDecider[WalkState]):
         """
         return self.rule.risk(log_odds)
 
+    @property
+    def only_stage(self) -> int | None:
+        """The number of the set at which every row stops; None where it depends on the row."""
+        return 0 if self.rule.always_positive else None
+
+    def saved_at(self, stage: int) -> tuple[Floats, Callable[[Floats], Floats]] | None:
+        """Give what continuing from a set saves complete rows, by their log-odds alone.
+
+        Parameters
+        ----------
+        stage : int
+            Number of the set.
+
+        Returns
+        -------
+        tuple or None
+            A grid of log-odds, and the saving as a function; None where it is not kept so.
+        """
+        return None
+
     explain = walk_reasons
 
 
@@ -136,6 +156,11 @@ class OneSetDecider(SequenceDecider):
     """
 
     stage: int
+
+    @property
+    def only_stage(self) -> int:
+        """The number of the set at which every row stops."""
+        return 0 if self.rule.always_positive else self.stage
 
     def decide(self, state: WalkState) -> Decision:
         """What comes next for each row."""
@@ -177,6 +202,10 @@ class CheapestSetDecider(OneSetDecider):
         """The decider that decides by another rule, and acquires the cheapest set for it."""
         return self.cheapest(self.terms._replace(rule=rule), self.model)
 
+    def with_costs(self, costs: CostTable) -> Self:
+        """The decider that decides by other costs, and acquires the cheapest set for them."""
+        return self.cheapest(self._terms_at(costs), self.model)
+
 
 @dataclass(frozen=True, eq=False)
 class AdaCOSDecider(SequenceDecider):
@@ -203,19 +232,50 @@ class AdaCOSDecider(SequenceDecider):
         object.__setattr__(decider, "values", self.values.reweighed(decider.weighed_costs))
         return decider
 
+    def with_costs(self, costs: CostTable) -> Self:
+        """The decider that decides by other costs."""
+        decider = super().with_costs(costs)
+        if np.array_equal(decider.rule.matrix, self.rule.matrix):
+            realised = None if decider.values.realised is None else decider.costs
+            values = self.values.recosted(decider.weighed_costs, realised)
+            object.__setattr__(decider, "values", values)
+        return decider
+
     def worth(self, state: WalkState, log_odds: Floats) -> Floats:
         """As for one set; where one may stop at any later set, continuing counts."""
         risk, last = super().worth(state, log_odds), state.stage + payable_sets(state, self.costs)
         given = self.lookahead not in FREE or self.rule.always_positive or self.multiplier > 0
         if given or last == state.stage:
             return risk
-        if state.model.many_classes:
-            many = self.values.of_classes(state.model, last)
-            saved = many.stated_gain(state.stage, probabilities(log_odds))
-        else:
-            two = self.values.of_sets(state.model, last)
-            saved = two.gain_at(state.stage, log_odds)
+        saved = self._gain_at(state, log_odds, last, stated=True)
         return np.asarray(risk - np.maximum(saved, 0.0))
+
+    def saved_at(self, stage: int) -> tuple[Floats, Callable[[Floats], Floats]] | None:
+        """What continuing saves, where one may stop at any later set."""
+        if self.lookahead not in FREE or self.model.many_classes:
+            return None
+        values = self.values.of_sets(self.model)
+        return values.grid, lambda log_odds: values.gain_at(stage, log_odds)
+
+    def gain(self, state: WalkState) -> Floats | None:
+        """What continuing saves each row, by dynamic programming along the sequence."""
+        if self.lookahead not in FREE or self.rule.always_positive:
+            return None
+        now, last = log_odds_now(state), state.stage + len(state.upcoming)
+        if last == state.stage:
+            return np.full(len(now), -np.inf)
+        return self._gain_at(state, now, last, stated=False)
+
+    def _gain_at(self, state: WalkState, log_odds: Floats, last: int, *, stated: bool) -> Floats:
+        """What continuing saves where one may stop at any set up to `last`.
+
+        By it rows continue; `stated` gives what is reported of it.
+        """
+        if state.model.many_classes:
+            many, belief = self.values.of_classes(state.model, last), probabilities(log_odds)
+            gain = many.stated_gain if stated else many.gain_at
+            return gain(state.stage, belief)
+        return self.values.of_sets(state.model, last).gain_at(state.stage, log_odds)
 
     @property
     def takes_tensors(self) -> bool:

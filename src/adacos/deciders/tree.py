@@ -31,7 +31,7 @@ class BranchState(NamedTuple):
     available : mask (rows, covariates) of what can be acquired or is there.
     have : mask (rows, covariates) of what they have, as far as it is available.
     known : mask (covariates) of what was known from the start.
-    node : node at whose question each row stands; -1 for rows along a set sequence.
+    node : node at whose question each row is; -1 for rows along a set sequence.
     walks : rows along a set sequence: their positions, and their state there.
     """
 
@@ -53,7 +53,7 @@ class TreeDecider(FoldedDecider[BranchState]):
 
     Attributes
     ----------
-    model : the model without branches, for rows that lack the covariate of a branch.
+    model : the model without branches, for rows without the covariate of a branch.
     lookahead : model of the log-odds after an acquisition, see `AdaCOSClassifier`.
     nodes : the tree, with the models of its leaves.
     along : AdaCOS without branches; it decides about rows along any sequence.
@@ -112,6 +112,11 @@ class TreeDecider(FoldedDecider[BranchState]):
             lacking = here[~state.available[here, k]]
             settle(lacking, self.model, state.known | self._on_path(number))
             ready = here[state.have[here, k]]
+            unseen = self.encoder.unseen(state.encoded[ready])
+            if unseen is not None and unseen[:, k].any():
+                # What says nothing leads to no branch.
+                settle(ready[unseen[:, k]], self.model, state.known | self._on_path(number))
+                ready = ready[~unseen[:, k]]
             side = place.split.side(state.encoded[ready], self.encoder)
             node[ready] = np.array(place.below)[side]
         return state._replace(node=node, walks=tuple(walks))

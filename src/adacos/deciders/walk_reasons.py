@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from adacos.consultation.reasons import sequence_reasons
+from adacos.deciders.weighing import look_ahead_by
 from adacos.decision import STOP, Decider, Decision, State
 from adacos.kernels.bayes_risk import bayes_risk
-from adacos.models.class_lookahead import ClassLookahead, look_ahead_classes
-from adacos.models.lookahead import Lookahead, WalkState, look_ahead
+from adacos.models.lookahead import Lookahead, WalkState
 from adacos.reasons import Reasons
 from adacos.typing import Floats
 
@@ -25,19 +25,18 @@ def walk_reasons(decider: SequenceDecider, state: WalkState, decision: Decision)
     if state.available is not None and np.isin(asked, state.upcoming).all():
         # Of a batch, what is not to be had is passed over.
         asked = [k for k in asked if state.available[0, k]]
-    lookahead = decision.weighed_as(Lookahead) or decision.weighed_as(ClassLookahead)
+    lookahead = decision.weighed_as(Lookahead)  # type: ignore[type-abstract]
     if lookahead is None:
-        ahead = look_ahead_classes if state.model.many_classes else look_ahead
-        lookahead = ahead(state, decider.weighed_costs)
+        lookahead = look_ahead_by(state, decider.weighed_costs)
     past = describe_past_cases(lookahead, decider.rule.matrix)
     lookahead = lookahead.unweighted(1 + decider.multiplier)
-    own = state, lookahead, decider.rule, decider.encoder, decider.classes.tolist(), asked
+    own = state, lookahead, decider.rule, decider.encoder, decider.decisions.tolist(), asked
     reasons = sequence_reasons(*own, decider.costs, decider.worth)
     told = past, describe_recalls(decider), describe_budgets(decider, state, lookahead)
     return replace(reasons, because=" ".join(filter(None, told)))
 
 
-def describe_past_cases(lookahead: Lookahead | ClassLookahead, matrix: Floats) -> str:
+def describe_past_cases(lookahead: Lookahead, matrix: Floats) -> str:
     """Say where what continuing did for past cases, cross-validated, changes a decision."""
     if lookahead.future is None or lookahead.shown is None:
         return ""
@@ -52,9 +51,7 @@ def describe_past_cases(lookahead: Lookahead | ClassLookahead, matrix: Floats) -
     return f"The model alone would ask more, but {alike} that did not lower cost. So it stops."
 
 
-def describe_budgets(
-    decider: Decider[WalkState], state: WalkState, lookahead: Lookahead | ClassLookahead
-) -> str:
+def describe_budgets(decider: Decider[WalkState], state: WalkState, lookahead: Lookahead) -> str:
     """What budgets have to do with a decision about one row, in words."""
     told, times = [], 1 + decider.multiplier
     if state.left is not None and np.isinf(lookahead.cost).any():
@@ -73,7 +70,7 @@ def describe_budgets(
 
 def describe_recalls(decider: Decider[State]) -> str:
     """What target recalls have to do with a decision, in words."""
-    if len(decider.classes) == 2:
+    if len(decider.classes) == 2 and decider.costs.decisions is None:
         return ""
     # An error about a class with a target costs more than was stated, whichever it is.
     surcharge = (decider.rule.matrix - decider.costs.matrix).max(axis=1)

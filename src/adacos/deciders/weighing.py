@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from adacos.costs import CostTable
 from adacos.decision import STOP, Decision
 from adacos.kernels.bayes_risk import bayes_risk
-from adacos.kernels.class_risk import class_bayes_risk
 from adacos.kernels.namespace import is_tensor, like, namespace
-from adacos.kernels.ties import below
-from adacos.models.class_lookahead import ClassLookahead, look_ahead_classes, weigh_class_plans
+from adacos.models.class_lookahead import look_ahead_classes, weigh_class_plans
 from adacos.models.dynamic import ValueTables
 from adacos.models.forecasts import FORECASTS
-from adacos.models.lookahead import Lookahead, WalkState, log_odds_now, look_ahead
-from adacos.typing import Bools, Floats
+from adacos.models.lookahead import (
+    Lookahead,
+    NormalLookahead,
+    WalkState,
+    costs_of_later,
+    log_odds_now,
+    look_ahead,
+)
+from adacos.typing import Bools
 
-# Rows × sets up to which all future costs are evaluated together.
-_FEW_CELLS = 256
 # The lookaheads that count the freedom to stop at any later set, the second as rows left out show.
 FREE = DYNAMIC, REALISED = "dynamic", "realised"
 
@@ -30,58 +35,41 @@ def up_to(state: WalkState, stage: int, costs: CostTable) -> Decision:
     planned = namespace(log_odds).tile(wanted, (len(log_odds), 1))
     if state.left is not None and len(upcoming):
         # What is left differs between rows: one covariate at a time.
-        ahead = look_ahead_classes if state.model.many_classes else look_ahead
-        can_pay = np.isfinite(ahead(state, costs).cost[:, 0])
+        can_pay = np.isfinite(costs_of_later(state, costs)[:, 0])
         can_pay = np.broadcast_to(can_pay, len(log_odds))
         planned = np.where(can_pay, upcoming[0], STOP)[:, None]
     return Decision(planned, log_odds, state.original_stage)
 
 
-def weigh(
-    state: WalkState, values: ValueTables, lookahead: str
-) -> tuple[Bools, Lookahead | ClassLookahead]:
+def look_ahead_by(state: WalkState, costs: CostTable, lookahead: str = "coherent") -> Lookahead:
+    """What the rows know at their set and expect of the later ones."""
+    ahead = look_ahead_classes if state.model.many_classes else look_ahead
+    return ahead(state, costs, FORECASTS[lookahead])
+
+
+def weigh(state: WalkState, values: ValueTables, lookahead: str) -> tuple[Bools, Lookahead]:
     """Whether each row continues, and what that was decided by.
 
     A row continues if the future cost of some later set is below the Bayes risk now. For a few rows
     all future costs are evaluated, and come back with the lookahead.
     """
-    costs, matrix = values.costs, values.matrix
-    forecast, free = FORECASTS[lookahead], lookahead in FREE
-    if state.model.many_classes and free:
-        return weigh_class_plans(state, values)
+    if lookahead not in FREE:
+        return look_ahead_by(state, values.costs, lookahead).weighed_against(values.savings)
     if state.model.many_classes:
-        return _weigh_classes(look_ahead_classes(state, costs, forecast), matrix)
-    if free and not _shows_plans(state, costs) and state.left is None:
+        return weigh_class_plans(state, values)
+    if not _shows_plans(state, values.costs) and state.left is None:
         now, nothing = log_odds_now(state), state.part[:, :0]
         continues = namespace(now).zeros_like(now, dtype=namespace(now).bool)
         if len(state.upcoming):
             continues = values.of_sets(state.model).gain_at(state.stage, now) > 0
-        return continues, Lookahead(now, nothing, nothing, nothing, forecast)
-    ahead = look_ahead(state, costs, forecast)
-    if free:
-        return weigh_freely(state, ahead, values)
-    if ahead.mean.size > _FEW_CELLS:
-        return ahead.any_worthwhile(values.savings), ahead
-    ahead = ahead.weighed(matrix)
-    assert ahead.future is not None
-    risk = bayes_risk(ahead.log_odds, matrix)
-    return np.asarray((ahead.future < risk[:, None]).any(axis=1)), ahead
-
-
-def _weigh_classes(ahead: ClassLookahead, matrix: Floats) -> tuple[Bools, ClassLookahead]:
-    """The same with three or more classes; of a single row all future costs come back."""
-    if len(ahead.log_odds) > 1:
-        return ahead.any_worthwhile(matrix), ahead
-    ahead = ahead.weighed(matrix)
-    assert ahead.future is not None
-    risk = class_bayes_risk(ahead.log_odds, matrix)
-    return np.asarray(below(ahead.future, risk[:, None]).any(axis=1)), ahead
+        return continues, NormalLookahead(now, nothing, nothing, nothing, FORECASTS[lookahead])
+    return weigh_freely(state, look_ahead(state, values.costs), values)
 
 
 def _shows_plans(state: WalkState, costs: CostTable) -> bool:
     """Whether the cost of each later set matters by itself.
 
-    Of a single row the plans are shown; many rows that lack nothing, and tensors, need no more than
+    Of a single row the plans are shown; many complete rows, and tensors, need no more than
     their gain.
     """
     one = len(state.part) == 1 and not is_tensor(state.part)
@@ -89,8 +77,8 @@ def _shows_plans(state: WalkState, costs: CostTable) -> bool:
 
 
 def weigh_freely(
-    state: WalkState, ahead: Lookahead, values: ValueTables
-) -> tuple[Bools, Lookahead]:
+    state: WalkState, ahead: NormalLookahead, values: ValueTables
+) -> tuple[Bools, NormalLookahead]:
     """The same where one may stop at any later set that can be paid.
 
     What continuing did for training rows, out-of-fold, says nothing about rows that cannot continue
@@ -124,4 +112,4 @@ def weigh_freely(
                 future[rows, sets] += (saved - best)[:, None]
     if state.available is not None:
         continues = np.asarray(future.min(axis=1, initial=np.inf) < bayes_risk(now, matrix))
-    return continues, ahead._replace(future=future, shown=shown) if plans else ahead
+    return continues, replace(ahead, future=future, shown=shown) if plans else ahead

@@ -114,6 +114,20 @@ def fragment(blocks: Sequence[Block]) -> str:
     return "".join(_html(block) for block in blocks)
 
 
+def plain_text(grid: Grid) -> str:
+    """A table for a terminal: its caption, then columns that are padded with spaces."""
+    lines = [grid.header, *grid.rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    told = [
+        "  ".join(
+            cell.rjust(width) if number else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+    return "\n".join([*([grid.caption] if grid.caption else []), *told])
+
+
 def to_markdown(title: str, blocks: Sequence[Block]) -> str:
     """The same report as Markdown, its figures linked as PNG files under figures/."""
     return "\n\n".join([f"# {title}", *(_markdown(block) for block in blocks)]) + "\n"

@@ -153,16 +153,22 @@ def _scores(fits: KeptFits, design: Floats, y: Floats, weight: Floats, fold: Int
 def strengths_of_quadratic(schur: Floats, score: Floats, begin: Floats, term: Ints) -> Floats:
     """Strengths of terms by restricted likelihood, everything else at its optimum.
 
-    To second order in their coefficients: `schur` is their information once the others follow,
-    `score` their gradient at zero. Fellner–Schall steps as in `fellner_schall`.
+    To second order in their coefficients: `schur` (P, P) is their information once the others
+    follow, `score` (P,) their gradient at zero. Independent groups of coefficients that share the
+    strengths have a first axis. Fellner–Schall steps as in `fellner_schall`.
     """
+    groups, scores = schur.reshape(-1, *schur.shape[-2:]), score.reshape(-1, len(term))
     of_term = (term == np.arange(len(begin))[:, None]).astype(np.float64)
-    size, strengths, freedom = of_term.sum(axis=1), begin, np.full(len(begin), np.inf)
+    size, strengths = len(groups) * of_term.sum(axis=1), begin
+    freedom = np.full(len(begin), np.inf)
     for _ in range(SEARCH_STEPS):
-        inverse = np.linalg.inv(schur + np.diag(strengths[term]))
+        spread, square = np.zeros(len(begin)), np.zeros(len(begin))
+        for group, own in zip(groups, scores, strict=True):
+            inverse = np.linalg.inv(group + np.diag(strengths[term]))
+            spread += of_term @ np.diag(inverse)
+            square += of_term @ (inverse @ own) ** 2
         previous = freedom
-        freedom = np.maximum(size - strengths * (of_term @ np.diag(inverse)), 0.0)
-        square = of_term @ (inverse @ score) ** 2
+        freedom = np.maximum(size - strengths * spread, 0.0)
         strengths = np.clip(freedom / np.maximum(square, 1e-300), *STRENGTH_BOUNDS)
         if np.all(np.abs(freedom - previous) <= FREEDOM_TOLERANCE):
             break

@@ -7,6 +7,13 @@ For a misclassification matrix C[y, label] the Bayes risk at log-odds u is
 and label 1 is the better one from u* = log((C01 - C00) / (C10 - C11)) on. Before a set of
 covariates is acquired u ~ N(mu, sigma^2), and E[r(u)] is what deciding after the acquisition is
 expected to cost. Because u is the total log-odds, r is one fixed function for a given matrix.
+
+There may be more decisions than classes, one in each column (`adacos.kernels.decisions`). With
+L_0, …, L_m the expected costs of those that are cheapest somewhere, in their order along u,
+
+    r = Σ_j min(L_j-1, L_j) - (L_1 + … + L_m-1),
+
+so that E[r(u)] is a sum over pairs of neighbours less what is linear in g(u).
 """
 
 from __future__ import annotations
@@ -18,7 +25,8 @@ import numpy.typing as npt
 from scipy.special import erfcx, ndtr
 
 from adacos.exceptions import InvalidInputError
-from adacos.kernels.namespace import expit, floats, namespace, whole
+from adacos.kernels.decisions import pieces as pieces_of
+from adacos.kernels.namespace import expit, floats, like, namespace, whole
 from adacos.kernels.ties import reaches
 
 # g(u) ≈ Σ weight · Φ(scale · u), off by at most 7e-7. Scales and weights minimise the largest error
@@ -50,20 +58,27 @@ def decision_threshold(matrix: npt.ArrayLike) -> float:
 
 
 def bayes_risk(log_odds: npt.ArrayLike, matrix: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Expected misclassification cost of the best label at each log-odds."""
-    costs = _check_matrix(matrix)
+    """Expected cost of the best label or decision at each log-odds."""
+    costs, (columns, _) = np.asarray(matrix, dtype=float), pieces_of(matrix)
     u = floats(log_odds)
     # 1 - g(u) loses all digits for large u; g(-u) does not.
     negative, positive = expit(-u), expit(u)
-    label_0 = negative * costs[0, 0] + positive * costs[1, 0]
-    label_1 = negative * costs[0, 1] + positive * costs[1, 1]
-    risk: npt.NDArray[np.float64] = namespace(u).minimum(label_0, label_1)
+    each = [negative * costs[0, column] + positive * costs[1, column] for column in columns]
+    risk: npt.NDArray[np.float64] = each[0]
+    for other in each[1:]:
+        risk = namespace(u).minimum(risk, other)
     return risk
 
 
 def label_of(log_odds: npt.ArrayLike, matrix: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Label of least expected misclassification cost at each log-odds; a tie gives 1."""
-    label: npt.NDArray[np.int64] = whole(reaches(floats(log_odds), decision_threshold(matrix)))
+    """Label or decision of least expected cost at each log-odds; of equal ones the later one."""
+    (columns, cuts), u = pieces_of(matrix), floats(log_odds)
+    place: npt.NDArray[np.int64] = whole(u > np.inf)
+    for cut in cuts:
+        place = place + whole(reaches(u, cut))
+    if columns == tuple(range(len(columns))):
+        return place
+    label: npt.NDArray[np.int64] = like(u, np.array(columns))[place]
     return label
 
 
@@ -81,17 +96,19 @@ def expected_bayes_risk(
     Parameters
     ----------
     mu, sigma : mean and standard deviation of the log-odds after the acquisition; broadcast.
-    matrix : C[y, label], true class first.
+    matrix : C[y, label], true class first; a column for each label or decision.
     pieces : None for the accurate form, off by at most 7e-7 |C11 - C01| + 2e-6 (C01 - C00) if
         u* <= 0, and by 7e-7 |C10 - C00| + 2e-6 (C10 - C11) otherwise: with free correct labels
-        3e-6 of the cheaper error. A number for the paper's form: the sigmoid interpolated on that
-        many equal pieces of [-bound, bound] and constant outside, off by at most
-        max(|C10 - C00|, |C11 - C01|) · max((2 bound / pieces)² / 8 · 0.0962, g(-bound)).
+        3e-6 of the cheaper error; of more decisions the sum of this over pairs of neighbours, and
+        7e-7 of the differences in between. A number for the paper's form: the sigmoid
+        interpolated on that many equal pieces of [-bound, bound] and constant outside, off by at
+        most max(|C10 - C00|, |C11 - C01|) · max((2 bound / pieces)² / 8 · 0.0962, g(-bound)).
     bound : where the paper's form ends; the accurate form has no use for it.
     positive : E[g(u)] where it is known, of the shape of mu and sigma together; spares the
         accurate form the work.
     """
-    costs = _check_matrix(matrix)
+    columns, cuts = pieces_of(matrix)
+    costs = np.asarray(matrix, dtype=float)[:, columns]
     means, deviations = np.broadcast_arrays(
         np.asarray(mu, dtype=float), np.asarray(sigma, dtype=float)
     )
@@ -116,13 +133,40 @@ def expected_bayes_risk(
         block = slice(start, start + _BLOCK)
         if pieces is None:
             known_share = None if share is None else share[block]
-            flat[block] = _accurate(m[block], s[block], costs, known_share)
+            flat[block] = _of_neighbours(m[block], s[block], costs, known_share)
         else:
-            flat[block] = _piecewise_linear(m[block], s[block], costs, pieces, bound)
+            flat[block] = _piecewise_linear(m[block], s[block], costs, cuts, pieces, bound)
     risk = flat.reshape(means.shape)
     known = deviations == 0
     risk[known] = bayes_risk(means[known], costs)
     return risk
+
+
+def _of_neighbours(
+    mu: npt.NDArray[np.float64],
+    sigma: npt.NDArray[np.float64],
+    costs: npt.NDArray[np.float64],
+    positive: npt.NDArray[np.float64] | None,
+) -> npt.NDArray[np.float64]:
+    """The accurate form for decisions in their order: a sum over pairs of neighbours."""
+    if costs.shape[1] == 2:
+        return _accurate(mu, sigma, costs, positive)
+    positive = _mean_sigmoid(mu, sigma) if positive is None else positive
+    linear = costs[0] + (costs[1] - costs[0]) * positive[:, None]
+    if costs.shape[1] == 1:
+        return np.asarray(linear[:, 0])
+    pairs = [_accurate(mu, sigma, costs[:, j : j + 2], positive) for j in range(len(costs[0]) - 1)]
+    return np.asarray(np.sum(pairs, axis=0) - linear[:, 1:-1].sum(axis=1))
+
+
+def _mean_sigmoid(
+    mu: npt.NDArray[np.float64], sigma: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """E[g(u)] by the normal mixture."""
+    positive = np.zeros_like(mu)
+    for weight, scale in _NORMAL_MIXTURE:
+        positive += weight * ndtr(scale * mu / np.sqrt(1 + (scale * sigma) ** 2))
+    return positive
 
 
 def _accurate(
@@ -142,9 +186,7 @@ def _accurate(
         mu, costs, threshold = -mu, costs[::-1, ::-1], -threshold
         positive = None if positive is None else 1 - positive
     if positive is None:
-        positive = np.zeros_like(mu)
-        for weight, scale in _NORMAL_MIXTURE:
-            positive += weight * ndtr(scale * mu / np.sqrt(1 + (scale * sigma) ** 2))
+        positive = _mean_sigmoid(mu, sigma)
 
     distance = threshold - mu
     a = distance / sigma
@@ -191,28 +233,29 @@ def _piecewise_linear(
     mu: npt.NDArray[np.float64],
     sigma: npt.NDArray[np.float64],
     costs: npt.NDArray[np.float64],
+    cuts: tuple[float, ...],
     pieces: int,
     bound: float,
 ) -> npt.NDArray[np.float64]:
     """The paper's closed form, summed by knots instead of by pieces.
 
-    With the interpolated sigmoid the risk is piecewise linear with a step at u*, hence
-    r(-∞) + step · 1(u >= u*) + Σ_b (change of slope at b) · (u - b)_+, and
+    With the interpolated sigmoid the risk is piecewise linear with a step at each cut, hence
+    r(-∞) + Σ_cuts step · 1(u >= cut) + Σ_b (change of slope at b) · (u - b)_+, and
     E[(u - b)_+] = σ (x Φ(x) + φ(x)) with x = (μ - b) / σ.
     """
-    threshold = decision_threshold(costs)
     knots = np.linspace(-bound, bound, pieces + 1)
     values = expit(knots)
     slopes = np.concatenate([[0.0], np.diff(values) / np.diff(knots), [0.0]])
 
-    breaks = np.union1d(knots, threshold)
-    of_label = np.where(breaks >= threshold, costs[1, 1] - costs[0, 1], costs[1, 0] - costs[0, 0])
+    breaks = np.union1d(knots, cuts)
+    of_label = (costs[1] - costs[0])[np.searchsorted(cuts, breaks, side="right")]
     risk_slopes = slopes[np.searchsorted(knots, breaks, side="right")] * of_label
-    wrong, missed = costs[0, 1] - costs[0, 0], costs[1, 0] - costs[1, 1]
-    step = wrong - (wrong + missed) * np.interp(threshold, knots, values)
 
-    lowest = costs[0, 0] + (costs[1, 0] - costs[0, 0]) * values[0]
-    risk: npt.NDArray[np.float64] = lowest + step * ndtr((mu - threshold) / sigma)
+    risk = np.full_like(mu, costs[0, 0] + (costs[1, 0] - costs[0, 0]) * values[0])
+    for j, cut in enumerate(cuts):
+        wrong, missed = costs[0, j + 1] - costs[0, j], costs[1, j] - costs[1, j + 1]
+        step = wrong - (wrong + missed) * np.interp(cut, knots, values)
+        risk += step * ndtr((mu - cut) / sigma)
     for knot, change in zip(breaks, np.diff(risk_slopes, prepend=0.0), strict=True):
         x = (mu - knot) / sigma
         density = np.exp(-0.5 * x**2) / np.sqrt(2 * np.pi)

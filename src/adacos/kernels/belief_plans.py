@@ -3,7 +3,7 @@
 A belief is a vector p of class probabilities. A plan has an expected cost for each true class, so
 that it costs p'a at the belief p; labels are plans whose vector is a column of C[y, label]. The
 least cost over plans is concave and piecewise linear in p, as in any problem of sequential
-decision. What an acquisition tells is a sample of likelihood vectors: evidence l takes p to
+decision. What an acquisition says is a sample of likelihood vectors: evidence l takes p to
 p * l, normalised, and has the share w_k among what is seen when k is the true class.
 """
 

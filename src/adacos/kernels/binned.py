@@ -38,8 +38,37 @@ Codes = NDArray[np.unsignedinteger[Any]]
 ROWS_AT_ONCE = 4096
 # The same of tensors: 270 columns of them take half a GiB.
 TENSOR_ROWS_AT_ONCE = 262_144
+# Units of a correlation of missing values.
+CORRELATION_UNIT = 32767
 # Rows of a block: a part of the work that can be done elsewhere.
 BLOCK_ROWS = 131_072
+
+
+class CodedHoles(NamedTuple):
+    """Rows of a block with the same number of values missing.
+
+    Attributes
+    ----------
+    rows : (rows,).
+    place : (rows, missing) entry of each missing value in tables of what is known about them.
+    correlation : (rows, pairs) of the missing values in units of 1 / CORRELATION_UNIT, the first
+        with each later one, then the second, and so on.
+    """
+
+    rows: NDArray[np.int32]
+    place: NDArray[np.int32]
+    correlation: NDArray[np.int16]
+
+    def variance(self, own: Floats, loading: Floats) -> Floats:
+        """Variance of a sum over the missing values, from the tables of one function."""
+        moved: Floats = loading[self.place]
+        total: Floats = own[self.place].sum(axis=1)
+        first, size = 0, self.place.shape[1]
+        for i in range(size - 1):
+            with_later = self.correlation[:, first : first + size - 1 - i] * moved[:, i + 1 :]
+            total += (2.0 / CORRELATION_UNIT) * moved[:, i] * with_later.sum(axis=1)
+            first += size - 1 - i
+        return np.asarray(np.maximum(total, 0.0))
 
 
 class Block(NamedTuple):
@@ -51,6 +80,9 @@ class Block(NamedTuple):
     y, weight : labels and how often each row counts.
     ends : (folds + 1,).
     order : the place of each row before they were sorted by fold.
+    holes : what is known about missing values, whose codes say what to expect of them.
+    factor : by what the log-odds of each row are multiplied, so that its missing values are
+        integrated out; None where none is missing.
     """
 
     codes: tuple[Codes, ...]
@@ -58,6 +90,19 @@ class Block(NamedTuple):
     weight: Floats
     ends: Ints
     order: Ints
+    holes: tuple[CodedHoles, ...] = ()
+    factor: Floats | None = None
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return len(self.ends) - 1
+
+    def chunks(self, f: int) -> Iterator[slice]:
+        """Rows of a fold, a few at a time."""
+        first, end = int(self.ends[f]), int(self.ends[f + 1])
+        step = TENSOR_ROWS_AT_ONCE if is_tensor(self.y) else ROWS_AT_ONCE
+        return (slice(a, min(a + step, end)) for a in range(first, end, step))
 
 
 class Design(NamedTuple):
@@ -123,7 +168,7 @@ def log_odds(block: Block, design: Design, coefs: Floats) -> Floats:
     result = namespace(block.y).empty_like(block.y)
     for f, coef in enumerate(coefs):
         parts = [like(block.y, part) for part in design.parts(coef)]
-        for rows in _chunks(block, f):
+        for rows in block.chunks(f):
             result[block.order[rows]] = _log_odds(block, design, float(coef[0]), parts, rows)
     every: Floats = host(result)
     return every
@@ -131,35 +176,46 @@ def log_odds(block: Block, design: Design, coefs: Floats) -> Floats:
 
 def sums(block: Block, design: Design, coef: Floats, *, gram: bool) -> Sums:
     """Loss, gradient and, if asked for, Gram matrix of each fold's rows at some coefficients."""
-    n_folds = len(block.ends) - 1
+    n_folds = block.n_folds
     parts = [like(block.y, part) for part in design.parts(coef)]
     loss, constant = _zeros(block, n_folds), _zeros(block, n_folds)
     residuals = [_zeros(block, n_folds, len(part)) for part in parts]
     grams = _zeros(block, n_folds, design.size, design.size) if gram else None
-    expand = _Expansion(block, design) if gram else None
+    expand = Expansion(block, design) if gram else None
     for f in range(n_folds):
-        for rows in _chunks(block, f):
+        for rows in block.chunks(f):
             y, weight = block.y[rows], block.weight[rows]
             u = _log_odds(block, design, float(coef[0]), parts, rows)
             loss[f] += weight @ (softplus(u) - y * u)
             p = expit(u)
-            residual = weight * (p - y)
+            residual, spread = weight * (p - y), weight
+            if block.factor is not None:
+                residual *= block.factor[rows]
+                spread = weight * block.factor[rows] ** 2
             constant[f] += residual.sum()
             for k, counts in zip(design.covariates, residuals, strict=True):
                 counts[f] += counted(block.codes[k][rows], residual, counts.shape[1])
             if grams is not None and expand is not None:
-                grams[f] += expand.gram(rows, weight * p * (1.0 - p))
+                grams[f] += expand.gram(rows, spread * p * (1.0 - p))
     of_levels = [host(own) @ table for own, table in zip(residuals, design.tables, strict=True)]
     gradient = np.hstack([host(constant)[:, None], *of_levels])
     return Sums(host(loss), gradient, None if grams is None else host(grams))
 
 
+def missing_variance(block: Block, own: Floats, loading: Floats) -> Floats:
+    """Variance of what is missing of each row contributes to a function, from its tables."""
+    total = np.zeros(len(block.y))
+    for holes in block.holes:
+        total[holes.rows] = holes.variance(own, loading)
+    return total
+
+
 def plain_gram(block: Block, design: Design) -> Floats:
     """Gram matrix of the design over the rows with their weights."""
-    expand = _Expansion(block, design)
+    expand = Expansion(block, design)
     gram = _zeros(block, design.size, design.size)
-    for f in range(len(block.ends) - 1):
-        for rows in _chunks(block, f):
+    for f in range(block.n_folds):
+        for rows in block.chunks(f):
             gram += expand.gram(rows, block.weight[rows])
     every: Floats = host(gram)
     return every
@@ -172,23 +228,18 @@ def _zeros(block: Block, *shape: int) -> Floats:
     return zeros
 
 
-def _chunks(block: Block, f: int) -> Iterator[slice]:
-    """Rows of a fold, a few at a time."""
-    first, end = int(block.ends[f]), int(block.ends[f + 1])
-    step = TENSOR_ROWS_AT_ONCE if is_tensor(block.y) else ROWS_AT_ONCE
-    return (slice(a, min(a + step, end)) for a in range(first, end, step))
-
-
 def _log_odds(
     block: Block, design: Design, intercept: float, parts: list[Floats], rows: slice
 ) -> Floats:
     total: Floats = namespace(block.y).full_like(block.y[rows], intercept)
     for k, part in zip(design.covariates, parts, strict=True):
         total += taken(part, block.codes[k][rows])
+    if block.factor is not None:
+        total *= block.factor[rows]
     return total
 
 
-class _Expansion:
+class Expansion:
     """Columns of a few rows, one below the other in memory of their own.
 
     Tensors have a row's columns side by side: whole rows of a table are fetched at once.
@@ -204,21 +255,25 @@ class _Expansion:
 
     def gram(self, rows: slice, weight: Floats) -> Floats:
         """Gram matrix of the rows with weights that are not negative."""
-        codes = [self.block.codes[k][rows] for k in self.design.covariates]
         if is_tensor(weight):
-            xp, own = namespace(weight), zip(self.tables, codes, strict=True)
-            expanded = [taken(table, code) for table, code in own]
+            xp, own = namespace(weight), zip(self.design.covariates, self.tables, strict=True)
+            expanded = [taken(table, self.block.codes[k][rows]) for k, table in own]
             wide = xp.concat([xp.ones_like(weight)[:, None], *expanded], axis=1)
             wide *= xp.sqrt(weight)[:, None]
             gram: Floats = wide.T @ wide
             return gram
+        filled = self.filled(rows)
+        filled *= np.sqrt(weight)
+        return np.asarray(filled @ filled.T)
+
+    def filled(self, rows: slice) -> Floats:
+        """The columns (columns, rows), in memory that the next call fills again; in numpy."""
         filled = self.buffer[:, : rows.stop - rows.start]
         filled[0] = 1.0
         place = 1
-        for code, columns in zip(codes, self.columns, strict=True):
-            places = code.astype(np.intp)
+        for k, columns in zip(self.design.covariates, self.columns, strict=True):
+            places = self.block.codes[k][rows].astype(np.intp)
             for column in columns:
                 column.take(places, mode="clip", out=filled[place])
                 place += 1
-        filled *= np.sqrt(weight)
-        return np.asarray(filled @ filled.T)
+        return filled

@@ -73,21 +73,25 @@ def fit_in_passes(
     start: Floats,
     *,
     search: bool,
+    gram: Floats | None = None,
 ) -> BinnedFit:
     """Minimise the penalised objective from `start`.
 
-    `weight` is that of all rows, `term` the term of each column but the first, the intercept. The
-    strengths of the terms are as given or, with `search`, begin there.
+    `weight` is that of all rows, `term` the term of each column but the first ones, the intercepts,
+    of which there is one for two classes and one for each contrast of more. The strengths of the
+    terms are as given or, with `search`, begin there. `gram` is a Gram matrix from near by, if one
+    is at hand.
     """
-    sums, coef, passes = evaluate(start, True), start, 1
-    gram, fresh, previous, searches = sums.gram, True, np.inf, SEARCHES if search else 0
+    sums, coef, passes, fresh = evaluate(start, gram is None), start, 1, gram is None
+    gram, previous, searches = sums.gram if fresh else gram, np.inf, SEARCHES if search else 0
     while True:
         assert gram is not None
         hessian = gram.sum(axis=0)
         target = hessian @ coef - sums.gradient.sum(axis=0)
         if searches:
-            strengths, searches = _searched(hessian, target, strengths, term), searches - 1
-        penalty = _penalty(strengths, term, weight)
+            near = hessian, target, coef
+            strengths, searches = _searched(*near, strengths, term), searches - 1
+        penalty = _penalty(strengths, term, weight, len(coef))
         step = _minimum(hessian, target, penalty) - coef
         decrease = 0.5 * float(step @ (hessian @ step) + penalty @ step**2)
         if not fresh and decrease > KEPT_CONTRACTION * previous:
@@ -133,22 +137,39 @@ def without_folds(fit: BinnedFit, weight: float, term: Ints, *, search: bool) ->
         left, strengths = hessian - curvature, fit.strengths
         target = left @ fit.near - (gradient - part)
         if search:
-            strengths = _searched(left, target, strengths, term)
-        fits.append(_minimum(left, target, _penalty(strengths, term, weight)))
+            strengths = _searched(left, target, fit.near, strengths, term)
+        fits.append(_minimum(left, target, _penalty(strengths, term, weight, len(left))))
     return np.stack(fits)
 
 
-def _searched(hessian: Floats, target: Floats, begin: Floats, term: Ints) -> Floats:
-    """Strengths of highest restricted likelihood under the quadratic model.
+def _searched(hessian: Floats, target: Floats, near: Floats, begin: Floats, term: Ints) -> Floats:
+    """Strengths of highest restricted likelihood under the quadratic model, made at `near`.
 
-    The intercept, which has no strength, follows the other coefficients.
+    The intercept, which has no strength, follows the other coefficients. With K > 2 classes the
+    contrasts are turned so that the curvature between intercepts vanishes, and each then moves
+    while the others stay, as with few rows (`adacos.kernels.multinomial`).
     """
     if len(term) == 0:
         return begin
+    free = len(target) - len(term)
+    if free == 1:
+        return strengths_of_quadratic(*_eliminated(hessian, target), begin, term)
+    turn = np.linalg.eigh(hessian[:free, :free])[1]
+    joint = hessian.reshape(-1, free, len(hessian) // free, free)
+    gradient = (hessian @ near - target).reshape(-1, free) @ turn
+    place, blocks = near.reshape(-1, free) @ turn, []
+    for a, own in enumerate(turn.T):
+        block = np.einsum("iajb,a,b->ij", joint, own, own, optimize=True)
+        blocks.append(_eliminated(block, block @ place[:, a] - gradient[:, a]))
+    schur, score = (np.stack(parts) for parts in zip(*blocks, strict=True))
+    return strengths_of_quadratic(schur, score, begin, term[::free])
+
+
+def _eliminated(hessian: Floats, target: Floats) -> tuple[Floats, Floats]:
+    """Curvature and score of all coefficients but the first, which follows them."""
     border, corner = hessian[0, 1:], float(hessian[0, 0])
     schur = hessian[1:, 1:] - np.outer(border, border) / corner
-    score = target[1:] - border * (target[0] / corner)
-    return strengths_of_quadratic(schur, score, begin, term)
+    return schur, target[1:] - border * (target[0] / corner)
 
 
 def _minimum(hessian: Floats, target: Floats, penalty: Floats) -> Floats:
@@ -156,8 +177,10 @@ def _minimum(hessian: Floats, target: Floats, penalty: Floats) -> Floats:
     return np.asarray(dpotrs(factor, target, lower=0)[0])
 
 
-def _penalty(strengths: Floats, term: Ints, weight: float) -> Floats:
-    return np.asarray(np.maximum(np.append(0.0, strengths[term]), PENALTY_FLOOR * weight))
+def _penalty(strengths: Floats, term: Ints, weight: float, size: int) -> Floats:
+    penalty = np.zeros(size)
+    penalty[size - len(term) :] = strengths[term]
+    return np.maximum(penalty, PENALTY_FLOOR * weight)
 
 
 def _objective(sums: Sums, coef: Floats, penalty: Floats) -> float:

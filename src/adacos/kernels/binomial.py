@@ -50,11 +50,13 @@ def interval(
     )
 
 
-def interval_of_share(share: float, trials: float, confidence: float) -> tuple[float, float]:
-    """Bounds as of `interval` for a share of an effective number of trials, not a whole one."""
-    k, n, one_sided = np.array(share * trials), np.array(trials), (1 + confidence) / 2
-    low, above = _lower_bound(k, n, one_sided), _lower_bound(n - k, n, one_sided)
-    return float(low), 1 - float(above)
+def interval_of_share(
+    share: npt.ArrayLike, trials: npt.ArrayLike, confidence: float
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Bounds as of `interval` for shares of effective numbers of trials, not whole ones."""
+    n, one_sided = np.asarray(trials, dtype=np.float64), (1 + confidence) / 2
+    k = np.asarray(share, dtype=np.float64) * n
+    return _lower_bound(k, n, one_sided), 1 - _lower_bound(n - k, n, one_sided)
 
 
 def trials_needed(proportion: float, confidence: float, failures: int = 0) -> int:

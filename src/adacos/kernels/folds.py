@@ -26,13 +26,7 @@ def stratified_folds(
     two classes limits the number of folds, which is at least two. Of more classes a rare one does
     not: its rows go to different folds, so that two of them are enough to learn of it.
     """
-    keys = row_keys(X, seed)
-    if groups is None:
-        return folds_of_keys(keys, y, n_folds, seed, X.shape[1])
-    number, label = classes_of_groups(groups, y)
-    least = np.full(len(label), np.inf)
-    np.minimum.at(least, number, keys)
-    return folds_of_keys(least, label, n_folds, seed, X.shape[1])[number]
+    return folds_of_keys(row_keys(X, seed), y, n_folds, seed, X.shape[1], groups)
 
 
 def classes_of_groups(groups: Ints, y: Floats) -> tuple[Ints, Floats]:
@@ -59,14 +53,21 @@ def row_keys(X: Floats, seed: int) -> Floats:
     return keys
 
 
-def folds_of_keys(key: Floats, y: Floats, n_folds: int, seed: int, n_columns: int) -> Ints:
+def folds_of_keys(
+    key: Floats, y: Floats, n_folds: int, seed: int, n_columns: int, groups: Ints | None = None
+) -> Ints:
     """`stratified_folds` of rows of which only the keys are at hand, made of `n_columns`."""
+    if groups is not None:
+        number, label = classes_of_groups(groups, y)
+        least = np.full(len(label), np.inf)
+        np.minimum.at(least, number, key)
+        return folds_of_keys(least, label, n_folds, seed, n_columns)[number]
     rng = np.random.default_rng(seed)
     rng.standard_normal(n_columns)  # what `row_keys` drew
     classes = np.unique(y)
     order = []
-    for label in classes if len(classes) > 2 else (0.0, 1.0):
-        rows = np.flatnonzero(y == label)
+    for own in classes if len(classes) > 2 else (0.0, 1.0):
+        rows = np.flatnonzero(y == own)
         rows = rows[np.argsort(key[rows], kind="stable")]
         order.append(rows[np.argsort(rng.permutation(len(rows)))])
     if len(classes) > 2:

@@ -2,7 +2,7 @@
 
 NaN marks a missing value. The covariance is the estimator of Lounici (2014) with a missing rate
 per column: unbiased when values are missing at random, but not positive definite in general, hence
-projected. A constant column keeps variance zero throughout: it tells nothing and is always known.
+projected. A constant column keeps variance zero throughout: it says nothing and is always known.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def covariance_with_missing(
     """Column means over the observed values, and a positive definite covariance.
 
     The eigenvalues of the estimated correlation are raised to a floor and the variances restored.
-    An eigenvalue below the error of the estimate cannot be told from zero, and its inverse would
+    An eigenvalue below the error of the estimate may be zero, and its inverse would
     send conditional means far outside the data. The floor is therefore the largest of 1e-6, minus
     the least eigenvalue (the error is at least that large), and the root mean square length of
     the error that missing values add to a row, √(max_i Σ_j (1 / (δ_i δ_j) - 1) / n). With nothing
@@ -36,20 +36,25 @@ def covariance_with_missing(
     """
     table = np.asarray(X, dtype=float)
     mean, estimate = unprojected_covariance(table, weight)
+    n_rows = len(table) if weight is None else float(weight.sum())
+    return mean, projected(estimate, _joint_fraction(table, weight), n_rows)
+
+
+def projected(estimate: Floats, joint_fraction: Floats, n_rows: float) -> Floats:
+    """The estimate with its eigenvalues raised to the floor, see `covariance_with_missing`."""
     deviation = np.sqrt(np.diag(estimate))
     correlation = _rescale(estimate, _inverse(deviation))
     np.fill_diagonal(correlation, 1.0)
     values, vectors = np.linalg.eigh(correlation)
-    n_rows = len(table) if weight is None else float(weight.sum())
     # Fractions of weights can exceed one by a rounding error.
-    added = np.sum(np.maximum(1 / _joint_fraction(table, weight) - 1, 0.0), axis=1)
+    added = np.sum(np.maximum(1 / joint_fraction - 1, 0.0), axis=1)
     added_error = np.sqrt(np.max(added) / n_rows)
     floor = max(_SMALLEST_EIGENVALUE, -values[0], added_error)
     if values[0] >= floor:
-        return mean, estimate
+        return estimate
     root = vectors * np.sqrt(np.maximum(values, floor))
     raised = root @ root.T
-    return mean, _rescale(raised, deviation / np.sqrt(np.diag(raised)))
+    return _rescale(raised, deviation / np.sqrt(np.diag(raised)))
 
 
 def unprojected_covariance(X: npt.ArrayLike, weight: Floats | None = None) -> tuple[Floats, Floats]:
@@ -151,9 +156,55 @@ def conditional_normal(
     return filled, patterns
 
 
+class RowHoles(NamedTuple):
+    """Rows with the same number of values missing, and what is known about these.
+
+    Attributes
+    ----------
+    rows : (rows,) positions of the rows.
+    missing : (rows, missing) columns that are missing, in ascending order.
+    center : (rows, missing) their conditional means.
+    covariance : (rows, missing, missing) their conditional covariance.
+    """
+
+    rows: npt.NDArray[np.intp]
+    missing: npt.NDArray[np.intp]
+    center: Floats
+    covariance: Floats
+
+
+def conditional_by_row(table: Floats, mean: Floats, covariance: Floats) -> list[RowHoles]:
+    """What `conditional_normal` says of rows that hardly ever miss the same values.
+
+    With Ω = Σ⁻¹ the conditional covariance is (Ω_mm)⁻¹ and the mean μ_m - (Ω_mm)⁻¹ Ω_mo (x_o -
+    μ_o): one small solve for each row, all rows with as many missing values together. Σ must not be
+    singular but for constant columns.
+    """
+    deviation = np.sqrt(np.diag(covariance))
+    correlation = _rescale(covariance, _inverse(deviation))
+    np.fill_diagonal(correlation, 1.0)
+    precision = np.linalg.inv(correlation)
+    lacking = np.isnan(table)
+    pulled = np.where(lacking, 0.0, (table - mean) * _inverse(deviation)) @ precision
+    count, found = lacking.sum(axis=1), []
+    for number in np.unique(count[count > 0]).tolist():
+        rows = np.flatnonzero(count == number)
+        missing = np.nonzero(lacking[rows])[1].reshape(-1, number)
+        left = np.linalg.inv(precision[missing[:, :, None], missing[:, None]])
+        moved = np.matmul(left, pulled[rows[:, None], missing][:, :, None])[:, :, 0]
+        scale = deviation[missing]
+        own = left * (scale[:, :, None] * scale[:, None])
+        found.append(RowHoles(rows, missing, mean[missing] - scale * moved, own))
+    return found
+
+
 def _joint_fraction(table: Floats, weight: Floats | None) -> Floats:
+    fraction: Floats = np.average(~np.isnan(table), axis=0, weights=weight)
+    return joint_fraction(fraction)
+
+
+def joint_fraction(fraction: Floats) -> Floats:
     """δ_i δ_j off the diagonal and δ_i on it, δ the observed fraction of each column."""
-    fraction = np.average(~np.isnan(table), axis=0, weights=weight)
     joint = np.outer(fraction, fraction)
     np.fill_diagonal(joint, fraction)
     return joint

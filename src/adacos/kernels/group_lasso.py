@@ -600,7 +600,7 @@ def _predict(
 
 
 def _between(high: _Point, low: _Point, share: float) -> _Point:
-    """``share`` of the way from ``low`` to ``high``, whose working set lacks the last groups."""
+    """``share`` of the way from ``low`` to ``high``, without the last groups in its working set."""
     beta = np.append(high.beta, np.zeros(len(low.beta) - len(high.beta)))
     return _Point(
         low.intercept + share * (high.intercept - low.intercept),

@@ -1,6 +1,6 @@
 """Rows that belong together: patients, sites, or copies of a row. A split keeps them on one side.
 
-A group is a number for each row, 0, 1, …; None stands for rows that are groups of their own.
+A group is a number for each row, 0, 1, …; None means rows that are groups of their own.
 
 Equal rows need not be copies: where covariates have few values, different cases agree. They are
 taken for copies on either of two signs.
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import poisson, t
 
-from adacos.kernels.binomial import interval, interval_of_share
+from adacos.kernels.binomial import interval_of_share
 from adacos.typing import Bools, Floats, Ints
 
 # Distinct values from which two rows hardly share one by chance.
@@ -58,17 +58,23 @@ def standard_error(values: Floats, groups: Ints | None, weight: Floats | None = 
     return float(np.sqrt((total**2).sum() * n / max(n - 1, 1)) / weight.sum())
 
 
-def share_interval(hits: Bools, groups: Ints | None, confidence: float) -> tuple[float, float]:
+def share_interval(
+    hits: Bools, groups: Ints | None, confidence: float, counted: float = 1.0
+) -> tuple[float, float]:
     """Interval of the share of rows that are hits; exact where every row is a group of its own.
 
     With groups it is the exact one of as many independent rows as have the variance of the share
     between groups, fewer where there are few groups to estimate that variance (Korn and Graubard).
+    Of their number the share `counted` counts.
     """
     n, found = len(hits), int(hits.sum())
-    if groups is None or n == 0:
-        low, high = interval(found, n, confidence) if n else (0.0, 1.0)
+    if n == 0:
+        return 0.0, 1.0
+    share = found / n
+    if groups is None:
+        low, high = interval_of_share(share, counted * n, confidence)
         return float(low), float(high)
-    n_groups, share = len(np.unique(groups)), found / n
+    n_groups = len(np.unique(groups))
     if n_groups == 1:
         return 0.0, 1.0
     trials = float(n_groups)
@@ -78,7 +84,8 @@ def share_interval(hits: Bools, groups: Ints | None, confidence: float) -> tuple
         trials = n * min(1.0, share * (1 - share) / (n - 1) / variance) if variance else float(n)
     level = (1 + confidence) / 2
     fewer = (t.ppf(level, n - 1) / t.ppf(level, n_groups - 1)) ** 2
-    return interval_of_share(share, float(trials * fewer), confidence)
+    low, high = interval_of_share(share, counted * float(trials * fewer), confidence)
+    return float(low), float(high)
 
 
 def one_of_each(rows: Ints, groups: Ints | None, seed: int) -> Ints:

@@ -39,6 +39,15 @@ def integrated_log_odds(mu: npt.ArrayLike, sigma: npt.ArrayLike) -> Floats:
     return np.asarray(result)
 
 
+def shrink(log_odds: Floats, variance: Floats) -> Floats:
+    """Factor of log-odds that integrates a part of that variance out.
+
+    It is even in the log-odds and has a limit at zero.
+    """
+    size = np.maximum(np.abs(log_odds), 1e-3)
+    return np.asarray(integrated_log_odds(size, np.sqrt(variance)) / size)
+
+
 def coherent_mean(log_odds: npt.ArrayLike, sigma: npt.ArrayLike) -> Floats:
     """The mu with E[g(u)] = g(log_odds) for u ~ N(mu, sigma²); log_odds itself where sigma = 0.
 

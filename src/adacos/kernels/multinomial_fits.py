@@ -41,7 +41,7 @@ class ClassRows(NamedTuple):
 
     @property
     def n_folds(self) -> int:
-        """Number of folds; as a fold to leave out it stands for none."""
+        """Number of folds; as a fold to leave out it means none."""
         return int(self.fold.max()) + 1
 
     def held_out(self, coefs: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 A kernel on the way of `acquire`, or of a fit on very many rows, takes its functions from the
 namespace of its input: numpy itself for a numpy array, whose results stay what they were bit for
-bit, and that of array-api-compat for a tensor. What the array API does not have stands here, by
+bit, and that of array-api-compat for a tensor. What the array API does not have is here, by
 numpy and scipy for the one and by torch for the other. Models stay in numpy: their few numbers are
 brought to where the rows are when they are used.
 """

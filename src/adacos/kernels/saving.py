@@ -12,7 +12,8 @@ u' ~ N(coherent_mean(u, σ), σ²). Two facts spare most of the integrals, whate
   and C10 - C00; r has the second left of u* and the first right of it.
 
 So the values of V at two corners of a cell of a grid bound V inside it. `Savings` decides by
-these bounds, and evaluates the integrals for what they leave open.
+these bounds, and evaluates the integrals for what they leave open. With more decisions than two
+there are several thresholds, and the integrals are evaluated.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from adacos.kernels.bayes_risk import bayes_risk, decision_threshold, expected_bayes_risk
+from adacos.kernels.bayes_risk import bayes_risk, expected_bayes_risk
+from adacos.kernels.decisions import Pieces, pieces
 from adacos.kernels.martingale import coherent_mean
 from adacos.typing import Bools, Floats, Ints
 
@@ -68,9 +70,8 @@ class _Grid:
     levels below and above it are as good bounds, though wider ones.
     """
 
-    def __init__(self, matrix: Floats) -> None:
-        self.matrix = matrix
-        self.threshold = decision_threshold(matrix)
+    def __init__(self, matrix: Floats, threshold: float) -> None:
+        self.matrix, self.threshold = matrix, threshold
         slopes = abs(matrix[1, 0] - matrix[0, 0]), abs(matrix[1, 1] - matrix[0, 1])
         self.margin = _ACCURACY * max(slopes)
         # The first and the last level stand for σ = 0 and ∞, the outer steps for infinite log-odds.
@@ -150,8 +151,12 @@ class Savings:
         self.matrix = np.asarray(matrix, dtype=float)
 
     @cached_property
+    def _pieces(self) -> Pieces:
+        return pieces(self.matrix)
+
+    @cached_property
     def _grid(self) -> _Grid:
-        return _Grid(self.matrix)
+        return _Grid(self.matrix[:, self._pieces.columns], self._pieces.cuts[0])
 
     def any_worthwhile(self, log_odds: Floats, sigma: Floats, cost: Floats) -> Bools:
         """Whether some acquisition has cost + kept_risk < risk now, for each row.
@@ -168,6 +173,8 @@ class Savings:
         matrix = self.matrix
         if sigma.size < _FEW:
             return np.asarray(_is_worthwhile(log_odds[:, None], sigma, cost, matrix).any(axis=1))
+        if len(self._pieces.cuts) != 1:
+            return self._by_integrals(log_odds, sigma, cost)
         grid = self._grid
         near, far = grid.steps(log_odds)
         gain, unsettled = np.zeros(len(log_odds), dtype=np.bool_), np.arange(len(log_odds))
@@ -182,4 +189,12 @@ class Savings:
             price = own[0, acquisition] if len(cost) == 1 else own[row, acquisition]
             yes = _is_worthwhile(log_odds[rows[row]], sigma[rows[row], acquisition], price, matrix)
             gain[rows[row[yes]]] = True
+        return gain
+
+    def _by_integrals(self, log_odds: Floats, sigma: Floats, cost: Floats) -> Bools:
+        """The same without bounds, in turn for the acquisitions of rows that are still open."""
+        gain, price = np.zeros(len(log_odds), dtype=np.bool_), np.broadcast_to(cost, sigma.shape)
+        for j in range(sigma.shape[1]):
+            rows = np.flatnonzero(~gain)
+            gain[rows] = _is_worthwhile(log_odds[rows], sigma[rows, j], price[rows, j], self.matrix)
         return gain

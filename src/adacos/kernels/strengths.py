@@ -25,7 +25,9 @@ from scipy.optimize import nnls
 from scipy.special import expit
 
 from adacos.kernels.appended import kept_fits, settle_strengths
+from adacos.kernels.cone import Cone, cone_fits
 from adacos.kernels.irls import (
+    NewtonFit,
     curvature,
     fellner_schall,
     fit_folds,
@@ -113,16 +115,45 @@ def fixed_strengths(
     *,
     start: Floats | None = None,
     tolerance: float = 1e-12,
+    cone: Cone | None = None,
 ) -> Blend:
     """Fit at given strengths, with the out-of-fold log-odds of true refits (NaN without folds)."""
     penalty = penalty_of(term, strengths)
     fit = newton(design, y, weight, penalty, start, tolerance=tolerance)
+    if cone is not None:
+        return _fixed_within(design, y, weight, fold, strengths, penalty, fit, tolerance, cone)
     if fold is None:
         return Blend(strengths, fit.coef, np.full(len(y), np.nan), np.nan)
     grams = fold_grams(design, curvature(fit.log_odds, weight), fold, int(fold.max()) + 1)
     _, held_out = fit_folds(design, y, weight, fold, penalty[:, None], fit.coef, grams)
     loss = float(weight @ row_loss(held_out[:, 0], y))
     return Blend(strengths, fit.coef, held_out[:, 0], loss)
+
+
+def _fixed_within(
+    design: Floats,
+    y: Floats,
+    weight: Floats,
+    fold: Ints | None,
+    strengths: Floats,
+    penalty: Floats,
+    fit: NewtonFit,
+    tolerance: float,
+    cone: Cone,
+) -> Blend:
+    """`fixed_strengths` with coefficients in a cone, from the fit that is not."""
+    coefs = fit.coef[:, None, None]
+    if fold is not None:
+        grams = fold_grams(design, curvature(fit.log_odds, weight), fold, int(fold.max()) + 1)
+        coefs = fold_coefs(design, y, weight, fold, penalty[:, None], fit.coef, grams)
+        coefs[:, 0, -1] = fit.coef
+    penalties = np.broadcast_to(penalty[:, None, None], coefs.shape)
+    coefs = cone_fits(design, y, weight, fold, penalties, coefs, cone, tolerance=tolerance)
+    if fold is None:
+        return Blend(strengths, coefs[:, 0, -1], np.full(len(y), np.nan), np.nan)
+    held_out = held_out_log_odds(design, fold, coefs)[:, 0]
+    loss = float(weight @ row_loss(held_out, y))
+    return Blend(strengths, coefs[:, 0, -1], held_out, loss)
 
 
 def blend_strengths(
@@ -136,20 +167,22 @@ def blend_strengths(
     families: tuple[str, ...] = ("common", "per_covariate"),
     start: Floats | None = None,
     candidates: Bools | None = None,
+    cone: Cone | None = None,
 ) -> Blend:
     """Blend of the candidates of the given families.
 
     `term[m]` numbers the penalised terms (-1 for the intercept) and `linear[t]` says whether term t
     is a linear part (ridge) or a wiggly part (smoothness). `start` is a coefficient vector.
-    `candidates` limits the choice to those that a similar problem used (`Blend.used`).
+    `candidates` limits the choice to those that a similar problem used (`Blend.used`). With a
+    `cone` each candidate is fitted within it, at strengths found without it, and so is their blend.
     """
     if candidates is None and len(y) >= 2 * PART_ROWS:
         rows = some_rows(fold, y, round(len(y) / PART_ROWS))
         part = design[rows], y[rows], weight[rows], fold[rows], term, linear
-        chosen = _blend_tried(*part, families, start, None, settle_strengths)
-        return _blend_chosen(design, y, weight, fold, term, chosen)
+        chosen = _blend_tried(*part, families, start, None, settle_strengths, cone)
+        return _blend_chosen(design, y, weight, fold, term, chosen, cone)
     whole = design, y, weight, fold, term, linear
-    return _blend_tried(*whole, families, start, candidates, _by_restricted_likelihood)
+    return _blend_tried(*whole, families, start, candidates, _by_restricted_likelihood, cone)
 
 
 def _blend_tried(
@@ -163,6 +196,7 @@ def _blend_tried(
     start: Floats | None,
     candidates: Bools | None,
     search: Search,
+    cone: Cone | None,
 ) -> Blend:
     """`blend_strengths` on the rows given; `search` finds strengths per covariate."""
     grid = [(s, r) for s in SMOOTHNESS_GRID for r in RIDGE_GRID] if "common" in families else []
@@ -172,6 +206,8 @@ def _blend_tried(
         tried = one_smoothness(tried, len(grid), len(RIDGE_GRID))
     rows = design, y, weight, fold, term, linear
     strengths, coefs = _candidates(*rows, start, grid, tried, search)
+    if cone is not None:
+        coefs = _within(design, y, weight, fold, term, strengths, coefs, cone)
     held_out = held_out_log_odds(design, fold, coefs)
     per_covariate = np.arange(n_candidates)[tried] >= len(grid)
     return _blend(
@@ -199,7 +235,13 @@ def _blend(
 
 
 def _blend_chosen(
-    design: Floats, y: Floats, weight: Floats, fold: Ints, term: Ints, part: Blend
+    design: Floats,
+    y: Floats,
+    weight: Floats,
+    fold: Ints,
+    term: Ints,
+    part: Blend,
+    cone: Cone | None,
 ) -> Blend:
     """Blend on all rows of the candidates that a part of them used, from what was found there.
 
@@ -228,9 +270,27 @@ def _blend_chosen(
             coefs[:, common].transpose(0, 2, 1).reshape(len(coefs), -1),
         )
         coefs[:, common] = fits.coef.reshape(len(coefs), -1, common.sum()).transpose(0, 2, 1)
+    if cone is not None:
+        coefs = _within(design, y, weight, fold, term, strengths, coefs, cone)
     held_out = held_out_log_odds(design, fold, coefs)
     tried = StrengthMixture(strengths, part.mixture.per_covariate, coefs)
     return _blend(y, weight, fold, held_out, tried, part.used)
+
+
+def _within(
+    design: Floats,
+    y: Floats,
+    weight: Floats,
+    fold: Ints,
+    term: Ints,
+    strengths: Floats,
+    coefs: Floats,
+    cone: Cone,
+) -> Floats:
+    """Coefficients of candidates in a cone, with all rows and without each fold."""
+    flat = strengths.reshape(len(strengths), -1)
+    penalties = np.stack([penalty_of(term, column) for column in flat.T], axis=1)
+    return cone_fits(design, y, weight, fold, penalties.reshape(coefs.shape), coefs, cone)
 
 
 def blend_shares(held_out: Floats, y: Floats, weight: Floats, fold: Ints) -> Floats:

@@ -22,6 +22,7 @@ from adacos.kernels.irls import newton
 from adacos.kernels.spans import spanned
 from adacos.kernels.strengths import StrengthMixture, blend_strengths, fixed_strengths
 from adacos.models.basis import AdditiveBasis
+from adacos.models.monotone import monotone_cone, refuse_of_classes
 from adacos.typing import Bools, Floats, Ints
 
 FAMILIES = {
@@ -68,18 +69,22 @@ def fit_additive(
     shrink: Floats | None = None,
     candidates: Bools | None = None,
     n_classes: int = 2,
+    directions: Ints | None = None,
 ) -> AdditiveFit:
     """Fit the model of these covariates on `columns` = basis.transform(training rows).
 
     The strengths are found by out-of-fold log-likelihood over `fold` unless they are given; then
     the tolerance of `newton` applies and `fold` may be None. `start` is the model of a similar set.
     `shrink` multiplies the log-odds of each row, whose missing values are integrated out.
-    `candidates` limits the strengths to choose from to those that a similar set used.
+    `candidates` limits the strengths to choose from to those that a similar set used. With
+    `directions` the functions of covariates rise (1) or fall (-1), of two classes.
     """
     if n_classes > 2:
+        refuse_of_classes(directions, n_classes)
         more = (families, strengths, start, tolerance, shrink, candidates)
         return _fit_classes(columns, basis, covariates, y, weight, fold, n_classes, *more)
     design, inside, term, terms = set_design(columns, basis, covariates, shrink)
+    cone = monotone_cone(basis, inside, directions)
     if start is None:
         begin = _straight(design, y, weight, np.append(True, basis.linear[basis.term[inside]]))
     else:
@@ -87,7 +92,7 @@ def fit_additive(
     if strengths is not None or len(terms) == 0:
         given = np.empty(0) if strengths is None else strengths[terms]
         fit = fixed_strengths(
-            design, y, weight, fold, term, given, start=begin, tolerance=tolerance
+            design, y, weight, fold, term, given, start=begin, tolerance=tolerance, cone=cone
         )
     else:
         assert fold is not None
@@ -101,6 +106,7 @@ def fit_additive(
             families=families,
             start=begin,
             candidates=candidates,
+            cone=cone,
         )
     coef = np.zeros(len(basis.group))
     coef[inside] = fit.coef[1:]

@@ -1,16 +1,16 @@
 """Lookahead to the later sets for rows of three or more classes.
 
-As `adacos.models.lookahead`, with log-odds that are vectors. What a later set may tell is what it
-told training rows, see `adacos.models.evidence`; as published, the log-odds after it are normal by
-the regression of what is still to come, with the covariance of an average row. What cannot be
-acquired stays unknown and tells nothing; in the normal vector it draws the log-odds together, by
+As `adacos.models.lookahead`, with log-odds that are vectors. What a later set may say is what it
+said of training rows, see `adacos.models.evidence`; as published, the log-odds after it are normal
+by the regression of what is still to come, with the covariance of an average row. What cannot be
+acquired stays unknown and says nothing; in the normal vector it draws the log-odds together, by
 the factor that it has for two classes of the mean variance between two classes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,76 +19,62 @@ from adacos.kernels.belief_plans import expected_cost
 from adacos.kernels.class_risk import (
     class_bayes_risk,
     expected_class_risk,
-    pair_variance,
-    pairwise_shrink,
     probabilities,
     roots,
 )
+from adacos.kernels.saving import Savings
 from adacos.kernels.ties import below
 from adacos.models.accuracy import FINE
 from adacos.models.class_values import ClassValues
 from adacos.models.dynamic import ValueTables
 from adacos.models.evidence import Evidence
 from adacos.models.forecasts import FORECASTS, Forecast
-from adacos.models.lookahead import WalkState, log_odds_now, payable, unweighted
-from adacos.models.missing import unpolarised
+from adacos.models.lookahead import (
+    Lookahead,
+    WalkState,
+    costs_of_later,
+    log_odds_now,
+    to_be_learned,
+)
 from adacos.models.unavailable import learnable
 from adacos.typing import Bools, Floats, Ints
 
 
-class ClassLookahead(NamedTuple):
-    """Log-odds now, and what each later set costs and leaves at risk.
+@dataclass(frozen=True, eq=False)
+class ClassLookahead(Lookahead):
+    """The lookahead of three or more classes; what out-of-fold rows showed is not counted.
 
     Attributes
     ----------
-    log_odds : (rows, K - 1) at the set.
-    cost : (rows, later sets) or one row when it is the same for all.
     after : expected Bayes risk of some rows after the j-th later set, by misclassification costs.
-    future : (rows, later sets) cost of each plus what is expected after it, once evaluated.
     """
 
-    log_odds: Floats
-    cost: Floats
     after: Callable[[Ints, int, Floats], Floats]
-    future: Floats | None = None
 
-    @property
-    def shown(self) -> Floats | None:
-        """What continuing did for out-of-fold rows is not counted."""
-        return None
+    def expected_risk(self, rows: Ints, sets: slice, matrix: Floats) -> Floats:
+        """Expected Bayes risk of some rows after some of the later sets, (rows, sets)."""
+        places = range(*sets.indices(self.cost.shape[1]))
+        risks = [self.after(rows, j, matrix) for j in places]
+        return np.stack(risks, axis=1) if risks else np.empty((len(rows), 0))
 
-    def expected_risk(self, rows: Ints, j: int, matrix: Floats) -> Floats:
-        """Expected Bayes risk of some rows after the j-th later set, at most that now."""
-        return np.asarray(self.after(rows, j, matrix))
+    def weighed_against(self, savings: Savings) -> tuple[Bools, ClassLookahead]:
+        """Whether some later set saves each row more than it costs, if one stops there."""
+        risk = class_bayes_risk(self.log_odds, savings.matrix)
+        if len(risk) > 1:
+            return self._any_worthwhile(risk, savings.matrix), self
+        ahead = self.weighed(savings.matrix)
+        assert ahead.future is not None
+        return np.asarray(below(ahead.future, risk[:, None]).any(axis=1)), ahead
 
-    def weighed(self, matrix: Floats) -> ClassLookahead:
-        """The lookahead with all future costs evaluated, if one stops after each set."""
-        if self.future is not None:
-            return self
-        rows = np.arange(len(self.log_odds))
-        risks = [self.expected_risk(rows, j, matrix) for j in range(self.cost.shape[1])]
-        risk = np.stack(risks, axis=1) if risks else np.empty((len(rows), 0))
-        return self._replace(future=np.asarray(self.cost + risk))
-
-    def unweighted(self, times: float) -> ClassLookahead:
-        """The same at the costs as they are, where they were counted `times` times."""
-        cost, future = unweighted(self.cost, self.future, times)
-        return self._replace(cost=cost, future=future)
-
-    def any_worthwhile(self, matrix: Floats) -> Bools:
-        """Whether some later set is expected to save more than it costs, for each row.
-
-        No set can save more than knowing the class would.
-        """
-        risk = class_bayes_risk(self.log_odds, matrix)
-        most = risk - probabilities(self.log_odds) @ np.diag(matrix)
+    def _any_worthwhile(self, risk: Floats, matrix: Floats) -> Bools:
+        """No set can save more than knowing the class would."""
+        most = risk - probabilities(self.log_odds) @ matrix.min(axis=1)
         cost = np.broadcast_to(self.cost, (len(risk), self.cost.shape[1]))
         gain = np.zeros(len(risk), dtype=np.bool_)
         for j in range(cost.shape[1]):
             rows = np.flatnonzero(~gain & (cost[:, j] < most))
             if len(rows):
-                future = cost[rows, j] + self.expected_risk(rows, j, matrix)
-                gain[rows] = below(future, risk[rows])
+                gain[rows] = below(cost[rows, j] + self.after(rows, j, matrix), risk[rows])
         return gain
 
 
@@ -96,18 +82,8 @@ def look_ahead_classes(
     state: WalkState, costs: CostTable, forecast: Forecast = FORECASTS["coherent"]
 ) -> ClassLookahead:
     """What the rows know at their set and expect of the later ones."""
-    i, sequence = state.stage, state.model.sequence
-    log_odds, later = log_odds_now(state), len(sequence) - 1 - i
-    masks, rank = sequence.masks(), sequence.rank
-    if later == 0:
-        cost = np.empty((len(log_odds), 0))
-    elif state.available is None:
-        cost = costs.of_batch(masks[i + 1 :], given=masks[i], rank=rank)[None, :]
-    else:
-        reachable = state.available[:, None, :]
-        cost = costs.of_batch(masks[i + 1 :] & reachable, given=masks[i] & reachable, rank=rank)
-    cost = payable(cost, state.left)
-    if forecast is FORECASTS["paper"] and later:
+    i, log_odds, cost = state.stage, log_odds_now(state), costs_of_later(state, costs)
+    if forecast is FORECASTS["paper"] and cost.shape[1]:
         return ClassLookahead(log_odds, cost, _normal(state))
     belief, evidence = probabilities(log_odds), Evidence.of(state.model, FINE.n_rows)
 
@@ -144,24 +120,18 @@ def _expected(
 def _normal(state: WalkState) -> Callable[[Ints, int, Floats], Floats]:
     """The expected risk of a normal vector by the regression."""
     i, model = state.stage, state.model
-    basis, size, later = model.basis, model.intercepts.shape[1], len(state.upcoming)
-    part = state.part.reshape(-1, len(model.sequence), size)
-    fixed = model.intercepts[i + 1 :] + part[:, i + 1 :]
-    if state.available is None:
+    informative = state.informative
+    if informative is None:
+        part = state.part.reshape(-1, *model.intercepts.shape)
         density = model.densities[i]
         known = density.regressors
-        r = basis.standardise(state.encoded[:, known], known)
-        mean, root = density.means(r) + fixed, roots(density.variance)
+        r = model.basis.standardise(state.encoded[:, known], known)
+        mean = density.means(r) + model.intercepts[i + 1 :] + part[:, i + 1 :]
+        root = roots(density.variance)
     else:
-        moments = learnable(model, state.encoded, state.available, i)
-        n_functions = moments.mean.shape[1] // later
-        learned, unknown = (
-            unpolarised(variance.reshape(-1, later, n_functions), size)
-            for variance in (moments.learned, moments.unknown)
-        )
-        shrink = pairwise_shrink(pair_variance(unknown))[..., None]
-        to_come = moments.mean.reshape(-1, later, n_functions)[..., :size]
-        mean, root = shrink * (to_come + fixed), shrink[..., None] * roots(learned)
+        moments = learnable(model, state.encoded, informative, i)
+        mean, covariance = to_be_learned(state, moments)
+        root = roots(covariance)
 
     def after(rows: Ints, j: int, matrix: Floats) -> Floats:
         own = root[j] if root.ndim == 3 else root[rows, j]
@@ -206,12 +176,12 @@ def weigh_class_plans(state: WalkState, tables: ValueTables) -> tuple[Bools, Cla
     if waits:
         # At least what is paid and what right answers cost.
         future = np.maximum(future, price + (belief @ np.diag(matrix))[:, None])
-        return np.asarray(below(future.min(axis=1, initial=np.inf), risk)), ahead._replace(
-            future=future
+        return np.asarray(below(future.min(axis=1, initial=np.inf), risk)), replace(
+            ahead, future=future
         )
     if len(belief) == 1 and np.isfinite(stated[0]):
         # The plans are told apart by the expectation, and the best saves what is stated.
-        ahead = ahead._replace(future=future + (risk - stated - future.min(axis=1))[:, None])
+        ahead = replace(ahead, future=future + (risk - stated - future.min(axis=1))[:, None])
     return gain > 0, ahead
 
 

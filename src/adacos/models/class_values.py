@@ -45,7 +45,7 @@ class ClassValues(NamedTuple):
     Attributes
     ----------
     matrix : C[y, label].
-    evidence : what acquiring tells.
+    evidence : what acquiring says.
     plans : for each set, (plans, K) cost by true class of continuing.
     move : for each set, the set that each of these plans goes to first.
     best : for each set, (plans, K) of the labels and those plans that are best somewhere.
@@ -120,13 +120,13 @@ def class_values(
     masks, rank = model.sequence.masks(), model.sequence.rank
     evidence = Evidence.of(model, accuracy.n_rows)
     nodes = Evidence.of(model, accuracy.n_nodes).scores
-    labels, size = matrix.T, len(matrix)
-    plans, move, best = [np.empty((0, size))], [np.empty(0, dtype=np.intp)], [labels]
+    labels, n_labels = matrix.T, matrix.shape[1]
+    plans, move, best = [np.empty((0, len(matrix)))], [np.empty(0, dtype=np.intp)], [labels]
     for i in range(last - 1, -1, -1):
         belief = np.unique(probabilities(nodes[:, i, 1:]), axis=0)
         price = costs.of_batch(masks[i + 1 : last + 1], given=masks[i], rank=rank)
         # Nothing can save more than knowing the class would.
-        most = least_cost(belief, labels) - belief @ np.diag(matrix)
+        most = least_cost(belief, labels) - belief @ matrix.min(axis=1)
         every, goes_to = [], []
         for j in range(i + 1, last + 1 if costs.immediate is not None else i + 2):
             own = price[j - i - 1]
@@ -137,12 +137,12 @@ def class_values(
         plans.insert(0, np.concatenate(every))
         move.insert(0, np.concatenate(goes_to))
         together = np.concatenate([labels, plans[0]])
-        used = np.union1d(np.arange(size), (belief @ together.T).argmin(axis=1))
+        used = np.union1d(np.arange(n_labels), (belief @ together.T).argmin(axis=1))
         best.insert(0, together[used])
         if costs.immediate is None:
             # Only which plan is best matters, not where each goes.
             gone = plans[0]
-            kept = np.union1d(np.arange(size), (belief @ gone.T).argmin(axis=1))
+            kept = np.union1d(np.arange(n_labels), (belief @ gone.T).argmin(axis=1))
             plans[0], move[0] = gone[kept], move[0][kept]
     return ClassValues(matrix, evidence, tuple(plans), tuple(move), tuple(best))
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from adacos.kernels.binned import Block
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.dask_wait import computed
-from adacos.models.row_blocks import Sum
+from adacos.models.row_blocks import Sum, with_factor
 from adacos.typing import Floats
 
 if TYPE_CHECKING:
@@ -49,11 +49,11 @@ class DaskStream:
             self._parts = list(X.rechunk({1: -1}).to_delayed().ravel())
         self._X = X
 
-    def head(self) -> Any:
-        """Two rows as they are."""
+    def head(self, n: int) -> Any:
+        """The first n rows as they are."""
         if hasattr(self._X, "columns"):
-            return computed([self._X.head(2, npartitions=-1, compute=False)])[0]
-        return np.asarray(computed([self._X[:2]])[0])
+            return computed([self._X.head(n, npartitions=-1, compute=False)])[0]
+        return np.asarray(computed([self._X[:n]])[0])
 
     def each(self, work: Callable[..., Any], *given: Sequence[Any]) -> Iterator[Any]:
         """`work` of each piece where it lies."""
@@ -84,8 +84,8 @@ class DaskStream:
 class DaskBlocks:
     """Blocks that workers hold."""
 
-    def __init__(self, blocks: list[Any]) -> None:
-        self._blocks = blocks
+    def __init__(self, blocks: list[Any], plain: list[Any] | None = None) -> None:
+        self._blocks, self._plain = blocks, plain
 
     def total(self, work: Callable[[Block], Sum]) -> Sum:
         """Sum over the blocks, two and two, by the workers."""
@@ -102,6 +102,21 @@ class DaskBlocks:
     def rows(self, work: Callable[[Block], Floats]) -> Floats:
         """What is made of the rows of each block, one after the other."""
         return np.concatenate(computed(self._each(work)))
+
+    def made(self, work: Callable[[Block], Block]) -> DaskBlocks:
+        """Blocks where these are."""
+        import dask
+
+        return DaskBlocks(list(dask.persist(*self._each(work))))
+
+    def with_factor(self, work: Callable[[Block], Floats]) -> DaskBlocks:
+        """Factors where the blocks are, joined with them in each pass: codes are held once."""
+        import dask
+
+        factors, join = dask.persist(*self._each(work)), dask.delayed(with_factor)
+        plain = self._plain if self._plain is not None else self._blocks
+        joined = [join(block, factor) for block, factor in zip(plain, factors, strict=True)]
+        return DaskBlocks(joined, plain)
 
     def _each(self, work: Callable[[Block], Any]) -> list[Any]:
         import dask

@@ -24,7 +24,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from adacos.costs import CostTable
-from adacos.kernels.bayes_risk import bayes_risk, decision_threshold
+from adacos.kernels.bayes_risk import bayes_risk
+from adacos.kernels.decisions import pieces
 from adacos.kernels.namespace import expit, interpolate
 from adacos.kernels.saving import Savings, kept_moments
 from adacos.models.accuracy import CLOSE, END, FINE, Accuracy
@@ -74,6 +75,23 @@ class Values(NamedTuple):
         return np.asarray(np.interp(expit(log_odds), expit(self.grid), self.correction[stage]))
 
 
+class Expected(NamedTuple):
+    """What is expected after each set whatever covariates cost.
+
+    Attributes
+    ----------
+    grid, risk : log-odds, and the Bayes risk there.
+    spread : for each set but the last, standard deviation of the log-odds after each later set.
+    mean, after : (grid, pairs of sets) mean of the log-odds, and Bayes risk expected there.
+    """
+
+    grid: Floats
+    risk: Floats
+    spread: tuple[Floats, ...]
+    mean: Floats
+    after: Floats
+
+
 class ValueTables:
     """What the sets of sequences are worth at fixed costs, each table computed once.
 
@@ -98,6 +116,7 @@ class ValueTables:
         self.accuracy, self.realised = accuracy, realised
         self.savings = Savings(matrix)
         self._values: Tables[Values] = Tables()
+        self._expected: Tables[Expected] = Tables()
         self._corrections: Tables[Floats] = Tables()
         self._classes: Tables[ClassValues] = Tables()
         self._gains: Tables[ShownGain] = Tables()
@@ -106,7 +125,13 @@ class ValueTables:
         """The tables where acquisitions are weighed by other costs; corrections are shared."""
         tables = ValueTables(costs, self.matrix, self.accuracy, self.realised)
         tables._corrections, tables._gains = self._corrections, self._gains
-        tables.savings = self.savings
+        tables.savings, tables._expected = self.savings, self._expected
+        return tables
+
+    def recosted(self, costs: CostTable, realised: CostTable | None) -> ValueTables:
+        """The tables at other covariate costs; what does not depend on these is shared."""
+        tables = ValueTables(costs, self.matrix, self.accuracy, realised)
+        tables.savings, tables._expected = self.savings, self._expected
         return tables
 
     def of_sets(self, model: SequenceModel, last: int | None = None) -> Values:
@@ -114,12 +139,20 @@ class ValueTables:
         end = len(model.sequence) - 1 if last is None else last
         values = self._values.find(model, end)
         if values is None:
-            values = _solve(model, self.costs, self.matrix, end, self.accuracy)
+            values = self._solved(model, self.costs, end)
             if self.realised is not None and end > 0:
-                more = self._correction(model, end)
+                more = self._correction(model, end, values)
                 values = values._replace(gain=values.gain + more, correction=more)
             self._values.keep(model, end, values)
         return values
+
+    def _solved(self, model: SequenceModel, costs: CostTable, last: int) -> Values:
+        """What the sets are expected to be worth at some costs."""
+        expected = self._expected.find(model, last)
+        if expected is None:
+            expected = _expected(model, self.matrix, last, self.accuracy)
+            self._expected.keep(model, last, expected)
+        return _solve(model, costs, expected, last, self.accuracy)
 
     def of_classes(self, model: SequenceModel, last: int | None = None) -> ClassValues:
         """The same with three or more classes."""
@@ -144,13 +177,15 @@ class ValueTables:
             self._gains.keep(model, last, found)
         return found
 
-    def _correction(self, model: SequenceModel, last: int) -> Floats:
-        """What out-of-fold rows showed beyond the gain expected at the costs as they are."""
+    def _correction(self, model: SequenceModel, last: int, values: Values) -> Floats:
+        """What rows showed beyond the gain expected at the costs as they are; `values` at these."""
         assert self.realised is not None
         found = self._corrections.find(model, last)
         if found is None:
             costs, matrix = self.realised, self.matrix
-            expected = _solve(model, costs, matrix, last, self.accuracy)
+            expected = values
+            if costs is not self.costs:
+                expected = self._solved(model, costs, last)
             found = realised_correction(model, costs, matrix, expected.grid, expected.gain)
             self._corrections.keep(model, last, found)
         return found
@@ -174,37 +209,44 @@ class Tables(Generic[Table]):
             self._tables.setdefault(model, {})[number] = table
 
 
+def _expected(model: SequenceModel, matrix: Floats, last: int, accuracy: Accuracy) -> Expected:
+    """What does not depend on covariate costs, for all pairs of sets at once."""
+    # Around each cut between two decisions; around zero where one is always the cheapest.
+    grid = np.unique(np.add.outer(pieces(matrix).cuts or (0.0,), accuracy.around))
+    spread = tuple(_typical_sd(model, i)[: last - i] for i in range(last))
+    nothing = np.empty((len(grid), 0))
+    every = np.concatenate([*spread, np.empty(0)])
+    mean, after = kept_moments(grid[:, None], every[None, :], matrix) if last else (nothing,) * 2
+    return Expected(grid, bayes_risk(grid, matrix), spread, mean, after)
+
+
 def _solve(
-    model: SequenceModel, costs: CostTable, matrix: Floats, last: int, accuracy: Accuracy
+    model: SequenceModel, costs: CostTable, expected: Expected, last: int, accuracy: Accuracy
 ) -> Values:
     """From the last set back."""
     masks, rank = model.sequence.masks()[: last + 1], model.sequence.rank
-    grid = decision_threshold(matrix) + accuracy.around
-    risk = bayes_risk(grid, matrix)
+    grid, risk, spread, mean, after = expected
     freedom = np.zeros((len(masks), len(grid)))
     gain = np.full((len(masks), len(grid)), -np.inf)
-    spread = tuple(_typical_sd(model, i)[: last - i] for i in range(last))
-    if last == 0:
-        return Values(grid, freedom, gain, np.zeros_like(gain), spread, accuracy)
-    # What does not depend on later values, for all pairs of sets at once.
-    mean, expected = kept_moments(grid[:, None], np.concatenate(spread)[None, :], matrix)
     end = len(mean[0])
     for i in range(last - 1, -1, -1):
         own = slice(end - (last - i), end)
         end = own.start
         cost = costs.of_batch(masks[i + 1 :], given=masks[i], rank=rank)
         freed = _freed(mean[:, own], spread[i][None, :], freedom[i + 1 :], grid, accuracy)
-        after = expected[:, own] + freed
-        gain[i] = risk - (cost + after).min(axis=1)
+        gain[i] = risk - (cost + (after[:, own] + freed)).min(axis=1)
         freedom[i] = np.minimum(-gain[i], 0.0)
     return Values(grid, freedom, gain, np.zeros_like(gain), spread, accuracy)
 
 
 def _freed(mean: Floats, sd: Floats, freedom: Floats, grid: Floats, accuracy: Accuracy) -> Floats:
     """Expectation of what the freedom adds after each set, (rows, sets)."""
-    middle = len(grid) // 2
-    away = mean[..., None] + sd[..., None] * accuracy.points - grid[middle]
-    place = (np.arcsinh(away / CLOSE) / END + 1.0) * middle
+    log_odds = mean[..., None] + sd[..., None] * accuracy.points
+    if len(grid) == len(accuracy.around):
+        middle = len(grid) // 2
+        place = (np.arcsinh((log_odds - grid[middle]) / CLOSE) / END + 1.0) * middle
+    else:
+        place = np.interp(log_odds, grid, np.arange(len(grid)))
     place = np.clip(place, 0.0, len(grid) - 1.000001)
     left = place.astype(np.intp)
     share = place - left

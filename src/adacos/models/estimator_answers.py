@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from adacos.exceptions import InvalidInputError
 from adacos.typing import Floats, Ints
 from adacos.validation import listed
+
+# What answers rows: a classifier, an object with `predict`, or a function of rows.
+Answering: TypeAlias = BaseEstimator | Callable[[Floats], Any]
 
 
 class EstimatorAnswers:
@@ -35,12 +38,13 @@ class EstimatorAnswers:
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: Answering,
         classes: NDArray[Any],
         names: tuple[str, ...],
         shares: Floats | None = None,
     ) -> None:
-        self.estimator, self.classes, self.names = estimator, classes, names
+        self.estimator: Any = estimator
+        self.classes, self.names = classes, names
         self.shares = shares
         self.digest = _digest(estimator)
 
@@ -103,7 +107,7 @@ class EstimatorAnswers:
 
 
 def learned(
-    estimator: Any,
+    estimator: Answering,
     values: Floats,
     labels: Ints,
     classes: NDArray[Any],
@@ -121,7 +125,7 @@ def learned(
 
 
 def refuse_missing(
-    estimator: Any, values: Floats, names: tuple[str, ...], error: ValueError
+    estimator: Answering, values: Floats, names: tuple[str, ...], error: ValueError
 ) -> None:
     """Raise a clear error where an estimator failed because values are missing."""
     missing = np.isnan(values)
@@ -137,7 +141,7 @@ def refuse_missing(
     ) from error
 
 
-def _digest(estimator: Any) -> str:
+def _digest(estimator: object) -> str:
     """Sixteen hexadecimal digits of what an estimator is made of."""
     try:
         content = pickle.dumps(estimator, protocol=5)

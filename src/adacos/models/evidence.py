@@ -1,9 +1,9 @@
-"""What acquiring covariates tells about three or more classes, as training rows showed it.
+"""What acquiring covariates says about three or more classes, as training rows showed it.
 
 A row r moves from log-odds u_ri at S_i to u_rj at S_j. The difference is a log-likelihood ratio:
 what S_j \\ S_i said about the classes. Rows of class k are a sample of what is seen when k is true,
 so that a belief p becomes p_k exp(u_rj - u_ri)_k, normalised, with chance Σ_k p_k · share of r
-among class k. Assumed: given the class, what is seen says as much wherever a row stands. That is so
+among class k. Assumed: given the class, what is seen says as much wherever a row is. That is so
 where covariates are normal with one covariance in all classes, and where they are independent given
 the class. No shape is assumed: a level that rules a class out lowers its log-odds by much and
 raises none by as much. The log-odds are of models that did not see the row.
@@ -63,9 +63,9 @@ class Evidence(NamedTuple):
         )
 
     def between(self, i: int, j: int, learned: Bools | None = None) -> tuple[Floats, Floats]:
-        """Likelihoods (rows, K) of what S_j tells at S_i, and the share of each by true class.
+        """Likelihoods (rows, K) of what S_j says at S_i, and the share of each by true class.
 
-        `learned` is a mask over the steps between them; the others tell nothing. Rows without a
+        `learned` is a mask over the steps between them; the others say nothing. Rows without a
         value on the way have no part, unless no row has all of them.
         """
         moved = self.scores[:, j] - self.scores[:, i]

@@ -75,7 +75,7 @@ class ExpectedRows(NamedTuple):
     standardised, columns : standardised values and basis columns, those of missing covariates at
         their conditional mean.
     covariance : conditional covariance of [1, standardised values, columns], summed over the rows:
-        what the Gram matrix of the expectations lacks.
+        what the Gram matrix of the expectations does not contain.
     moments : conditional covariance of the columns of each row.
     """
 
@@ -103,7 +103,7 @@ def expected_rows(
             holes,
             rows,
             k,
-            partial(_values_and_columns, basis, k),
+            partial(values_and_columns, basis, k),
         )
         standardised[np.ix_(rows, encoded)] = moments.mean[:, : len(encoded)]
         columns[np.ix_(rows, own)] = moments.mean[:, len(encoded) :]
@@ -126,7 +126,8 @@ def expected_rows(
     return ExpectedRows(standardised, columns, total, kept)
 
 
-def _values_and_columns(basis: AdditiveBasis, covariate: int, values: Floats) -> Floats:
+def values_and_columns(basis: AdditiveBasis, covariate: int, values: Floats) -> Floats:
+    """Standardised values and basis columns of one covariate, side by side."""
     own = np.flatnonzero(basis.source == covariate)
     standard = basis.standardise(values, own)
     return np.hstack([standard, basis.block(values, covariate)])

@@ -15,21 +15,23 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from adacos.exceptions import InvalidInputError, MissingExtraError
+from adacos.families import family
 from adacos.kernels.binned import BLOCK_ROWS
-from adacos.kernels.class_risk import probabilities
+from adacos.kernels.class_risk import with_first
 from adacos.kernels.multinomial import symmetric
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES, AdditiveFit, fit_additive
 from adacos.models.basis import MOST_SPLINES, AdditiveBasis, fit_basis
 from adacos.models.interactions import PairedBasis, asked_pairs, fit_paired, position
-from adacos.models.large_fits import holds_codes, prepare_large
+from adacos.models.large_fits import holds_codes, prepare_large, refuse_held
+from adacos.models.monotone import directions_of
 from adacos.tables.encoder import TableEncoder, covariate_names, validate_table
-from adacos.tables.labels import check_labels
+from adacos.tables.labels import check_labels, check_one_label_each
 from adacos.tables.weights import check_folds, check_weights
 from adacos.typing import Bools, Fields, Floats, Ints
 from adacos.validation import choice, integer, real
@@ -68,6 +70,11 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         found as the others are, and they are left away unless they predict out-of-fold rows better
         by two standard errors. With `smoothness` and `ridge` given they stay, a pair with the
         geometric mean of its ridge strengths. None for an additive model.
+    monotonic_cst : mapping of str to int, or array-like of shape (n_features,), default=None
+        Covariates whose contribution only rises (1) or only falls (-1) with their value, by name or
+        in the order of the columns; 0 for any. As in scikit-learn it holds for the probability of
+        the positive class. It goes with two classes, without `interactions`, and with fewer than
+        100,000 rows; a covariate of words has no order.
 
     Attributes
     ----------
@@ -98,9 +105,9 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
     Notes
     -----
     The paper fits such a model to every set of the sequence (section 4). How strengths are found,
-    and why candidates are blended instead of picked, stands on the page about theory. From 100,000
-    rows of two classes on, rows are held as codes and strengths are those of highest restricted
-    likelihood, see the page about many rows; there can be no products then. Otherwise there can be
+    and why candidates are blended instead of picked, is on the page about theory. From 100,000
+    rows on they are held as codes and strengths are those of highest restricted likelihood, see the
+    page about many rows; there can be no products then. Otherwise there can be
     1,000 of them with two classes, and as many divided by the classes less one with more.
 
     Examples
@@ -128,6 +135,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         "leave_out_log_loss_": float,
     }
     interactions: Any = None  # not in older model files
+    monotonic_cst: Any = None  # likewise
 
     def __init__(
         self,
@@ -139,6 +147,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         cv: Any = 10,
         random_state: int = 0,
         interactions: Any = None,
+        monotonic_cst: Any = None,
     ) -> None:
         self.n_splines = n_splines
         self.smoothness = smoothness
@@ -147,6 +156,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         self.cv = cv
         self.random_state = random_state
         self.interactions = interactions
+        self.monotonic_cst = monotonic_cst
 
     @one_blas_thread
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -177,7 +187,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         choice("strengths", self.strengths, tuple(FAMILIES))
         table = validate_table(self, X, reset=True)
         self.classes_, labels = check_labels(y, many=True)
-        check_consistent_length(X, labels)
+        check_one_label_each(table, labels)
         weight = check_weights(sample_weight, labels)
         kept = weight > 0
         rows = table[kept] if isinstance(table, np.ndarray) else table.filter(kept.tolist())
@@ -193,11 +203,20 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
     def _fit_rows(
         self, encoded: Floats, labels: Floats, weight: Floats, fold: Ints | None
     ) -> AdditiveFit:
-        """The basis and the model; very many rows of two classes are held as codes."""
+        """The basis and the model; very many rows are held as codes."""
         every, families = np.arange(self.n_features_in_), FAMILIES[self.strengths]
         given = self.smoothness is not None or self.ridge is not None
         asked = asked_pairs(self.interactions, self.encoder_.names, len(labels))
-        if holds_codes(len(labels), len(self.classes_)) and not given:
+        directions = directions_of(self)
+        if directions is not None and asked is not None:
+            raise InvalidInputError(
+                "interactions",
+                "must be None with monotonic_cst: products have no direction",
+                self.interactions,
+                "Leave one of them out.",
+            )
+        if holds_codes(len(labels)) and not given:
+            refuse_held(directions, len(labels))
             assert fold is not None
             fits = prepare_large(
                 encoded,
@@ -208,6 +227,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
                 fold=fold,
                 seed=self.random_state,
                 weight=weight,
+                n_classes=len(self.classes_),
             )
             self.basis_ = fits.basis
             return fits.fit(every, None)
@@ -218,6 +238,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         how: dict[str, Any] = {"families": families, "strengths": self._given_strengths()}
         how["n_classes"] = len(self.classes_)
         if asked is None:
+            how["directions"] = directions
             return fit_additive(columns, self.basis_, every, *rows, **how)
         self.basis_, fitted = fit_paired(encoded, columns, self.basis_, asked, *rows, **how)
         return fitted
@@ -234,13 +255,11 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         pairs = self.basis_.pairs.tolist() if isinstance(self.basis_, PairedBasis) else []
         names = self.encoder_.names
         self.interactions_ = [(names[i], names[j]) for i, j in pairs]
-        if len(self.classes_) == 2:
-            self.leave_out_proba_ = np.full(len(kept), np.nan)
-            self.leave_out_proba_[kept] = expit(fitted.leave_out_log_odds)
-            return
-        self.intercept_, self.coef_ = symmetric(fitted.intercept), symmetric(fitted.coef)
-        self.leave_out_proba_ = np.full((len(kept), len(self.classes_)), np.nan)
-        self.leave_out_proba_[kept] = probabilities(fitted.leave_out_log_odds)
+        left_out = family(len(self.classes_)).probability(fitted.leave_out_log_odds)
+        self.leave_out_proba_ = np.full((len(kept), *left_out.shape[1:]), np.nan)
+        self.leave_out_proba_[kept] = left_out
+        if left_out.ndim == 2:
+            self.intercept_, self.coef_ = symmetric(fitted.intercept), symmetric(fitted.coef)
 
     def decision_function(self, X: Any) -> Floats:
         """Log-odds of the second of two classes, or of each class.
@@ -276,11 +295,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes)
             One column per class, in the order of `classes_`.
         """
-        log_odds = self.decision_function(X)
-        if log_odds.ndim == 2:
-            return np.asarray(softmax(log_odds, axis=1))
-        p = expit(log_odds)
-        return np.column_stack([1.0 - p, p])
+        return np.asarray(softmax(self._scores(X), axis=1))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Choose the most probable class.
@@ -295,11 +310,13 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             The classes.
         """
+        scores = self._scores(X)
+        return np.asarray(self.classes_[scores.argmax(axis=1)])
+
+    def _scores(self, X: Any) -> Floats:
+        """Log-odds of every class; with two classes against the first."""
         log_odds = self.decision_function(X)
-        if log_odds.ndim == 2:
-            return np.asarray(self.classes_[log_odds.argmax(axis=1)])
-        positive = log_odds > 0
-        return self.classes_[positive.astype(np.intp)]
+        return log_odds if log_odds.ndim == 2 else with_first(log_odds[:, None])
 
     def contributions(self, X: Any) -> Floats:
         """Contribution of each covariate, and each pair, to the log-odds of each row.
@@ -317,11 +334,8 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         """
         columns, own = self.basis_.transform(self._encoded(X)), self.basis_.group
         groups = range(self.basis_.n_groups)
-        if self.coef_.ndim == 2:
-            parts = [columns[:, own == i] @ self.coef_[:, own == i].T for i in groups]
-            return np.stack(parts, axis=1)
-        weighted = columns * self.coef_
-        return np.stack([weighted[:, own == i].sum(axis=1) for i in groups], axis=1)
+        parts = [columns[:, own == i] @ self.coef_[..., own == i].T for i in groups]
+        return np.stack(parts, axis=1)
 
     def shape_function(
         self, covariate: str | int, points: int = 200
@@ -395,8 +409,6 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
             axes[i].set_title(name, fontsize=10)
         for axis in axes[len(names) :]:
             axis.set_visible(False)
-        if len(self.classes_) > 2:
-            figure.legend(lines, self.classes_.tolist())
         figure.supylabel("contribution to the log-odds")
         return figure
 

@@ -76,7 +76,7 @@ def _derive(model: SequenceModel, first: Bools) -> SequenceModel:
 
 
 def _in_another_order(log_odds: Floats, original: SetSequence, sequence: SetSequence) -> Floats:
-    """Log-odds of rows at the sets of `sequence`, each covariate telling what it told before."""
+    """Log-odds of rows at the sets of `sequence`, each covariate saying what it said before."""
     told = np.zeros((len(log_odds), len(original.order), *log_odds.shape[2:]))
     told[:, original.order[original.n_free :]] = np.diff(log_odds, axis=1)
     moved = told[:, sequence.order].cumsum(axis=1)[:, sequence.n_free - 1 :]
@@ -91,41 +91,25 @@ def original_stages(original: SetSequence, sequence: SetSequence) -> Ints:
 
 
 def _integrated(model: SequenceModel, stage: int, inside: Ints) -> tuple[Any, Floats]:
-    """Intercept and coefficients of one model with the covariates not `inside` integrated out."""
-    basis = model.basis
+    """Intercept and coefficients of one model with the covariates not `inside` integrated out.
+
+    The variance of vectors of log-odds is that between two classes, on average.
+    """
+    basis, coefs = model.basis, np.atleast_2d(model.coefs[stage])
     own = np.isin(basis.group, inside)
-    if model.many_classes:
-        return _integrated_classes(model, stage, inside, own)
-    outside = np.flatnonzero(~own & (model.coefs[stage] != 0))
-    intercept, coef = float(model.intercepts[stage]), np.where(own, model.coefs[stage], 0.0)
-    if len(outside) == 0:
-        return intercept, coef
-    beta = model.coefs[stage, outside]
-    regressors = np.flatnonzero(np.isin(basis.source, inside))
-    regression = regress(model.moments, regressors, 1 + len(basis.source) + outside)
-    weights = regression.weights @ beta
-    shift, slope = _on_columns(basis, regressors, weights[1:])
-    shrink = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * max(float(beta @ regression.covariance @ beta), 0.0))
-    return shrink * (intercept + weights[0] + shift), shrink * (coef + slope)
-
-
-def _integrated_classes(
-    model: SequenceModel, stage: int, inside: Ints, own: Bools
-) -> tuple[Floats, Floats]:
-    """The same for three or more classes; the variance is that between two of them, on average."""
-    basis, coefs = model.basis, model.coefs[stage]
     outside = np.flatnonzero(~own & (coefs != 0).any(axis=0))
-    intercepts, kept = model.intercepts[stage], np.where(own, coefs, 0.0)
+    intercept, kept = model.intercepts[stage], np.where(own, model.coefs[stage], 0.0)
     if len(outside) == 0:
-        return intercepts, kept
+        return intercept, kept
     beta = coefs[:, outside]
     regressors = np.flatnonzero(np.isin(basis.source, inside))
     regression = regress(model.moments, regressors, 1 + len(basis.source) + outside)
     weights = regression.weights @ beta.T
     moved = [_on_columns(basis, regressors, column[1:]) for column in weights.T]
-    shift, slope = np.array([one[0] for one in moved]), np.stack([one[1] for one in moved])
+    shift = weights[0] + [constant for constant, _ in moved]
+    slope = np.reshape([slope for _, slope in moved], kept.shape)
     shrink = pairwise_shrink(pair_variance(beta @ regression.covariance @ beta.T))
-    return shrink * (intercepts + weights[0] + shift), shrink * (kept + slope)
+    return shrink * (intercept + shift.reshape(intercept.shape)), shrink * (kept + slope)
 
 
 def _on_columns(basis: AdditiveBasis, regressors: Ints, weights: Floats) -> tuple[float, Floats]:
@@ -151,7 +135,7 @@ def _on_columns(basis: AdditiveBasis, regressors: Ints, weights: Floats) -> tupl
 
 
 class _Densities(Sequence[ConditionalDensity]):
-    """Densities of a derived sequence, each computed when a row first stands at its set."""
+    """Densities of a derived sequence, each computed when a row first comes to its set."""
 
     def __init__(
         self, moments: Floats, basis: AdditiveBasis, coefs: Floats, sequence: SetSequence

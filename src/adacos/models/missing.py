@@ -96,7 +96,7 @@ def fit_joint(
 def _quantiles(encoded: Floats, weight: Floats | None) -> Floats:
     """Quantiles of the observed values of each column, (encoded columns, grid).
 
-    A value of weight w stands at w places of the sorted column, between which is interpolated.
+    A value of weight w takes w places of the sorted column, between which is interpolated.
     """
     level = np.linspace(0, 1, _GRID)
     if weight is None:
@@ -172,7 +172,7 @@ def fill_holes(
                 local = np.flatnonzero(joint.source[here] == covariate)
                 target = np.ix_(rows, here[local])
                 block = covariance[np.ix_(local, local)]
-                values[target], deviation[target] = _discriminate(
+                values[target], deviation[target] = discriminate(
                     joint, covariate, center[target], block
                 )
                 spread[target] = deviation[target]
@@ -182,29 +182,29 @@ def fill_holes(
             continue
         lacking = np.flatnonzero(np.isnan(values[:, j]))
         if numeric:
-            points = _at_scores(joint, j, center[lacking, j], deviation[lacking, j])
+            points = at_scores(joint, j, center[lacking, j], deviation[lacking, j])
             values[lacking, j], spread[lacking, j] = points.mean(axis=1), points.std(axis=1)
         else:
             values[lacking, j] = center[lacking, j]
     return Holes(values, spread, center, deviation, patterns)
 
 
-def _at_scores(joint: JointModel, column: int, center: Floats, deviation: Floats) -> Floats:
+def at_scores(joint: JointModel, column: int, center: Floats, deviation: Floats) -> Floats:
     """Values of a numeric column at the points of its score's distribution, (rows, points)."""
     scores = center[:, None] + deviation[:, None] * _POINTS
     return np.asarray(np.interp(scores, joint.scores, joint.quantiles[column]))
 
 
-def _discriminate(
+def discriminate(
     joint: JointModel, covariate: int, linear: Floats, left: Floats
 ) -> tuple[Floats, Floats]:
     """Probabilities of the categories of one covariate as encoded values, and their deviations.
 
-    `linear` holds the conditional means by linear regression and `left` the covariance that
-    regression leaves. Class means and the covariance within classes follow from the joint moments:
-    with π the shares, S = Π^-½ (explained covariance) Π^-½ and a = Π^-1 (linear - π), the log
-    of the probabilities is log π + Π^-½ (I - S)^-1 Π^½ a - ½ diag(Π^-½ S (I - S)^-1 Π^-½), up to
-    a constant.
+    `linear` (rows, columns) holds the conditional means by linear regression and `left` the
+    covariance that regression leaves, one for all rows or one for each. Class means and the
+    covariance within classes follow from the joint moments: with π the shares, S = Π^-½ (explained
+    covariance) Π^-½ and a = Π^-1 (linear - π), the log of the probabilities is, up to a constant,
+    log π + Π^-½ (I - S)^-1 Π^½ a - ½ diag(Π^-½ S (I - S)^-1 Π^-½).
     """
     columns = np.flatnonzero(joint.source == covariate)
     low, width = 0.0, 1.0
@@ -226,10 +226,13 @@ def _discriminate(
         explained = joint.covariance[np.ix_(columns, columns)] - left
     root = np.sqrt(share)
     eigenvalues, vectors = np.linalg.eigh(explained / np.outer(root, root))
-    eigenvalues = np.clip(eigenvalues, 0.0, _LARGEST_R2)
-    sharpened = (vectors / (1 - eigenvalues)) @ vectors.T
-    quadratic = np.sum(vectors**2 * (eigenvalues / (1 - eigenvalues)), axis=1) / share
-    score = np.log(share) + (deviation / root) @ sharpened / root - 0.5 * quadratic
+    eigenvalues = np.clip(eigenvalues, 0.0, _LARGEST_R2)[..., None, :]
+    sharpened = (vectors / (1 - eigenvalues)) @ np.swapaxes(vectors, -1, -2)
+    quadratic = np.sum(vectors**2 * (eigenvalues / (1 - eigenvalues)), axis=-1) / share
+    alone = sharpened.ndim == 2
+    scaled = deviation / root
+    moved = scaled @ sharpened if alone else np.matmul(scaled[:, None], sharpened)[:, 0]
+    score = np.log(share) + moved / root - 0.5 * quadratic
     probability = softmax(score, axis=1)
     if joint.kinds[covariate] == BINARY:
         probability = probability[:, 1:]
@@ -244,7 +247,7 @@ def points_of(joint: JointModel, holes: Holes, rows: Ints, covariate: int) -> Po
     kind = joint.kinds[covariate]
     if kind == NUMERIC:
         j = columns[0]
-        values = _at_scores(joint, j, holes.center[rows, j], holes.deviation[rows, j])
+        values = at_scores(joint, j, holes.center[rows, j], holes.deviation[rows, j])
         score = np.broadcast_to(_POINTS, values.shape)
         weight = np.full(values.shape, 1.0 / N_POINTS)
         return Points(values[:, :, None], weight, score[:, :, None])
@@ -341,7 +344,7 @@ def contribution_moments(
         float(basis.scale[j]),
         basis.n_splines,
     )
-    values = basis.maps.column(_at_scores(joint, j, distinct.real, distinct.imag), j)
+    values = basis.maps.column(at_scores(joint, j, distinct.real, distinct.imag), j)
     mean, variance, loading = spline_moments(polynomials, values, _POINTS, low, high)
     return ContributionMoments(mean[which], variance[which], loading[which, None])
 
@@ -416,7 +419,7 @@ def between_covariates(joint: JointModel, pattern: HolePattern) -> Floats:
 def polarised(coefs: Floats) -> Floats:
     """Functions (…, L, columns), and the sum of each two of them: (functions, columns), L first.
 
-    Their variances tell the covariances: 2 cov(f, g) = var(f + g) - var f - var g.
+    Their variances give the covariances: 2 cov(f, g) = var(f + g) - var f - var g.
     """
     size = coefs.shape[-2]
     first, second = np.triu_indices(size, 1)

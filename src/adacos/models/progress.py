@@ -1,4 +1,4 @@
-"""Where a fit is: told by the loops that take long, heard by whoever asked for it.
+"""Where a fit is: reported by the loops that take long, heard by whoever asked for it.
 
 A loop calls `tell`; it does nothing unless somebody listens. `listening` is a context, so that
 neither the fits nor the estimators carry a listener.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -42,16 +42,16 @@ def told(fit: Callable[P, Result]) -> Callable[P, Result]:
 
     @wraps(fit)
     def reported(*args: P.args, **kwargs: P.kwargs) -> Result:
-        estimator: Any = args[0]
+        verbose = getattr(args[0], "verbose", 0)
         # A parameter that is no number is refused by the fit itself.
-        if not (isinstance(estimator.verbose, int) and estimator.verbose):
+        if not (isinstance(verbose, int) and verbose):
             return fit(*args, **kwargs)
-        with listening(partial(print_progress, estimator)):
+        with listening(partial(print_progress, args[0])):
             return fit(*args, **kwargs)
 
     return reported
 
 
-def print_progress(estimator: Any, what: str, done: int, whole: int) -> None:
+def print_progress(estimator: object, what: str, done: int, whole: int) -> None:
     """One line about where a fit is."""
     print(f"[{type(estimator).__name__}] {what} {done} of {whole}", flush=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
+from adacos.families import family
 from adacos.kernels.irls import newton
 from adacos.kernels.multinomial import contrasts, newton_classes, residuals, to_reference
 from adacos.kernels.strengths import central_strengths
@@ -46,7 +47,7 @@ def quick_model(
     toll = prices * np.sqrt(np.maximum(np.bincount(basis.group, minlength=len(prices)), 1))
     penalty = central_strengths(basis.linear)[basis.term]
     ones = np.ones((len(y), 1))
-    later = () if fits.n_classes == 2 else (fits.n_classes - 1,)
+    later = family(fits.n_classes).later
     start, coefs, intercepts = np.zeros((*later, 1 + len(basis.group))), [], []
     while True:
         inside = np.flatnonzero(np.isin(basis.group, order))

@@ -1,7 +1,7 @@
 """What continuing did for out-of-fold rows, compared with what it was expected to do.
 
 `adacos.models.dynamic` believes its forecast: a normal one, of log-odds that say all that matters.
-The training rows tell what came instead. Row r has log-odds u_ri at every set, by models that did
+The training rows show what came instead. Row r has log-odds u_ri at every set, by models that did
 not see it, and a class y_r. From the last set back, with label_i the best label at u_ri,
 
     G_ri = c_i,i+1 + ( G_r,i+1 if the row continues from S_i+1, else C[y_r, label_i+1] )
@@ -57,8 +57,8 @@ def realised_correction(
     log_odds, y = rows.log_odds[:, : last + 1], rows.y.astype(np.intp)
     wrong = matrix[y[:, None], best_label(log_odds, matrix)]
     # Nobody can save more than knowing the class would.
-    p, error_costs = expit(grid), (matrix[0, 1] - matrix[0, 0], matrix[1, 0] - matrix[1, 1])
-    most = np.minimum((1 - p) * error_costs[0], p * error_costs[1])
+    p, beyond_best = expit(grid), matrix - matrix.min(axis=1, keepdims=True)
+    most = np.min([(1 - p) * first + p * second for first, second in beyond_best.T], axis=0)
     masks, rank = model.sequence.masks(), model.sequence.rank
     weight, after = rows.weights_along(model.sequence, last), wrong[:, last]
     for i in range(last - 1, rows.first - 1, -1):
@@ -67,7 +67,7 @@ def realised_correction(
         left, on = wrong[:, i] - price - after - np.interp(now, p, gain[i]), following > 0
         if on.any():
             found = beyond_noise(
-                log_odds[on, i], left[on], following[on], grid, float(max(error_costs))
+                log_odds[on, i], left[on], following[on], grid, float(beyond_best.max())
             )
             correction[i] = np.where(
                 found > 0, np.minimum(found, np.maximum(most - price - gain[i], 0)), found
@@ -83,7 +83,7 @@ def beyond_noise(
 ) -> Floats:
     """Smooth mean of `values` as a function of `place`, as far as it is more than noise.
 
-    Nearness is counted in ranks. Precision is that of the rows, however many each stands for;
+    Nearness is counted in ranks. Precision is that of the rows, however many each represents;
     `max_error` is what one more row may add.
     """
     levels, number = np.unique(place, return_inverse=True)

@@ -40,6 +40,14 @@ class RowBlocks(Protocol):
         """What `work` makes of the rows of each block, in the order of the table."""
         ...
 
+    def made(self, work: Callable[[Block], Block]) -> RowBlocks:
+        """The blocks that `work` makes of these, kept where they are."""
+        ...
+
+    def with_factor(self, work: Callable[[Block], Floats]) -> RowBlocks:
+        """The blocks with what `work` says as factor."""
+        ...
+
 
 class HeldBlocks:
     """Blocks in memory, gone through by `n_jobs` threads."""
@@ -56,7 +64,22 @@ class HeldBlocks:
         """One after the other."""
         return np.concatenate(list(self._each(work)))
 
+    def made(self, work: Callable[[Block], Block]) -> HeldBlocks:
+        """Blocks in memory."""
+        return HeldBlocks(list(self._each(work)), self._n_jobs)
+
+    def with_factor(self, work: Callable[[Block], Floats]) -> HeldBlocks:
+        """The same codes with other factors."""
+        factors = self._each(work)
+        pairs = zip(self._blocks, factors, strict=True)
+        return HeldBlocks([with_factor(*pair) for pair in pairs], self._n_jobs)
+
     def _each(self, work: Callable[[Block], Any]) -> Any:
         # Shared memory: with a cluster behind joblib, blocks would travel in every pass.
         parallel = Parallel(self._n_jobs, require="sharedmem", return_as="generator")
         return parallel(delayed(work)(block) for block in self._blocks)
+
+
+def with_factor(block: Block, factor: Floats) -> Block:
+    """The block with a factor, or another one."""
+    return block._replace(factor=factor)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.costs import CostTable
-from adacos.kernels.class_risk import best_label, integrated_class_log_odds, roots
+from adacos.families import Family, family
+from adacos.kernels.class_risk import best_label
 from adacos.kernels.folds import drawn_rows
-from adacos.kernels.martingale import integrated_log_odds
 from adacos.models.additive import AdditiveFit
 from adacos.models.basis import AdditiveBasis
 from adacos.models.density import ConditionalDensity, fit_densities
@@ -39,8 +39,9 @@ from adacos.models.sequences import (
     group_lasso_sequence,
     payable_first,
 )
-from adacos.models.set_fits import SetFits
-from adacos.typing import Floats
+from adacos.tables.categories import unseen_categories
+from adacos.tables.kinds import CATEGORICAL
+from adacos.typing import Floats, Ints
 
 # Rows whose labels at every set are held at once.
 ROWS_AT_ONCE = 131_072
@@ -92,6 +93,16 @@ class SequenceModel:
         return self.intercepts.ndim == 2
 
     @property
+    def family(self) -> Family:
+        """What the number of classes means for log-odds."""
+        return family(1 + self.intercepts[0].size)
+
+    @property
+    def vector_shape(self) -> tuple[int, int]:
+        """Shape of the coefficients of one set with a row for each of its L functions."""
+        return self.intercepts[0].size, self.coefs.shape[-1]
+
+    @property
     def functions(self) -> Floats:
         """Coefficients of every function of the covariates, (functions, columns).
 
@@ -134,7 +145,7 @@ class SequenceModel:
     def with_some_rows(self, most: int, seed: int) -> SequenceModel:
         """The same with the out-of-fold log-odds of about `most` rows, drawn by class.
 
-        Each then stands for as many of its class as there are for one kept.
+        Each then represents as many of its class as there are for one kept.
         """
         rows = drawn_rows(self.y, most, seed)
         if len(rows) == len(self.y):
@@ -166,34 +177,65 @@ class SequenceModel:
         weight[known] = rows.weights_along(self.sequence, last)[:, last]
         return weight
 
-    def expected_costs(self, costs: CostTable) -> Floats:
-        """Mean total cost of always stopping at each set, from the out-of-fold log-odds."""
+    def set_costs(self, costs: CostTable) -> Floats:
+        """What rows like those of training pay for what they have of each set, on average."""
+        rows = self.followed
+        if rows is None or rows.there is None:
+            return self.sequence.costs(costs)
+        patterns, number = np.unique(rows.there, axis=0, return_inverse=True)
+        share = np.bincount(number.ravel(), rows.weight) / rows.weight.sum()
+        masks, rank = self.sequence.masks(), self.sequence.rank
+        return np.array([share @ costs.of_batch(own & patterns, rank=rank) for own in masks])
+
+    def expected_costs(self, costs: CostTable, deciding: Floats | None = None) -> Floats:
+        """Mean total cost of always stopping at each set, from the out-of-fold log-odds.
+
+        Rows pay for what they have of a set. Their answers are the best by the matrix `deciding`,
+        by default that of the costs.
+        """
+        deciding = costs.matrix if deciding is None else deciding
         means, weights = [], []
         for first in range(0, len(self.y), ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)
-            label = best_label(self.leave_out_log_odds[rows], costs.matrix)
+            label = best_label(self.leave_out_log_odds[rows], deciding)
             wrong = costs.matrix[self.y[rows].astype(np.intp)[:, None], label]
             means.append(np.average(wrong, axis=0, weights=self.weight[rows]))
             weights.append(self.weight[rows].sum())
-        return np.asarray(np.average(means, axis=0, weights=weights) + self.sequence.costs(costs))
+        return np.asarray(np.average(means, axis=0, weights=weights) + self.set_costs(costs))
+
+    def without_unseen(self, encoded: Floats, covariates: Ints) -> Floats:
+        """Rows with NaN for categories of these covariates that were never seen in training.
+
+        They were acquired and say nothing, as if they were unavailable. The same array comes back
+        where there are none.
+        """
+        kinds, source = self.basis.kinds, self.basis.source
+        own = np.array([k for k in covariates.tolist() if kinds[k] == CATEGORICAL], dtype=np.intp)
+        unseen = unseen_categories(encoded, source, own)
+        if not unseen.any():
+            return encoded
+        encoded = encoded.copy()
+        for covariate, rows in zip(own.tolist(), unseen.T, strict=True):
+            encoded[np.ix_(rows, source == covariate)] = np.nan
+        return encoded
 
     def unavailable(self, encoded: Floats, stage: int) -> MissingContribution:
         """What the unavailable values of S_stage contribute, given its available ones.
 
-        Values outside the set are not read. Of two classes what they contribute to every model, of
-        more to the log-odds by that of the set.
+        Values outside the set are not read. Means (rows, L) and covariances (rows, L, L) are those
+        of the log-odds by the model of the set, of which there are L = K - 1.
         """
         inside = np.isin(self.basis.source, self.sequence.set(stage))
         holes = fill_holes(self.joint, encoded, inside, numeric_values=False)
-        if not self.many_classes:
-            return missing_contribution(self.joint, self.basis, self.coefs, holes)
-        part = missing_contribution(self.joint, self.basis, polarised(self.coefs[stage]), holes)
-        size = self.intercepts.shape[1]
+        functions = np.atleast_2d(self.coefs[stage])
+        part = missing_contribution(self.joint, self.basis, polarised(functions), holes)
+        size = len(functions)
         means = {k: mean[:, :size] for k, mean in part.means.items()}
         return MissingContribution(part.mean[:, :size], unpolarised(part.variance, size), means)
 
     def log_odds(self, encoded: Floats, stage: int) -> Floats:
         """Log-odds by the model of one set, with what is unavailable integrated out."""
+        encoded = self.without_unseen(encoded, self.sequence.set(stage))
         result = np.full((len(encoded), *self.intercepts.shape[1:]), self.intercepts[stage])
         lacking = np.zeros(len(encoded), dtype=np.bool_)
         for covariate in self.sequence.set(stage):
@@ -202,19 +244,14 @@ class SequenceModel:
             coef = self.coefs[stage][..., self.basis.group == covariate]
             result[there] += self.basis.block(own[there], covariate) @ coef.T
             lacking |= ~there
-        if lacking.any() and self.many_classes:
+        if lacking.any():
             part = self.unavailable(encoded[lacking], stage)
-            root = roots(part.variance)
-            result[lacking] = integrated_class_log_odds(result[lacking] + part.mean, root)
-        elif lacking.any():
-            part = self.unavailable(encoded[lacking], stage)
-            result[lacking] = integrated_log_odds(
-                result[lacking] + part.mean[:, stage], np.sqrt(part.variance[:, stage])
-            )
+            result[lacking] = self.family.integrated(result[lacking], part.mean, part.variance)
         return result
 
     def log_odds_by_set(self, encoded: Floats) -> Floats:
         """Log-odds by the model of every set, shape (rows, sets); of K > 2 classes (…, K - 1)."""
+        encoded = self.without_unseen(encoded, np.arange(len(self.basis.kinds)))
         result = np.empty((len(encoded), *self.intercepts.shape))
         incomplete = np.isnan(encoded).any(axis=1)
         complete = self.basis.transform(encoded[~incomplete])
@@ -269,16 +306,18 @@ def build_sequence_model(
 
 def _followed(fits: PreparedRows, left_out: Floats) -> FollowedRows:
     """The rows with out-of-fold log-odds, drawn by class where there are many."""
-    known = (fits.weight > 0) & ~np.isnan(left_out).any(axis=tuple(range(1, left_out.ndim)))
+    known = (fits.weight > 0) & ~np.isnan(left_out.reshape(len(left_out), -1)).any(axis=1)
     there = np.ones((len(known), len(fits.basis.kinds)), dtype=np.bool_)
-    if isinstance(fits, SetFits) and fits.holes is not None:
+    if isinstance(fits, LargeFits):
+        there = there if fits.there is None else fits.there
+    elif fits.holes is not None:
         # Unlabelled rows come last.
         for pattern in fits.holes.patterns:
             labelled = pattern.rows[pattern.rows < len(known)]
             there[np.ix_(labelled, np.unique(fits.basis.source[pattern.missing]))] = False
     rows = np.flatnonzero(known)
     rows = rows[drawn_rows(fits.y[rows], FOLLOWED_ROWS, 0)]
-    label, size = fits.y.astype(np.intp), left_out.shape[2] + 1 if left_out.ndim == 3 else 2
+    label, size = fits.y.astype(np.intp), 1 + left_out[0, 0].size
     share = np.bincount(label[known], fits.weight[known], size).astype(np.float64)
     share /= np.maximum(np.bincount(label[rows], fits.weight[rows], size), 1e-300)
     return FollowedRows(

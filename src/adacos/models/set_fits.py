@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.class_risk import pairwise_shrink
-from adacos.kernels.martingale import integrated_log_odds
+from adacos.kernels.martingale import shrink
 from adacos.kernels.multinomial import symmetric
 from adacos.kernels.strengths import central_strengths
 from adacos.models.additive import AdditiveFit, fit_additive
@@ -61,6 +61,7 @@ class SetFits:
     holes : conditional covariance of what is missing; None when nothing is.
     table : the labelled rows and their classes as they were given, to fit on some of them.
     n_classes : number of classes.
+    directions : in which direction functions of covariates go, see `adacos.models.monotone`.
     """
 
     basis: AdditiveBasis
@@ -77,6 +78,7 @@ class SetFits:
     holes: HoleMoments | None = None
     table: tuple[Any, Any, Ints | None] | None = None
     n_classes: int = 2
+    directions: Ints | None = None
     _fitted: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
     _screened: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
     # The last fits at kept strengths, with the leave-out log-odds they belong to.
@@ -126,7 +128,8 @@ class SetFits:
         large = len(covariates) > LONG_SEQUENCE or self._is_large(covariates)
         grown = start.mixture is not None and self._adds(covariates, start)
         grown = grown and not self._is_first_wiggly(covariates, start)
-        return near and large and grown
+        # Fits at kept strengths know no directions.
+        return near and large and grown and self.directions is None
 
     def _fit_kept(self, covariates: Ints, start: AdditiveFit) -> AdditiveFit:
         before = next((kept for fit, kept in self._kept if fit is start), None)
@@ -168,6 +171,7 @@ class SetFits:
             shrink=self._shrink(covariates, start),
             candidates=self._candidates(covariates, start),
             n_classes=self.n_classes,
+            directions=self.directions,
         )
 
     def _shrink(
@@ -210,10 +214,7 @@ class SetFits:
         if self.n_classes > 2:
             return pairwise_shrink(self._pair_variance(fit.coef))
         variance = self.holes.variance(self.basis, fit.coef, len(self.y))
-        log_odds = fit.intercept + self.columns[: len(self.y)] @ fit.coef
-        # The factor is even in the log-odds and has a limit at zero.
-        log_odds = np.maximum(np.abs(log_odds), 1e-3)
-        return np.asarray(integrated_log_odds(log_odds, np.sqrt(variance)) / log_odds)
+        return shrink(fit.intercept + self.columns[: len(self.y)] @ fit.coef, variance)
 
     def _pair_variance(self, coef: Floats) -> Floats:
         """Variance of what is missing of each row contributes to the log-odds of two classes.
@@ -268,10 +269,12 @@ def prepare(
     unlabeled: Floats | None = None,
     n_classes: int = 2,
     ends: tuple[Floats, Floats] | None = None,
+    directions: Ints | None = None,
 ) -> SetFits:
     """Fill in what is missing and build the basis; a row of weight w counts as w rows.
 
-    `ends` is the range of each encoded column, where these rows are some of more.
+    `ends` is the range of each encoded column, where these rows are some of more. `directions` are
+    those in which functions of covariates go.
     """
     every, every_weight = encoded, weight
     if unlabeled is not None:
@@ -313,4 +316,5 @@ def prepare(
         n_jobs=n_jobs,
         holes=None if expected is None else expected.moments,
         n_classes=n_classes,
+        directions=directions,
     )

@@ -16,16 +16,19 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from adacos.exceptions import InvalidInputError
 from adacos.kernels.binned import Block, block_of
 from adacos.kernels.folds import drawn_rows, folds_of_keys, row_keys
 from adacos.models.basis import AdditiveBasis
+from adacos.models.coded_holes import MOST_PAIRS, CodedRows, available, pairs_of_missing
 from adacos.models.large_fits import SAMPLE_ROWS, LargeFits, assemble
 from adacos.models.levels import MOST_LEVELS, Cuts, LevelSums, cut, level_sums, level_values
 from adacos.models.row_blocks import HeldBlocks, RowBlocks
 from adacos.models.set_fits import prepare
 from adacos.tables.encoder import TableEncoder
+from adacos.tables.parquet_table import joined
 from adacos.tables.row_digests import RowDigests, hashed, salt_of
-from adacos.tables.scanning import ColumnScan, encoder_of, refuse_missing, scan
+from adacos.tables.scanning import ColumnScan, encoder_of, scan
 from adacos.typing import Floats, Ints
 
 # Rows whose leave-out log-odds are kept, drawn within each class.
@@ -37,8 +40,8 @@ class Stream(Protocol):
 
     columns: list[str]
 
-    def head(self) -> Any:
-        """Two rows as they are."""
+    def head(self, n: int) -> Any:
+        """The first n rows as they are."""
         ...
 
     def each(self, work: Callable[..., Any], *given: Sequence[Any]) -> Iterator[Any]:
@@ -59,9 +62,16 @@ class PieceStream:
         self.columns: list[str] = list(table.columns)
         self._table, self._n_jobs = table, n_jobs
 
-    def head(self) -> Any:
-        """The first two rows."""
-        return next(self._table.pieces())[:2]
+    def head(self, n: int) -> Any:
+        """The first n rows."""
+        return joined(list(self._few(n)))
+
+    def _few(self, n: int) -> Iterator[Any]:
+        for piece in self._table.pieces():
+            yield piece[:n]
+            n -= len(piece)
+            if n <= 0:
+                return
 
     def each(self, work: Callable[..., Any], *given: Sequence[Any]) -> Iterator[Any]:
         """One piece in memory at a time."""
@@ -108,7 +118,7 @@ class Scanned(NamedTuple):
 
 
 def scan_stream(stream: Stream) -> Scanned:
-    """Learn what the columns hold; a missing value is refused."""
+    """Learn what the columns hold."""
     names = tuple(stream.columns)
     pieces = list(stream.each(partial(scan, names=names, most=MOST_LEVELS)))
 
@@ -116,30 +126,72 @@ def scan_stream(stream: Stream) -> Scanned:
         return [a.plus(b, MOST_LEVELS) for a, b in zip(one, other, strict=True)]
 
     columns = reduce(both, pieces)
-    refuse_missing(columns, names)
     return Scanned(encoder_of(columns, names), columns, [piece[0].rows for piece in pieces])
+
+
+def refuse_pairs(sample: Floats) -> None:
+    """Refuse rows in which very many values are missing together, of which two bytes are kept."""
+    pairs = pairs_of_missing(sample)
+    if pairs > MOST_PAIRS:
+        raise InvalidInputError(
+            "X",
+            f"must have at most {MOST_PAIRS} pairs of values missing together in the mean row of a "
+            "table that is read a piece at a time",
+            f"{pairs:,.0f}",
+            "Leave covariates out that are hardly ever there, or read fewer rows into memory.",
+        )
+
+
+class StreamedRows(NamedTuple):
+    """Rows ready for fitting, and what else was learned of them.
+
+    Attributes
+    ----------
+    fits : the rows as codes.
+    digests : of all rows.
+    kept : encoded values of the rows whose out-of-fold log-odds are kept.
+    """
+
+    fits: LargeFits
+    digests: RowDigests
+    kept: Floats
+
+
+class Labelled(NamedTuple):
+    """What is at hand of every row: its class, how often it counts, and its group if there are."""
+
+    y: Floats
+    weight: Floats
+    groups: Ints | None
 
 
 def prepare_streamed(
     stream: Stream,
     scanned: Scanned,
-    y: Floats,
+    rows: Labelled,
     *,
     n_splines: int,
     families: tuple[str, ...],
     n_folds: int,
     seed: int,
     n_jobs: int | None,
-) -> tuple[LargeFits, RowDigests]:
-    """Rows as codes, ready for fitting, and the digests of the rows."""
+    n_classes: int = 2,
+    unlabeled: Floats | None = None,
+) -> StreamedRows:
+    """Turn rows into codes, ready for fitting; `unlabeled` are further rows, in memory."""
+    y, weight, groups = rows
     encoder, ends = scanned.encoder, np.cumsum([0, *scanned.sizes])
-    chosen = drawn_rows(y, SAMPLE_ROWS, seed)
-    of_piece = [chosen[(chosen >= a) & (chosen < b)] - a for a, b in pairwise(ends)]
-    looked = list(stream.each(partial(_look, encoder=encoder, seed=seed), of_piece))
+    chosen, kept = drawn_rows(y, SAMPLE_ROWS, seed), drawn_rows(y, KEPT_ROWS, seed)
+    wanted = [
+        [own[(own >= a) & (own < b)] - a for a, b in pairwise(ends)] for own in (chosen, kept)
+    ]
+    looked = list(stream.each(partial(_look, encoder=encoder, seed=seed), *wanted))
     key = np.concatenate([piece.key for piece in looked])
     salt = salt_of(np.concatenate([piece.digests for piece in looked]), seed)
     some = np.concatenate([piece.sample for piece in looked])
-    fold = folds_of_keys(key, y, n_folds, seed, len(encoder.source))
+    values_kept = np.concatenate([piece.kept for piece in looked])
+    refuse_pairs(some)
+    fold = folds_of_keys(key, y, n_folds, seed, len(encoder.source), groups)
     low, high = _range(encoder)
     sample = prepare(
         some,
@@ -148,17 +200,34 @@ def prepare_streamed(
         n_splines=n_splines,
         families=families,
         fold=fold[chosen],
+        weight=weight[chosen],
         n_jobs=n_jobs,
+        n_classes=n_classes,
         ends=(low, high),
     )
     cuts = _cuts(scanned, some, sample.basis)
-    rows = [slice(a, b) for a, b in pairwise(ends)]
+    pieces = [slice(a, b) for a, b in pairwise(ends)]
     n_held_out = int(fold.max()) + 1
     work = partial(_code, encoder=encoder, cuts=cuts, n_folds=n_held_out, salt=salt)
-    # Three bytes a row travel to whoever holds it.
-    small = y.astype(np.int8), fold.astype(np.int16)
-    blocks, sums = stream.held(work, *([column[piece] for piece in rows] for column in small))
+    # Few bytes a row travel to whoever holds it.
+    small = y.astype(np.int16), _few_bytes(weight), fold.astype(np.int16)
+    blocks, sums = stream.held(work, *([column[piece] for piece in pieces] for column in small))
     digests = RowDigests(salt, np.sort(np.concatenate([piece.digests for piece in sums])))
+    values, counts = _levels(cuts, sums, encoder)
+    nowhere = np.zeros(len(chosen), dtype=np.intp)
+    in_sample = _block(some, y[chosen], weight[chosen], nowhere, encoder, cuts, 1)
+    labelled = y[kept], _standing_for_all(y, weight, kept), fold[kept]
+    coded = CodedRows(values, counts, blocks, in_sample)
+    there = available(values_kept, encoder.source, any(own.missing for own in scanned.columns))
+    fits = assemble(sample, coded, cuts, (low, high), labelled, unlabeled, there)
+    return StreamedRows(replace(fits, kept=kept), digests, values_kept)
+
+
+def _levels(
+    cuts: list[Cuts], sums: list[CodedSums], encoder: TableEncoder
+) -> tuple[list[Floats], list[LevelSums]]:
+    """Encoded values of the levels of each covariate, and the rows at each."""
+    low, high = _range(encoder)
     counts = [
         reduce(lambda one, other: one.plus(other), (piece.levels[k] for piece in sums))
         for k in range(len(cuts))
@@ -167,30 +236,33 @@ def prepare_streamed(
         level_values(edges, count, float(low[j]), float(high[j]))
         for edges, count, j in zip(cuts, counts, encoder.first, strict=True)
     ]
-    nowhere = np.zeros(len(chosen), dtype=np.intp)
-    in_sample = _block(some, y[chosen], nowhere, encoder, cuts, 1)
-    kept = drawn_rows(y, KEPT_ROWS, seed)
-    rows_kept = y[kept], _standing_for_all(y, kept), fold[kept]
-    fits = assemble(sample, values, counts, (low, high), blocks, in_sample, rows_kept)
-    return replace(fits, kept=kept), digests
+    return values, counts
 
 
-def _standing_for_all(y: Floats, kept: Ints) -> Floats:
-    """Weights of some rows: each stands for as many of its class as there are for one kept."""
-    share = np.bincount(y.astype(np.intp)) / np.bincount(y[kept].astype(np.intp))
-    return np.asarray(share[y[kept].astype(np.intp)])
+def _few_bytes(weight: Floats) -> NDArray[Any]:
+    """Weights in the fewest bytes that hold them exactly."""
+    whole = weight.astype(np.uint8) if weight.max() < 256 else weight
+    return whole if np.array_equal(whole, weight) else weight
+
+
+def _standing_for_all(y: Floats, weight: Floats, kept: Ints) -> Floats:
+    """Weights of some rows: each represents as many of its class as there are for one kept."""
+    label = y.astype(np.intp)
+    share = np.bincount(label, weight) / np.bincount(label[kept], weight[kept])
+    return np.asarray(weight[kept] * share[label[kept]])
 
 
 class _Look(NamedTuple):
     sample: Floats
+    kept: Floats
     key: Floats
     digests: NDArray[np.uint64]
 
 
-def _look(piece: Any, chosen: Ints, encoder: TableEncoder, seed: int) -> _Look:
-    """Encoded rows of the sample, key and digest of every row."""
+def _look(piece: Any, chosen: Ints, kept: Ints, encoder: TableEncoder, seed: int) -> _Look:
+    """Encoded rows of the sample and of those kept, key and digest of every row."""
     encoded = encoder.transform(piece)
-    return _Look(encoded[chosen], row_keys(encoded, seed), hashed(encoded, ""))
+    return _Look(encoded[chosen], encoded[kept], row_keys(encoded, seed), hashed(encoded, ""))
 
 
 def _cuts(scanned: Scanned, some: Floats, basis: AdditiveBasis) -> list[Cuts]:
@@ -207,7 +279,8 @@ def _cuts(scanned: Scanned, some: Floats, basis: AdditiveBasis) -> list[Cuts]:
 
 def _code(
     piece: Any,
-    y: NDArray[np.int8],
+    y: NDArray[np.int16],
+    weight: NDArray[Any],
     fold: NDArray[np.int16],
     encoder: TableEncoder,
     cuts: list[Cuts],
@@ -216,19 +289,26 @@ def _code(
 ) -> Coded:
     """A piece as codes, with what is summed over all pieces."""
     encoded = encoder.transform(piece)
-    weight, sums = np.ones(len(y)), []
+    weight, sums = weight.astype(np.float64), []
     for k, edges in enumerate(cuts):
         columns = encoded[:, encoder.source == k]
         sums.append(level_sums(edges, edges.codes(columns), columns, weight))
-    block = _block(encoded, y.astype(np.float64), fold.astype(np.intp), encoder, cuts, n_folds)
+    rows = y.astype(np.float64), weight, fold.astype(np.intp)
+    block = _block(encoded, *rows, encoder, cuts, n_folds)
     return Coded(block, CodedSums(sums, hashed(encoded, salt)))
 
 
 def _block(
-    encoded: Floats, y: Floats, fold: Ints, encoder: TableEncoder, cuts: list[Cuts], n_folds: int
+    encoded: Floats,
+    y: Floats,
+    weight: Floats,
+    fold: Ints,
+    encoder: TableEncoder,
+    cuts: list[Cuts],
+    n_folds: int,
 ) -> Block:
     codes = [edges.codes(encoded[:, encoder.source == k]) for k, edges in enumerate(cuts)]
-    return block_of(codes, y, np.ones(len(y)), fold, n_folds)
+    return block_of(codes, y, weight, fold, n_folds)
 
 
 def _range(encoder: TableEncoder) -> tuple[Floats, Floats]:

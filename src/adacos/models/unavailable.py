@@ -1,7 +1,7 @@
-"""Rows of which some covariates are unavailable: what the others can still tell about them.
+"""Rows of which some covariates are unavailable: what the others can still say about them.
 
 Of the contributions T to the log-odds of a later model that are unknown now, acquiring B makes some
-known, those of B itself, and tells something about the rest that it is correlated with. By the law
+known, those of B itself, and says something about the rest that it is correlated with. By the law
 of total variance Var(T | now) = Var(E[T | B]) + E[Var(T | B)]: the first part is what may be
 learned, the second stays unknown and draws the log-odds towards zero. Contributions are split into
 what is linear in the normal score of a covariate, where learning is that of a joint normal
@@ -31,7 +31,7 @@ class Learnable(NamedTuple):
     Attributes
     ----------
     mean : of the contributions of what is not acquired of the later set.
-    learned : variance of what acquiring its available covariates will tell about them.
+    learned : variance of what acquiring its available covariates will say about them.
     unknown : variance that stays.
     """
 
@@ -54,9 +54,8 @@ def learnable(model: SequenceModel, encoded: Floats, available: Bools, stage: in
         numeric_values=False,
     )
     coefs, sets = model.coefs[stage + 1 :], sequence.masks()[stage + 1 :]
-    if model.many_classes:
-        n_sets, coefs = len(coefs), polarised(coefs)
-        sets = np.repeat(sets, len(coefs) // max(n_sets, 1), axis=0)
+    n_sets, coefs = len(coefs), polarised(coefs.reshape(len(coefs), *model.vector_shape))
+    sets = np.repeat(sets, len(coefs) // max(n_sets, 1), axis=0)
     size = (len(encoded), len(coefs))
     result = Learnable(np.zeros(size), np.zeros(size), np.zeros(size))
     loading = np.zeros((len(encoded), len(basis.source), len(coefs)))
@@ -107,9 +106,9 @@ class _Scores(NamedTuple):
         )
 
     def weights(self, available: Bools) -> tuple[Floats, Ints]:
-        """What each score to come adds to what is told by those before it, by pattern.
+        """What each score to come adds to what those before it say, by pattern.
 
-        `available` (rows, to come) says which of them can be acquired; the others tell nothing.
+        `available` (rows, to come) says which of them can be acquired; the others say nothing.
         Gives (patterns, to come, scores), and the pattern of each row.
         """
         _, first, which = np.unique(

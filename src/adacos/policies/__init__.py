@@ -7,6 +7,7 @@ from adacos.policies.cos import COSClassifier
 from adacos.policies.costed import CostedClassifier
 from adacos.policies.full_model import FullModelClassifier
 from adacos.policies.planning import PlanningClassifier
+from adacos.policies.protocol import ProtocolClassifier
 from adacos.policies.target_recall import TargetRecallClassifier
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "CostedClassifier",
     "FullModelClassifier",
     "PlanningClassifier",
+    "ProtocolClassifier",
     "TargetRecallClassifier",
 ]

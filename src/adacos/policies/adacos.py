@@ -51,12 +51,14 @@ class AdaCOSClassifier(SequencePolicy):
     multiplier_ : float
         By how much more than once covariate costs count, for a mean budget; 0 where it does not
         bind.
+    mean_spent_complete_ : float
+        With a mean budget, and values missing in training, what complete rows pay.
     mean_spent_ : float
         With a mean budget, what new rows are expected to pay on average, by cross-validation on
         the training rows.
     mixture_ : Mixture or None
         Which rows walk with a lower multiplier, where this spends a mean budget that one multiplier
-        does not; `acquire` and `consultation` tell rows apart by their keys.
+        does not; `acquire` and `consultation` distinguish rows by their keys.
 
     See Also
     --------
@@ -104,6 +106,7 @@ class AdaCOSClassifier(SequencePolicy):
         mean_budget: float | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        monotonic_cst: Any = None,
         outlook: str = DEPRECATED,
         target_recall: Any = DEPRECATED,
         recall_at: str = DEPRECATED,
@@ -122,6 +125,7 @@ class AdaCOSClassifier(SequencePolicy):
             mean_budget=mean_budget,
             n_jobs=n_jobs,
             verbose=verbose,
+            monotonic_cst=monotonic_cst,
             target_recall=target_recall,
             recall_at=recall_at,
             recall_confidence=recall_confidence,

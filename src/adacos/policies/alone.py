@@ -69,8 +69,8 @@ def cheaper_alone(
     return name, (
         f"answering by {name} alone costs {money(alone_cost)} a row, this policy "
         f"{money(own_cost)}, by rows that were not learned from: another order of the covariates "
-        'may be cheaper. Try sequence="both" (--sequence both), which compares orders and takes '
-        "longer to fit."
+        'may be cheaper. Try sequence="both" (--sequence both), which compares two orders and '
+        "takes two to three times as long to fit."
     )
 
 

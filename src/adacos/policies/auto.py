@@ -27,15 +27,17 @@ from adacos.decision import AnyDecider, Terms
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.groups import standard_error
+from adacos.kernels.prior_shift import LogOddsChange
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
 from adacos.models.basis import MOST_SPLINES
 from adacos.models.progress import listening, print_progress, tell
 from adacos.policies.adacos import AdaCOSClassifier
-from adacos.policies.base import BasePolicy, fit_in_groups
+from adacos.policies.base import BasePolicy
 from adacos.policies.branching import BranchingClassifier
 from adacos.policies.budgets import BUDGET_CONSTRAINTS
 from adacos.policies.cos import COSClassifier
+from adacos.policies.fitting import fit_in_groups
 from adacos.policies.many_classes import max_error_cost
 from adacos.policies.plan_size import loses_nothing
 from adacos.policies.planning import PlanningClassifier
@@ -256,6 +258,8 @@ class AutoPolicyClassifier(BasePolicy):
         """
         standing = self.compared_[0]
         chosen = self._choice
+        if self.recalibration_ is not None:
+            return f"{chosen.title} was chosen for the classes as they occurred in training."
         if chosen is standing:
             return (
                 f"{standing.title} was kept: nothing else was clearly cheaper in cross-validation."
@@ -319,7 +323,7 @@ class AutoPolicyClassifier(BasePolicy):
             own = None if groups is None else groups[outside]
             for candidate, policy in self._fitted(*learned, own, tried):
                 result = policy.acquire(held_out)
-                label = np.searchsorted(self.classes_, result.label)
+                label = policy.numbers_of(result.label)
                 total = total_of(result.cost, number[inside], label, matrix)
                 cost[candidate.title][inside] = total
             tell(COMPARISON, part + 1, n_folds)
@@ -342,6 +346,11 @@ class AutoPolicyClassifier(BasePolicy):
                 fit_in_groups(policy, X, y, groups)
             yield candidate, policy
 
+    def _change(self, change: LogOddsChange) -> None:
+        """Decide by the chosen policy after a change from now on."""
+        self.policy_ = self.policy_._changed(change)
+        self.finish_fit()
+
     def make_decider(self, terms: Terms) -> AnyDecider:
         """Give the decider of the chosen policy.
 
@@ -362,8 +371,13 @@ class AutoPolicyClassifier(BasePolicy):
         return next(item for item in self.compared_ if item.title == self.choice_)
 
     @property
-    def expected_cost_(self) -> float:
-        """What a row costs under the chosen candidate, by the comparison's fits without it."""
+    def expected_cost_(self) -> float | None:
+        """What a row costs under the chosen candidate, by the comparison's fits without it.
+
+        Recalibrated, by the chosen policy's own models.
+        """
+        if self.recalibration_ is not None:
+            return self.policy_.expected_cost_
         return self._choice.cost
 
     @property

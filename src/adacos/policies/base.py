@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from adacos.consultation import Consultation
 from adacos.consultation.next_steps import NextSteps, steps
@@ -31,11 +31,14 @@ from adacos.exceptions import (
     PositiveClassWarning,
     UnstatedCostWarning,
 )
-from adacos.kernels.namespace import host, is_tensor, like, namespace
+from adacos.families import family_of
+from adacos.kernels.namespace import host, is_tensor, like
 from adacos.kernels.threads import one_blas_thread
 from adacos.policies.face import PolicyFace
-from adacos.policies.fitting import TAKEN_BY, checked, refusing, warn_of_empty_rows
+from adacos.policies.fitting import TAKEN_BY, check_decisions, checked, refusing, warn_of_empty_rows
 from adacos.policies.inherited_docs import inherit_entries
+from adacos.policies.parameters import ParametersOfFit
+from adacos.policies.recalibration import Recalibration, recalibrated
 from adacos.providers import ProvidedResult
 from adacos.providers.running import Cache, Desk, check_providers, provide
 from adacos.reasons import Reasons
@@ -46,8 +49,8 @@ from adacos.tables.encoder import (
     validate_table,
     with_empty_columns,
 )
-from adacos.tables.known import known_mask, unavailable_mask
-from adacos.tables.labels import check_labels
+from adacos.tables.known import asked_of, known_mask, refuse_lists, unavailable_mask, without
+from adacos.tables.labels import check_labels, check_one_label_each
 from adacos.tables.suspicions import Suspicion
 from adacos.tables.tensors import encode_tensor
 from adacos.tables.weights import groups_of
@@ -73,25 +76,16 @@ class TrainingTable:
     groups: Ints | None = None
 
 
-def fit_in_groups(
-    policy: Any, X: Any, y: Any, groups: Ints | None, sample_weight: Floats | None = None
-) -> Any:
-    """Fit a policy, with the groups of the rows if it takes them, and with weights if there are."""
-    given: dict[str, Any] = {}
-    if groups is not None and has_fit_parameter(policy, "groups"):
-        given["groups"] = groups
-    if sample_weight is not None:
-        given["sample_weight"] = sample_weight
-    return policy.fit(X, y, **given)
-
-
-class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class BasePolicy(ParametersOfFit, PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of every policy.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes; of two the second is the positive one.
+    decisions_ : ndarray of shape (n_decisions,)
+        What `predict` may give: the classes, or the decisions of `Costs` that can be the cheapest,
+        with two classes from the least probable second class to the most probable.
     encoder_ : TableEncoder
         What was learned about the columns.
     cost_table_ : CostTable
@@ -103,6 +97,8 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     expected_cost_ : float or None
         What a row is expected to cost of which nothing is known, covariates and errors together, by
         the models; None for a policy that does not weigh.
+    recalibration_ : Recalibration or None
+        How the policy was changed after it was fitted, see `recalibrate`.
 
     See Also
     --------
@@ -145,6 +141,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         "leave_out_": tuple[tuple[Any, ...], ...] | None,
         "misfit_": tuple[tuple[Any, ...], ...] | None,
         "misfit_states_": tuple[Any, ...] | None,
+        "recalibration_": Recalibration | None,
     }
 
     # What a fit keeps of the training rows, in this process only.
@@ -213,7 +210,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self._forget()
         table = validate_table(self, X, reset=True)
         self.classes_, labels = check_labels(y, many=self.takes_many_classes)
-        check_consistent_length(X, labels)
+        check_one_label_each(table, labels)
         names = covariate_names(self)
         self._bind_costs(names)
         self._report_positive_class()
@@ -230,7 +227,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """List what looks like a mistake in rows, with what to do about it.
 
         Before `fit` these are the suspicions that the table alone raises: covariates that identify
-        the row or tell the class, dates and numbers read as words, numbers far beyond all others,
+        the row or the class, dates and numbers read as words, numbers far beyond all others,
         few rows, copies of rows. A fitted policy adds values that it has not seen in training and,
         with classes, where a sum over covariates does not fit. `fit` warns of the same once.
 
@@ -254,7 +251,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         >>> X, y, *_ = load_wisconsin(sample_code=True)
         >>> for suspicion in AdaCOSClassifier().check(X, y):
         ...     print(suspicion)
-        sample_code: a different whole number in nearly every row. Leave identifiers out.
+        sample_code: another whole number in nearly every row. If it is an identifier, leave it out.
         """
         from adacos.policies.checking import alarms
 
@@ -263,6 +260,8 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _bind_costs(self, names: tuple[str, ...]) -> None:
         """Set `cost_table_`; no error is given a cost that follows from the other's by a guess."""
         costs = self.costs or Costs()
+        if costs.decisions is not None:
+            check_decisions(self, costs, costs.decisions)
         self.cost_table_ = costs.bind(names, len(self.classes_))
         recall = self.recall_aim.target_recall
         needed = [name for name in costs.unstated if recall is None or name == "false_positive"]
@@ -290,7 +289,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _report_positive_class(self) -> None:
         """Say which of two words is the positive class, where the errors do not cost the same."""
-        if len(self.classes_) > 2:
+        if len(self.classes_) > 2 or self.cost_table_.decisions is not None:
             return
         (_, false_alarm), (miss, _) = (
             self.cost_table_.matrix - np.diag(self.cost_table_.matrix)[:, None]
@@ -300,8 +299,9 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             negative, positive = self.classes_.tolist()
             warnings.warn(
                 f"The positive class is {positive!r}, the second in alphabetical order: a false "
-                f"negative is a row of it that is answered {negative!r}. Pass y as 1 for the "
-                "positive class and 0 for the other to choose, or to say so.",
+                f"negative is a row of it that is answered {negative!r}. If {negative!r} is the "
+                f"positive class, or to silence this warning, pass y as 1 for the positive class "
+                "and 0 for the other.",
                 PositiveClassWarning,
                 stacklevel=level_of_caller(),
             )
@@ -354,6 +354,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The policy.
         """
         self.decider_ = self.make_decider(self._terms(rule, multiplier, mixture))
+        self._keep_parameters()
         return self
 
     def _terms(
@@ -373,6 +374,55 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             self.mean_budget,
             mixture,
         )
+
+    @one_blas_thread
+    def recalibrate(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        prevalence: float | Mapping[Any, float] | None = None,
+    ) -> Self:
+        """Give the policy for a place where classes occur with other shares, or by its outcomes.
+
+        Probabilities, stored savings and stated costs change, and with them what is acquired;
+        nothing is fitted again. That is right where rows of a class are as they were in training
+        (label shift). A recall certificate was earned by the policy as it was, and is dropped:
+        `calibrate` earns another. The policy itself stays as it is.
+
+        AdaCOS, COS, Full Model, Branching and Planning can be recalibrated, what
+        `AutoPolicyClassifier` chose of them, and `TargetRecallClassifier` where rows stop by the
+        recall: its threshold is then one that is reached at every set. With a mean budget none can.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates), default=None
+            Local rows with known outcomes, in place of `prevalence`. They are followed to where the
+            policy stops, and their log-odds there are shifted and multiplied by a slope, both
+            shrunk towards no change; Planning takes the shift only.
+        y : array-like of shape (n_rows,), default=None
+            Their classes.
+        prevalence : float or mapping of class to float, default=None
+            Share of the positive class, the second in order; with three or more classes the share
+            of each.
+
+        Returns
+        -------
+        policy
+            Another fitted policy, with `recalibration_`.
+
+        Examples
+        --------
+        >>> from adacos import AdaCOSClassifier, Costs, load_pima
+        >>> X, y, prices, *_ = load_pima()
+        >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+        >>> policy = AdaCOSClassifier(costs).fit(X, y)
+        >>> print(policy.recalibrate(prevalence=0.1).recalibration_)
+        Recalibrated from a prevalence of 34.9% to 10.0%.
+        """
+        check_is_fitted(self)
+        moved: Self = recalibrated(self, X, y, prevalence)
+        return moved
 
     @property
     def unwrapped(self) -> BasePolicy:
@@ -436,7 +486,12 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return reasons
 
     def consultation(
-        self, known: Mapping[str, Any] | None = None, *, key: Hashable = 0
+        self,
+        known: Mapping[str, Any] | None = None,
+        *,
+        key: Hashable = 0,
+        must: Collection[str] = (),
+        never: Collection[str] = (),
     ) -> Consultation:
         """Begin a consultation about one row, of which some values may be known.
 
@@ -447,6 +502,8 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         key : str or int, default=0
             What the row is known by. Where a mean budget is kept by a mixture of two policies, it
             decides which of them the row has, as `keys` of `acquire` do.
+        must, never : collection of str, default=()
+            Covariates that are asked first in any case, and that are not asked; see `acquire`.
 
         Returns
         -------
@@ -462,7 +519,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         >>> print(consultation.next())
         Acquire BMI for 1.00.
         """
-        return Consultation(self, known, key)
+        return Consultation(self, known, key, must, never)
 
     @one_blas_thread
     def next(
@@ -473,6 +530,8 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         unavailable: ArrayLike | None = None,
         paid: ArrayLike | None = None,
         keys: Sequence[Hashable] | None = None,
+        must: Collection[str] = (),
+        never: Collection[str] = (),
     ) -> NextSteps:
         """Say what to acquire next for every row of X, by what there is of it so far.
 
@@ -483,7 +542,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ----------
         X : array-like or data frame of shape (n_rows, n_covariates)
             The rows so far. NaN means that the value has not been acquired yet, other than in
-            `acquire`. A data frame may lack columns that nobody has a value of.
+            `acquire`. A data frame may be without columns that nobody has a value of.
         known : sequence of str or array-like of bool, default=None
             Which of the values were known from the start and cost nothing: covariates by name, or
             a mask of the shape of X or with one entry per covariate. The others were acquired.
@@ -494,6 +553,8 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             where the order matters, of the cheapest one, and without waiting for results.
         keys : sequence, default=None
             A key for each row, see `acquire`.
+        must, never : collection of str, default=()
+            Covariates that are asked first in any case, and that are not asked; see `acquire`.
 
         Returns
         -------
@@ -518,8 +579,11 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         n_rows, n_covariates = len(encoded), len(self.encoder_.names)
         mask = np.broadcast_to(self._known_mask(known, X, encoded), (n_rows, n_covariates))
         gone = unavailable_mask(self, self.encoder_, unavailable, X, encoded)
-        found = steps(mixed(self.decider_, n_rows, keys), encoded, mask, gone, paid)
-        return replace(found, label=self.classes_[found.label])
+        asked, left_out = asked_of(self.encoder_, must, never)
+        gone = gone | (left_out & np.isnan(encoded[:, self.encoder_.first]))
+        decider = mixed(self.decider_, n_rows, keys)
+        found = steps(decider, encoded, mask, gone, paid, asked if asked.any() else None)
+        return replace(found, label=self.decisions_[found.label])
 
     @one_blas_thread
     def acquire(
@@ -530,6 +594,8 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         providers: Mapping[str, Any] | None = None,
         cache: Cache | None = None,
         keys: Sequence[Hashable] | None = None,
+        must: Collection[str] = (),
+        never: Collection[str] = (),
     ) -> AcquisitionResult:
         """Run the policy on every row of X: acquire step by step, stop, classify.
 
@@ -546,7 +612,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             them and does not extend to such rows.
         providers : mapping of str to callable or Provider, default=None
             Functions that fetch or compute covariates, for the rows that need them only. A value
-            that is in X is taken from there; a data frame may lack these columns.
+            that is in X is taken from there; a data frame may be without these columns.
         cache : mutable mapping, default=None
             What providers delivered, by covariate and key of the row; filled, and used in place of
             calls.
@@ -554,6 +620,11 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             A key for each row, by which the cache knows it again; rows with the same key are
             fetched once. Where a mean budget is kept by a mixture of two policies, the key of a row
             decides which of them it has; without keys that is its place in X.
+        must : collection of str, default=()
+            Covariates that every row acquires first, as far as they are available.
+        never : collection of str, default=()
+            Covariates that no row acquires: the policy decides as if they were unavailable. Values
+            that are `known` are used.
 
         Returns
         -------
@@ -569,15 +640,21 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             If rows have no value at all.
         """
         check_is_fitted(self)
-        if providers is not None:
+        asked, left_out = asked_of(self.encoder_, must, never)
+        if providers is not None or is_tensor(X):
+            refuse_lists(asked, left_out)
+            if providers is None:
+                return self._acquire_tensor(X, known, keys)
             return self._acquire_from(providers, X, known, cache, keys)
-        if is_tensor(X):
-            return self._acquire_tensor(X, known, keys)
         encoded = self._encode(X)
         warn_of_empty_rows(encoded)
-        decider = mixed(self.decider_, len(encoded), keys)
-        result = run(decider, encoded, self._known_mask(known, X, encoded))
-        return replace(result, label=self.classes_[result.label])
+        decider, mask = (
+            mixed(self.decider_, len(encoded), keys),
+            self._known_mask(known, X, encoded),
+        )
+        encoded = without(encoded, left_out, mask, self.encoder_)
+        result = run(decider, encoded, mask, asked if asked.any() else None)
+        return replace(result, label=self.decisions_[result.label])
 
     def _acquire_tensor(
         self, X: Any, known: ArrayLike | None, keys: Sequence[Hashable] | None
@@ -587,8 +664,8 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         encoded = encoded if self.decider_.takes_tensors and not self.mixture_ else host(encoded)
         decider = mixed(self.decider_, len(encoded), keys)
         result = run(decider, encoded, self._known_mask(host(known), X, encoded))
-        numbers = self.classes_.dtype.kind in "biuf"
-        classes = like(result.label, self.classes_) if numbers else self.classes_
+        numbers = self.decisions_.dtype.kind in "biuf"
+        classes = like(result.label, self.decisions_) if numbers else self.decisions_
         label = classes[result.label if numbers else host(result.label)]
         return AcquisitionResult(
             **{
@@ -617,7 +694,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         decider = mixed(self.decider_, len(encoded), keys)
         result = provide(decider, encoded, self._known_mask(known, X, encoded), desk)
         desk.warn()
-        return replace(result, label=self.classes_[result.label])
+        return replace(result, label=self.decisions_[result.label])
 
     def _encode(self, X: Any) -> Floats:
         """Encoded values of rows like those of the training table."""
@@ -638,9 +715,35 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         ndarray or tensor of shape (n_rows,)
-            The labels.
+            The labels; with decisions in `costs`, these.
         """
         return self.acquire(X).label
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose label is their class.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_covariates)
+            The rows, see `acquire`.
+        y : array-like of shape (n_rows,)
+            Their classes.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            The share.
+        """
+        if self.costs is not None and self.costs.decisions is not None:
+            raise InvalidInputError(
+                "costs",
+                "must have no decisions for an accuracy: a decision is no class",
+                listed(self.costs.decisions),
+                "Use scoring=neg_total_cost_scorer, or total_cost(policy.acquire(X), y, costs).",
+            )
+        return float(super().score(X, y, sample_weight))
 
     def predict_proba(self, X: Any, *, known: ArrayLike | None = None) -> Floats:
         """Class probabilities at the stop, or given exactly the known values.
@@ -676,10 +779,7 @@ class BasePolicy(PolicyFace, ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 self._known_mask(known, X, encoded), (len(encoded), len(self.encoder_.names))
             )
             p = probability_at(log_odds_given(self.decider_, encoded, mask))
-        if p.ndim == 2:
-            return p
-        both: Floats = namespace(p).stack([1.0 - p, p], axis=1)
-        return both
+        return family_of(p).of_each(p)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,7 +11,7 @@ from adacos.costs import ROUNDING, CostTable
 from adacos.deciders.fixed_set import columns_of
 from adacos.kernels.class_risk import best_label, log_odds_of
 from adacos.kernels.folds import drawn_rows, stratified_folds
-from adacos.models.estimator_answers import EstimatorAnswers, learned
+from adacos.models.estimator_answers import Answering, EstimatorAnswers, learned
 from adacos.models.sequences import SetSequence, forward_sequence, group_lasso_sequence
 from adacos.models.set_fits import prepare
 from adacos.tables.encoder import TableEncoder
@@ -25,7 +25,7 @@ _MOST_FORWARD = 30
 
 
 def out_of_fold(
-    estimator: Any,
+    estimator: Answering,
     values: Floats,
     labels: Ints,
     fold: Ints,
@@ -70,7 +70,7 @@ def answered_shares(answer: Ints, labels: Ints, n_classes: int) -> Floats:
 
 
 def best_set(
-    estimator: Any,
+    estimator: Answering,
     encoded: Floats,
     labels: Ints,
     encoder: TableEncoder,

@@ -19,18 +19,21 @@ from adacos.deciders.tree import TreeDecider
 from adacos.decision import Terms
 from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
+from adacos.kernels.prior_shift import LogOddsChange
 from adacos.models.additive import FAMILIES
 from adacos.models.branches import Node, route
 from adacos.models.large_fits import PreparedRows
+from adacos.models.monotone import directions_of
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.set_fits import prepare
+from adacos.models.shifted import shifted_model
 from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import leave_out_total
 from adacos.policies.growing import grow, growing_data, leaf_weights
 from adacos.policies.recall import Reached
 from adacos.policies.rounds import refuse_rounds
-from adacos.policies.tree import Tree, described_tree, tree_of
+from adacos.policies.tree import Tree, described_tree, no_rows, tree_of
 from adacos.reasons import Reasons
 from adacos.typing import Fields, Floats, Ints
 from adacos.validation import DEPRECATED, Constraints, whole
@@ -69,7 +72,7 @@ class BranchingClassifier(AdaCOSClassifier):
     leaf_ : ndarray of int of shape (n_rows,)
         Node at which each training row ends up.
     model_ : SequenceModel
-        Sets, additive models and densities without branches, for rows that lack the covariate that
+        Sets, additive models and densities without branches, for rows without the covariate that
         a branch asks for.
     sets_ : list of tuple of str
         Sets of `model_`.
@@ -126,6 +129,7 @@ class BranchingClassifier(AdaCOSClassifier):
         mean_budget: float | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        monotonic_cst: Any = None,
         outlook: str = DEPRECATED,
         target_recall: Any = DEPRECATED,
         recall_at: str = DEPRECATED,
@@ -145,6 +149,7 @@ class BranchingClassifier(AdaCOSClassifier):
             mean_budget=mean_budget,
             n_jobs=n_jobs,
             verbose=verbose,
+            monotonic_cst=monotonic_cst,
             outlook=outlook,
             target_recall=target_recall,
             recall_at=recall_at,
@@ -242,9 +247,18 @@ class BranchingClassifier(AdaCOSClassifier):
             self._finish_fit(self.model_)
             self._keep_mean_budget()
 
+    def _change(self, change: LogOddsChange) -> None:
+        """As for AdaCOS, in every leaf; what became of training rows is not known then."""
+        self.nodes_ = tuple(
+            node if node.model is None else replace(node, model=shifted_model(node.model, change))
+            for node in self.nodes_
+        )
+        super()._change(change)
+        self.tree_ = self._tree_of_rows(*no_rows(self.decider_))
+
     def _tree_of_rows(self, encoded: Floats, result: AcquisitionResult) -> Tree:
         """What became of rows; the labels of the result are 0, 1, …."""
-        return tree_of(self.nodes_, self.encoder_, encoded, result, self.classes_.tolist())
+        return tree_of(self.nodes_, self.encoder_, encoded, result, self.decisions_.tolist())
 
     def _certify(self, reached: Reached, X: Any) -> None:
         """As for AdaCOS; `tree_` then describes these rows."""
@@ -279,6 +293,7 @@ class BranchingClassifier(AdaCOSClassifier):
                 n_jobs=self.n_jobs,
                 unlabeled=more if more is not None and len(more) else None,
                 n_classes=len(self.classes_),
+                directions=directions_of(self),
             )
             # What was paid on the way is free from here on.
             prices = costs.covariates.copy()
@@ -310,7 +325,7 @@ class BranchingClassifier(AdaCOSClassifier):
     def _leave_out_at_stop(self, encoded: Floats, result: AcquisitionResult) -> Floats:
         """As for AdaCOS, by the models of the leaf of each row.
 
-        A row that lacks the covariate of a branch is judged without what it acquired before.
+        A row without the covariate of a branch is judged without what it acquired before.
         """
         if self.in_one_order:
             return super()._leave_out_at_stop(encoded, result)

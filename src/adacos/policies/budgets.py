@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from adacos.costs import ROUNDING, total_of
-from adacos.deciders.out_of_fold import FoldedDecider
+from adacos.deciders.out_of_fold import AnyFoldedDecider, FoldedDecider
 from adacos.decision import Mixture, State
 from adacos.engine import run
 from adacos.exceptions import InvalidInputError, UnspentBudgetWarning
@@ -29,6 +29,10 @@ from adacos.models.sequence_model import SequenceModel
 from adacos.policies.rounds import refuse_rounds
 from adacos.typing import Floats, Ints
 from adacos.validation import Constraints, amount
+
+if TYPE_CHECKING:
+    from adacos.policies.base import BasePolicy
+    from adacos.policies.sequence_policy import SequencePolicy
 
 BUDGET_CONSTRAINTS: Constraints = {"budget": amount, "mean_budget": amount}
 # Rows on which the multiplier is found, drawn where there are more.
@@ -156,20 +160,53 @@ def _spent(decider: FoldedDecider[State], rows: KeptRows) -> Spent:
     return Spent(mean, float(np.sqrt(spread / max(float(weight.sum()) - 1, 1.0))), as_new)
 
 
-def leave_out_total(decider: FoldedDecider[State], rows: KeptRows) -> float:
-    """Mean total cost of training rows, each walked by models that did not see it."""
+def spend_mean_budget(policy: SequencePolicy, rows: KeptRows) -> None:
+    """Let a fitted policy keep its mean budget, and say what rows then pay."""
+    assert policy.mean_budget is not None
+    decider = policy.decider_.with_multiplier(0.0)
+    kept = keep_mean_budget(decider, rows, policy.mean_budget, policy.random_state)
+    policy.mean_spent_ = kept.spent
+    policy.finish_fit(policy.rule_, kept.multiplier, kept.mixture)
+    policy.mean_spent_complete_ = _spent_by_complete(policy, rows)
+
+
+def _spent_by_complete(policy: SequencePolicy, rows: KeptRows) -> float | None:
+    """What rows pay on average that are complete and else like all others, by a fitted policy.
+
+    None where no value is missing, or no complete rows stand for the table.
+    """
+    decider: AnyFoldedDecider = policy.decider_
+    weight = policy.model_.weights_of_complete(shared_rows(policy._rows))[rows.numbers]
+    complete = weight > 0
+    if complete.all() or not complete.any():
+        return None
+    first, second = (
+        run(arm.out_of_fold(rows.numbers[complete]), rows.encoded[complete]).cost
+        for arm in decider.arms
+    )
+    mixture = decider.terms.mixture
+    share = 0.0 if mixture is None else mixture.share
+    return float(np.average((1 - share) * first + share * second, weights=weight[complete]))
+
+
+def leave_out_totals(decider: FoldedDecider[State], rows: KeptRows) -> Floats:
+    """Total cost of each training row, walked by models that did not see it."""
     result = run(decider.out_of_fold(rows.numbers), rows.encoded)
-    total = total_of(result.cost, rows.y, result.label, decider.rule.matrix)
-    return float(np.average(total, weights=rows.weight))
+    return total_of(result.cost, rows.y, result.label, decider.rule.matrix)
 
 
-def check_budgets(policy: Any) -> None:
+def leave_out_total(decider: FoldedDecider[State], rows: KeptRows) -> float:
+    """Their mean."""
+    return float(np.average(leave_out_totals(decider, rows), weights=rows.weight))
+
+
+def check_budgets(policy: BasePolicy) -> None:
     """Refuse a budget together with a cost of rounds."""
     if policy.budget is not None or policy.mean_budget is not None:
         refuse_rounds(policy, why="a budget counts covariates and not the time they take")
 
 
-def warn_of_unspent(policy: Any, name: str) -> None:
+def warn_of_unspent(policy: SequencePolicy, name: str) -> None:
     """Warn where a budget by this name pays for no set of a fitted policy."""
     most, costs = getattr(policy, name), policy.model_.sequence.costs(policy.cost_table_)
     least = float(costs[costs > 0].min(initial=np.inf))
@@ -185,7 +222,7 @@ def warn_of_unspent(policy: Any, name: str) -> None:
         )
 
 
-def refuse_mean_budget(policy: Any) -> None:
+def refuse_mean_budget(policy: BasePolicy) -> None:
     """Refuse a mean budget where recalls are found by walking rows.
 
     A certified threshold and surcharges move where rows stop, hence what they pay, and the

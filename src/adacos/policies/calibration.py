@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from adacos.policies.recall import (
     Reached,
     RecallAim,
     Targets,
+    counting_note,
+    protecting_of,
     proving_rows,
     refuse_false_negative_cost,
     refuse_training_rows,
@@ -36,6 +38,9 @@ from adacos.policies.surcharges import (
 )
 from adacos.typing import Bools, Floats, Ints
 
+if TYPE_CHECKING:
+    from adacos.policies.sequence_policy import SequencePolicy
+
 # From rules, cautious first, and how many rows each misses to the boldest that is certified.
 ByRules = Callable[..., Proved[Any]]
 # Calibration rows on which it is checked that a certified policy tells rows apart at all.
@@ -43,7 +48,7 @@ _ROWS_LOOKED_AT = 2048
 
 
 def certified(
-    policy: Any,
+    policy: SequencePolicy,
     X: Any,
     y: Any,
     aim: RecallAim,
@@ -56,12 +61,13 @@ def certified(
     check_with_classes(policy)
     check_many_classes(policy, certifies=True)
     refuse_false_negative_cost(policy.costs)
-    targets = targets_of(aim.target_recall, policy.classes_)
+    targets = targets_of(aim.target_recall, policy.classes_, protecting_of(policy))
     confidence = stated_confidence(aim)
     encoded = policy._encode(X)
     if not allow_training_rows:
         refuse_training_rows(policy.training_rows_, encoded)
     proving = proving_rows(encoded, y, policy.classes_, targets, groups, policy.random_state)
+    proving = proving._replace(note=proving.note + counting_note(policy, targets))
     by_rules = partial(
         prove,
         policy.classes_,
@@ -75,7 +81,11 @@ def certified(
 
 
 def _certified_threshold(
-    policy: Any, encoded: Floats, proving: ProvingRows, targets: Targets, by_rules: ByRules
+    policy: SequencePolicy,
+    encoded: Floats,
+    proving: ProvingRows,
+    targets: Targets,
+    by_rules: ByRules,
 ) -> Reached:
     """The boldest threshold of two classes that these rows certify."""
     held_out, others = encoded[proving.members[0]], encoded[proving.others]
@@ -113,7 +123,11 @@ def _certified_threshold(
 
 
 def _certified_surcharges(
-    policy: Any, encoded: Floats, proving: ProvingRows, targets: Targets, by_rules: ByRules
+    policy: SequencePolicy,
+    encoded: Floats,
+    proving: ProvingRows,
+    targets: Targets,
+    by_rules: ByRules,
 ) -> Reached:
     """The boldest surcharges of more classes that these rows certify."""
     members = [encoded[rows] for rows in proving.members]
@@ -121,8 +135,8 @@ def _certified_surcharges(
 
     def misses_at(surcharges: Floats) -> list[int]:
         surcharging = decider.with_rule(DecisionRule(surcharged(matrix, targets, surcharges)))
-        answers = zip(targets.classes, members, strict=True)
-        return [int(np.sum(run(surcharging, rows).label != k)) for k, rows in answers]
+        answers, found = zip(targets.classes, members, strict=True), targets.found(len(matrix))
+        return [int(np.sum(~found[k, run(surcharging, rows).label])) for k, rows in answers]
 
     tried = surcharges_to_try(policy, targets, partial(left_out_recalls, policy))
     surcharges, certificate, estimate = by_rules(tried, misses_at)

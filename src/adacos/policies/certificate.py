@@ -85,6 +85,7 @@ class RecallCertificate:
     >>> print(RecallCertificate(0.95, 0.953, 0.9, 134, 2, 0.15, "exact binomial tests"))
     Sensitivity (recall) at least 95.3% for cases like these, at 90% confidence (requested: 95%).
     Tested on 134 calibration positives; 2 missed. Cut-off 0.15.
+    The bound is that of 3 misses, the most that the test allows: fewer do not raise it.
     Method: exact binomial tests.
     The 90% covers every certification attempt, including refused ones.
     """
@@ -102,6 +103,18 @@ class RecallCertificate:
         """Whether the certified policy answers positive for every row."""
         return self.threshold == 0
 
+    @property
+    def _why_no_higher(self) -> str:
+        """Why the bound is not the one that the misses themselves would prove."""
+        allowed = allowed_misses(self.n_positives, self.recall, self.confidence)
+        if self.bound < self.recall or self.misses >= allowed:
+            return ""
+        misses = "1 miss" if allowed == 1 else f"{allowed} misses"
+        return (
+            f"The bound is that of {misses}, the most that the test allows: fewer do not raise "
+            "it.\n"
+        )
+
     def _repr_html_(self) -> str:
         return fragment([Plain(str(self))])
 
@@ -117,6 +130,7 @@ class RecallCertificate:
             f"{percent(self.confidence)} confidence (requested: {percent(self.recall)}).\n"
             f"Tested on {self.n_positives} calibration positives; {self.misses} missed. "
             f"Cut-off {self.threshold:.4g}.\n"
+            f"{self._why_no_higher}"
             f"Method: {self.method}.\n"
             f"The {percent(self.confidence)} covers every certification attempt, including refused "
             "ones."
@@ -218,7 +232,7 @@ def allowed_misses(n_positives: int, recall: float, confidence: float) -> int:
 
 
 def from_first_discriminating(thresholds: Floats, discriminates: Callable[[float], bool]) -> Floats:
-    """The thresholds from the first on at which a policy tells rows apart; all if none does.
+    """The thresholds from the first on at which a policy discriminates; all if none does.
 
     It is found by bisection. `discriminates` must not look at the positives that certify:
     calibration rows of the other class are independent of them.
@@ -274,7 +288,7 @@ def certify(
         From a rule to the number of held-out rows, of each class with a target, that the policy
         with this rule answers with another class.
     rules : sequence
-        Thresholds, surcharges or the like, cautious first; begin with one that tells rows apart.
+        Thresholds, surcharges or the like, cautious first; begin with one that discriminates.
         Neither they nor `misses_at` may have been chosen on these rows.
     n_rows : int or array-like of int of shape (n_targets,)
         Number of held-out rows of each class.

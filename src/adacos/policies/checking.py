@@ -14,7 +14,7 @@ from adacos.policies.alone import cheaper_alone
 from adacos.policies.base import BasePolicy
 from adacos.policies.estimates import cost_doubt, out_of_fold_cost, set_doubt
 from adacos.policies.fitting import inner_fits
-from adacos.policies.misfit import advice, misfit_by_cell
+from adacos.policies.misfit import advice, learned_from, misfit_by_cell
 from adacos.policies.sequence_policy import has_sets
 from adacos.tables.description import description_of
 from adacos.tables.encoder import table_rows, validate_table
@@ -32,7 +32,7 @@ _MOST_NAMED = 3
 _UNLIKE = {
     "implausible": "far outside the range of the training rows, or negative where none was. "
     "Correct slips and other units",
-    "unknown_category": "no category of the training rows. They count as an average one",
+    "unknown_category": "no category of the training rows. They count as missing values",
     "unknown_value": "no code of the training rows. Correct slips",
 }
 
@@ -49,7 +49,7 @@ def _alarms(policy: BasePolicy, X: Any, y: Any, groups: Any) -> list[Suspicion]:
     if not hasattr(policy, "encoder_"):
         return found
     encoded = policy._encode(X)
-    trained = trained_among(policy, encoded) > 0
+    trained = trained_among(policy.training_rows_, encoded) > 0
     if not trained and policy.training_rows_ is not None:
         # New rows are not learned from, however few they are.
         of_learning = ("few_rows", "many_categories", "missing_by_values", "many_missing")
@@ -130,7 +130,10 @@ def _misfit(policy: BasePolicy, encoded: Floats, y: Any, groups: Any) -> Iterato
     own = np.array_equal(true, chosen.model_.y)
     p = expit(chosen._leave_out_with_all() if own else log_odds(encoded))
     number = None if groups is None else group_numbers(groups, len(true))
-    cells = misfit_by_cell(chosen.encoder_, encoded, true, p, groups=number)
+    n_training = None if own else learned_from(chosen)
+    cells = misfit_by_cell(
+        chosen.encoder_, encoded, true, p, groups=number, learned_from=n_training
+    )
     told = advice(chosen, cells)
     if told is not None:
         said = description_of(chosen)

@@ -16,7 +16,7 @@ from adacos.decision import DecisionRule, Terms
 from adacos.exceptions import InvalidInputError, OtherAnswerWarning
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.threads import one_blas_thread
-from adacos.models.estimator_answers import EstimatorAnswers, learned
+from adacos.models.estimator_answers import Answering, EstimatorAnswers, learned
 from adacos.policies.base import BasePolicy, TrainingTable
 from adacos.policies.best_set import answered_shares, best_set, class_shares, out_of_fold
 from adacos.typing import Floats, Ints
@@ -69,7 +69,7 @@ class CostedClassifier(BasePolicy):
     cv : int, default=5
         Folds of the cross-validation.
     random_state : int, default=0
-        Seed of the folds and of the boosting that None stands for.
+        Seed of the folds and of the boosting that None means.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class CostedClassifier(BasePolicy):
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: Answering | None = None,
         costs: Costs | None = None,
         *,
         covariates: Sequence[str | int] | str | None = None,
@@ -194,7 +194,7 @@ class CostedClassifier(BasePolicy):
             random_state=self.random_state,
         )
 
-    def _chosen(self, estimator: Any, training: TrainingTable, labels: Ints) -> Ints:
+    def _chosen(self, estimator: Answering, training: TrainingTable, labels: Ints) -> Ints:
         """The covariates to acquire, in order."""
         if isinstance(self.covariates, str):
             members, self.cv_cost_ = best_set(
@@ -222,7 +222,7 @@ class CostedClassifier(BasePolicy):
         return members
 
     def _shares(
-        self, estimator: Any, values: Floats, labels: Ints, training: TrainingTable
+        self, estimator: Answering, values: Floats, labels: Ints, training: TrainingTable
     ) -> Floats | None:
         """Share of each class by answer, where the estimator gives no probabilities."""
         if hasattr(estimator, "predict_proba"):
@@ -236,9 +236,9 @@ class CostedClassifier(BasePolicy):
         self.answered_shares_ = answered_shares(answer, labels, n_classes)
         return self.answered_shares_
 
-    def _rule_of(self, estimator: Any, shares: Floats | None) -> DecisionRule | None:
+    def _rule_of(self, estimator: Answering, shares: Floats | None) -> DecisionRule | None:
         """What makes a rule for two classes answer as it does; else None, the cheapest answer."""
-        if shares is None:
+        if shares is None or self.cost_table_.decisions is not None:
             return None
         matrix = self.cost_table_.matrix
         if len(matrix) == 2 and not hasattr(estimator, "fit") and shares[0, 1] < shares[1, 1]:
@@ -263,11 +263,11 @@ class CostedClassifier(BasePolicy):
         return tags
 
 
-def _kind(estimator: Any) -> str:
+def _kind(estimator: object) -> str:
     return str(getattr(estimator, "__name__", type(estimator).__name__))
 
 
-def _check_estimator(estimator: Any) -> None:
+def _check_estimator(estimator: object) -> None:
     """Refuse what is no classifier and no rule, by what it was taken for."""
     rule = "must be a classifier, an object with predict, or a function of rows"
     if isinstance(estimator, BasePolicy):
@@ -299,7 +299,7 @@ def _positions(covariates: Any, names: tuple[str, ...]) -> Ints:
             "covariates",
             "must be columns of the table, by name or position",
             listed(unknown),
-            choices(unknown, names, "They are"),
+            choices(unknown, names, "The columns are"),
         )
     members = np.array([numbers[item] for item in given], dtype=np.intp)
     if len(set(members.tolist())) < len(members):

@@ -9,21 +9,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adacos.policies.recall import RecallAim
 from adacos.validation import is_given, level_of_caller
 
+if TYPE_CHECKING:
+    from adacos.policies.sequence_policy import SequencePolicy
+
 _DEFAULTS = asdict(RecallAim())
 
 
-def own_aim(policy: Any) -> RecallAim:
+def own_aim(policy: SequencePolicy) -> RecallAim:
     """What the deprecated parameters of a policy ask of its recall."""
     own = {name: getattr(policy, name) for name in _DEFAULTS}
     return RecallAim(**{name: value for name, value in own.items() if is_given(value)})
 
 
-def warn_of_recall(policy: Any, aim: RecallAim) -> None:
+def warn_of_recall(policy: SequencePolicy, aim: RecallAim) -> None:
     """Say how to ask for a recall from now on."""
     _warn(
         "The parameters about recalls are now those of TargetRecallClassifier",
@@ -31,7 +34,7 @@ def warn_of_recall(policy: Any, aim: RecallAim) -> None:
     )
 
 
-def warn_of_calibrate(policy: Any) -> None:
+def warn_of_calibrate(policy: SequencePolicy) -> None:
     """Say how to certify a recall from now on."""
     kind = type(policy).__name__
     _warn(

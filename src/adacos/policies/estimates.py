@@ -139,12 +139,12 @@ def out_of_fold_cost(policy: BasePolicy, X: Any, true: NDArray[np.intp]) -> Floa
     with inner_fits():
         result = chosen.acquire(X)
     label = chosen.rule_.label(chosen._leave_out_at_stop(chosen._encode(X), result))
-    cost: Floats = result.cost + _charged(policy)[true, label]
+    cost: Floats = result.cost + charged(policy)[true, label]
     return cost
 
 
 def _is_better_nested(policy: BasePolicy, n_rows: int) -> bool:
-    """Whether fits without some of the rows tell best what a policy costs, or alone do."""
+    """Whether fits without some of the rows best show what a policy costs, or alone do."""
     if policy.needs_nested_fits or not isinstance(policy, SequencePolicy):
         return policy.needs_nested_fits
     few = n_rows < _FEW_ROWS and len(policy.encoder_.names) <= _FEW_COVARIATES
@@ -183,11 +183,11 @@ def cost_doubt(
     own, true = own[known], true[known]
     weight = None if weight is None else weight[known]
     groups = None if groups is None else groups[known]
-    charged = _charged(policy)[true]
-    mean = np.average(charged, axis=0, weights=weight)
+    by_label = charged(policy)[true]
+    mean = np.average(by_label, axis=0, weights=weight)
     alike = _alike(policy)
     best = min(alike, key=lambda k: mean[k])
-    more = _mean("", own - charged[:, best], weight, groups)
+    more = _mean("", own - by_label[:, best], weight, groups)
     if more.cost <= 0:
         return None
     money = description_of(policy).money
@@ -239,7 +239,7 @@ def set_doubt(
     if known.sum() < 2:
         return None
     label = chosen.rule_.label(model.leave_out_log_odds[np.ix_(known, sets)])
-    by_set = _charged(policy)[true[known][:, None], label] + prices[sets]
+    by_set = charged(policy)[true[known][:, None], label] + prices[sets]
     weight, groups = weight[known], None if groups is None else groups[known]
     best = int(np.argmin(np.average(by_set, axis=0, weights=weight)))
     more = _mean("", own[known] - by_set[:, best], weight, groups)
@@ -270,8 +270,8 @@ def _of_sets(policy: SequencePolicy, groups: Ints | None = None) -> list[LeaveOu
     """What one set for all rows would have cost: the best of the sequence, and all covariates."""
     model = policy.model_
     label = policy.rule_.label(model.leave_out_log_odds)
-    wrong = _charged(policy)[model.y.astype(np.intp)[:, None], label]
-    by_set = wrong + model.sequence.costs(policy.cost_table_)
+    wrong = charged(policy)[model.y.astype(np.intp)[:, None], label]
+    by_set = wrong + model.set_costs(policy.cost_table_)
     best = int(np.argmin(np.average(by_set, axis=0, weights=model.weight)))
     cos = "one set for all (COS), chosen with these rows"
     alternatives = [(cos, best), ("full model", -1)]
@@ -290,22 +290,22 @@ def _of_all_alike(
     groups: Ints | None = None,
 ) -> list[LeaveOut]:
     """What answering everyone alike would have cost; negative is no answer to a target recall."""
-    charged = _charged(policy)
+    matrix = charged(policy)
     return [
-        _mean(f"everyone {name}", charged[true, k], weight, groups)
+        _mean(f"everyone {name}", matrix[true, k], weight, groups)
         for k, name in _alike(policy).items()
     ]
 
 
 def _alike(policy: BasePolicy) -> dict[int, str]:
     """Answers that everyone may be given alike: number of the class, and its name."""
-    if len(_charged(policy)) > 2:
+    if len(charged(policy)) > 2 or policy.cost_table_.decisions is not None:
         said = description_of(policy)
-        return {k: said.class_name(label) for k, label in enumerate(policy.classes_.tolist())}
+        return {k: said.class_name(label) for k, label in enumerate(policy.decisions_.tolist())}
     return {1: "positive"} | ({0: "negative"} if policy.false_negative_cost_ is None else {})
 
 
-def _charged(policy: BasePolicy) -> Floats:
+def charged(policy: BasePolicy) -> Floats:
     """Misclassification costs that somebody stated."""
     matrix: Floats = policy.cost_table_.matrix
     return matrix * [[1, 1], [0, 0]] if policy.false_negative_cost_ is not None else matrix

@@ -7,12 +7,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import has_fit_parameter
 
-from adacos.exceptions import TableWarning
-from adacos.typing import Floats
+from adacos.costs import Costs
+from adacos.error_costs import check_named_as_classes
+from adacos.exceptions import InvalidInputError, TableWarning
+from adacos.typing import Floats, Ints
+from adacos.validation import choices, listed
+
+if TYPE_CHECKING:
+    from adacos.policies.base import BasePolicy
 
 # What `fit` may take of each row, and who takes it.
 _WEIGHED = "AdaCOSClassifier, BranchingClassifier, COSClassifier and FullModelClassifier do."
@@ -95,3 +102,37 @@ def refusing(fit: Callable[..., Any], name: str) -> Callable[..., Any]:
         return fit(self, *args, **kwargs)
 
     return refusing
+
+
+def check_decisions(policy: BasePolicy, costs: Costs, decisions: tuple[str, ...]) -> None:
+    """Refuse decisions in place of labels where they cannot be taken, or are named amiss."""
+    if not policy.takes_decisions:
+        raise InvalidInputError(
+            "costs",
+            f"must be of labels: {type(policy).__name__} knows no other decisions",
+            listed(decisions),
+            "Leave decisions out, or take AdaCOSClassifier, BranchingClassifier, "
+            "COSClassifier, FullModelClassifier, PlanningClassifier or AutoPolicyClassifier.",
+        )
+    classes = policy.classes_.tolist()
+    unknown = [label for label in costs.protects if str(label) not in map(str, classes)]
+    if unknown:
+        raise InvalidInputError(
+            "protects",
+            "must name classes of y",
+            unknown,
+            choices(map(str, unknown), [*map(str, classes)], "The classes are"),
+        )
+    check_named_as_classes(decisions, costs.matrix_for(len(policy.classes_)), policy.classes_)
+
+
+def fit_in_groups(
+    policy: BasePolicy, X: Any, y: Any, groups: Ints | None, sample_weight: Floats | None = None
+) -> Any:
+    """Fit a policy, with the groups of the rows if it takes them, and with weights if there are."""
+    given: dict[str, Any] = {}
+    if groups is not None and has_fit_parameter(policy, "groups"):
+        given["groups"] = groups
+    if sample_weight is not None:
+        given["sample_weight"] = sample_weight
+    return policy.fit(X, y, **given)

@@ -22,6 +22,7 @@ from adacos.costs import CostTable, remaining_budget
 from adacos.deciders.weighing import weigh
 from adacos.decision import STOP, Decision
 from adacos.engine import Budget, walk
+from adacos.families import family
 from adacos.kernels.class_risk import best_label
 from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.strengths import central_strengths
@@ -341,8 +342,7 @@ def _category_cuts(data: GrowingData, k: int, rows: Bools, weight: Floats) -> li
     basis, columns = data.fits.basis, data.fits.columns
     penalty = np.append(0.0, central_strengths(basis.linear)[basis.term])
     design = np.hstack([np.ones((len(rows), 1)), columns])
-    later = () if data.fits.n_classes == 2 else (data.fits.n_classes - 1,)
-    start = np.zeros((*later, design.shape[1]))
+    start = np.zeros((*family(data.fits.n_classes).later, design.shape[1]))
     _, residual = central_fit(design, data.y, weight, penalty, start)
     others = columns[:, basis.group != k]
     if others.shape[1] == 0:

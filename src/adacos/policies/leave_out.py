@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.base import clone
-from sklearn.utils.validation import check_consistent_length
 
 from adacos.costs import Costs, total_of
 from adacos.engine import AcquisitionResult
@@ -22,15 +21,15 @@ from adacos.kernels.binomial import interval
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.groups import standard_error
 from adacos.metrics import operation_costs, total_costs
-from adacos.policies.base import BasePolicy, fit_in_groups
-from adacos.policies.fitting import inner_fits
+from adacos.policies.base import BasePolicy
+from adacos.policies.fitting import fit_in_groups, inner_fits
 from adacos.tables.encoder import (
     TableEncoder,
     covariate_names,
     table_rows,
     validate_table,
 )
-from adacos.tables.labels import check_labels
+from adacos.tables.labels import check_labels, check_one_label_each
 from adacos.tables.weights import check_weights, groups_of
 from adacos.typing import Floats, Ints
 from adacos.validation import integer, real
@@ -126,7 +125,7 @@ def leave_out_cost(
     reader = clone(policy)
     table = validate_table(reader, X, reset=True)
     _, labels = check_labels(y, many=policy.takes_many_classes)
-    check_consistent_length(X, labels)
+    check_one_label_each(table, labels)
     encoded = TableEncoder.fit(table, covariate_names(reader)).transform(table)
     found = groups_of(groups, encoded, labels)
     fold = stratified_folds(encoded, labels, folds, random_state, found)
@@ -144,7 +143,7 @@ def leave_out_cost(
             weighed = None if weight is None else weight[outside]
             fitted = fit_in_groups(clone(policy), *learned, of_part, weighed)
             result = fitted.acquire(table_rows(table, inside))
-        if len(fitted.classes_) > 2:
+        if len(fitted.classes_) > 2 or costs.decisions is not None:
             of_class.append(_as_each_class(fitted, result))
         else:
             # As numbers: where all rows are answered alike, text would not tell the classes.
@@ -162,33 +161,9 @@ def leave_out_cost(
 
 def _as_each_class(fitted: BasePolicy, result: AcquisitionResult) -> list[Floats]:
     """Total cost of rows as rows of each of three or more classes; not all need be among them."""
-    label = np.searchsorted(fitted.classes_, result.label)
+    label = fitted.numbers_of(result.label)
     matrix = fitted.cost_table_.matrix
     return [total_of(result.cost, np.asarray(k), label, matrix) for k in range(len(matrix))]
-
-
-# Rougher fits that compare two ways to the same policy: both are judged alike.
-_COARSE_FIT: dict[str, Any] = {"strengths": "common", "cv": 3, "verbose": 0}
-SEQUENCES = ("group_lasso", "forward")
-
-
-def better_sequence(policy: Any, X: Any, y: Any, groups: Ints | None) -> str:
-    """The way to find the sets with which a policy costs less in nested cross-validation.
-
-    Forward selection is taken only if its cost is lower; the fits of the comparison are rougher
-    than that of the policy, and it takes about five of them for each way.
-    """
-    cost = {
-        sequence: leave_out_cost(
-            clone(policy).set_params(sequence=sequence, **_COARSE_FIT),
-            X,
-            y,
-            random_state=policy.random_state,
-            groups=groups,
-        ).mean
-        for sequence in SEQUENCES
-    }
-    return min(SEQUENCES, key=cost.__getitem__)
 
 
 @dataclass(frozen=True)

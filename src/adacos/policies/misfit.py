@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adacos.kernels.binomial import interval
+from adacos.kernels.binomial import interval_of_share
 from adacos.kernels.groups import share_interval
 from adacos.policies.base import BasePolicy
+from adacos.policies.sequence_policy import SequencePolicy
 from adacos.tables.description import Description
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import BINARY, NUMERIC
@@ -65,6 +66,7 @@ def misfit_by_cell(
     *,
     confidence: float = 0.95,
     groups: Ints | None = None,
+    learned_from: float | None = None,
 ) -> list[MisfitCell]:
     """The cells of two covariates in which an additive model is wrong, the worst first.
 
@@ -79,6 +81,7 @@ def misfit_by_cell(
         those of a binomial share, wider as more cells are looked at; probabilities that differ
         inside a cell make them cautious.
     groups : the number of each row's group, where rows belong together: the intervals are wider.
+    learned_from : number of the training rows, where these are others; see `_counted`.
     """
     sides, members = _sides(encoder, encoded)
     if not sides:
@@ -97,12 +100,13 @@ def misfit_by_cell(
     of_pair = tuple(np.array(pairs).T)
     n, hits, share = rows[of_pair], positives[of_pair], expected[of_pair] / rows[of_pair]
     level = 1 - (1 - confidence) / len(pairs)
-    low, high = interval(hits, n, level)
+    counted = _counted(len(y), learned_from)
+    low, high = interval_of_share(hits / n, counted * n, level)
     if groups is not None:
         # Those of independent rows are narrower: other cells fit.
         for k in np.flatnonzero((share < low) | (share > high)):
             own = members[:, pairs[k][0]] & members[:, pairs[k][1]]
-            low[k], high[k] = share_interval(y[own] == 1, groups[own], level)
+            low[k], high[k] = share_interval(y[own] == 1, groups[own], level, counted)
     cells = [
         MisfitCell(
             sides[pairs[k][0]],
@@ -113,6 +117,25 @@ def misfit_by_cell(
         for k in np.flatnonzero((share < low) | (share > high))
     ]
     return sorted(cells, key=lambda cell: -abs(cell.found - cell.expected) * np.sqrt(cell.rows))
+
+
+def learned_from(policy: SequencePolicy) -> float:
+    """Number of the training rows of a policy; of rows with weights the effective one."""
+    weight = policy.model_.weight
+    effective = float(weight.sum() ** 2 / (weight @ weight))
+    if policy.training_rows_ is None or np.any(weight != weight[0]):
+        return effective
+    return float(len(policy.training_rows_.digests))
+
+
+def _counted(n_rows: int, n_training: float | None) -> float:
+    """The share of new rows that counts against a model learned from `n_training` rows.
+
+    What a model expects in a cell has an error of its own: where a sum is right, at most that of
+    the share of positives among the training rows of the cell. The difference of the two shares
+    varies as the share of 1 / (1 / new + 1 / training) rows, both numbers those of the cell.
+    """
+    return 1.0 if n_training is None else 1.0 / (1.0 + n_rows / n_training)
 
 
 def advice(policy: BasePolicy, cells: Sequence[MisfitCell]) -> str | None:

@@ -82,7 +82,7 @@ def score_partitions(
     Raises
     ------
     InvalidInputError
-        If X is no Dask collection, or lacks a column of the policy or of `keep`.
+        If X is no Dask collection, or has no column of the policy or of `keep`.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def score_partitions(
 def for_answering(policy: BasePolicy) -> BasePolicy:
     """The policy that decides, without what it keeps of training rows and no decision reads."""
     policy = policy.chosen
-    model: Any = policy.sequence_model
+    model = policy.sequence_model
     # Branches keep more than this; of more than two classes, decisions read rows left out.
     if not policy.streams or model is None or model.many_classes:
         return policy
@@ -226,7 +226,7 @@ def _unusual_counts(
 def _columns(result: AcquisitionResult, policy: BasePolicy) -> dict[str, NDArray[Any]]:
     """What is kept of a result: the order of acquisition is as large as the rows themselves."""
     return {
-        "label": np.searchsorted(policy.classes_, result.label),
+        "label": policy.numbers_of(result.label),
         **result.probability_columns(),
         "cost": result.cost,
         "expected_cost": result.expected_cost,
@@ -240,7 +240,7 @@ def _empty_columns(policy: BasePolicy, n: int, asked: _Asked) -> dict[str, NDArr
     covariates = np.min_scalar_type(-len(policy.encoder_.names) - 1)
     probability = ["probability"] if k == 2 else [f"probability_{i}" for i in range(k)]
     types: dict[str, Any] = {
-        "label": np.min_scalar_type(-k),
+        "label": np.min_scalar_type(-len(policy.decisions_)),
         **dict.fromkeys(probability, np.float64),
         "cost": np.float64,
         "expected_cost": np.float64,
@@ -255,7 +255,7 @@ def _labels(policy: BasePolicy, number: NDArray[Any]) -> Any:
     """Labels by the numbers of their classes."""
     import pandas
 
-    classes = policy.classes_
+    classes = policy.decisions_
     if classes.dtype.kind == "i":
         # With a sign, so that labels can be subtracted.
         least = min(int(classes.min()), -int(classes.max()) - 1)

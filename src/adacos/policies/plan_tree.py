@@ -26,6 +26,8 @@ from adacos.typing import Floats, Ints
 
 # Questions on a path that are drawn, fewer where that would be more combinations of values.
 MOST_QUESTIONS, MOST_COMBINATIONS = 3, 150
+# Questions on a path of a plan that is written as a protocol, and states that are looked at.
+WRITTEN_QUESTIONS, WRITTEN_STATES = 4, 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +94,7 @@ class PlanNode:
     split : what is acquired here, and which way rows go then; None where the picture ends.
     below : numbers of the nodes that follow, one for each way.
     gain, error : 0.
+    label : number of the answer, of a plan that is written also where it asks; else None.
     """
 
     path: Ints
@@ -99,43 +102,75 @@ class PlanNode:
     below: tuple[int, ...] = ()
     gain: float = 0.0
     error: float = 0.0
+    label: int | None = None
 
 
 def plan_nodes(
-    table: PlanTable, planned: Ints, codes: Codes, matrix: Floats, within: WithinCodes | None
+    table: PlanTable,
+    planned: Ints,
+    codes: Codes,
+    matrix: Floats,
+    within: WithinCodes | None,
+    *,
+    written: bool = False,
 ) -> tuple[PlanNode, ...]:
     """The first questions of a plan, the root first; a single leaf where nothing is asked.
 
     `planned` are the covariates of the table's axes, `matrix` the misclassification costs by which
     labels are chosen. Where a value says more than its code, whether rows are asked on is decided
-    by the value: there the picture ends.
+    by the value: there the picture ends. Of a plan that is `written` each end has an answer, by
+    codes alone.
     """
+    within = None if written else within
     whole = [within is None or within.says_no_more(codes, k) for k in planned.tolist()]
     label = best_label(table.log_odds, matrix)
-    nodes: list[PlanNode] = []
     largest = int(table.sizes[whole].max(initial=2))
     depths = range(MOST_QUESTIONS, 1, -1)
     most = next((depth for depth in depths if largest**depth <= MOST_COMBINATIONS), 1)
+    states = 0
 
     def drawn(state: Ints, depth: int, by_code: bool = True) -> Any:
         """Everything that is drawn from a state on, to be compared with that from others."""
+        nonlocal states
+        states += 1
         place = _number(table, state)
         action = int(table.action[place])
-        if action == CLASSIFY:
+        if action == CLASSIFY or (written and (depth == most or states > WRITTEN_STATES)):
             return int(label[place])
         if depth == most or not by_code:
             return (action,)
         values = range(table.sizes[action])
         after = tuple(drawn(_with(state, action, v), depth + 1, whole[action]) for v in values)
-        return (action, after)
+        if written and len(set(after)) == 1 and isinstance(after[0], int):
+            # A question after which every value has the same answer, as deeper ones are cut off.
+            return after[0]
+        return (action, after, int(label[place])) if written else (action, after)
+
+    unknown = np.full(len(planned), UNKNOWN)
+    if written:
+        # As deep as there is room for all states.
+        most = WRITTEN_QUESTIONS
+        while (seen := drawn(unknown, 0)) is not None and states > WRITTEN_STATES and most > 1:
+            most, states = most - 1, 0
+    else:
+        seen = drawn(unknown, 0)
+    return _nodes_of(seen, planned, codes)
+
+
+def _nodes_of(drawn: Any, planned: Ints, codes: Codes) -> tuple[PlanNode, ...]:
+    """The nodes of what is drawn, the root first."""
+    nodes: list[PlanNode] = []
 
     def grow(seen: Any, path: Ints) -> int:
         """Add the nodes of what is drawn, and give the number of the first."""
         number = len(nodes)
         nodes.append(PlanNode(path))
-        if not isinstance(seen, tuple) or len(seen) == 1:
+        if not isinstance(seen, tuple):
+            nodes[number] = replace(nodes[number], label=seen)
             return number
-        action, after = seen
+        if len(seen) == 1:
+            return number
+        action, after, *now = seen
         ways = list(dict.fromkeys(after))
         covariate = int(planned[action])
         split = CodeSplit(
@@ -144,10 +179,11 @@ def plan_nodes(
             codes.cuts[covariate],
         )
         below = tuple(grow(one, np.append(path, covariate)) for one in ways)
-        nodes[number] = replace(nodes[number], split=split, below=below)
+        label_now = now[0] if now else None
+        nodes[number] = replace(nodes[number], split=split, below=below, label=label_now)
         return number
 
-    grow(drawn(np.full(len(planned), UNKNOWN), 0), np.empty(0, dtype=np.intp))
+    grow(drawn, np.empty(0, dtype=np.intp))
     return tuple(nodes)
 
 
@@ -161,7 +197,7 @@ def plan_tree(
 ) -> Tree:
     """What became of rows that followed a plan.
 
-    Rows that lack a covariate of the plan follow another, and are not counted unless all do. The
+    Rows without a covariate of the plan follow another, and are not counted unless all do. The
     labels of the result are 0, 1, ….
     """
     incomplete = np.isnan(encoded[:, np.isin(encoder.source, planned)]).any(axis=1)

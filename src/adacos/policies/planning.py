@@ -18,6 +18,7 @@ from adacos.decision import Terms
 from adacos.engine import AcquisitionResult, run
 from adacos.kernels.folds import drawn_rows, stratified_folds
 from adacos.kernels.groups import standard_error
+from adacos.kernels.prior_shift import LogOddsChange
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
 from adacos.models.basis import MOST_SPLINES
@@ -29,8 +30,9 @@ from adacos.models.cells import (
     pooled_joint,
 )
 from adacos.models.pairs import PairedFit, paired_fit
-from adacos.models.plans import PlanTable, tabulate_each
+from adacos.models.plans import PlanTable, tabulate, tabulate_each
 from adacos.models.set_fits import SetFits, prepare
+from adacos.models.shifted import shifted_joint, shifted_within
 from adacos.models.table_mixture import (
     REPEATS,
     Member,
@@ -58,7 +60,7 @@ from adacos.policies.plan_size import (
 )
 from adacos.policies.plan_tree import PlanNode, plan_nodes, plan_tree
 from adacos.policies.rounds import refuse_rounds
-from adacos.policies.tree import Tree
+from adacos.policies.tree import Tree, no_rows
 from adacos.tables.codes import Codes
 from adacos.typing import Bools, Fields, Floats, Ints
 from adacos.validation import Constraints, whole
@@ -139,9 +141,10 @@ class PlanningClassifier(BasePolicy):
         How many times covariate costs count in what is chosen, by cross-validated cost.
     expected_cost_ : float
         Mean total cost of the training rows under plans made without them. The plan's own estimate
-        of its cost, `table_.expected_cost`, is of the cheapest of many plans, and too low.
+        of its cost, `table_.expected_cost`, is of the cheapest of many plans, and too low; it is
+        all there is of a policy that was recalibrated.
     tree_ : Tree
-        The first questions of the plan and what becomes of the training rows that lack nothing of
+        The first questions of the plan and what becomes of the training rows that are complete in
         it; `print(policy.tree_)` draws them.
 
     See Also
@@ -151,7 +154,7 @@ class PlanningClassifier(BasePolicy):
 
     Notes
     -----
-    A row that lacks some covariates follows the best plan with the others: one more dynamic
+    A row without some covariates follows the best plan with the others: one more dynamic
     programme for each pattern of missing values. For a target recall, wrap the policy into
     `TargetRecallClassifier`; budgets and a cost of waiting are for AdaCOS.
 
@@ -182,6 +185,8 @@ class PlanningClassifier(BasePolicy):
     """
 
     takes_many_classes = True
+    # A slope has no joint model.
+    _takes_slope = False
     # Model files in which it is not named were written when it was not kept.
     cross_validated_cost_: float | None = None
 
@@ -257,6 +262,23 @@ class PlanningClassifier(BasePolicy):
         learned = self.codes_, self.planned_, self.joint_, self.table_, self.caution_, self._within
         return PlanningDecider(terms, *learned)
 
+    def _check_recalibrates(self) -> None:
+        """A plan follows from its joint model alone."""
+
+    def _training_shares(self) -> Floats:
+        """Share of each class in the joint model."""
+        return np.asarray(self.joint_.reshape(len(self.joint_), -1).sum(axis=1))
+
+    def _change(self, change: LogOddsChange) -> None:
+        """Follow the plan of the joint model after a change from now on."""
+        self.joint_ = shifted_joint(self.joint_, change)
+        self.table_ = tabulate(self.joint_, self._costs_of(self.planned_), self.caution_)
+        if self._within is not None:
+            self.within_codes_ = shifted_within(self._within, change)
+        self.cross_validated_cost_ = None
+        self.finish_fit()
+        self.tree_ = self._tree_of_rows(*no_rows(self.decider_))
+
     @property
     def _within(self) -> WithinCodes | None:
         """What values say beyond their codes, of which older files know nothing."""
@@ -270,6 +292,15 @@ class PlanningClassifier(BasePolicy):
         return self.cross_validated_cost_
 
     @property
+    def held_fixed(self) -> str:
+        """What was learned by costs and stays where the policy decides at others, in a sentence."""
+        return (
+            "The joint model does not depend on costs, and the plan is made again. Held fixed: the "
+            f"caution, which counts covariate costs {self.caution_:g} times, and the planned "
+            "covariates; cross-validation chose both by the costs of the fit."
+        )
+
+    @property
     def has_tree(self) -> bool:
         """Whether the plan asks anything."""
         return bool(self.tree_.places[0].question)
@@ -277,13 +308,17 @@ class PlanningClassifier(BasePolicy):
     @property
     def nodes_(self) -> tuple[PlanNode, ...]:
         """The first questions of the plan, the root first."""
+        return self._nodes()
+
+    def _nodes(self, *, written: bool = False) -> tuple[PlanNode, ...]:
+        """Questions of the plan: those that are drawn, or more, with an answer at each end."""
         plan = self.table_, self.planned_, self.codes_, self.cost_table_.matrix
-        return plan_nodes(*plan, self._within)
+        return plan_nodes(*plan, self._within, written=written)
 
     def _tree_of_rows(self, encoded: Floats, result: AcquisitionResult) -> Tree:
         """What became of rows; the labels of the result are 0, 1, …."""
         return plan_tree(
-            self.nodes_, self.encoder_, self.planned_, encoded, result, self.classes_.tolist()
+            self.nodes_, self.encoder_, self.planned_, encoded, result, self.decisions_.tolist()
         )
 
     def _rows(

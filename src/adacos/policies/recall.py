@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from adacos.costs import Costs
 from adacos.decision import DecisionRule
@@ -27,11 +27,14 @@ from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import classes_of_groups
 from adacos.kernels.groups import one_of_each
 from adacos.tables.encoder import TableEncoder, covariate_names, table_rows, validate_table
-from adacos.tables.labels import check_labels
+from adacos.tables.labels import check_labels, check_one_label_each
 from adacos.tables.row_digests import RowDigests
 from adacos.tables.weights import groups_of
-from adacos.typing import Floats, Ints
+from adacos.typing import Bools, Floats, Ints
 from adacos.validation import LARGEST_COST, Constraints, choices, finite, maybe, one_of, real
+
+if TYPE_CHECKING:
+    from adacos.policies.base import BasePolicy
 
 # What to do when a recall cannot be certified.
 ON_UNCERTIFIABLE = ("error", "largest", "always_positive")
@@ -179,12 +182,19 @@ def threshold_sequence(log_odds: Floats, size: int = 150) -> Floats:
 class Targets(NamedTuple):
     """Numbers of the classes that have a target recall, and their recalls.
 
-    `by_class` says that there are three or more classes: surcharges reach what a threshold does.
+    `by_class` says that there are three or more classes, or decisions in place of labels:
+    surcharges reach what a threshold does. `protects` is the mask (classes, decisions) of those
+    that count as found; None where labels do, each for its class.
     """
 
     classes: Ints
     recalls: Floats
     by_class: bool = True
+    protects: Bools | None = None
+
+    def found(self, n_classes: int) -> Bools:
+        """Which labels or decisions count as found, for each class."""
+        return np.eye(n_classes, dtype=np.bool_) if self.protects is None else self.protects
 
     def stricter(self, share: float) -> Targets:
         """The same with this share of the allowed misses."""
@@ -200,8 +210,11 @@ class Targets(NamedTuple):
         return dict(zip(self.names(classes), values, strict=True))
 
 
-def targets_of(wanted: Any, classes: NDArray[Any]) -> Targets:
-    """The target recalls of these classes: a number of two, of more one for each that is named."""
+def targets_of(wanted: Any, classes: NDArray[Any], protects: Bools | None = None) -> Targets:
+    """The target recalls of these classes: a number of two, of more one for each that is named.
+
+    `protects` says which decisions count as found, where they take the place of labels.
+    """
     if wanted is None:
         raise InvalidInputError(
             "target_recall",
@@ -211,7 +224,9 @@ def targets_of(wanted: Any, classes: NDArray[Any]) -> Targets:
         )
     recall_target("target_recall", wanted)
     known = classes.tolist()
-    if len(known) == 2:
+    if protects is not None:
+        wanted = by_name_of_class(wanted, classes)
+    elif len(known) == 2:
         recall = np.array([recall_of_two(wanted, classes)])
         return Targets(np.ones(1, dtype=np.intp), recall, by_class=False)
     if not isinstance(wanted, Mapping):
@@ -227,7 +242,51 @@ def targets_of(wanted: Any, classes: NDArray[Any]) -> Targets:
             "target_recall", "must name classes of y", unknown, _classes_meant(unknown, known)
         )
     numbers = [known.index(label) for label in wanted]
-    return Targets(np.array(numbers, dtype=np.intp), np.array([*wanted.values()], dtype=float))
+    unprotected = [known[k] for k in numbers if protects is not None and not protects[k].any()]
+    if unprotected:
+        raise InvalidInputError(
+            "target_recall",
+            "needs to know which decisions protect a class",
+            f"nothing about {unprotected}",
+            f"For example Costs(..., protects={{{unprotected[0]!r}: ('refer', 'treat')}}).",
+        )
+    recalls = np.array([*wanted.values()], dtype=float)
+    return Targets(np.array(numbers, dtype=np.intp), recalls, protects=protects)
+
+
+def counting_in_words(policy: BasePolicy, label: Any) -> str:
+    """Which decisions count as having found a class; empty where its label does."""
+    protects = protecting_of(policy)
+    if protects is None:
+        return ""
+    own = protects[policy.classes_.tolist().index(label)]
+    return " or ".join(policy.decisions_[own].tolist())
+
+
+def counting_note(policy: BasePolicy, targets: Targets) -> str:
+    """The same of all classes with a target, for the method of a certificate."""
+    if targets.protects is None:
+        return ""
+    each = [f"{counting_in_words(policy, k)} for {k}" for k in targets.names(policy.classes_)]
+    return f"; found is who gets {', '.join(each)}"
+
+
+def by_name_of_class(wanted: Any, classes: NDArray[Any]) -> Any:
+    """Target recalls by class; a number is that of the second of two."""
+    named = isinstance(wanted, Mapping) or wanted is None or len(classes) > 2
+    return wanted if named else {classes.tolist()[1]: wanted}
+
+
+def protecting_of(policy: BasePolicy) -> Bools | None:
+    """Mask (classes, decisions) of the decisions that protect each class; None without decisions.
+
+    One that is not mentioned is protected by none.
+    """
+    named, classes = policy.cost_table_.decisions, policy.classes_.tolist()
+    if named is None or policy.costs is None:
+        return None
+    stated = {str(label): own for label, own in policy.costs.protects.items()}
+    return np.array([[one in stated.get(str(label), ()) for one in named] for label in classes])
 
 
 def _classes_meant(unknown: list[Any], known: list[Any]) -> str:
@@ -248,10 +307,10 @@ def recall_of_two(target_recall: Any, classes: NDArray[Any]) -> Any:
     if [*target_recall] != [positive]:
         raise InvalidInputError(
             "target_recall",
-            f"must be a number with two classes: the recall of the second, {positive!r}",
+            f"must be one number where y has two classes: the recall of class {positive!r}",
             target_recall,
             f"For example target_recall=0.95, or {{{positive!r}: 0.95}}. To protect the other "
-            "class, let y be 1 for it.",
+            "class, swap the two in y.",
         )
     return target_recall[positive]
 
@@ -316,7 +375,7 @@ class Reached(NamedTuple):
         rule = threshold_rule(costs, log_odds)
         return cls(rule, estimate, float(expit(log_odds)), float(rule.matrix[1, 0]))
 
-    def give(self, policy: Any) -> None:
+    def give(self, policy: BasePolicy) -> None:
         """Let a fitted policy decide so, and say what was found."""
         for name in ("threshold", "false_negative_cost", "surcharges", "certificate"):
             if getattr(self, name) is not None:
@@ -364,7 +423,7 @@ class Part(NamedTuple):
 
 
 def set_aside(
-    policy: Any, X: Any, y: Any, groups: Any, fraction: float, seed: int
+    policy: BasePolicy, X: Any, y: Any, groups: Any, fraction: float, seed: int
 ) -> tuple[Part, Part]:
     """Training and calibration rows: a random `fraction` of the rows of each class, or the groups.
 
@@ -372,7 +431,7 @@ def set_aside(
     """
     table = validate_table(policy, X, reset=True)
     _, labels = check_labels(y, many=policy.takes_many_classes)
-    check_consistent_length(X, labels)
+    check_one_label_each(table, labels)
     encoded = TableEncoder.fit(table, covariate_names(policy)).transform(table)
     found = groups_of(groups, encoded, labels)
     number, of_unit = np.arange(len(labels)), labels
@@ -392,7 +451,7 @@ def set_aside(
 
 
 def refuse_training_rows(trained_on: RowDigests, encoded: Floats) -> None:
-    """Refuse calibration rows that the policy has learned from, as far as they can be told."""
+    """Refuse calibration rows that the policy has learned from, as far as they are recognised."""
     found, beyond_chance = trained_on.found(encoded)
     if beyond_chance:
         raise InvalidInputError(
@@ -439,7 +498,7 @@ class ProvingRows(NamedTuple):
 
 
 def check_members(number: Ints, targets: Targets, classes: NDArray[Any]) -> None:
-    """Refuse rows, of which the class numbers are given, that lack a class with a target recall."""
+    """Refuse rows, of which the class numbers are given, without a class with a target recall."""
     for k, name in zip(targets.classes, targets.names(classes), strict=True):
         if not np.any(number == k):
             raise InvalidInputError(
@@ -472,7 +531,8 @@ def percent(share: float) -> str:
 
 def states_false_negative(costs: Costs | None) -> bool:
     """Whether costs of two classes state that of a false negative."""
-    return isinstance(costs, Costs) and costs.false_negative_given and len(costs.matrix) == 2
+    stated = isinstance(costs, Costs) and costs.false_negative_given and len(costs.matrix) == 2
+    return stated and costs is not None and costs.decisions is None
 
 
 def refuse_false_negative_cost(costs: Costs | None) -> None:
@@ -480,7 +540,7 @@ def refuse_false_negative_cost(costs: Costs | None) -> None:
     if states_false_negative(costs):
         raise InvalidInputError(
             "target_recall",
-            "cannot be combined with a false-negative cost: either follows from the other",
+            "cannot be combined with a false-negative cost, since each follows from the other",
             "",
-            "Give Costs(..., false_positive=...) alone, or leave the target recall out.",
+            "Leave out false_negative in Costs, or leave out the target recall.",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,9 @@ from adacos.kernels.threads import one_blas_thread
 from adacos.metrics import operation_costs
 from adacos.policies.certificate import RecallCertificate
 from adacos.policies.recall import RecallAim, percent
+
+if TYPE_CHECKING:
+    from adacos.policies.target_recall import TargetRecallClassifier
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class RecallChoice:
 
 @one_blas_thread
 def recall_choices(
-    policy: Any,
+    policy: TargetRecallClassifier,
     X: Any,
     y: ArrayLike,
     recalls: Sequence[float],

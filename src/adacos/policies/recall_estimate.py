@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from adacos.policies.recall import (
     Reached,
     RecallAim,
     boldest_threshold,
+    protecting_of,
     recall_threshold,
     targets_of,
     threshold_rule,
@@ -20,13 +21,16 @@ from adacos.policies.recall import (
 from adacos.policies.surcharges import least_reaching, left_out_recalls
 from adacos.typing import Floats
 
+if TYPE_CHECKING:
+    from adacos.policies.sequence_policy import SequencePolicy
+
 # Positive training rows on which a threshold is found, drawn where there are more.
 _MOST_POSITIVES = 5000
 
 
-def estimated(policy: Any, aim: RecallAim) -> Reached:
+def estimated(policy: SequencePolicy, aim: RecallAim) -> Reached:
     """The threshold that training rows ask for, or the surcharges, without a certificate."""
-    targets = targets_of(aim.target_recall, policy.classes_)
+    targets = targets_of(aim.target_recall, policy.classes_, protecting_of(policy))
     if targets.by_class:
         return least_reaching(policy, targets, partial(left_out_recalls, policy))
     recall = float(targets.recalls[0])
@@ -43,7 +47,7 @@ def estimated(policy: Any, aim: RecallAim) -> Reached:
     return Reached.by_stopping(policy.cost_table_.matrix, threshold, estimate)
 
 
-def threshold_at_every_set(policy: Any, recall: float) -> float:
+def threshold_at_every_set(policy: SequencePolicy, recall: float) -> float:
     """The paper's threshold for a target recall, as log-odds: reached at every set."""
     least, weight = policy._leave_out_of_positives().min(axis=1), _weight_of_positives(policy)
     threshold = recall_threshold(least, recall, None if np.all(weight == 1) else weight)
@@ -54,12 +58,12 @@ def threshold_at_every_set(policy: Any, recall: float) -> float:
     return threshold
 
 
-def _weight_of_positives(policy: Any) -> Floats:
+def _weight_of_positives(policy: SequencePolicy) -> Floats:
     weight: Floats = policy.model_.weight[policy.model_.y == 1]
     return weight
 
 
-def _recall_at_stop(policy: Any) -> Callable[[float], float]:
+def _recall_at_stop(policy: SequencePolicy) -> Callable[[float], float]:
     """From a threshold to the recall of training rows by models that did not see them."""
     rows = np.flatnonzero(policy.model_.y == 1)
     rows = rows[drawn_rows(np.ones(len(rows)), _MOST_POSITIVES, policy.random_state)]

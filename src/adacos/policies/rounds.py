@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from adacos.exceptions import InvalidInputError
 
+if TYPE_CHECKING:
+    from adacos.policies.base import BasePolicy
 
-def refuse_rounds(policy: Any, *, why: str) -> None:
+
+def refuse_rounds(policy: BasePolicy, *, why: str) -> None:
     """Refuse a cost of rounds."""
     if policy.costs is not None and policy.costs.round_cost > 0:
         raise InvalidInputError(

@@ -19,19 +19,22 @@ from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.namespace import host
+from adacos.kernels.prior_shift import LogOddsChange
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
 from adacos.models.basis import MOST_SPLINES
 from adacos.models.large_fits import PreparedRows, prepare_rows
+from adacos.models.monotone import directions_of
 from adacos.models.progress import listening, print_progress
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
+from adacos.models.shifted import shifted_model
 from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import (
     BUDGET_CONSTRAINTS,
     KeptRows,
     check_budgets,
-    keep_mean_budget,
     shared_rows,
+    spend_mean_budget,
     warn_of_unspent,
 )
 from adacos.policies.calibration import certified
@@ -42,8 +45,8 @@ from adacos.policies.deprecated_recall import (
     warn_of_recall,
     with_aim_as_given,
 )
-from adacos.policies.leave_out import better_sequence
 from adacos.policies.many_classes import check_in_place_of_cost, check_with_classes
+from adacos.policies.orders import cheaper_sequence
 from adacos.policies.recall import RECALL_CONSTRAINTS, Reached, RecallAim, check_aim, set_aside
 from adacos.policies.recall_estimate import estimated
 from adacos.policies.sharing import check_shareable
@@ -72,8 +75,9 @@ class SequencePolicy(BasePolicy):
     ----------
     sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
         How the sets are found: by order of entry into a cost-weighted group lasso, greedily by
-        cross-validated total cost (which needs both misclassification costs), or the one with which
-        this policy costs less in nested cross-validation, see `adacos.policies.leave_out`.
+        cross-validated total cost (which needs both misclassification costs), or, with "both", the
+        group lasso unless this policy costs less along the other, out of fold and beyond a
+        standard error; see `adacos.policies.orders`.
     n_splines : int, default=10
         Number of cubic B-splines per numeric covariate; fewer, but four at least, where there
         would be more than 256 columns and more columns than rows, or with more than 40 numeric
@@ -94,6 +98,10 @@ class SequencePolicy(BasePolicy):
         Fits of one step of forward selection that run at the same time.
     verbose : int, default=0
         Whether `fit` prints where it is: which step of forward selection, which set.
+    monotonic_cst : mapping of str to int, or array-like of int, default=None
+        Covariates whose contribution only rises (1) or only falls (-1) with their value, by name or
+        in the order of the columns, 0 for any; see `LogisticGAM`. For two classes, and fewer than
+        100,000 complete rows.
     target_recall, recall_at, recall_confidence, calibration_fraction, on_uncertifiable : deprecated
         Parameters of `TargetRecallClassifier` now; here they hold for one release.
 
@@ -111,7 +119,7 @@ class SequencePolicy(BasePolicy):
     threshold_ : float
         With a target recall, the probability from which on a row is answered positive.
     false_negative_cost_ : float
-        The cost of a false negative that the threshold stands for.
+        The cost of a false negative that the threshold implies.
     surcharges_ : dict of class to float
         With target recalls of three or more classes, by how much more than was stated an error
         about each costs.
@@ -167,6 +175,7 @@ class SequencePolicy(BasePolicy):
         "sets_": list[tuple[str, ...]],
         "training_rows_": RowDigests,
         "mean_spent_": float | None,
+        "mean_spent_complete_": float | None,
         "threshold_": float | None,
         "false_negative_cost_": float | None,
         "surcharges_": dict[Any, float] | None,
@@ -189,11 +198,13 @@ class SequencePolicy(BasePolicy):
     in_older_files: ClassVar[Mapping[str, Any]] = {"recall_at": "every_set"}
     sequence: str
     sequence_: str
+    monotonic_cst: Any = None  # not in older model files
     target_recall: Any = DEPRECATED
     recall_at: str = DEPRECATED
     recall_confidence: Any = DEPRECATED
     calibration_fraction: Any = DEPRECATED
     on_uncertifiable: str = DEPRECATED
+    model_: SequenceModel
     training_rows_: RowDigests
     decider_: AnyFoldedDecider
 
@@ -210,6 +221,7 @@ class SequencePolicy(BasePolicy):
         mean_budget: float | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        monotonic_cst: Any = None,
         target_recall: Any = DEPRECATED,
         recall_at: str = DEPRECATED,
         recall_confidence: Any = DEPRECATED,
@@ -226,6 +238,7 @@ class SequencePolicy(BasePolicy):
         self.mean_budget = mean_budget
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.monotonic_cst = monotonic_cst
         self.target_recall = target_recall
         self.recall_at = recall_at
         self.recall_confidence = recall_confidence
@@ -267,11 +280,12 @@ class SequencePolicy(BasePolicy):
         Parameters
         ----------
         X : array-like, data frame, ParquetTable, Dask collection or torch tensor
-            Training rows; NaN marks what is unknown. From 100,000 complete rows of two classes on
-            they are held as codes; a `ParquetTable` is then read a piece at a time, those of a Dask
-            collection stay with its workers, and those of a tensor are held on its device.
+            Training rows; NaN marks what is unknown. From 100,000 rows on they are held as
+            codes; a `ParquetTable` is then read a piece at a time, those of a Dask collection stay
+            with its workers, and complete ones of two classes in a tensor are held on its device.
         y : array-like of shape (n_rows,), or str
-            Their classes, two or more; for these two also the name of the column.
+            Their classes, two or more; of a `ParquetTable` or collection also the name of the
+            column.
         X_unlabeled : array-like or data frame, default=None
             Further rows without labels; they sharpen the covariance used for missing values and
             the conditional densities.
@@ -323,6 +337,7 @@ class SequencePolicy(BasePolicy):
             unlabeled=unlabeled,
             n_classes=len(self.classes_),
             placed_like=placed_like,
+            directions=directions_of(self),
         )
         fits = replace(fits, table=(X, y, training.groups))
         self._rows = training.encoded
@@ -352,6 +367,19 @@ class SequencePolicy(BasePolicy):
         """Sets, models and densities."""
         return self.model_
 
+    def keep_rows(self, most: int) -> None:
+        """Keep the out-of-fold log-odds of about this many training rows, for a small file.
+
+        A policy that branches keeps what its leaves refer to.
+
+        Parameters
+        ----------
+        most : int
+            How many, drawn by class.
+        """
+        if self.streams:
+            self.model_ = self.model_.with_some_rows(most, self.random_state)
+
     def _weighed(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
     ) -> tuple[Any, Any, Floats, Ints, Ints | None]:
@@ -364,9 +392,9 @@ class SequencePolicy(BasePolicy):
                 self.sequence if confidence is None else confidence,
                 "Leave one of them out; calibrate(X, y, confidence=...) certifies afterwards.",
             )
-        return weighed_rows(self, X, y, sample_weight, groups)
+        return weighed_rows(self, X, y, sample_weight, groups, self.cv, self.random_state)
 
-    def from_model(self, fitted: SequencePolicy) -> Self:
+    def from_model(self, fitted: BasePolicy) -> Self:
         """Become fitted with the sequence model of another fitted policy.
 
         Policies that differ only in misclassification costs, or in kind, share one fit this way.
@@ -390,19 +418,8 @@ class SequencePolicy(BasePolicy):
         """
         other: Any = getattr(fitted, "wrapped", fitted)
         self._check_combinations()
-        self._check_shareable(other)
+        check_shareable(self, other)
         return self._share(other)
-
-    def _check_shareable(self, fitted: Any) -> None:
-        """Refuse what the fit of another policy cannot honour, by name."""
-        if not isinstance(fitted, SequencePolicy) or not hasattr(fitted, "model_"):
-            raise InvalidInputError(
-                "fitted",
-                "must be a fitted policy over a set sequence",
-                type(fitted).__name__,
-                "For example COSClassifier(costs).from_model(AdaCOSClassifier(costs).fit(X, y)).",
-            )
-        check_shareable(self, fitted)
 
     def _share(self, fitted: SequencePolicy) -> Self:
         """Take over what another policy has learned."""
@@ -427,16 +444,20 @@ class SequencePolicy(BasePolicy):
             model = self._build(self._set_fits)
         self._finish_fit(model)
         self._keep_mean_budget()
+        if fitted.recalibration_ is not None:
+            self.recalibration_ = fitted.recalibration_
         return self
+
+    def _change(self, change: LogOddsChange) -> None:
+        """Decide by the models after a change from now on."""
+        self.model_: SequenceModel = shifted_model(self.model_, change)
+        self.finish_fit()
+        self._reach_recall()
 
     def _keep_mean_budget(self) -> None:
         """Count covariate costs so often that out-of-fold training rows keep the mean budget."""
-        if self.mean_budget is None or self.rule_.always_positive:
-            return
-        decider, rows = self.decider_.with_multiplier(0.0), self._kept_rows()
-        kept = keep_mean_budget(decider, rows, self.mean_budget, self.random_state)
-        self.mean_spent_ = kept.spent
-        self.finish_fit(self.rule_, kept.multiplier, kept.mixture)
+        if self.mean_budget is not None and not self.rule_.always_positive:
+            spend_mean_budget(self, self._kept_rows())
 
     def _kept_rows(self) -> KeptRows:
         """Training rows on which budgets and costs are found, drawn where there are many."""
@@ -445,12 +466,12 @@ class SequencePolicy(BasePolicy):
     def _build(self, fits: PreparedRows) -> SequenceModel:
         """Sequence model for the costs in use; of two sequences the one that costs less."""
         self.sequence_ = self.sequence
-        if self.sequence == "both":
-            assert fits.table is not None
-            self.sequence_ = better_sequence(self, *fits.table)
         listener = listening(partial(print_progress, self)) if self.verbose else nullcontext()
         with listener:
-            return build_sequence_model(fits, self.cost_table_, self.sequence_, self.budget)
+            if self.sequence == "both":
+                self.sequence_, model = cheaper_sequence(self, fits)
+                return model
+            return build_sequence_model(fits, self.cost_table_, self.sequence, self.budget)
 
     def _check_combinations(self) -> None:
         """Parameters that exclude each other."""
@@ -505,6 +526,7 @@ class SequencePolicy(BasePolicy):
         aim = aim.asking(target_recall, confidence)
         reached = self._certified(X, y, aim, allow_training_rows=allow_training_rows, groups=groups)
         self._certify(reached, X)
+        self._keep_aim(aim, self._fitted_with)
         return self
 
     def _certified(self, X: Any, y: Any, aim: RecallAim, **options: Any) -> Reached:
@@ -562,7 +584,10 @@ class SequencePolicy(BasePolicy):
     @property
     def expected_cost_by_set_(self) -> Floats:
         """Mean total cost of always stopping at each set, by out-of-fold probabilities."""
-        return self.model_.expected_costs(replace(self.cost_table_, matrix=self.rule_.matrix))
+        # Surcharges for recalls by class decide about answers, and nobody pays them.
+        priced = self.rule_ if self.false_negative_cost_ is not None else self.cost_table_
+        costs = replace(self.cost_table_, matrix=priced.matrix)
+        return self.model_.expected_costs(costs, self.rule_.matrix)
 
 
 def has_sets(policy: BasePolicy) -> TypeGuard[SequencePolicy]:

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError
 
+if TYPE_CHECKING:
+    from adacos.policies.sequence_policy import SequencePolicy
 
-def check_shareable(policy: Any, fitted: Any) -> None:
+
+def check_shareable(policy: SequencePolicy, fitted: Any) -> None:
     """Refuse parameters and costs that the fit of another policy cannot honour, by name."""
+    if getattr(fitted, "sequence_model", None) is None:
+        raise InvalidInputError(
+            "fitted",
+            "must be a fitted policy over a set sequence",
+            type(fitted).__name__,
+            "For example COSClassifier(costs).from_model(AdaCOSClassifier(costs).fit(X, y)).",
+        )
     confidence = policy.recall_aim.recall_confidence
     if confidence is not None:
         raise InvalidInputError(
@@ -23,7 +33,8 @@ def check_shareable(policy: Any, fitted: Any) -> None:
             "Call calibrate(X, y, confidence=...) afterwards with rows the model has not seen.",
         )
     defaults = {name: p.default for name, p in signature(type(policy)).parameters.items()}
-    for name in ("sequence", "n_splines", "strengths", "cv", "random_state", "budget"):
+    kept = ("sequence", "n_splines", "strengths", "cv", "random_state", "budget", "monotonic_cst")
+    for name in kept:
         own, other = getattr(policy, name), getattr(fitted, name)
         if not (_same(own, defaults[name]) or _same(own, other)):
             raise InvalidInputError(

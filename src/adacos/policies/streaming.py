@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.deciders.weighing import FREE
 from adacos.exceptions import InvalidInputError
 from adacos.models import large_fits
 from adacos.models.additive import FAMILIES
 from adacos.models.dask_stream import DaskStream, in_memory, is_dask
 from adacos.models.dask_wait import computed
-from adacos.models.streamed_fits import PieceStream, Stream, prepare_streamed, scan_stream
+from adacos.models.streamed_fits import (
+    Labelled,
+    PieceStream,
+    Stream,
+    prepare_streamed,
+    scan_stream,
+)
 from adacos.policies.many_classes import check_with_classes
 from adacos.tables.labels import check_labels
 from adacos.tables.parquet_table import ParquetTable, joined
+from adacos.tables.weights import check_weights, groups_of
+from adacos.typing import Floats
 
-Policy = TypeVar("Policy", bound=Any)
+if TYPE_CHECKING:
+    from adacos.policies.sequence_policy import SequencePolicy
+
+Policy = TypeVar("Policy", bound="SequencePolicy")
 
 
 def is_streamed(X: Any) -> bool:
@@ -63,8 +73,9 @@ def _fit_streamed(
     groups: Any,
 ) -> Policy:
     """Fit a policy on rows that come in pieces and are held as codes."""
-    classes, labels = check_labels(y, many=True)
-    _refuse(policy, len(classes), X_unlabeled, sample_weight, groups)
+    classes, labels = check_labels(y, many=policy.takes_many_classes)
+    _refuse(policy)
+    weight = _weights(sample_weight, labels)
     scanned = scan_stream(stream)
     if len(labels) != sum(scanned.sizes):
         raise InvalidInputError(
@@ -73,56 +84,64 @@ def _fit_streamed(
             f"{len(labels):,} classes, {sum(scanned.sizes):,} rows",
             "Name the column that holds it.",
         )
-    # Names and costs are checked with two rows; what is learned comes from all of them.
-    one_of_each = [int(np.argmax(labels == label)) for label in (0.0, 1.0)]
-    policy.begin_fit(stream.head(), y[one_of_each])
+    # Names and costs are checked with a few rows; what is learned comes from all of them.
+    one_of_each = np.unique(labels, return_index=True)[1]
+    policy.begin_fit(stream.head(len(classes)), y[one_of_each])
     check_with_classes(policy)
     policy.encoder_ = scanned.encoder
-    fits, policy.training_rows_ = prepare_streamed(
+    # Copies of rows are looked for in memory only.
+    number = None if groups is None else groups_of(groups, np.empty((0, 0)), labels)
+    unlabeled = None if X_unlabeled is None else policy._encode(X_unlabeled)
+    rows = prepare_streamed(
         stream,
         scanned,
-        labels,
+        Labelled(labels, weight, number),
         n_splines=policy.n_splines,
         families=FAMILIES[policy.strengths],
         n_folds=policy.cv,
         seed=policy.random_state,
         n_jobs=policy.n_jobs,
+        n_classes=len(classes),
+        unlabeled=unlabeled,
     )
-    policy._set_fits = None
-    # Complete rows are decided by their log-odds alone, so that none of the values is read.
-    policy._rows = np.broadcast_to(0.0, (len(fits.y), len(policy.encoder_.source)))
-    policy._finish_fit(policy._build(fits))
+    policy.training_rows_, policy._rows, policy._set_fits = rows.digests, rows.kept, None
+    policy._finish_fit(policy._build(rows.fits))
+    policy._complete_fit(rows.fits, unlabeled)
     return policy
 
 
-def _refuse(policy: Any, n_classes: int, X_unlabeled: Any, sample_weight: Any, groups: Any) -> None:
+def _weights(sample_weight: Any, labels: Floats) -> Floats:
+    """How often each row counts; the files say which rows there are, so that each must."""
+    if sample_weight is None:
+        return np.ones(len(labels))
+    weight = check_weights(sample_weight, labels)
+    if not weight.all():
+        raise InvalidInputError(
+            "sample_weight",
+            "must be above 0 for a table that is read a piece at a time",
+            f"0 for {int(np.sum(weight == 0)):,} rows",
+            "Leave these rows out of the table.",
+        )
+    return weight
+
+
+def _refuse(policy: SequencePolicy) -> None:
     """What needs the rows themselves, or another fit."""
-    # What the values say of later sets, and what a row has paid, is read off the rows.
-    waits = policy.costs is not None and policy.costs.round_cost > 0
-    reads = waits or policy.budget is not None or policy.resolved_lookahead not in (None, *FREE)
     aim = policy.recall_aim
-    at_stop = aim.target_recall is not None and aim.recall_at == "stop"
     wrong = [
-        (
-            "recall_at",
-            "must be 'every_set' with a budget, a round cost or this lookahead",
-            at_stop and reads,
-        ),
         ("sequence", "must be 'group_lasso' or 'forward'", policy.sequence == "both"),
-        ("mean_budget", "must be None", policy.mean_budget is not None),
         ("recall_confidence", "must be None", aim.recall_confidence is not None),
+        ("monotonic_cst", "must be None", policy.monotonic_cst is not None),
         ("cv", "must be a number of folds", not isinstance(policy.cv, Integral)),
-        ("X_unlabeled", "must be None", X_unlabeled is not None),
-        ("sample_weight", "must be None", sample_weight is not None),
-        ("groups", "must be None", groups is not None),
-        ("y", "must hold two classes", n_classes != 2),
     ]
     for name, rule, broken in wrong:
         if broken:
-            given = f"{n_classes} classes" if name == "y" else "given"
+            certifies = "Call calibrate with rows that were not learned from."
             raise InvalidInputError(
                 name,
                 f"{rule} for a table that is read a piece at a time",
-                getattr(aim if hasattr(aim, name) else policy, name, given),
-                "Read the rows into memory, or fewer of them.",
+                getattr(aim if hasattr(aim, name) else policy, name),
+                certifies
+                if name == "recall_confidence"
+                else "Read the rows into memory, or fewer of them.",
             )

@@ -1,6 +1,9 @@
 """Target recalls of classes, where there are more than two: surcharges on the errors about them.
 
-Each class k may have a target recall r_k, the least share of its rows that are answered with it.
+Each class k may have a target recall r_k, the least share of its rows that are answered with it, or
+for which a decision is taken that protects it. Such a decision is then what is called a right
+answer below, and two classes are treated alike.
+
 The policy is then that of costs by which every wrong answer to a row of class k costs s_k >= 0 more
 than was stated:
 
@@ -26,15 +29,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adacos.decision import DecisionRule
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.class_risk import label_at
 from adacos.policies.recall import Reached, Targets, percent
 from adacos.typing import Floats, Ints
+
+if TYPE_CHECKING:
+    from adacos.policies.base import BasePolicy
+    from adacos.policies.sequence_policy import SequencePolicy
 
 # From the surcharges of the classes with a target to the recall of the one of this number, on rows
 # that took no part in what answers them; and from some targets to that.
@@ -54,11 +62,23 @@ _SMALLEST, _LARGEST = 1 / 16, 1e6
 _ROUNDING = 1e-9
 
 
+def check_two_of_each(number: Ints, classes: NDArray[Any]) -> None:
+    """Refuse training rows of which a class has one only: no fold would have another."""
+    rarest = int(np.argmin(np.bincount(number)))
+    if np.sum(number == rarest) < 2:
+        raise InvalidInputError(
+            "y",
+            "two training rows of every class are needed to certify recalls by class",
+            f"one of class {classes.tolist()[rarest]!r}",
+            "Add some, or leave recall_confidence out.",
+        )
+
+
 def surcharged(matrix: Floats, targets: Targets, surcharges: Floats) -> Floats:
     """The costs by which a wrong answer to a row of these classes costs its surcharge more."""
     rows = np.zeros((len(matrix), 1))
     rows[targets.classes, 0] = surcharges
-    return np.asarray(matrix + rows * (1 - np.eye(len(matrix))))
+    return np.asarray(matrix + rows * (1.0 - targets.found(len(matrix))))
 
 
 def least_surcharges(
@@ -104,7 +124,7 @@ def least_surcharges(
     return None
 
 
-def left_out_recalls(policy: Any, targets: Targets) -> RecallAt:
+def left_out_recalls(policy: SequencePolicy, targets: Targets) -> RecallAt:
     """Cross-validated recalls of a policy's classes on training rows."""
     decider, model = policy.decider_, policy.model_
     rng = np.random.default_rng(policy.random_state)
@@ -114,7 +134,8 @@ def left_out_recalls(policy: Any, targets: Targets) -> RecallAt:
 
     def recall_at(surcharges: Floats, k: int) -> float:
         matrix = surcharged(decider.costs.matrix, targets, surcharges)
-        right = answers[k](decider.with_rule(DecisionRule(matrix))) == targets.classes[k]
+        label = answers[k](decider.with_rule(DecisionRule(matrix)))
+        right = targets.found(len(matrix))[targets.classes[k], label]
         return float(np.average(right, weights=model.weight[members[k]]))
 
     return recall_at
@@ -136,7 +157,8 @@ class StoppedRows:
     def misses(self, matrix: Floats, targets: Targets, surcharges: Floats) -> Ints:
         """How many rows of each class with a target are answered with another at these."""
         label = label_at(self.probability, surcharged(matrix, targets, surcharges))
-        missed = [np.sum(label[self.number == k] != k) for k in targets.classes]
+        found = targets.found(len(matrix))
+        missed = [np.sum(~found[k, label[self.number == k]]) for k in targets.classes]
         return np.array(missed, dtype=np.intp)
 
     def recalls(self, matrix: Floats, targets: Targets) -> RecallAt:
@@ -145,8 +167,15 @@ class StoppedRows:
         return lambda s, k: float(1 - self.misses(matrix, targets, s)[k] / counts[k])
 
 
+def probability_of_each(probability: Floats) -> Floats:
+    """Probabilities (rows, K) of the classes, of which there is one column for two of them."""
+    if probability.shape[1:]:
+        return probability
+    return np.column_stack([1.0 - probability, probability])
+
+
 def least_reaching(
-    policy: Any, targets: Targets, recalls_of: RecallsOf, remedy: str = ""
+    policy: BasePolicy, targets: Targets, recalls_of: RecallsOf, remedy: str = ""
 ) -> Reached:
     """The least surcharges of a policy at which the recalls reach their targets.
 
@@ -162,7 +191,7 @@ def least_reaching(
 
 
 def surcharges_to_try(
-    policy: Any, targets: Targets, recalls_of: RecallsOf, remedy: str = ""
+    policy: BasePolicy, targets: Targets, recalls_of: RecallsOf, remedy: str = ""
 ) -> list[Floats]:
     """Surcharges from cautious to bold, by rows that take no part in the tests of a certificate."""
     recall_at, scale = recalls_of(targets), float(np.ptp(policy.cost_table_.matrix))
@@ -187,7 +216,7 @@ def surcharges_to_try(
 
 
 def out_of_reach(
-    policy: Any, targets: Targets, recalls_of: RecallsOf, remedy: str
+    policy: BasePolicy, targets: Targets, recalls_of: RecallsOf, remedy: str
 ) -> InvalidInputError:
     """The refusal of recalls that these rows do not reach."""
     names, scale = targets.names(policy.classes_), float(np.ptp(policy.cost_table_.matrix))
@@ -208,7 +237,7 @@ def out_of_reach(
 
 
 def reached_by(
-    policy: Any,
+    policy: BasePolicy,
     targets: Targets,
     surcharges: Floats,
     estimate: dict[Any, float],

@@ -10,6 +10,7 @@ looked at: by training rows, each answered by a fit without its fold.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import fields
@@ -25,10 +26,12 @@ from adacos.costs import Costs
 from adacos.deciders.mixing import run_mixed
 from adacos.deciders.recall import RecallDecider
 from adacos.decision import AnyDecider, DecisionRule, Terms
-from adacos.exceptions import InvalidInputError
+from adacos.exceptions import InvalidInputError, UnusedCostWarning
 from adacos.kernels.namespace import host
+from adacos.kernels.prior_shift import LogOddsChange
 from adacos.kernels.threads import one_blas_thread
-from adacos.policies.base import BasePolicy, fit_in_groups
+from adacos.policies.around import PolicyAround
+from adacos.policies.base import BasePolicy
 from adacos.policies.calibration import certified
 from adacos.policies.certificate import (
     ClassRecallCertificate,
@@ -36,8 +39,9 @@ from adacos.policies.certificate import (
     from_first_discriminating,
     prove,
 )
+from adacos.policies.fitting import fit_in_groups
 from adacos.policies.leave_out import leave_out_cost
-from adacos.policies.many_classes import check_many_classes
+from adacos.policies.many_classes import check_many_classes, recalls_by_class
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
     Part,
@@ -47,6 +51,8 @@ from adacos.policies.recall import (
     check_aim,
     check_members,
     class_numbers,
+    counting_note,
+    protecting_of,
     proving_rows,
     recall_target,
     recall_threshold,
@@ -56,17 +62,21 @@ from adacos.policies.recall import (
     states_false_negative,
     targets_of,
 )
+from adacos.policies.sequence_policy import SequencePolicy
+from adacos.policies.streaming import is_streamed
 from adacos.policies.surcharges import (
     RecallAt,
     StoppedRows,
+    check_two_of_each,
     least_reaching,
+    probability_of_each,
     reached_by,
     surcharges_to_try,
 )
 from adacos.reasons import Reasons
 from adacos.tables.row_digests import RowDigests
 from adacos.typing import Fields, Floats
-from adacos.validation import Constraints, check_parameters, whole
+from adacos.validation import Constraints, check_parameters, level_of_caller, whole
 
 # Log-odds tried as thresholds, cautious first; fixed, so that no row has a say in them.
 _THRESHOLDS = np.linspace(-12.0, 12.0, 481)
@@ -85,6 +95,7 @@ _TAKEN_OVER = (
     "surcharges_",
     "recall_estimate_",
     "certificate_",
+    "recalibration_",
 )
 # What else helps where surcharges do not reach their targets.
 _CLASS_REMEDY = (
@@ -93,7 +104,7 @@ _CLASS_REMEDY = (
 )
 
 
-class TargetRecallClassifier(BasePolicy):
+class TargetRecallClassifier(PolicyAround):
     """A policy whose answers meet a target recall on rows it was not fitted on.
 
     With two classes a row is answered positive if its probability at the stop reaches a threshold.
@@ -101,11 +112,11 @@ class TargetRecallClassifier(BasePolicy):
     as much as the recalls take and no more.
 
     AdaCOS, Branching, COS and Full Model stop by this rule too. With two classes the recall takes
-    the place of a false-negative cost, which must not be stated: that cost then follows from
-    training rows answered by models that did not see them, and is the least one that was found to
-    reach the target. Any other policy acquires and stops by its costs, and the recall decides the
-    answers alone. So it is where a false-negative cost is stated, and where a mean budget meets a
-    certificate or recalls by class.
+    the place of a false-negative cost. One that is stated is not used, with a warning: the cost
+    follows from training rows answered by models that did not see them, and is the least one that
+    was found to reach the target. Any other policy acquires and stops by its costs, of which it
+    needs both, and the recall decides the answers alone. So it is where forward selection is given
+    both costs, and where a mean budget meets a certificate or recalls by class.
 
     Parameters
     ----------
@@ -142,7 +153,7 @@ class TargetRecallClassifier(BasePolicy):
     threshold_ : float
         Of two classes, probability from which on a row is answered positive.
     false_negative_cost_ : float
-        Where rows stop by a threshold, the cost of a false negative that it stands for.
+        Where rows stop by a threshold, the cost of a false negative that it implies.
     surcharges_ : dict of class to float
         Of more than two, what every error about the class costs beyond what was stated.
     recall_estimate_ : float or dict of class to float
@@ -196,7 +207,6 @@ class TargetRecallClassifier(BasePolicy):
     True
     """
 
-    policy_: BasePolicy
     training_rows_: RowDigests
     prior_: float | None = None
     # Older files do not name it.
@@ -240,28 +250,33 @@ class TargetRecallClassifier(BasePolicy):
         self.random_state = random_state
 
     @property
+    def costs(self) -> Costs | None:  # type: ignore[override]
+        """Costs of the wrapped policy; without that of a false negative, where it is not used."""
+        costs = self.policy.costs
+        if self._leaves_out_false_negative:
+            assert costs is not None
+            return costs.without_false_negative()
+        return costs
+
+    @property
+    def _leaves_out_false_negative(self) -> bool:
+        """Whether a false-negative cost is stated of which the recall takes the place."""
+        if not states_false_negative(self.policy.costs):
+            return False
+        if hasattr(self, "policy_"):
+            return self._decides_inside
+        both = self.policy.mean_budget is not None and self.recall_confidence is not None
+        return self.policy.stops_by_rule and not both and not self._selects_by_both
+
+    @property
+    def _selects_by_both(self) -> bool:
+        """Whether both errors have a cost, and forward selection weighs them."""
+        return states_false_negative(self.policy.costs) and self.policy.sequence != "group_lasso"
+
+    @property
     def recall_aim(self) -> RecallAim:
         """What is asked of the recall."""
         return RecallAim(**{field.name: getattr(self, field.name) for field in fields(RecallAim)})
-
-    @property
-    def costs(self) -> Costs | None:  # type: ignore[override]
-        """Costs of the wrapped policy."""
-        return self.policy.costs
-
-    @property
-    def takes_many_classes(self) -> bool:  # type: ignore[override]
-        """Whether there may be three or more classes: if the wrapped policy takes them."""
-        return getattr(self.policy, "takes_many_classes", False)
-
-    @property
-    def chooses(self) -> bool:  # type: ignore[override]
-        """Whether fitting compares several policies: if the wrapped policy does."""
-        return self.policy.chooses
-
-    def _streams_from(self, X: Any) -> bool:
-        streamed: bool = self.policy._streams_from(X)
-        return streamed
 
     @one_blas_thread
     def fit(
@@ -293,10 +308,16 @@ class TargetRecallClassifier(BasePolicy):
         self._check()
         if self._replaces_cost(y):
             self._forget()
-            stopping = self._with_aim(clone(self.policy))
-            self.policy_ = stopping.fit(X, y, X_unlabeled, sample_weight, groups)
+            self.policy_ = self._stopping().fit(X, y, X_unlabeled, sample_weight, groups)
             return self._decide_as_inside()
         self._check_answers_only(sample_weight=sample_weight, X_unlabeled=X_unlabeled)
+        if is_streamed(X):
+            raise InvalidInputError(
+                "X",
+                "must be in memory where the recall decides the answers only",
+                type(X).__name__,
+                "Pass AdaCOS, Branching, COS or Full Model, or fit on a part of the rows.",
+            )
         learned, aside = set_aside(self, X, y, groups, self.calibration_fraction, self.random_state)
         training = self.begin_fit(*learned)
         self.training_rows_ = RowDigests.of(training.encoded, self.random_state)
@@ -307,7 +328,7 @@ class TargetRecallClassifier(BasePolicy):
         if self.recall_confidence is None:
             reached = self._reach(aside)
         else:
-            if targets_of(self.target_recall, self.classes_).by_class:
+            if recalls_by_class(self):
                 self._walk_training_rows(learned)
             reached = self._certified(
                 aside.X, aside.y, self.recall_aim, allow_training_rows=True, groups=aside.groups
@@ -337,13 +358,12 @@ class TargetRecallClassifier(BasePolicy):
         if not (self.shares_fits and self._replaces_cost(getattr(fitted, "classes_", ()))):
             raise InvalidInputError(
                 "policy",
-                "must stop by the recall and share its fits: AdaCOS, COS or Full Model, without a "
-                "false-negative cost",
+                "must stop by the recall and share its fits: AdaCOS, COS or Full Model",
                 type(self.policy).__name__,
                 "Call fit(X, y).",
             )
         self._forget()
-        self.policy_ = self._with_aim(clone(self.policy)).from_model(fitted)
+        self.policy_ = self._stopping().from_model(fitted)
         return self._decide_as_inside()
 
     @property
@@ -373,7 +393,7 @@ class TargetRecallClassifier(BasePolicy):
 
     def _check_answers_only(self, **given: Any) -> None:
         """Refuse what goes with policies alone that stop by the recall."""
-        remedy = "It goes with AdaCOS, Branching, COS and Full Model without a false-negative cost."
+        remedy = "It goes with AdaCOS, Branching, COS and Full Model."
         rule = "where the recall decides the answers only"
         if self.recall_at != "stop":
             name = "recall_at"
@@ -385,18 +405,38 @@ class TargetRecallClassifier(BasePolicy):
     def _replaces_cost(self, y: Any) -> bool:
         """Whether the recall takes the place of a cost, so that rows stop by it too.
 
-        It does not where a false-negative cost is stated, nor where what is found with a mean
+        It does not where forward selection weighs that cost, nor where what is found with a mean
         budget would no longer hold.
         """
-        if not self.policy.stops_by_rule or states_false_negative(self.costs):
+        if not self.policy.stops_by_rule or self._selects_by_both:
             return False
         if self.policy.mean_budget is None:
             return True
+        costs = self.policy.costs
+        if costs is not None and costs.decisions is not None:
+            return False
         # Where y names the column, there are two classes.
         return self.recall_confidence is None and len(np.unique(host(y))) <= 2
 
-    def _with_aim(self, policy: BasePolicy) -> Any:
+    def _stopping(self) -> SequencePolicy:
+        """The wrapped policy, unfitted, with the recall in the place of a false-negative cost."""
+        stopping = self._with_aim(clone(self.policy))
+        if self._leaves_out_false_negative:
+            assert stopping.costs is not None
+            stated = stopping.costs.matrix[1, 0]
+            stopping.costs = stopping.costs.without_false_negative()
+            warnings.warn(
+                f"The false-negative cost of {stated:g} is not used: the target recall takes its "
+                "place, and which cost that amounts to is found (false_negative_cost_). Leave "
+                "false_negative out of Costs, or leave out the target recall.",
+                UnusedCostWarning,
+                stacklevel=level_of_caller(),
+            )
+        return stopping
+
+    def _with_aim(self, policy: BasePolicy) -> SequencePolicy:
         """A policy that stops by the recall that is asked of this one."""
+        assert isinstance(policy, SequencePolicy)
         policy._recall = self.recall_aim
         return policy
 
@@ -455,23 +495,26 @@ class TargetRecallClassifier(BasePolicy):
         Raises
         ------
         InvalidInputError
-            If the rows were trained on, as far as that can be told.
+            If the rows were trained on, as far as that can be recognised.
         NotCertifiableError
             If these rows do not prove the recall and `on_uncertifiable` is "error".
         """
         check_is_fitted(self)
         check_parameters(self)
-        aim = self.recall_aim.asking(target_recall, confidence)
+        aim, fitted_with = self.recall_aim.asking(target_recall, confidence), self._fitted_with
         reached = self._certified(X, y, aim, allow_training_rows=allow_training_rows, groups=groups)
-        if not self._decides_inside:
+        if self._decides_inside:
+            stopping: Any = copy(self.policy_)
+            # A copy is without the training rows.
+            stopping.__dict__.update(vars(self.policy_))
+            stopping._recall = aim
+            self.policy_ = stopping
+            stopping._certify(reached, X)
+            self._decide_as_inside()
+        else:
             reached.give(self)
-            return self
-        stopping = copy(self.policy_)
-        # A copy is without the training rows.
-        stopping.__dict__.update(vars(self.policy_))
-        self.policy_ = self._with_aim(stopping)
-        self.policy_._certify(reached, X)
-        return self._decide_as_inside()
+        self._keep_aim(aim, fitted_with)
+        return self
 
     def _certified(
         self,
@@ -484,16 +527,16 @@ class TargetRecallClassifier(BasePolicy):
     ) -> Reached:
         """The recalls that these rows certify."""
         if self._decides_inside:
-            return certified(
-                self.policy_, X, y, aim, allow_training_rows=allow_training_rows, groups=groups
-            )
+            how: dict[str, Any] = {"allow_training_rows": allow_training_rows, "groups": groups}
+            return certified(self.policy_, X, y, aim, **how)  # type: ignore[arg-type]
         encoded = self._encode(X)
         if not allow_training_rows:
             refuse_training_rows(self.training_rows_, encoded)
         confidence = stated_confidence(aim)
         check_many_classes(self, certifies=True)
-        targets = targets_of(aim.target_recall, self.classes_)
+        targets = targets_of(aim.target_recall, self.classes_, protecting_of(self))
         proving = proving_rows(encoded, y, self.classes_, targets, groups, self.random_state)
+        proving = proving._replace(note=proving.note + counting_note(self, targets))
         stopped = [self._stopped(encoded[rows]) for rows in proving.members]
         own = self.classes_, aim.on_uncertifiable, targets
         if targets.by_class:
@@ -524,11 +567,15 @@ class TargetRecallClassifier(BasePolicy):
 
     def _stopped(self, encoded: Floats) -> Floats:
         """Probabilities of rows where the policy stops with them."""
-        return run_mixed(self.policy_.decider_, encoded).probability
+        p = run_mixed(self.policy_.decider_, encoded).probability
+        return probability_of_each(p) if recalls_by_class(self) else p
 
     def _reach(self, aside: Part) -> Reached:
         """The rule by which the recalls of calibration rows reach their targets."""
-        encoded, targets = self._encode(aside.X), targets_of(self.target_recall, self.classes_)
+        encoded, targets = (
+            self._encode(aside.X),
+            targets_of(self.target_recall, self.classes_, protecting_of(self)),
+        )
         number = class_numbers(aside.y, self.classes_, len(encoded))
         if targets.by_class:
             self.stopped_ = StoppedRows(self._stopped(encoded), number)
@@ -542,28 +589,29 @@ class TargetRecallClassifier(BasePolicy):
     def _walk_training_rows(self, learned: Part) -> None:
         """Find where training rows stop, by which surcharges are fixed that others are to prove."""
         number = class_numbers(learned.y, self.classes_, len(learned.y))
-        rarest = int(np.argmin(np.bincount(number)))
-        if np.sum(number == rarest) < 2:
-            raise InvalidInputError(
-                "y",
-                "two training rows of every class are needed to certify recalls by class",
-                f"one of class {self.classes_.tolist()[rarest]!r}",
-                "Add some, or leave recall_confidence out.",
-            )
+        check_two_of_each(number, self.classes_)
         left_out = leave_out_cost(
             self.policy,
-            learned.X,
-            learned.y,
+            *learned[:2],
             folds=_FOLDS,
             random_state=self.random_state,
             groups=learned.groups,
         )
-        self.stopped_ = StoppedRows(left_out.result.probability, number)
+        self.stopped_ = StoppedRows(probability_of_each(left_out.result.probability), number)
 
     def _recalls_of(self, targets: Targets) -> RecallAt:
         """Recalls on the rows by which surcharges are found."""
         check_members(self.stopped_.number, targets, self.classes_)
         return self.stopped_.recalls(self.cost_table_.matrix, targets)
+
+    def _change(self, change: LogOddsChange) -> None:
+        """Decide by the policy after a change; its threshold is reached at every set.
+
+        Where rows stop is another matter now, and the training rows that would show it are gone.
+        """
+        self.recall_at = "every_set"
+        self.policy_ = self._with_aim(copy(self.policy_))._changed(change)
+        self._decide_as_inside()
 
     def make_decider(self, terms: Terms) -> AnyDecider:
         """Give the decider that decides by what was learned."""

@@ -1,4 +1,4 @@
-"""What more spending buys: covariate cost against misclassification cost, for all mean budgets.
+"""What more spending saves: covariate cost against misclassification cost, for all mean budgets.
 
 A mean budget is kept by counting covariate costs 1 + m times, see `adacos.policies.budgets`. One
 fit serves every m: the rows are walked once for each of some multipliers, from none to the one at
@@ -7,20 +7,22 @@ which nothing more is paid.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import astuple, dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from adacos.engine import run
-from adacos.exceptions import InvalidInputError, TrainingRowsWarning
+from adacos.deciders.mixing import run_mixed
+from adacos.engine import AcquisitionResult, run
+from adacos.exceptions import InvalidInputError
 from adacos.kernels.groups import standard_error
 from adacos.kernels.threads import one_blas_thread
-from adacos.tables.row_digests import trained_among
-from adacos.tables.weights import group_numbers
+from adacos.metrics.evaluation import evaluation_rows
 from adacos.validation import integer, real
+
+if TYPE_CHECKING:
+    from adacos.policies.base import BasePolicy
 
 # The largest multiplier: whatever costs something is dearer than any error.
 _LARGEST = 2.0**60
@@ -60,15 +62,21 @@ class TradeOff:
     points : tuple of TradeOffPoint
         What rows cost with each multiplier.
     rows : int
-        How many rows they tell of.
+        How many rows they are means of.
+    own : TradeOffPoint, default=None
+        What the policy as it is costs the rows: with a mean budget the one that it keeps.
     """
 
     points: tuple[TradeOffPoint, ...]
     rows: int
+    own: TradeOffPoint | None = None
 
     def __str__(self) -> str:
         lines = [f"{'multiplier':>10}  {'covariates':>16}  {'errors':>16}  {'total':>16}"]
-        for p in self.points:
+        named = [(f"{p.multiplier:10.4g}", p) for p in self.points]
+        if self.own is not None:
+            named.append((f"{'as fitted':>10}", self.own))
+        for name, p in named:
             amounts = (
                 f"{mean:9.2f} ± {error:4.2f}"
                 for mean, error in (
@@ -77,7 +85,7 @@ class TradeOff:
                     (p.total_cost, p.total_error),
                 )
             )
-            lines.append(f"{p.multiplier:10.4g}  " + "  ".join(amounts))
+            lines.append(f"{name}  " + "  ".join(amounts))
         return "\n".join(lines)
 
     def within(self, mean_budget: float) -> TradeOffPoint:
@@ -125,7 +133,7 @@ class TradeOff:
 
 @one_blas_thread
 def trade_off(
-    policy: Any, X: Any, y: ArrayLike, *, points: int = 30, groups: ArrayLike | None = None
+    policy: BasePolicy, X: Any, y: ArrayLike, *, points: int = 30, groups: ArrayLike | None = None
 ) -> TradeOff:
     """Covariate cost against misclassification cost for all mean budgets, from one fit.
 
@@ -162,7 +170,7 @@ def trade_off(
     Notes
     -----
     The cost of an error is the one in force: with a target recall, the cost of a false negative
-    that its threshold stands for.
+    that its threshold implies.
 
     Examples
     --------
@@ -183,31 +191,14 @@ def trade_off(
             type(chosen).__name__,
             "For example AdaCOSClassifier(costs).fit(X, y).",
         )
-    encoded, true = chosen._encode(X), np.asarray(y).ravel()
-    number = {label: place for place, label in enumerate(chosen.classes_.tolist())}
-    strange = [label for label in true.tolist() if label not in number]
-    if len(true) != len(encoded) or strange:
-        raise InvalidInputError(
-            "y",
-            f"must hold one of the classes {chosen.classes_.tolist()} for each row",
-            strange[:5] if strange else f"{len(true)} values for {len(encoded)} rows",
-            "Pass the classes of these rows.",
-        )
-    trained = max(trained_among(one, encoded) for one in (policy, chosen))
-    if trained:
-        warnings.warn(
-            f"{trained:,} of {len(encoded):,} rows are rows that the policy was trained on: on "
-            "these it errs less than on new rows, so the curve is too optimistic. Use other rows.",
-            TrainingRowsWarning,
-            stacklevel=3,
-        )
-    place = np.array([number[label] for label in true.tolist()], dtype=np.intp)
-    number_of = None if groups is None else group_numbers(groups, len(true))
+    encoded, place, number_of, _ = evaluation_rows(policy, X, y, groups, "the curve is")
     decider = chosen.decider_.arms[0]
     found: dict[float, TradeOffPoint] = {}
 
     def point(multiplier: float) -> TradeOffPoint:
-        result = run(decider.with_multiplier(multiplier), encoded)
+        return described(multiplier, run(decider.with_multiplier(multiplier), encoded))
+
+    def described(multiplier: float, result: AcquisitionResult) -> TradeOffPoint:
         wrong = decider.rule.matrix[place, result.label]
         parts = (result.cost, wrong, result.cost + wrong)
         means = [v for part in parts for v in (float(part.mean()), standard_error(part, number_of))]
@@ -219,4 +210,5 @@ def trade_off(
     for multiplier in np.geomspace(1.0, 1.0 + last, points) - 1.0:
         own = point(float(multiplier))
         found.setdefault(own.covariate_cost, own)
-    return TradeOff(tuple(found.values()), len(true))
+    own = described(decider.multiplier, run_mixed(chosen.decider_, encoded))
+    return TradeOff(tuple(found.values()), len(place), own)

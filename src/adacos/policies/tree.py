@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from adacos.decision import AnyDecider
 from adacos.document.blocks import Plain, fragment
-from adacos.engine import AcquisitionResult
+from adacos.engine import AcquisitionResult, run
 from adacos.models.branches import Node, Questions, Way, route
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import TableEncoder
@@ -27,7 +29,7 @@ class Place:
     question : str
         The covariate that every row acquires here; empty at a leaf.
     below : tuple of int
-        Numbers of the places that follow, then that of the rows that lack the covariate, if
+        Numbers of the places that follow, then that of the rows without the covariate, if
         there are any; empty where no further branch is.
     share : float
         Share of all rows that come here.
@@ -67,7 +69,7 @@ class Tree:
     places : tuple of Place
         The root first; each names those that follow it by number.
     rows : int
-        Number of training rows.
+        Number of training rows; 0 where what becomes of rows is not known, after `recalibrate`.
     positive_class : object
         The class whose answers are counted; with three or more classes all of them, as a tuple.
 
@@ -109,15 +111,18 @@ class Tree:
         """
         root = self.places[0]
         if not root.question:
-            return f"{self.rows} rows, no branches: {self.told(root, money)}"
-        head = f"{self.rows} rows: every row is asked {root.question}"
+            rows = f"{self.rows} rows, no branches: " if self.rows else "No branches: "
+            return rows + self.told(root, money)
+        rows = f"{self.rows} rows: every" if self.rows else "Every"
+        head = f"{rows} row is asked {root.question}"
         return "\n".join([head, *self._below(root, "", money)])
 
     def _below(self, place: Place, indent: str, money: Callable[[float], str]) -> Iterator[str]:
         for number in place.below:
             last = number == place.below[-1]
             below = self.places[number]
-            told = f"{below.condition} ({percent(below.share)}): "
+            share = f" ({percent(below.share)})" if self.rows else ""
+            told = f"{below.condition}{share}: "
             told += f"asked {below.question}" if below.question else self.told(below, money)
             yield f"{indent}{'└─' if last else '├─'} {told}"
             yield from self._below(below, indent + ("   " if last else "│  "), money)
@@ -137,6 +142,8 @@ class Tree:
         str
             What they are asked and pay, and how they are answered.
         """
+        if not self.rows:
+            return "then as its probability says"
         asked = ", ".join(f"{name} {percent(share)}" for name, share in place.acquired)
         answered = f"{self.positive_class}: {percent(place.positive)}"
         if place.answers:
@@ -178,6 +185,11 @@ class Tree:
             What it saves in cross-validation.
         """
         place = self.places[number]
+        if not self.rows:
+            return (
+                f"{place.question} is asked here of everyone, as was found cheaper for the classes "
+                "as they occurred in training."
+            )
         return (
             f"{place.question} is asked here of everyone: {percent(place.share)} of the training "
             f"rows came this way. In cross-validation each cost {place.gain:.2f} less "
@@ -218,7 +230,7 @@ def tree_of(
 ) -> Tree:
     """The picture of a tree: what became of rows that the policy has walked to their stop.
 
-    The labels of the result are 0, 1, … Rows that lack the covariate of a branch have a place of
+    The labels of the result are 0, 1, … Rows without the covariate of a branch have a place of
     their own, after those of the nodes.
     """
     place = route(nodes, encoded, encoder)
@@ -240,6 +252,12 @@ def tree_of(
         places[number] = replace(places[number], below=(*places[number].below, own))
     bare = Tree(tuple(places), len(encoded), classes[1] if size == 2 else tuple(classes))
     return in_words(bare, nodes, encoder, Description())
+
+
+def no_rows(decider: AnyDecider) -> tuple[Floats, AcquisitionResult]:
+    """What `tree_of` takes where it is not known what becomes of rows."""
+    encoded = np.empty((0, len(decider.encoder.source)))
+    return encoded, run(decider, encoded)
 
 
 def in_words(
@@ -268,7 +286,25 @@ def in_words(
     return replace(tree, places=places, positive_class=said.class_name(counted))
 
 
-def described_tree(policy: Any) -> Tree:
+class Drawn(Protocol):
+    """A fitted policy that is drawn as a tree."""
+
+    description_: Description | None
+    encoder_: TableEncoder
+    classes_: NDArray[Any]
+
+    @property
+    def tree_(self) -> Tree:
+        """Its picture."""
+        ...
+
+    @property
+    def nodes_(self) -> Sequence[Questions]:
+        """Its nodes."""
+        ...
+
+
+def described_tree(policy: Drawn) -> Tree:
     """The picture of a policy that is drawn as a tree, in the words of its description."""
     return in_words(policy.tree_, policy.nodes_, policy.encoder_, description_of(policy))
 
@@ -288,7 +324,7 @@ def _place(
         condition="",
         question=_label(node.split, encoder, Description()),
         below=node.below,
-        share=float(here.mean()),
+        share=float(here.mean()) if len(here) else 0.0,
         acquired=()
         if node.split
         else tuple((names[k], float(share[k])) for k in further if k not in node.path),

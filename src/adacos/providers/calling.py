@@ -315,7 +315,7 @@ def _listed(values: Any, request: ProviderRequest) -> Any:
 def _by_index(series: Any, request: ProviderRequest) -> list[Any]:
     """The values of a pandas series in the order of the rows, which are known by its index.
 
-    An index that only counts from 0 stands for none, unless rows are called so too.
+    An index that only counts from 0 means none, unless rows are called so too.
     """
     values, given = series.to_list(), series.index.to_list()
     rows = names_along(request.rows, "index") or request.index.tolist()

@@ -132,7 +132,7 @@ class Desk:
         return [order_of(provider, self._request(name, part)) for part in parts]
 
     def _cached(self, k: int, key: Hashable) -> Any:
-        """A value in the cache; None if it stands for none."""
+        """A value in the cache; None if it means none."""
         name = self.encoder.names[k]
         with _naming_the_cache("hand a value over"):
             value = self.cache[name, key]
@@ -197,7 +197,7 @@ class Desk:
         return np.asarray(self.encoder.encode(k, np.array([checked]))[0])
 
     def warn(self) -> None:
-        """Tell of the providers that failed for good, each once."""
+        """Warn of the providers that failed for good, each once."""
         for name in dict.fromkeys(call.covariate for call in self.calls):
             bad = [call for call in self.calls if call.covariate == name and call.error]
             if bad:
@@ -227,6 +227,7 @@ def _naming_the_cache(what: str) -> Iterator[None]:
 def provide(decider: Decider[State], encoded: Floats, known: Bools, desk: Desk) -> ProvidedResult:
     """Every row walked to its stop, what it needs fetched on the way; labels are 0 and 1."""
     n_rows, n_covariates = len(encoded), len(decider.encoder.names)
+    encoder = decider.encoder
     encoded, known = encoded.copy(), np.tile(known, (n_rows if known.ndim == 1 else 1, 1))
     present = ~np.isnan(encoded[:, decider.encoder.first])
     available = present.copy()
@@ -244,7 +245,8 @@ def provide(decider: Decider[State], encoded: Floats, known: Bools, desk: Desk) 
         if immediate is not None:
             rounds[live] += among(available[live] & ~immediate, wanted)
         waiting = np.full((n_rows, n_covariates), STOP)
-        for part in map(live.__getitem__, alike(known[live], have[live], available[live])):
+        masks, unseen = [known[live], have[live], available[live]], encoder.unseen(encoded[live])
+        for part in map(live.__getitem__, alike(*masks, *([] if unseen is None else [unseen]))):
             begin = Rows(encoded[part], available[part], have[part[0]], known[part[0]], part)
             walked = walk(
                 decider.begin(begin),
@@ -258,6 +260,7 @@ def provide(decider: Decider[State], encoded: Floats, known: Bools, desk: Desk) 
             )
             rounds[part] += walked.rounds
             trail.log_odds[part], trail.stage[part] = walked.log_odds, walked.stage
+            trail.label[part] = walked.label
             order[part] = walked.order
             assert walked.waiting is not None
             waiting[part] = walked.waiting
@@ -325,9 +328,8 @@ def check_providers(names: Sequence[str], providers: Any, cache: Any, keys: Any)
         )
     unknown = [str(name) for name in providers if name not in names]
     if unknown:
-        raise InvalidInputError(
-            "providers", "must name covariates", unknown, choices(unknown, names, "They are")
-        )
+        remedy = choices(unknown, names, "The covariates are")
+        raise InvalidInputError("providers", "must name covariates", unknown, remedy)
     if cache is not None and not isinstance(cache, MutableMapping):
         remedy = "For example cache={}."
         raise InvalidInputError("cache", "must be a mutable mapping", type(cache).__name__, remedy)

@@ -17,7 +17,7 @@ from adacos.registry.tables import (
 # needs the cost of a false negative, which a target recall replaces.
 _LASSO: dict[str, Any] = {"family": "group lasso", "recall": True}
 _FORWARD: dict[str, Any] = {"family": "forward", "effort": 10.0}
-_BOTH: dict[str, Any] = {"family": "both", "effort": 50.0}
+_BOTH: dict[str, Any] = {"family": "both", "effort": 12.0}
 register_policy(
     "adacos",
     "adacos.policies.adacos:AdaCOSClassifier",
@@ -87,6 +87,12 @@ register_policy(
     variants=(Variant("Full Model", **_LASSO, look=("green", "^", "-")),),
 )
 register_policy(
+    "protocol",
+    "adacos.policies.protocol:ProtocolClassifier",
+    title="Fast-and-frugal tree",
+    look=("black", "d", "-."),
+)
+register_policy(
     "shim2018",
     "adacos.rivals.shim2018:Shim2018Classifier",
     title="Shim2018",
@@ -94,6 +100,24 @@ register_policy(
     effort=50.0,
     requires=("torch", "rivals"),
     look=("purple", "v", "-"),
+)
+register_policy(
+    "dime",
+    "adacos.rivals.dime:DIMEClassifier",
+    title="DIME",
+    rival=True,
+    effort=50.0,
+    requires=("torch", "rivals"),
+    look=("sky", "v", "--"),
+)
+register_policy(
+    "gdfs",
+    "adacos.rivals.gdfs:GDFSClassifier",
+    title="GDFS",
+    rival=True,
+    effort=50.0,
+    requires=("torch", "rivals"),
+    look=("orange", "v", "--"),
 )
 register_policy(
     "adapt-gbrt",

@@ -22,7 +22,7 @@ class Method:
 
     Attributes
     ----------
-    name : unique name, as it stands in tables and legends.
+    name : unique name, as it appears in tables and legends.
     make : function from costs to an unfitted object with `fit(X, y)` and `acquire(X)`.
     family : methods of one family are run together; those with `from_model` share one fit.
     effort : run time relative to the others, to start the longest first.
@@ -82,7 +82,7 @@ class Policy:
 
     @property
     def class_name(self) -> str:
-        """Name of the class, which stands in model files."""
+        """Name of the class, which is in model files."""
         return _class_name(self.home)
 
     def load(self) -> Any:
@@ -231,7 +231,7 @@ def register_method(
     Parameters
     ----------
     name : str
-        Unique name, as it stands in tables and legends.
+        Unique name, as it appears in tables and legends.
     make : callable
         From `Costs` to an unfitted object with `fit(X, y)` and `acquire(X)`, whose result has
         `label`, `probability`, `cost` and `acquired`.

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from adacos.card import rule_in_words
 from adacos.document.blocks import Block, Grid, Heading, Items, Text
 from adacos.kernels.groups import share_interval
 from adacos.policies.many_classes import resolved_target_recall
@@ -73,7 +74,9 @@ def class_lines(held: Held) -> list[ClassLine]:
 
 def answers(held: Held) -> list[Block]:
     """The recall of the positive class, or with three or more classes of each of them."""
-    blocks = _recall(held) if held.two_classes else _by_class(held)
+    if held.decides:
+        return _by_decision(held)
+    blocks = _recall(held) if held.has_cut_off else _by_class(held)
     certificate = held.policy.certificate_
     if certificate is None:
         return blocks
@@ -103,7 +106,22 @@ def _recall(held: Held) -> list[Block]:
     return [Heading("Sensitivity (recall)"), Items(tuple(lines))]
 
 
-def _by_class(held: Held) -> list[Block]:
+def decision_shares(held: Held) -> dict[str, float]:
+    """Share of the rows for which each decision is taken."""
+    shares = confusion(held).sum(axis=0) / len(held.true)
+    return dict(zip(held.policy.decisions_.tolist(), shares.tolist(), strict=True))
+
+
+def _by_decision(held: Held) -> list[Block]:
+    """How many rows of each class each decision is taken for, and what that costs."""
+    grid = _counted(held)
+    told = rule_in_words(held.policy)
+    each = ", ".join(f"{name} {share:.1%}" for name, share in decision_shares(held).items())
+    return [Heading("Classes and decisions"), Items((told, f"Share of the rows: {each}.")), grid]
+
+
+def _counted(held: Held) -> Grid:
+    """Rows by true class and answer, with what they cost."""
     counts, money = confusion(held), held.said.money
     paid = counts * held.charged / len(held.true)
     rows = []
@@ -114,7 +132,17 @@ def _by_class(held: Held) -> list[Block]:
         )
         rows.append((name, *cells, money(float(paid[k].sum()))))
     rows.append(("all", *map(money, paid.sum(axis=0).tolist()), money(float(paid.sum()))))
-    marks = tuple((k, k + 1, "good") for k in range(len(counts)))
+    marks = tuple((k, k + 1, "good") for k in range(len(counts)) if not held.decides)
+    return Grid(
+        ("true class", *(held.answered(name) for name in held.label_names), "cost"),
+        tuple(rows),
+        "Held-out rows, and in brackets what they add to the mean misclassification cost.",
+        marks,
+    )
+
+
+def _by_class(held: Held) -> list[Block]:
+    money = held.said.money
     by_class = tuple(
         (
             line.name,
@@ -126,12 +154,7 @@ def _by_class(held: Held) -> list[Block]:
     )
     return [
         Heading("Classes and answers"),
-        Grid(
-            ("true class", *(f"answered {name}" for name in held.class_names), "cost"),
-            tuple(rows),
-            "Held-out rows, and in brackets what they add to the mean misclassification cost.",
-            marks,
-        ),
+        _counted(held),
         Grid(
             ("class", "recall", "95% interval", "right where answered", "95% interval", "cost"),
             by_class,

@@ -11,13 +11,10 @@ from numpy.typing import ArrayLike
 from adacos.document.style import styled
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
-from adacos.policies.picture import has_tree
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order
 from adacos.policies.trade_off import TradeOff, trade_off
-from adacos.policies.tree import Tree
 from adacos.report import figures, numbers
 from adacos.report.held import hold, own_method
-from adacos.report.tree_figure import draw_tree
 from adacos.tables.description import Description, description_of
 from adacos.typing import Floats
 
@@ -25,13 +22,12 @@ from adacos.typing import Floats
 class AcquisitionDisplay:
     """Who is asked what, and who stops where with which answer.
 
-    A funnel: each bar holds the rows that are still asked. For `BranchingClassifier` and
-    `PlanningClassifier` the tree of their questions. It is the figure of `adacos report`.
+    A funnel: each bar holds the rows that are still asked. It is the figure of `adacos report`.
 
     Parameters
     ----------
-    levels : sequence of Level or Tree
-        The bars of the funnel, or the tree.
+    levels : sequence of Level
+        The bars of the funnel.
     description : Description
         Names of covariates and classes.
     covariates : sequence of str
@@ -48,8 +44,9 @@ class AcquisitionDisplay:
 
     See Also
     --------
+    TreeDisplay : The questions of a policy that branches.
     CostCurveDisplay : What each stop costs.
-    TradeOffDisplay : What more spending buys.
+    TradeOffDisplay : What more spending saves.
 
     Examples
     --------
@@ -67,7 +64,7 @@ class AcquisitionDisplay:
 
     def __init__(
         self,
-        levels: Sequence[numbers.Level] | Tree,
+        levels: Sequence[numbers.Level],
         *,
         description: Description,
         covariates: Sequence[str],
@@ -89,25 +86,19 @@ class AcquisitionDisplay:
         X : table of shape (n_rows, n_covariates)
             Rows; held-out rows show what new cases will be asked.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure. A tree needs a figure of its own.
+            Where to draw; None makes a figure.
 
         Returns
         -------
         AcquisitionDisplay
             The display.
         """
-        result = policy.acquire(X)
         inner = policy.chosen
-        levels: list[numbers.Level] | Tree
-        if has_tree(inner):
-            levels = numbers.tree(inner, np.asarray(inner._encode(X)), result)
-        else:
-            levels = numbers.flow(result, inner.classes_)
         display = cls(
-            levels,
+            numbers.flow(policy.acquire(X), inner),
             description=description_of(inner),
             covariates=list(inner.encoder_.names),
-            classes=inner.classes_.tolist(),
+            classes=inner.decisions_.tolist(),
         )
         return display.plot(ax=ax)
 
@@ -118,7 +109,7 @@ class AcquisitionDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure. A tree needs a figure of its own.
+            Where to draw; None makes a figure.
 
         Returns
         -------
@@ -126,19 +117,6 @@ class AcquisitionDisplay:
             The display itself.
         """
         answers = [self.description.class_name(label) for label in self.classes]
-        if isinstance(self.levels, Tree):
-            if ax is not None:
-                raise InvalidInputError(
-                    "ax",
-                    "must be None for a tree, whose size follows from its questions",
-                    ax,
-                    "Leave ax out, and use figure_ of the display.",
-                )
-            from matplotlib import pyplot
-
-            self.ax_ = draw_tree(pyplot.figure, self.levels, answers, self.description.money)
-            self.figure_ = self.ax_.figure
-            return self
         levels = list(self.levels)
         names = {name: self.description.label(name) for name in self.covariates}
         self.figure_, self.ax_ = _axes(ax, figures.flow_size(levels))
@@ -177,7 +155,7 @@ class CostCurveDisplay:
     See Also
     --------
     AcquisitionDisplay : Who is asked what.
-    TradeOffDisplay : What more spending buys.
+    TradeOffDisplay : What more spending saves.
 
     Examples
     --------
@@ -276,7 +254,7 @@ class CostCurveDisplay:
 
 
 class TradeOffDisplay:
-    """Mean cost of errors against mean covariate cost: what more spending buys.
+    """Mean cost of errors against mean covariate cost: what more spending saves.
 
     It is the figure of `adacos report` and of `adacos tradeoff`.
 
@@ -323,7 +301,7 @@ class TradeOffDisplay:
     def from_estimator(
         cls, policy: SequencePolicy, X: Any, y: ArrayLike, *, points: int = 30, ax: Any = None
     ) -> TradeOffDisplay:
-        """Draw what more or less spending would buy on some rows.
+        """Draw what more or less spending would save on some rows.
 
         Parameters
         ----------
@@ -378,8 +356,10 @@ def _axes(ax: Any, size: tuple[float, float]) -> tuple[Any, Any]:
 
 
 def _legend(figure: Any, axis: Any, given: Any) -> None:
-    """The legend: above a figure of our own, in axes that were given."""
+    """The legend: above a figure of our own, or above axes that were given."""
     if given is None:
         figure.legend(loc="outside upper center", ncols=3)
     else:
-        axis.legend()
+        width = axis.get_window_extent().width / figure.dpi
+        columns = 3 if width > 6 else 1
+        axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns)

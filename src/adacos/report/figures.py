@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from adacos.document.style import Picture, new_figure, styled
+from adacos.policies.recosting import OWN
 from adacos.policies.trade_off import TradeOff
-from adacos.report.held import OWN, MethodCost
+from adacos.report.held import MethodCost
 from adacos.report.numbers import Curve, Level
 from adacos.typing import Floats
 
@@ -235,7 +236,7 @@ def trade_off_curve(curve: TradeOff, own: float | None, currency: str) -> Pictur
     return picture(
         lambda narrow: _trade_off(curve, own, currency, narrow),
         "trade_off",
-        "What more spending buys: at each point covariate costs count more or less in the same "
+        "What more spending saves: at each point covariate costs count more or less in the same "
         "model, and rows pay this on average. Bars are standard errors of the cost of errors.",
     )
 
@@ -262,8 +263,12 @@ def draw_trade_off(axis: Any, curve: TradeOff, own: float | None, currency: str)
     axis.errorbar(paid, wrong, yerr=error, color=_VERMILLION, marker="o", capsize=2.5)
     if own is not None:
         axis.axvline(own, color=_GREY, linewidth=0.9)
+        # On the side of the line where there is room.
+        left, right = axis.get_xlim()
+        at_right = own < (left + right) / 2
         axis.annotate(
-            "this policy", (own, max(wrong)), xytext=(4, 0), textcoords="offset points",
+            "this policy", (own, max(wrong)), xytext=(4 if at_right else -4, 0),
+            textcoords="offset points", ha="left" if at_right else "right",
             fontsize=8.5, color=_GREY,
         )  # fmt: skip
     axis.set_xlabel("mean covariate cost" + currency)

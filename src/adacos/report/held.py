@@ -14,13 +14,14 @@ from adacos.deciders.mixing import run_mixed
 from adacos.decision import AnyDecider, DecisionRule
 from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
+from adacos.families import family_of
 from adacos.kernels.groups import standard_error
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.sequence_model import SequenceModel
-from adacos.policies import AdaCOSClassifier, COSClassifier, FullModelClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.costed import BEST, CostedClassifier
 from adacos.policies.fitting import inner_fits
+from adacos.policies.recosting import OWN, charged_matrix, related_deciders
 from adacos.policies.sequence_policy import has_sets
 from adacos.tables.description import Description, description_of
 from adacos.tables.encoder import validate_table
@@ -30,8 +31,6 @@ from adacos.typing import Floats, Ints
 from adacos.validation import listed
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
-# The one name that the policy of the report has in its tables and figures.
-OWN = "this policy"
 BOOSTED = "boosting on the best fixed set"
 
 
@@ -62,7 +61,7 @@ class Boosted(NamedTuple):
     """Boosting on the best fixed set of covariates, fitted on training rows.
 
     `rows` is how many there were, `learned_from` how many of them the model was fitted on as well;
-    None if it cannot tell.
+    None if it is unknown.
     """
 
     policy: CostedClassifier
@@ -91,7 +90,7 @@ class Held:
     @property
     def label(self) -> Ints:
         """Answers as 0, 1, …"""
-        return np.searchsorted(self.policy.classes_, self.result.label)
+        return self.policy.numbers_of(self.result.label)
 
     @property
     def model(self) -> SequenceModel:
@@ -116,10 +115,28 @@ class Held:
         return len(self.policy.classes_) == 2
 
     @property
+    def decides(self) -> bool:
+        """Whether decisions take the place of labels."""
+        return self.policy.cost_table_.decisions is not None
+
+    @property
+    def has_cut_off(self) -> bool:
+        """Whether the positive class is given at or above one probability."""
+        return self.two_classes and not self.decides
+
+    @property
+    def label_names(self) -> list[str]:
+        """What may be answered, in words: the classes, or the decisions."""
+        return [self.said.class_name(label) for label in self.policy.decisions_.tolist()]
+
+    def answered(self, name: str) -> str:
+        """The heading of what is answered or decided so."""
+        return name if self.decides else f"answered {name}"
+
+    @property
     def probabilities(self) -> Floats:
         """Probability of every class at the stop, (rows, K)."""
-        p = self.result.probability
-        return np.column_stack([1 - p, p]) if self.two_classes else p
+        return family_of(self.result.probability).of_each(self.result.probability)
 
     @property
     def encoded(self) -> Floats:
@@ -130,8 +147,11 @@ class Held:
 
     @property
     def trained_on(self) -> int:
-        """How many of the rows the policy was trained on, as far as it can tell."""
-        return max(trained_among(policy, self.encoded) for policy in (self.given, self.policy))
+        """How many of the rows the policy was trained on, as far as it is known."""
+        return max(
+            trained_among(policy.training_rows_, self.encoded)
+            for policy in (self.given, self.policy)
+        )
 
     @property
     def missed_is_priced(self) -> bool:
@@ -151,8 +171,7 @@ class Held:
     @property
     def charged(self) -> Floats:
         """Misclassification costs that are counted: without a missed positive if it has none."""
-        matrix: Floats = self.policy.cost_table_.matrix
-        return matrix if self.missed_is_priced else matrix * [[1.0, 1.0], [0.0, 0.0]]
+        return charged_matrix(self.policy, self.policy.cost_table_.matrix)
 
 
 def hold(
@@ -200,7 +219,8 @@ def _boosted(held: Held, table: Any, y: NDArray[Any]) -> Boosted:
             f"{shared:,} rows that are in both",
             "Pass the rows that the model was fitted on, without those held out.",
         )
-    costs = (policy.costs or Costs()).with_misclassification(deciding_matrix(policy))
+    named = policy.cost_table_.decisions
+    costs = (policy.costs or Costs()).with_misclassification(deciding_matrix(policy), named)
     budgets = (policy.decider_.budget, policy.mean_budget)
     most = min((budget for budget in budgets if budget is not None), default=None)
     boosted = CostedClassifier(None, costs, covariates=BEST, budget=most)
@@ -208,7 +228,7 @@ def _boosted(held: Held, table: Any, y: NDArray[Any]) -> Boosted:
         boosted.fit(table, y)
     known = None
     if policy.training_rows_ is not None:
-        known = trained_among(policy, encoded)
+        known = trained_among(policy.training_rows_, encoded)
     return Boosted(boosted, len(y), known)
 
 
@@ -226,11 +246,11 @@ def methods(held: Held) -> list[MethodCost]:
             methods.append(_method(name, result.cost, result.label, held, held.charged))
     if held.boosted is not None:
         result = held.boosted.policy.acquire(held.table)
-        label = np.searchsorted(held.policy.classes_, result.label)
+        label = held.boosted.policy.numbers_of(result.label)
         methods.append(_method(BOOSTED, result.cost, label, held, held.charged))
     alike = [("everyone positive", 1)] + [("everyone negative", 0)] * held.missed_is_priced
-    if not held.two_classes:
-        alike = [(f"everyone {name}", k) for k, name in enumerate(held.class_names)]
+    if not held.has_cut_off:
+        alike = [(f"everyone {name}", k) for k, name in enumerate(held.label_names)]
     for name, answer in alike:
         label = np.full(n, answer, dtype=np.intp)
         methods.append(_method(name, np.zeros(n), label, held, held.charged))
@@ -245,10 +265,10 @@ def sensitivity(held: Held) -> list[tuple[float, list[MethodCost]]]:
     methods = []
     for factor in FACTORS:
         matrix = held.policy.cost_table_.matrix.copy()
-        if held.two_classes:
+        if held.has_cut_off:
             matrix[1, 0] = matrix[1, 1] + factor * (matrix[1, 0] - matrix[1, 1])
         else:
-            right = np.diag(matrix)[:, None]
+            right = matrix.min(axis=1)[:, None] if held.decides else np.diag(matrix)[:, None]
             matrix = right + factor * (matrix - right)
         own = []
         for name, result in relatives(held, matrix).items():
@@ -267,16 +287,11 @@ def relatives(held: Held, matrix: Floats) -> dict[str, AcquisitionResult]:
     policy = held.policy
     if not has_sets(policy) or policy.always_positive_:
         return {}
-    costs = (policy.costs or Costs()).with_misclassification(matrix)
-    kinds = {"AdaCOS": AdaCOSClassifier, "COS": COSClassifier, "full model": FullModelClassifier}
+    named = policy.cost_table_.decisions
+    costs = (policy.costs or Costs()).with_misclassification(matrix, named)
     # Budgets and branches stay as they are; what is asked follows the costs.
     deciders: dict[str, AnyDecider] = {OWN: policy.decider_.with_rule(DecisionRule(matrix))}
-    for name, kind in kinds.items():
-        if not (policy.in_one_order and isinstance(policy, kind)):
-            other = kind(costs)
-            if other.resolved_lookahead is not None and policy.resolved_lookahead is not None:
-                other.set_params(lookahead=policy.resolved_lookahead)
-            deciders[name] = other.from_model(policy).decider_
+    deciders |= related_deciders(policy, costs)
     encoded = held.encoded
     return {name: run_mixed(decider, encoded) for name, decider in deciders.items()}
 

@@ -10,9 +10,9 @@ import numpy as np
 from adacos.engine import AcquisitionResult
 from adacos.policies.base import BasePolicy
 from adacos.policies.fitting import inner_fits
+from adacos.policies.worth import paid_by_covariate
 from adacos.tables.columns import ColumnTable
 from adacos.tables.encoder import validate_table
-from adacos.typing import Floats
 
 
 class Importance(NamedTuple):
@@ -36,7 +36,7 @@ def covariate_importances(
     `result` is that of `policy.acquire(X)`, if it is there already.
     """
     result = policy.acquire(X) if result is None else result
-    paid = _paid(policy, result)
+    paid = paid_by_covariate(policy.cost_table_, result)
     risk = float(np.mean(result.expected_cost - result.cost))
     importances = []
     for k, name in enumerate(result.names):
@@ -47,20 +47,6 @@ def covariate_importances(
             drop = float(np.mean(without.expected_cost - without.cost)) - risk
         importances.append(Importance(name, share, float(paid[:, k].mean()), drop))
     return sorted(importances, key=lambda item: -item.drop)
-
-
-def _paid(policy: BasePolicy, result: AcquisitionResult) -> Floats:
-    """What each row paid for each covariate, in the order in which it acquired them."""
-    paid = np.zeros(result.acquired.shape)
-    before = np.zeros_like(result.acquired)
-    for step in range(result.order.shape[1]):
-        rows = np.flatnonzero(result.order[:, step] >= 0)
-        covariate = result.order[rows, step]
-        after = before.copy()
-        after[rows, covariate] = True
-        paid[rows, covariate] = policy.cost_table_.of(after, given=before)[rows]
-        before = after
-    return paid
 
 
 def _without(policy: BasePolicy, X: Any, k: int) -> Any:

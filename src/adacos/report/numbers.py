@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from adacos.card import deciding_matrix, panels_of
@@ -20,12 +19,13 @@ from adacos.models.forecasts import FORECASTS
 from adacos.models.lookahead import begin, look_ahead
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
-from adacos.policies.misfit import MisfitCell, misfit_by_cell
+from adacos.policies.misfit import MisfitCell, learned_from, misfit_by_cell
 from adacos.policies.picture import has_tree
+from adacos.policies.recosting import OWN
 from adacos.policies.sequence_policy import SequencePolicy, asked_in_order, has_sets
 from adacos.policies.tree import Tree, described_tree, in_words
 from adacos.report.answers import Share
-from adacos.report.held import OWN, Held, relatives
+from adacos.report.held import Held, relatives
 from adacos.tables.description import description_of
 from adacos.typing import Bools, Floats, Ints
 
@@ -58,7 +58,7 @@ class Scores(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """A covariate in order: its cost, and shares of rows that acquire it, stop there, lack it."""
+    """A covariate in order: its cost, and shares of rows that acquire it, stop, have no value."""
 
     covariate: str
     cost: float
@@ -144,9 +144,9 @@ def panels(policy: BasePolicy) -> list[Panel]:
     ]
 
 
-def flow(result: AcquisitionResult, classes: NDArray[Any]) -> list[Level]:
+def flow(result: AcquisitionResult, policy: BasePolicy) -> list[Level]:
     """Who is asked what, and who stops where with which answer."""
-    order, label = result.order, np.searchsorted(classes, result.label)
+    order, label, classes = result.order, policy.numbers_of(result.label), policy.decisions_
     count = result.acquired.sum(axis=1)
     states = []
     for step in range(int(count.max()) + 1):
@@ -167,14 +167,15 @@ def flow(result: AcquisitionResult, classes: NDArray[Any]) -> list[Level]:
 
 
 def cost_by_set(held: Held, policy: SequencePolicy) -> tuple[Floats, Floats, Floats]:
-    """Mean total cost if every row stopped at a set: foretold, on these rows, its error."""
-    label = best_label(policy.model_.log_odds_by_set(held.encoded), deciding_matrix(policy))
-    paid = policy.model_.sequence.costs(policy.cost_table_)
-    totals = held.charged[held.true[:, None], label] + paid
-    predicted = best_label(policy.model_.leave_out_log_odds, deciding_matrix(policy))
-    trained = policy.model_.y.astype(np.intp)
-    wrong = held.charged[trained[:, None], predicted]
-    expected = np.average(wrong, axis=0, weights=policy.model_.weight) + paid
+    """Mean total cost if every row stopped at a set: expected, on these rows, its error."""
+    deciding, table, sequence = deciding_matrix(policy), policy.cost_table_, policy.model_.sequence
+    label = best_label(policy.model_.log_odds_by_set(held.encoded), deciding)
+    # A row pays for what it has of a set.
+    first = np.unique(policy.encoder_.source, return_index=True)[1]
+    there = ~np.isnan(held.encoded[:, first])
+    paid = [table.of_batch(own & there, rank=sequence.rank) for own in sequence.masks()]
+    totals = held.charged[held.true[:, None], label] + np.transpose(paid)
+    expected = policy.model_.expected_costs(replace(table, matrix=held.charged), deciding)
     error = [standard_error(total, held.groups) for total in totals.T]
     return expected, totals.mean(axis=0), np.array(error)
 
@@ -315,7 +316,14 @@ def additivity(held: Held) -> list[MisfitCell]:
         return []
     p = expit(policy._log_odds_with_all(held.encoded))
     true = held.true.astype(np.float64)
-    return misfit_by_cell(policy.encoder_, held.encoded, true, p, groups=held.groups)
+    return misfit_by_cell(
+        policy.encoder_,
+        held.encoded,
+        true,
+        p,
+        groups=held.groups,
+        learned_from=learned_from(policy),
+    )
 
 
 def incoherent_share(held: Held) -> float | None:
@@ -354,7 +362,7 @@ def incoherent_share(held: Held) -> float | None:
 def tree(policy: BasePolicy, encoded: Floats, result: AcquisitionResult) -> Tree:
     """What becomes of rows in a policy that is drawn as a tree."""
     assert has_tree(policy)
-    label = np.searchsorted(policy.classes_, result.label)
+    label = policy.numbers_of(result.label)
     counted = policy._tree_of_rows(encoded, replace(result, label=label))
     return in_words(counted, policy.nodes_, policy.encoder_, description_of(policy))
 

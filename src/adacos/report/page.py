@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from adacos import __version__
 from adacos.card import (
     budgets_in_words,
     headline,
+    recalibration_in_words,
     recalls_in_words,
     rule_in_words,
 )
@@ -20,13 +22,13 @@ from adacos.consultation.cut_off import cut_off_of, percent
 from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html
 from adacos.policies.base import BasePolicy
 from adacos.policies.misfit import advice
+from adacos.policies.recosting import OWN
 from adacos.policies.sequence_policy import asked_in_order
 from adacos.report import figures, model_figures, numbers, sections, words
-from adacos.report.answers import answers, class_lines
+from adacos.report.answers import answers, class_lines, decision_shares
 from adacos.report.choice import choice
 from adacos.report.held import (
     BOOSTED,
-    OWN,
     Boosted,
     Held,
     Mean,
@@ -38,6 +40,7 @@ from adacos.report.held import (
 from adacos.report.sections import in_currency
 from adacos.report.shapes import shapes, usual_stage
 from adacos.report.spending import spending
+from adacos.report.uncertain import uncertain_costs
 
 
 def write_report(
@@ -48,16 +51,18 @@ def write_report(
     title: str,
     training: tuple[Any, NDArray[Any]] | None = None,
     groups: Any = None,
+    uncertain: Mapping[Any, Any] | None = None,
 ) -> dict[str, Any]:
     """Write the page about a policy on held-out rows; returns its headline numbers.
 
     Sections that need one order of covariates are not drawn for a policy without one. With training
     rows and their classes boosting on the best fixed set is compared as well. With the groups of
-    the held-out rows standard errors and intervals are those of independent groups.
+    the held-out rows standard errors and intervals are those of independent groups. With uncertain
+    costs, see `sensitivity`, the page shows what depends on them.
     """
-    held = hold(policy, table, y, training, groups)
+    held = hold(policy.as_fitted, table, y, training, groups)
     compared = methods(held)
-    path.write_text(to_html(title, _sections(held, compared)), encoding="utf-8")
+    path.write_text(to_html(title, _sections(held, compared, uncertain)), encoding="utf-8")
     told: dict[str, Any] = {
         "rows": len(held.true),
         "training_rows": held.trained_on,
@@ -66,10 +71,12 @@ def write_report(
     }
     if held.boosted is not None:
         told["boosting"] = _of_boosting(held.boosted, compared)
+    if held.decides:
+        return {**told, "decisions": decision_shares(held)}
     shares = [line.recall for line in class_lines(held)]
     recalls = [share.value if share.among else None for share in shares]
     classes = map(str, held.policy.classes_.tolist())
-    recall = recalls[1] if held.two_classes else dict(zip(classes, recalls, strict=True))
+    recall = recalls[1] if held.has_cut_off else dict(zip(classes, recalls, strict=True))
     return {**told, "recall": recall}
 
 
@@ -84,7 +91,9 @@ def _of_boosting(boosted: Boosted, compared: list[MethodCost]) -> dict[str, Any]
     }
 
 
-def _sections(held: Held, compared: list[MethodCost]) -> list[Block]:
+def _sections(
+    held: Held, compared: list[MethodCost], uncertain: Mapping[Any, Any] | None
+) -> list[Block]:
     """All sections of the page."""
     return [
         *_summary(held, compared),
@@ -98,9 +107,10 @@ def _sections(held: Held, compared: list[MethodCost]) -> list[Block]:
         *_calibration(held),
         *_misfit(held),
         *_sensitivity(held),
+        *([] if uncertain is None else uncertain_costs(held, uncertain)),
         *_decision_curves(held),
         Heading("Glossary"),
-        Items(words.explained([m.name for m in compared], held.two_classes)),
+        Items(words.explained([m.name for m in compared], held.has_cut_off)),
     ]
 
 
@@ -110,7 +120,7 @@ def _summary(held: Held, compared: list[MethodCost]) -> list[Block]:
         f"{words.shares(held)} {words.part_in_fitting(held)}",
         *words.errors(held),
         rule_in_words(held.policy),
-        *filter(None, [budgets_in_words(held.policy)]),
+        *filter(None, [recalibration_in_words(held.given), budgets_in_words(held.policy)]),
         *recalls_in_words(held.policy),
         _compared(held, compared),
         *words.boosting(held, compared),
@@ -129,10 +139,12 @@ def _summary(held: Held, compared: list[MethodCost]) -> list[Block]:
 
 def _costs(held: Held, compared: list[MethodCost]) -> Grid:
     """What each way of answering costs, and how right it is."""
-    right = ("sensitivity", "specificity") if held.two_classes else ("right answers",)
+    right: tuple[str, ...] = ("sensitivity", "specificity")
+    if not held.has_cut_off:
+        right = () if held.decides else ("right answers",)
     rows = []
     for m in compared:
-        shares = (m.recall, m.specificity) if held.two_classes else (m.right,)
+        shares = (m.recall, m.specificity) if held.has_cut_off else (m.right,)[: len(right)]
         rows.append(
             (
                 m.name,
@@ -149,12 +161,12 @@ def _costs(held: Held, compared: list[MethodCost]) -> Grid:
 
 def _charged(held: Held) -> list[Block]:
     """What an answer costs, where that takes a table."""
-    if held.two_classes:
+    if held.has_cut_off:
         return []
     pairs = zip(held.class_names, held.charged.tolist(), strict=True)
     return [
         Grid(
-            ("", *(f"answered {name}" for name in held.class_names)),
+            ("", *(held.answered(name) for name in held.label_names)),
             tuple((name, *map(held.said.money, line)) for name, line in pairs),
             caption="What an answer costs, by the true class.",
         )
@@ -203,7 +215,7 @@ def _shapes(held: Held) -> list[Block]:
 
 
 def _calibration(held: Held) -> list[Block]:
-    if not held.two_classes:
+    if not held.has_cut_off:
         loss, brier = numbers.class_scores(held)
         return [
             Heading("Calibration"),
@@ -233,7 +245,7 @@ def _calibration(held: Held) -> list[Block]:
 
 
 def _misfit(held: Held) -> list[Block]:
-    misfits, money = numbers.misfits(held), held.said.money
+    misfits, money = [] if held.decides else numbers.misfits(held), held.said.money
     if not misfits:
         return []
     # What nobody gave a cost has none.
@@ -288,14 +300,14 @@ def _sensitivity(held: Held) -> list[Block]:
     if not held.missed_is_priced or held.policy.sequence_model is None:
         return []
     methods, money = sensitivity(held), held.said.money
-    what = "false-negative cost" if held.two_classes else "cost of errors"
+    what = "false-negative cost" if held.has_cut_off else "cost of errors"
     caption = "Mean total cost per row"
-    if not held.two_classes:
+    if not held.has_cut_off:
         caption += " if every error costs this many times as much beyond a right answer"
     base = held.policy.cost_table_.matrix[1, 0]
     rows = tuple(
         (
-            money(factor * base) if held.two_classes else f"{factor:g} times",
+            money(factor * base) if held.has_cut_off else f"{factor:g} times",
             *(money(m.total.value) for m in compared),
         )
         for factor, compared in methods
@@ -308,7 +320,7 @@ def _sensitivity(held: Held) -> list[Block]:
 
 
 def _decision_curves(held: Held) -> list[Block]:
-    if not held.two_classes:
+    if not held.has_cut_off:
         return []
     threshold, curves = numbers.decision_curves(held)
     own = cut_off_of(held.policy.rule_)

@@ -15,11 +15,11 @@ def policy(held: Held) -> list[Block]:
     """Who is asked what, in a picture and in numbers."""
     policy, said = held.policy, held.said
     names = {name: said.label(name) for name in policy.encoder_.names}
-    answers = [said.class_name(label) for label in policy.classes_.tolist()]
+    answers = [said.class_name(label) for label in policy.decisions_.tolist()]
     if has_tree(policy):
         picture = policy_tree(numbers.tree(policy, held.encoded, held.result), answers, said.money)
     else:
-        picture = figures.policy_flow(numbers.flow(held.result, policy.classes_), names, answers)
+        picture = figures.policy_flow(numbers.flow(held.result, policy), names, answers)
     free = policy.model_.sequence.n_free if asked_in_order(policy) else 0
     stops = numbers.stops(held)
     incomplete = any(stop.missing > 0 for stop in stops)
@@ -92,11 +92,11 @@ def importances(held: Held) -> list[Block]:
     return [
         Heading("What each covariate is worth"),
         Grid(
-            ("covariate", "rows that acquire it", "costs", "lowers the Bayes risk by"),
+            ("covariate", "rows that acquire it", "costs", "lowers the cost of errors by"),
             rows,
-            caption="Means over all held-out rows. The last column is how much higher the Bayes "
-            "risk at the stop would be if the covariate were unavailable; where it is not above "
-            "0, nothing is lost without it.",
+            caption="Means over all held-out rows. The last column is how much higher the expected "
+            "cost of a wrong answer would be if the covariate were unavailable; where it is not "
+            "above 0, nothing is lost without it.",
         ),
     ]
 

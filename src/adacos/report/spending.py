@@ -1,4 +1,4 @@
-"""What more spending buys, in a report."""
+"""What more spending saves, in a report."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def spending(held: Held) -> list[Block]:
         for p in curve.points
     )
     return [
-        Heading("What more spending buys"),
+        Heading("What more spending saves"),
         figures.trade_off_curve(curve, float(held.result.cost.mean()), currency),
         Grid(
             ("covariate costs count", "covariates", "errors", "total"),

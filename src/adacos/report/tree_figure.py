@@ -16,7 +16,8 @@ _LINE, _INDENT, _BAR, _SPACE = 0.17, 0.24, 0.14, 0.13
 _SIZE = 8.5
 # Characters of this size that fit into an inch.
 _CHARACTERS = 14.0
-_WIDE, _BAR_COLUMN = 8.4, 2.6
+WIDE = 8.4
+_LEAST_WIDE, _BAR_COLUMN = 6.0, 2.6
 
 
 class Line(NamedTuple):
@@ -34,7 +35,10 @@ def policy_tree(tree: Tree, answers: Sequence[str], money: Callable[[float], str
     def draw(narrow: bool) -> Any:
         from matplotlib.figure import Figure
 
-        return draw_tree(Figure, tree, answers, money, narrow).figure
+        def sheet(width: float, height: float) -> Any:
+            return Figure(figsize=(width, height)).add_axes((0, 0, 1, 1))
+
+        return draw_tree(sheet, tree, answers, money, NARROW if narrow else WIDE).figure
 
     caption = (
         "The policy in one picture. Every row is asked the question at the top; its value leads to "
@@ -45,15 +49,18 @@ def policy_tree(tree: Tree, answers: Sequence[str], money: Callable[[float], str
 
 
 def draw_tree(
-    new_figure: Callable[..., Any],
+    sheet: Callable[[float, float], Any],
     tree: Tree,
     answers: Sequence[str],
     money: Callable[[float], str],
-    narrow: bool = False,
+    width: float,
 ) -> Any:
-    """Draw the tree into a new figure, whose size follows from the tree; the axes of it."""
+    """Draw the tree into axes that `sheet` makes for a width and a height in inches; these axes.
+
+    The height follows from the tree. In narrow axes a bar is under its text instead of next to it.
+    """
     lines = list(_lines(tree, 0, 0, None, [0]))
-    width = NARROW if narrow else _WIDE
+    narrow = width < _LEAST_WIDE
     space = width - 0.1 if narrow else width - _BAR_COLUMN - 0.3
     texts = [_texts(tree, line, space, money) for line in lines]
     tops, height = [], 0.08 + 0.17 * len(answers) if narrow else 0.3
@@ -61,7 +68,10 @@ def draw_tree(
         tops.append(height)
         under = _BAR + 0.04 if narrow and not line.place.question else 0.0
         height += _LINE * len(text) + under + _SPACE
-    axis = _sheet(new_figure, width, height)
+    axis = sheet(width, height)
+    # One unit is one inch, from the top left corner.
+    axis.set(xlim=(0, width), ylim=(height, 0))
+    axis.axis("off")
     _legend(axis, answers, narrow)
     for number, (line, text) in enumerate(zip(lines, texts, strict=True)):
         left, top = 0.05 + _INDENT * line.depth, tops[number]
@@ -93,7 +103,7 @@ def _lines(
 def _texts(
     tree: Tree, line: Line, space: float, money: Callable[[float], str]
 ) -> list[tuple[str, str]]:
-    """What stands at a place, broken to the room that there is, and how heavy it is set."""
+    """The text at a place, broken to the room that there is, and how heavy it is set."""
     place = line.place
     fits = int((space - _INDENT * line.depth) * _CHARACTERS)
     first = f"{place.condition} ({percent(place.share)})" if place.condition else "everyone"
@@ -103,17 +113,8 @@ def _texts(
     return [(words, weight) for text, weight, most in parts for words in wrap(text, most)]
 
 
-def _sheet(new_figure: Callable[..., Any], width: float, height: float) -> Any:
-    """Axes that fill a figure, measured in inches from its top left corner."""
-    axis = new_figure(figsize=(width, height)).add_axes((0, 0, 1, 1))
-    axis.set_xlim(0, width)
-    axis.set_ylim(height, 0)
-    axis.axis("off")
-    return axis
-
-
 def _bar(axis: Any, place: Place, left: float, top: float, length: float) -> None:
-    """Share of all rows, by answer, on a pale ground that stands for everyone."""
+    """Share of all rows, by answer, on a pale ground that means everyone."""
     middle = top + _BAR / 2
     share = length * place.share
     axis.barh(middle, length, _BAR, left=left, color=_PALE)

@@ -6,8 +6,9 @@ from collections.abc import Collection
 
 from adacos.policies.base import BasePolicy
 from adacos.policies.picture import has_tree
+from adacos.policies.recosting import OWN
 from adacos.policies.sequence_policy import asked_in_order
-from adacos.report.held import BOOSTED, OWN, Held, Mean, MethodCost
+from adacos.report.held import BOOSTED, Held, Mean, MethodCost
 from adacos.tables.description import description_of
 from adacos.validation import listed
 
@@ -34,7 +35,8 @@ DIFFERENCES = (
 )
 _COMMON = (
     "total cost: what was paid for covariates, plus the cost of the answer if it is wrong.",
-    "Bayes risk: the expected cost of a wrong answer, given what is known.",
+    "expected cost of a wrong answer: what the best answer costs on average if it is wrong, given "
+    "what is known (Bayes risk).",
     "standard error: how much the mean would typically differ on other rows of the same kind.",
 )
 _OF_TWO = (
@@ -99,7 +101,7 @@ def shares(held: Held) -> str:
 
 def errors(held: Held) -> list[str]:
     """What wrong answers cost, where that takes no table."""
-    if not held.two_classes:
+    if not held.has_cut_off:
         return []
     (c00, c01), (c10, c11) = held.policy.cost_table_.matrix.tolist()
     said = held.said

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from adacos.rivals.aaco import AACOClassifier as AACOClassifier
     from adacos.rivals.adapt_gbrt import AdaptGbrtClassifier as AdaptGbrtClassifier
     from adacos.rivals.cegb import CEGBClassifier as CEGBClassifier
+    from adacos.rivals.dime import DIMEClassifier as DIMEClassifier
     from adacos.rivals.dwsm import DWSMClassifier as DWSMClassifier
+    from adacos.rivals.gdfs import GDFSClassifier as GDFSClassifier
     from adacos.rivals.greedy_miser import GreedyMiserClassifier as GreedyMiserClassifier
     from adacos.rivals.optimal import OptimalPolicyClassifier as OptimalPolicyClassifier
     from adacos.rivals.pomdp import POMDPClassifier as POMDPClassifier

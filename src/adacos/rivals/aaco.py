@@ -1,7 +1,7 @@
 """AACO (Valancius, Lennon, Oliva 2024): the acquisition conditioned oracle.
 
 At values x_A the training rows nearest to them in A stand for what the row may hold. For a set
-B ⊇ A they tell the mean loss of a classifier that sees B; with the cost of B \\ A that is the
+B ⊇ A they give the mean loss of a classifier that sees B; with the cost of B \\ A that is the
 plan's expected total cost. The row acquires one member of the best plan, and plans again.
 
 Classifiers are additive models of sets of covariates, and the neighbours' loss is that of models
@@ -208,6 +208,8 @@ class AACOClassifier(BasePolicy):
         "n_neighbors_": int,
         "neighbors_": Neighbors,
     }
+
+    takes_decisions = False
 
     constraints: ClassVar[Constraints] = {
         "budget": amount,

@@ -151,6 +151,8 @@ class AdaptGbrtClassifier(BasePolicy):
         "cheap_": Forest,
     }
 
+    takes_decisions = False
+
     constraints: ClassVar[Constraints] = {
         "budget": amount,
         "depth": whole(1),
@@ -266,7 +268,7 @@ class GatedDecider(ObservedDecider):
     gate, cheap : scores of the gate and the cheap model.
     slope : by which the score of the cheap model is multiplied.
     full : the full model.
-    imputer : fills in what the full model lacks.
+    imputer : fills in the values that the full model has not.
     """
 
     gate: Score

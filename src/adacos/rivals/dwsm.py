@@ -145,6 +145,8 @@ class DWSMClassifier(BasePolicy):
         "logistic_": Floats,
     }
 
+    takes_decisions = False
+
     constraints: ClassVar[Constraints] = {
         "budget": amount,
         "variant": one_of(*VARIANTS),

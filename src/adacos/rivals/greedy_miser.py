@@ -120,6 +120,8 @@ class GreedyMiserClassifier(BasePolicy):
         "forest_": Forest,
     }
 
+    takes_decisions = False
+
     constraints: ClassVar[Constraints] = {
         "budget": amount,
         "loss": one_of(*LOSSES),

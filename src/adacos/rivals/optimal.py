@@ -36,7 +36,7 @@ class OptimalPolicyClassifier(BasePolicy):
     lower expected cost. Estimated from data it is optimal for the estimate. The label is the Bayes
     decision for the misclassification costs, and panels are charged as acquired.
 
-    A value that is not available (NaN) cannot be acquired. Rows that lack the same covariates get
+    A value that is not available (NaN) cannot be acquired. Rows without the same covariates get
     the policy that is optimal for the covariates they have: one more dynamic programme for each
     pattern of missing values in the table.
 

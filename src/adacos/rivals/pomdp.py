@@ -148,6 +148,8 @@ class POMDPClassifier(BasePolicy):
         "model_": HiddenStates,
     }
 
+    takes_decisions = False
+
     constraints: ClassVar[Constraints] = {
         "budget": amount,
         "n_components": maybe(whole(1)),

@@ -123,6 +123,8 @@ class Shim2018Classifier(BasePolicy):
         "weights_": dict[str, NDArray[Any]],
     }
 
+    takes_decisions = False
+
     constraints: ClassVar[Constraints] = {
         "budget": amount,
         "reward": one_of(*REWARDS),
@@ -176,7 +178,7 @@ class Shim2018Classifier(BasePolicy):
         """Train every candidate on a part of the rows and keep the cheapest on the others."""
         network, learning = _modules()
         training = self.begin_fit(X, y)
-        device = _device(network.torch, self.device)
+        device = torch_device(network.torch, self.device)
         self.centre_, self.scale_ = _moments(training.encoded)
         readings = Readings(self.centre_, self.scale_, self.encoder_.source)
         self.candidates_ = _candidates(
@@ -277,7 +279,7 @@ class NetworkDecider(ObservedDecider):
         """What comes next for each row."""
         network, _ = _modules()
         torch = network.torch
-        device = _device(torch, self.device)
+        device = torch_device(torch, self.device)
         # In double precision a row is answered alike in whatever company it comes.
         weights = {
             name: torch.tensor(array, dtype=torch.float64, device=device)
@@ -335,7 +337,8 @@ def _modules() -> tuple[Any, Any]:
     return shim2018_network, shim2018_learning
 
 
-def _device(torch: Any, name: str) -> Any:
+def torch_device(torch: Any, name: str) -> Any:
+    """The device of that name, or for \"auto\" a GPU if there is one."""
     there = torch.cuda.is_available()
     if name == "cuda" and not there:
         raise InvalidInputError(

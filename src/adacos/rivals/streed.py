@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from adacos.costs import Costs, CostTable, total_of
 from adacos.decision import Terms
 from adacos.exceptions import MissingExtraError
+from adacos.families import family
 from adacos.kernels.bayes_risk import decision_threshold, label_of
 from adacos.kernels.class_risk import best_label, class_label, log_odds_of
 from adacos.kernels.folds import shuffled_folds
@@ -103,6 +104,8 @@ class STreeDClassifier(BasePolicy):
     }
     takes_many_classes = True
 
+    takes_decisions = False
+
     constraints: ClassVar[Constraints] = {
         "budget": amount,
         "max_depth": whole(0),
@@ -147,8 +150,8 @@ class STreeDClassifier(BasePolicy):
         for number, (depth, size) in enumerate(candidates):
             if depth > deepest:
                 break
-            many = (len(self.classes_) - 1,) if len(self.classes_) > 2 else ()
-            log_odds, paid = np.empty((len(labels), *many)), np.empty(len(labels))
+            later = family(len(self.classes_)).later
+            log_odds, paid = np.empty((len(labels), *later)), np.empty(len(labels))
             for k, questions in enumerate(folds):
                 inside, outside = fold == k, fold != k
                 tree = self._tree(questions, encoded[outside], labels[outside], depth, size)
@@ -322,7 +325,7 @@ def _forest(
     children: list[list[int]] = []
     answered, deepest = questions.answered(encoded), 1
     n_classes = len(matrix)
-    nothing: Any = 0.0 if n_classes == 2 else np.zeros(n_classes - 1)
+    nothing: Any = np.zeros(family(n_classes).later)
     share = np.bincount(y.astype(np.intp), minlength=n_classes) / len(y)
     waiting = [(root, np.arange(len(y)), 0, -1, 0)]
     while waiting:

@@ -167,7 +167,7 @@ def _choose(
 ) -> Ints:
     """Column to split each node of a level on, or -1; `used` is updated in place.
 
-    Covariates that must be paid are bought first, the best bargain of all nodes before the next:
+    Covariates that must be paid are acquired first, the best bargain of all nodes before the next:
     what it pays for is free for the others.
     """
     chosen = np.full(len(gain), -1, dtype=np.intp)
@@ -282,7 +282,7 @@ class Forest:
         """Value of each row in each tree, and when each row first uses each covariate.
 
         Time counts levels of trees: `depth` steps per tree. A row uses a covariate where a split
-        of its path asks for it and its value is known; `NEVER` stands for not at all.
+        of its path asks for it and its value is known; `NEVER` means not at all.
         """
         n_trees, n_covariates = len(self.roots), int(self.source.max()) + 1
         values = np.empty((len(encoded), n_trees, *self.value.shape[1:]))

@@ -45,7 +45,7 @@ class Acceptor:
         self._listen()
 
     def count(self) -> None:
-        """Tell the others how many connections there are."""
+        """Inform the others how many connections there are."""
         if not self._closed:
             self._counts[self._number] = len(self._connections) + len(self._beginning)
 

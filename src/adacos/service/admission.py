@@ -103,7 +103,7 @@ class Admission:
 
 
 def too_long(most: int) -> str:
-    """What is told about a body that is too long."""
+    """What is said about a body that is too long."""
     return f"The body is longer than {most} bytes."
 
 

@@ -47,6 +47,7 @@ class Answers:
             tuple(request.unavailable),
             request.stop,
             self.key(request),
+            (tuple(request.must), tuple(request.never)),
         )
 
     def key(self, request: StepRequest) -> Hashable:
@@ -61,6 +62,7 @@ class Answers:
             request.ordered,
             request.unavailable,
             self.key(request),
+            (request.must, request.never),
         )
         # One that has come to its end is not stopped early, whatever was asked for.
         if request.stop and isinstance(consultation.next(), Acquire):
@@ -129,7 +131,9 @@ class Answers:
         if result.probability.ndim == 1:
             return [{"probability": p} for p in result.probability.tolist()]
         names = list(map(str, self.policy.classes_.tolist()))
-        label = np.searchsorted(self.policy.classes_, result.label)
+        label = result.probability.argmax(axis=1)
+        if self.policy.cost_table_.decisions is None:
+            label = self.policy.numbers_of(result.label)
         own = result.probability[np.arange(len(label)), label].tolist()
         return [
             {"probability": p, "probabilities": dict(zip(names, each, strict=True))}
@@ -144,9 +148,10 @@ class Answers:
         unavailable: tuple[str, ...],
         stop: bool,
         key: Hashable,
+        chosen: tuple[Sequence[str], Sequence[str]],
     ) -> bytes:
         consultation = self._replay(
-            dict(known), dict(acquired), list(ordered), list(unavailable), key
+            dict(known), dict(acquired), list(ordered), list(unavailable), key, chosen
         )
         step = consultation.next()
         if stop and isinstance(step, Acquire):
@@ -155,7 +160,8 @@ class Answers:
             {
                 "lowered": [
                     asdict(item) for item in self._lowered(step.covariates, consultation.values)
-                ]
+                ],
+                "alternatives": [asdict(item) for item in consultation.alternatives()],
             }
             if isinstance(step, Acquire)
             else {
@@ -189,6 +195,7 @@ class Answers:
         ordered: list[str],
         unavailable: list[str],
         key: Hashable,
+        chosen: tuple[Sequence[str], Sequence[str]],
     ) -> Consultation:
         for name in acquired:
             if name in known:
@@ -206,7 +213,8 @@ class Answers:
                 raise InvalidInputError(
                     f"ordered.{position}", "is listed twice", "", "Leave it out of one of them."
                 )
-        consultation = self.policy.consultation(known, key=key)
+        must, never = chosen
+        consultation = self.policy.consultation(known, key=key, must=must, never=never)
         if self.policy.cost_table_.immediate is not None:
             acquired, ordered, unavailable = _in_rounds(
                 consultation, acquired, ordered, unavailable
@@ -229,7 +237,7 @@ def _in_rounds(
     """Observe values in the batches in which they were asked for; returns those that were not.
 
     What is ordered and not back is ordered together with the values of its batch; what is
-    unavailable is told when it is asked for, after the values of its batch.
+    unavailable is reported when it is asked for, after the values of its batch.
     """
     left, due, gone = dict(acquired), list(ordered), list(unavailable)
     while (left or due) and isinstance(step := consultation.next(), Acquire):

@@ -17,7 +17,7 @@ from adacos.policies.base import BasePolicy
 from adacos.service.access import Threads
 from adacos.service.answers import Answers
 from adacos.service.case_log import CaseLog
-from adacos.service.case_routes import PolicyCases, add_case_routes
+from adacos.service.case_routes import PolicyCases, add_case_routes, names_in_log
 from adacos.service.encoding import as_json
 from adacos.service.errors import REFUSALS, tell_errors
 from adacos.service.guard import Guard
@@ -69,7 +69,7 @@ def create_app(
     log = None
     if settings.case_log is not None:
         log = CaseLog(settings.case_log)
-        log.prepare({fingerprint(one): one.classes_.tolist() for one in (policy, *earlier)})
+        log.prepare({fingerprint(one): names_in_log(one) for one in (policy, *earlier)})
         log.note_serving(fingerprint(policy), description_of(policy))
     app = _routes(policy, settings, metrics, log)
     app.add_middleware(
@@ -131,7 +131,7 @@ def _add_policy_routes(app: APIRouter, policy: BasePolicy, settings: Settings) -
         """The next step for a row of which these values are there, and why.
 
         Nothing is kept between calls: send everything that there is of the row each time. With
-        `stop` the answer is the classification that stands.
+        `stop` the answer is the classification reached so far.
         """
         return json_answer(await steppers.run(answers.step, body))
 

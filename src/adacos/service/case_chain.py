@@ -2,7 +2,7 @@
 
 Each row of the audit holds a digest of what was recorded with it, and a digest of itself and of
 the row before. Whoever changes a case, an outcome or a row of the audit must change the last digest
-too: who has kept that elsewhere can tell. Digests are SHA-256 of JSON.
+too: who has kept that elsewhere can see it. Digests are SHA-256 of JSON.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A case is acknowledged after its transaction is on disk, and its identifier is the primary key: one
 that was acknowledged is there after a crash, and none is there twice. Outcomes are only added, the
-last one stands, and the audit chains digests of all of them. The log holds the values of patients;
+last one counts, and the audit chains digests of all of them. The log holds the values of patients;
 a SQLite file is therefore made readable to its owner only.
 """
 

@@ -53,6 +53,14 @@ IfMatch = Annotated[
 ]
 
 
+def names_in_log(policy: BasePolicy) -> list[Any]:
+    """What labels and outcomes of a model stand for: its classes, and decisions if it has them."""
+    classes: list[Any] = policy.classes_.tolist()
+    return (
+        classes if policy.cost_table_.decisions is None else [classes, policy.decisions_.tolist()]
+    )
+
+
 class PolicyCases:
     """One policy and the log of its cases; all methods but `threads` wait for the database."""
 
@@ -61,6 +69,7 @@ class PolicyCases:
         self.threads = Threads(CONNECTIONS, _PATIENCE, waiting=2 * CONNECTIONS)
         self._policy, self._answers = policy, Answers(policy)
         self._classes, self._model = policy.classes_.tolist(), fingerprint(policy)
+        self._decisions, self._named = policy.decisions_.tolist(), names_in_log(policy)
 
     def record(self, body: CaseRequest, author: Author) -> tuple[dict[str, Any], bool]:
         """Record a case; how it is shown, and whether it is new."""
@@ -75,6 +84,8 @@ class PolicyCases:
         more: dict[str, Any] = {"stop": True} if consultation.stopped else {}
         if self._answers.key(body) != 0:
             more["key"] = body.key
+        chosen = {"must": body.must, "never": body.never, "reason": body.reason.strip()}
+        more |= {name: value for name, value in chosen.items() if value}
         case = Case(
             id=body.id,
             model=self._model,
@@ -85,7 +96,7 @@ class PolicyCases:
                 "unavailable": sorted(body.unavailable),
                 **more,
             },
-            label=self._classes.index(step.label),
+            label=self._decisions.index(step.label),
             probability=step.probability,
             cost=step.cost,
             expected_cost=step.expected_cost,
@@ -121,7 +132,7 @@ class PolicyCases:
         case = self.log.find(case_id)
         if case is None:
             raise HTTPException(404, "There is no case with this id.")
-        if case.model != self._model and self.log.classes_of(case.model) != self._classes:
+        if case.model != self._model and self.log.classes_of(case.model) != self._named:
             raise HTTPException(409, "The case is of another model, with other classes.")
         return case
 
@@ -135,7 +146,7 @@ class PolicyCases:
             "recorded": case.recorded,
             "model": case.model,
             "course": case.course,
-            "label": self._classes[case.label],
+            "label": self._decisions[case.label],
             "probability": case.probability,
             "cost": case.cost,
             "expected_cost": case.expected_cost,
@@ -210,7 +221,7 @@ def _summary(cases: PolicyCases) -> Callable[..., Any]:
 
 def _look(cases: PolicyCases) -> Callable[..., Any]:
     async def look(case_id: CaseId, request: Request) -> Response:
-        """A recorded case, with the outcome that stands."""
+        """A recorded case, with the outcome that counts."""
         return _case_answer(await cases.threads.run(cases.look, case_id, _author(request)))
 
     return look

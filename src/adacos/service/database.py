@@ -85,7 +85,7 @@ def changing(engine: sa.Engine) -> AbstractContextManager[sa.Connection]:
 
 
 def empty_journal(engine: sa.Engine) -> bool:
-    """Move what stands in SQLite's journal to the file and empty it; False if others hold it."""
+    """Move what is in SQLite's journal to the file and empty it; False if others hold it."""
     if engine.dialect.name != "sqlite":
         return True
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
@@ -122,7 +122,7 @@ def without_secrets(url: str) -> str:
 
 
 def has_secret(url: str) -> bool:
-    """Whether a password stands in the URL."""
+    """Whether there is a password in the URL."""
     try:
         parsed = sa.make_url(url)
     except sa.exc.ArgumentError:

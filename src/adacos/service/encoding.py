@@ -22,7 +22,7 @@ def as_json(content: Any) -> bytes:
 
 
 class StrictRequest(Request):
-    """A request in whose JSON no name stands twice in one object."""
+    """A request in whose JSON no name appears twice in one object."""
 
     async def json(self) -> Any:
         """The body."""

@@ -1,4 +1,4 @@
-"""What clients are told when something is wrong: fields and rules, never the values received."""
+"""What clients read when something is wrong: fields and rules, never the values received."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 class LimitedServer(uvicorn.Server):
-    """A worker's server: keeps the deadlines, and ends when told to or when it is orphaned.
+    """A worker's server: keeps the deadlines, and ends when asked to or when it is orphaned.
 
     `counts` and `number` are those of the `Acceptor`.
     """

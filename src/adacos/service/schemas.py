@@ -27,7 +27,8 @@ from pydantic.json_schema import WithJsonSchema
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from adacos.consultation.steps import Acquire, Classify, ValueWarning
+from adacos.consultation.state import MOST_REASON
+from adacos.consultation.steps import Acquire, Alternative, Classify, ValueWarning
 from adacos.policies.base import BasePolicy
 from adacos.reasons import Value
 from adacos.service.settings import Settings
@@ -70,10 +71,18 @@ class StepRequest(Strict):
     unavailable: list[str] = []
     stop: bool = False
     key: Key | None = None
+    must: list[str] = []
+    never: list[str] = []
 
 
 class CaseRequest(StepRequest):
     """A finished consultation to be recorded."""
+
+    reason: str = Field(
+        "",
+        max_length=MOST_REASON,
+        description="Why a person departed from what the policy advised.",
+    )
 
     id: str = Field(
         default_factory=lambda: uuid.uuid4().hex,
@@ -177,6 +186,8 @@ def _step_fields(values: Any, names: Any) -> dict[str, Any]:
             ),
         ),
         "unavailable": (names, Field([], description="Cannot be acquired for this row.")),
+        "must": (names, Field([], description="Asked first, in any case.")),
+        "never": (names, Field([], description="Not asked: decided as if it were unavailable.")),
         "stop": (bool, Field(False, description="Decide now, whatever would come next.")),
         "key": (
             Key | None,
@@ -295,15 +306,17 @@ class Lowered:
 class AcquireAnswer(Acquire):
     """Acquire these covariates next; where `ordered` is true, they were, and are waited for.
 
-    `lowered` tells why they cost less than each alone; `sharing` lists further members of their
+    `lowered` says why they cost less than each alone; `sharing` lists further members of their
     panels, and what each would cost afterwards. `model` answered; `order` is that in which what was
-    acquired is taken to have been paid.
+    acquired is taken to have been paid. `alternatives` are all open questions, the one with the
+    least expected total cost first.
     """
 
     action: Literal["acquire"]
     model: str
     order: tuple[str, ...]
     lowered: tuple[Lowered, ...]
+    alternatives: tuple[Alternative, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from adacos.consultation import fingerprint
 from adacos.kernels.anytime import confidence_sequence
 from adacos.kernels.change import likeliest_begin, log_evidence, log_growth
 from adacos.policies.base import BasePolicy
+from adacos.policies.recall import protecting_of
 from adacos.service.case_tallies import Tally
 
 CONFIDENCE = 0.95
@@ -123,30 +124,37 @@ def summary(policy: BasePolicy, tallies: list[Tally], of_other_models: int) -> S
     followed = [tally for tally in _closed(ended) if tally.course == "followed"]
     matrix = policy.rule_.matrix.tolist()
     many = [str(label) for label in policy.classes_.tolist()] if len(matrix) > 2 else []
+    named = policy.cost_table_.decisions is not None
     return Summary(
         model=fingerprint(policy),
         confidence=CONFIDENCE,
         of_other_models=of_other_models,
-        **vars(_observed(ended, matrix, many, promising=True)),
+        **vars(_observed(ended, matrix, many, named=named, promising=True)),
         certified_recall=None
-        if certificate is None or many
+        if certificate is None or many or named
         else _recall(followed, 1, float(certificate.bound)),
         certified_recalls=None
-        if certificate is None or not many
+        if certificate is None or not (many or named)
         else {
-            str(label): _recall(followed, many.index(str(label)), float(bound))
+            str(label): _found(policy, followed, label, float(bound))
             for label, bound in zip(certificate.classes, certificate.bounds, strict=True)
         },
-        stopped_early=_observed(stopped, matrix, many, promising=False),
+        stopped_early=_observed(stopped, matrix, many, named=named, promising=False),
     )
 
 
 def _observed(
-    tallies: list[Tally], matrix: list[list[float]], many: list[str], *, promising: bool
+    tallies: list[Tally],
+    matrix: list[list[float]],
+    many: list[str],
+    *,
+    named: bool,
+    promising: bool,
 ) -> Group:
     """Costs and shares of some cases, and what was expected of them if that is a promise.
 
-    `many` names the classes where there are more than two.
+    `many` names the classes where there are more than two. Where decisions are `named` in place of
+    labels, none of them is right or wrong for a class: there are costs only.
     """
     closed, cases = _closed(tallies), _cases(tallies)
     group = Group(
@@ -155,6 +163,8 @@ def _observed(
         covariate_cost=sum(tally.cost for tally in tallies) / cases if cases else None,
         total_cost=_total_cost(closed, matrix, promising=promising),
     )
+    if named:
+        return group
     if many:
         return replace(group, by_class={name: _shares(closed, k) for k, name in enumerate(many)})
     return replace(group, **vars(_shares(closed, 1)))
@@ -172,6 +182,15 @@ def _recall(closed: list[Tally], number: int, promised: float | None) -> Interva
     """How many of a class's cases were answered with it."""
     return _share(
         closed, lambda tally: tally.outcome == number, lambda tally: tally.label == number, promised
+    )
+
+
+def _found(policy: BasePolicy, closed: list[Tally], name: Any, promised: float) -> Interval:
+    """How many of a class's cases were answered with it, or decided so that it is protected."""
+    number, protects = policy.classes_.tolist().index(name), protecting_of(policy)
+    labels = [number] if protects is None else np.flatnonzero(protects[number]).tolist()
+    return _share(
+        closed, lambda tally: tally.outcome == number, lambda tally: tally.label in labels, promised
     )
 
 
@@ -235,7 +254,7 @@ def _change_of_cost(tallies: list[Tally], matrix: list[list[float]]) -> Change |
     costs = np.asarray(matrix)
     least = costs.min(axis=0)
     numbers, weeks = _by_week(tallies)
-    cases, promised = (np.zeros((len(weeks), len(costs))) for _ in range(2))
+    cases, promised = (np.zeros((len(weeks), costs.shape[1])) for _ in range(2))
     for week, tally in zip(numbers, tallies, strict=True):
         cases[week, tally.label] += tally.cases
         promised[week, tally.label] += (
@@ -279,14 +298,16 @@ def _total_cost(closed: list[Tally], matrix: list[list[float]], *, promising: bo
         return Interval(None, None, None, None, None, 0)
     paid = sum(tally.cost for tally in closed)
     observed = low = high = paid
-    n_classes = len(matrix)
-    confidence = 1 - (1 - CONFIDENCE) / (n_classes * (n_classes - 1))
-    for label in range(n_classes):
+    n_classes, n_labels = len(matrix), len(matrix[0])
+    confidence = 1 - (1 - CONFIDENCE) / (n_labels * (n_classes - 1))
+    for label in range(n_labels):
         own = [tally for tally in closed if tally.label == label]
-        others = [true for true in range(n_classes) if true != label]
+        # Of a decision any class may be the one that the others are compared with.
+        base = min(label, n_classes - 1)
+        others = [true for true in range(n_classes) if true != base]
         cases = _cases(own)
         wrong = [_cases(tally for tally in own if tally.outcome == true) for true in others]
-        right = matrix[label][label]
+        right = matrix[base][label]
         more = [matrix[true][label] - right for true in others]
         least, most = confidence_sequence(wrong, [cases] * len(others), confidence)
         ends = list(zip(least.tolist(), most.tolist(), strict=True))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacos.exceptions import InvalidInputError
-from adacos.typing import Floats
+from adacos.typing import Bools, Floats, Ints
 
 MAX_CATEGORIES = 100
 # Where there are more, a category of fewer rows says too little to be kept by itself.
@@ -28,6 +28,17 @@ def share_of_form(texts: NDArray[Any], *forms: re.Pattern[str]) -> float:
     """Share of the texts that have one of the forms."""
     seen = [any(form.fullmatch(text) for form in forms) for text in texts[:_ROWS_OF_FORM]]
     return sum(seen) / max(len(seen), 1)
+
+
+def unseen_categories(encoded: Floats, source: Ints, covariates: Ints) -> Bools:
+    """Mask (rows, covariates) of the categories that were never seen in training.
+
+    They are encoded by the shares of the others, each below 1; `covariates` are categorical.
+    """
+    unseen = np.zeros((len(encoded), len(covariates)), dtype=np.bool_)
+    for place, covariate in enumerate(covariates.tolist()):
+        unseen[:, place] = encoded[:, source == covariate].max(axis=1) < 1
+    return unseen
 
 
 def kept_categories(

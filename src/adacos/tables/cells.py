@@ -2,8 +2,8 @@
 
 The one CSV reader of the library. A quotation mark without its partner swallows the rows up to the
 next one, and a lenient reader says nothing about it. Here a quoted cell that is never closed, that
-runs over more lines than any note does, or that holds lines shaped like the row it stands in, is an
-error with the line on which it begins: how many rows it swallowed cannot be told, so it is never
+runs over more lines than any note does, or that holds lines shaped like the row it is in, is an
+error with the line on which it begins: how many rows it swallowed is unknown, so it is never
 skipped. A row that is wrong within its own line is reported by its line and may be skipped.
 """
 
@@ -154,7 +154,7 @@ def _first(items: Sequence[Any]) -> str:
 def number(cell: Any, decimal: str = ".") -> float | None:
     """A finite number, NaN for an unknown value, None for anything else.
 
-    With a decimal comma there may be no point: whether it separates thousands cannot be told.
+    With a decimal comma there may be no point: whether it separates thousands is unknown.
     """
     try:
         value = float(cell if decimal == "." else with_point(cell))
@@ -254,7 +254,7 @@ def _cells_alone(line: str, delimiter: str, width: int) -> list[str]:
 
 
 def _kind(cells: list[str], least: int = 1) -> bool | None:
-    """Whether all known cells hold numbers; None if there are too few to tell."""
+    """Whether all known cells hold numbers; None if there are too few to say."""
     known = [cell for cell in cells if cell.strip().lower() not in UNKNOWN]
     return all(map(is_number, known)) if len(known) >= least else None
 

@@ -10,7 +10,9 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
 
 from adacos.exceptions import InvalidInputError
 from adacos.tables.encoder import TableEncoder
@@ -113,7 +115,15 @@ def read_description(path: str | Path) -> Description:
     return Description(**given, covariates=covariates)
 
 
-def describe(policy: Any, description: Description | str | Path) -> None:
+class Describable(Protocol):
+    """What a fitted policy has that can be described."""
+
+    encoder_: TableEncoder
+    classes_: NDArray[Any]
+    description_: Description | None
+
+
+def describe(policy: Describable, description: Description | str | Path) -> None:
     """Give a fitted policy a description that is kept with it.
 
     Parameters
@@ -157,10 +167,9 @@ def check_description(description: Description, names: Sequence[str], classes: l
     _check_names("classes", description.classes, [str(label) for label in classes])
 
 
-def description_of(policy: Any) -> Description:
+def description_of(policy: Describable) -> Description:
     """The description of a policy, empty if it was given none."""
-    description = getattr(policy, "description_", None)
-    return description if isinstance(description, Description) else Description()
+    return policy.description_ or Description()
 
 
 def coded_values(encoder: TableEncoder, k: int, description: Description) -> list[Value]:
@@ -228,7 +237,7 @@ def _check_names(entry: str, given: Mapping[str, Any], names: Sequence[str]) -> 
             f"description.{entry}",
             f"must name {entry} of the model",
             listed(unknown),
-            choices(unknown, names, "They are"),
+            choices(unknown, names, "There are"),
         )
 
 

@@ -3,7 +3,7 @@
 `TableEncoder` learns the kind of each column and writes a float matrix: numeric and boolean
 covariates take one column, a categorical covariate one indicator column per category. NaN marks
 what is unknown. A category never seen in training is encoded by the training frequencies of the
-categories: it was acquired, but says no more than an average row.
+categories, by which it is known again (`TableEncoder.unseen`): it was acquired, and says nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sklearn.utils.validation import validate_data
 
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.namespace import host
-from adacos.tables.categories import MAX_CATEGORIES, OTHER, kept_categories
+from adacos.tables.categories import MAX_CATEGORIES, OTHER, kept_categories, unseen_categories
 from adacos.tables.column_values import column_values
 from adacos.tables.columns import ColumnTable
 from adacos.tables.dates import is_form
@@ -76,16 +76,19 @@ def validate_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 
 
 def _other_columns(fitted: list[Any], names: list[Any]) -> InvalidInputError:
-    """What the columns of a table lack and have besides, by name."""
+    """Which columns a table is without and has besides, by name."""
     lacking = [str(name) for name in fitted if name not in names]
     more = [str(name) for name in names if name not in fitted]
     told = [f"no {listed(lacking)}"] * bool(lacking) + [f"also {listed(more)}"] * bool(more)
-    remedy = f"{did_you_mean(more, lacking)}Select the fitted columns."
+    remedy = "Select X[policy.feature_names_in_]."
+    if lacking:
+        add = "Add it as a column" if len(lacking) == 1 else "Add them as columns"
+        remedy = did_you_mean(more, lacking) or f"{add}, empty where there is no value."
     return InvalidInputError("X", "columns must be those of the fit", "; ".join(told), remedy)
 
 
 def with_empty_columns(X: Any, names: Iterable[str]) -> Any:
-    """A data frame with those of the columns that it lacks, without values; an array as it is."""
+    """A data frame with those of the columns that it has not, without values; an array as it is."""
     if not is_frame(X):
         return X
     frame = _as_frame(X)
@@ -123,7 +126,7 @@ def _refuse_one_row(X: Any) -> None:
         "X",
         _TABLE,
         kind,
-        "Pass one row as a table of one row: X.loc[[5]] in place of X.loc[5], or DataFrame([row]).",
+        "Pass one row as X.loc[[5]] or DataFrame([row]), one column as X[['age']].",
     )
 
 
@@ -324,6 +327,16 @@ class TableEncoder:
             for position in range(len(self.names))
         ]
         return np.hstack(columns)
+
+    def unseen(self, encoded: Floats) -> Bools | None:
+        """Mask (rows, covariates) of categories never seen in training; None if there is none."""
+        found = np.flatnonzero([kind == CATEGORICAL for kind in self.kinds])
+        strange = unseen_categories(encoded, self.source, found)
+        if not strange.any():
+            return None
+        mask = np.zeros((len(encoded), len(self.names)), dtype=np.bool_)
+        mask[:, found] = strange
+        return mask
 
     def values(self, table: Any, position: int) -> NDArray[Any]:
         """One column of a validated table, dates as the numbers that are taken from them."""

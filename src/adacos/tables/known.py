@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from adacos.exceptions import InvalidInputError
 from adacos.tables.encoder import TableEncoder, in_fitted_order
 from adacos.typing import Bools, Floats
-from adacos.validation import choices
+from adacos.validation import and_more, choices, listed
 
 
 def known_mask(
-    estimator: Any, encoder: TableEncoder, known: ArrayLike | None, X: Any, encoded: Floats
+    estimator: BaseEstimator,
+    encoder: TableEncoder,
+    known: ArrayLike | None,
+    X: Any,
+    encoded: Floats,
 ) -> Bools:
     """`known` as a mask for all rows, or one per row; a value that is known is not missing.
 
@@ -35,7 +41,11 @@ def known_mask(
 
 
 def unavailable_mask(
-    estimator: Any, encoder: TableEncoder, unavailable: ArrayLike | None, X: Any, encoded: Floats
+    estimator: BaseEstimator,
+    encoder: TableEncoder,
+    unavailable: ArrayLike | None,
+    X: Any,
+    encoded: Floats,
 ) -> Bools:
     """`unavailable`, given as for `known_mask`, as one mask per row, without what has a value."""
     mask, there = _mask(estimator, encoder, "unavailable", unavailable, X, encoded)
@@ -51,8 +61,42 @@ def unavailable_mask(
     return np.asarray(mask & ~there)
 
 
+def asked_of(
+    encoder: TableEncoder, must: Collection[str], never: Collection[str]
+) -> tuple[Bools, Bools]:
+    """Masks of covariates that must be asked, and of those that must never be."""
+    masks = []
+    for parameter, names in (("must", must), ("never", never)):
+        given = [names] if isinstance(names, str) else list(names)
+        unknown = [str(name) for name in given if name not in encoder.names]
+        if unknown:
+            remedy = choices(unknown, encoder.names, "They are")
+            raise InvalidInputError(parameter, "must name covariates", unknown, remedy)
+        masks.append(np.isin(encoder.names, given))
+    if (both := masks[0] & masks[1]).any():
+        name = encoder.names[int(np.argmax(both))]
+        rule = "cannot name a covariate that is never asked"
+        raise InvalidInputError("must", rule, name, "Leave it out of one of them.")
+    return masks[0], masks[1]
+
+
+def refuse_lists(must: Bools, never: Bools) -> None:
+    """Refuse lists of what is asked where values are fetched, or are on a device."""
+    if must.any() or never.any():
+        rule = "cannot be given with providers or a tensor"
+        raise InvalidInputError("must or never", rule, "", "Pass a table with all values.")
+
+
+def without(encoded: Floats, never: Bools, known: Bools, encoder: TableEncoder) -> Floats:
+    """Encoded rows without values that are never asked, but for those that are known."""
+    if not never.any():
+        return encoded
+    gone = never & ~np.broadcast_to(known, (len(encoded), len(never)))
+    return np.where(gone[:, encoder.source], np.nan, encoded)
+
+
 def _mask(
-    estimator: Any,
+    estimator: BaseEstimator,
     encoder: TableEncoder,
     parameter: str,
     given: ArrayLike | None,
@@ -64,13 +108,14 @@ def _mask(
     there = ~np.isnan(encoded[:, encoder.first])
     if given is None:
         return np.zeros(len(names), dtype=np.bool_), there
+    if isinstance(given, Mapping):
+        _refuse_mapping(parameter, given)
     mask = np.asarray(given)
     if mask.ndim == 1 and (mask.dtype.kind in "OU" or not len(mask)):
         unknown = [name for name in mask.tolist() if name not in names]
         if unknown:
-            raise InvalidInputError(
-                parameter, "must name covariates", unknown, choices(unknown, names, "They are")
-            )
+            remedy = choices(unknown, names, "The covariates are")
+            raise InvalidInputError(parameter, "must name covariates", unknown, remedy)
         return np.isin(names, mask), there
     shape = (len(encoded), len(names))
     if mask.dtype != np.bool_ or mask.shape not in (shape, shape[1:]):
@@ -88,6 +133,19 @@ def _mask(
     return np.asarray(in_fitted_order(estimator, X, mask)), there
 
 
+def _refuse_mapping(parameter: str, given: Mapping[Any, Any]) -> NoReturn:
+    """Refuse values by covariate, as a consultation takes them: of rows they stand in X."""
+    names = [str(name) for name in given]
+    raise InvalidInputError(
+        parameter,
+        "must be names of covariates or a mask, not a mapping: the values of rows are in X",
+        f"a mapping of {listed(names)}",
+        f"Put the values into X and pass {parameter}={names}."
+        if parameter == "known"
+        else f"Pass {parameter}={names}.",
+    )
+
+
 def _refuse_contradiction(
     encoder: TableEncoder, parameter: str, wrong: Bools, rule: str, what: str, remedy: str
 ) -> None:
@@ -98,7 +156,6 @@ def _refuse_contradiction(
         raise InvalidInputError(
             parameter,
             rule,
-            f"row {row}, column {encoder.names[covariate]!r} {what}"
-            + (f" (and {len(cells) - 1} more)" if len(cells) > 1 else ""),
+            f"row {row}, column {encoder.names[covariate]!r} {what}{and_more(len(cells))}",
             remedy,
         )

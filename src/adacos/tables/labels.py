@@ -29,6 +29,18 @@ def _check_kind_of_labels(y: NDArray[Any]) -> None:
         raise InvalidInputError("y", rule, "some of each", remedy)
 
 
+def check_one_label_each(X: Any, labels: Floats) -> None:
+    """Refuse classes that are more or fewer than the rows."""
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if n_rows != len(labels):
+        raise InvalidInputError(
+            "y",
+            "must have one class for each row of X",
+            f"{len(labels)} classes for {n_rows} rows",
+            "Take both from the same rows.",
+        )
+
+
 def check_labels(y: Any, *, many: bool = False) -> tuple[NDArray[Any], Floats]:
     """The classes in order, and y as 0.0, 1.0, …; more than two of them only where `many` are."""
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -37,7 +49,7 @@ def check_labels(y: Any, *, many: bool = False) -> tuple[NDArray[Any], Floats]:
         raise InvalidInputError(
             "y",
             "fit requires y to be passed, but the target y is None",
-            None,
+            "",
             "Pass the class of each row.",
         )
     _check_kind_of_labels(np.asarray(host(y)))

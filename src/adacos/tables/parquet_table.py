@@ -76,7 +76,7 @@ class ParquetTable:
         Raises
         ------
         InvalidInputError
-            If the table lacks one.
+            If the table has no such column.
         """
         there = set(self.columns)
         absent = [name for name in columns if name not in there]
@@ -126,7 +126,7 @@ class ParquetTable:
         return joined(found)
 
     def missing(self) -> list[str]:
-        """Find columns that lack a value somewhere.
+        """Find columns without a value somewhere.
 
         Returns
         -------

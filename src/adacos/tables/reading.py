@@ -40,7 +40,7 @@ from adacos.tables.cells import (
 from adacos.tables.columns import ColumnTable
 from adacos.tables.pieces import Kinds, Piece, noted, numbers, parse_rows, texts, without
 from adacos.typing import Bools
-from adacos.validation import choices, listed
+from adacos.validation import choices, did_you_mean, listed, near_file
 
 CHUNK_ROWS = 50_000
 _SAMPLE_ROWS = 10_000
@@ -106,7 +106,7 @@ class TableFile:
         return Kinds(frozenset(text | codes), frozenset(true_or_false), frozenset(codes))
 
     def require(self, only: Collection[str]) -> None:
-        """Refuse the table if it lacks one of these columns."""
+        """Refuse the table if it has not all of these columns."""
         there = set(self.columns)
         absent = [name for name in only if name not in there]
         if absent:
@@ -114,7 +114,8 @@ class TableFile:
                 self.path.name,
                 f"has no column {listed(absent)}",
                 "",
-                choices(absent, self.columns, "It has"),
+                # What was asked for by its own name is not meant by another.
+                did_you_mean(absent, there.difference(only)) + choices([], self.columns, "It has"),
             )
 
     def absent(self, names: Collection[str]) -> tuple[str, ...]:
@@ -126,8 +127,8 @@ class TableFile:
             if _plain(name) in own:
                 raise InvalidInputError(
                     self.path.name,
-                    "its columns must be called as the covariates of the model",
-                    f"{own[_plain(name)]} for {name}",
+                    "its columns must have the names of the covariates",
+                    f"{own[_plain(name)]} where the model has {name}",
                     "Rename the column.",
                 )
         return absent
@@ -278,7 +279,9 @@ def _plain(name: str) -> str:
 
 def _check_file(path: Path) -> None:
     if not path.exists():
-        raise InvalidInputError("file", "must exist", str(path), "Check the path.")
+        raise InvalidInputError(
+            "file", "must exist", str(path), near_file(path) or "Check the path."
+        )
     if path.is_dir():
         if parquet.files(path):
             return

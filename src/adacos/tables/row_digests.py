@@ -3,14 +3,14 @@
 A digest is the 64-bit hash of an encoded row after a salt. No value can be read off it, but whoever
 holds the model holds the salt too and can try rows: a digest hides a row as well as there are many
 rows that it might be. The salt follows from the seed and the rows, so that fits are reproducible
-and the digests of two models do not tell that they share a row.
+and the digests of two models do not reveal that they share a row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,12 +68,11 @@ class RowDigests:
         return count, bool(binom.sf(both - 1, len(size), chance) < FALSE_ALARMS)
 
 
-def trained_among(policy: Any, encoded: Floats) -> int:
-    """How many of these encoded rows the policy was trained on; 0 if no more than by chance.
+def trained_among(digests: RowDigests | None, encoded: Floats) -> int:
+    """How many of these encoded rows are training rows; 0 if no more than by chance.
 
-    A policy that keeps no digests of its training rows cannot tell, and has none.
+    Without digests of training rows that cannot be known, and none counts as one.
     """
-    digests = policy.training_rows_
     if digests is None:
         return 0
     count, beyond_chance = digests.found(encoded)

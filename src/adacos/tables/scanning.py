@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adacos.exceptions import InvalidInputError
 from adacos.tables.categories import kept_categories
 from adacos.tables.column_values import column_values
 from adacos.tables.encoder import TableEncoder, check_extremes, refuse_empty
@@ -19,7 +18,7 @@ class ColumnScan(NamedTuple):
 
     Attributes
     ----------
-    rows, missing : how many rows there are, and how many of them lack a value.
+    rows, missing : how many rows there are, and how many of them have no value.
     text : whether it holds text.
     values, counts : its distinct values in order and how often each occurs; None where there are
         more numbers than were asked for.
@@ -116,15 +115,3 @@ def encoder_of(scans: list[ColumnScan], names: tuple[str, ...]) -> TableEncoder:
         source=np.repeat(np.arange(len(names)), width),
         grouped=tuple(grouped) if any(grouped) else (),
     )
-
-
-def refuse_missing(scans: list[ColumnScan], names: tuple[str, ...]) -> None:
-    """Rows held as codes must be complete."""
-    for own, name in zip(scans, names, strict=True):
-        if own.missing:
-            raise InvalidInputError(
-                f"column {name!r}",
-                "must be complete in a table larger than memory",
-                f"{own.missing:,} of {own.rows:,} values are missing",
-                "Leave it out, fill the values in, or fit on a part of the rows in memory.",
-            )

@@ -1,6 +1,6 @@
-"""What looks like a mistake in a training table: told once, with what to do, never refused.
+"""What looks like a mistake in a training table: said once, with what to do, never refused.
 
-`suspicions(X, y)` looks at each covariate by itself: does it name the row, tell the class, hold
+`suspicions(X, y)` looks at each covariate by itself: does it name the row or the class, hold
 dates, numbers that were read as words, or a number far beyond all others? And at all of them: are
 there enough rows of the rarer class to learn from, do rows look like copies of each other or like
 visits of one patient, do shares of classes look designed, and are values missing often, more often
@@ -79,7 +79,8 @@ _MESSAGES = {
     "missing_by_class": MISSING,
     "missing_by_values": MISSING_BY_VALUES,
     "many_missing": MANY,
-    "identifier": "{}: a different whole number in nearly every row. Leave identifiers out.",
+    "identifier": "{}: another whole number in nearly every row. If it is an identifier, "
+    "leave it out.",
     "date": "{}: looks like dates. Turn them into a number, such as days before the decision, or "
     "a part, such as the month (--date COLUMN=month on the command line), or leave them out.",
     "decimal_comma": "{}: looks like numbers with a decimal comma, read as categories. Write them "
@@ -234,10 +235,11 @@ def _kinds_of(values: NDArray[Any], members: list[Bools]) -> Iterator[tuple[str,
         known = ~np.isnan(values)
         if _are_dates(values[known]):
             yield "date", ""
-        elif _identifies(values[known]):
-            yield "identifier", ""
-        elif len(beyond := far_values(values[known])):
-            yield "far_value", f" = {listed(f'{value:g}' for value in beyond)}"
+        else:
+            if len(beyond := far_values(values[known])):
+                yield "far_value", f" = {listed(f'{value:g}' for value in beyond)}"
+            if _identifies(values[known]):
+                yield "identifier", ""
     if members and all(_tells(values, known, positive) for positive in members):
         yield "leak", ""
 
@@ -261,9 +263,9 @@ def far_values(numbers: Floats) -> Floats:
     """Numbers that lie far beyond all others, as a slip of the keyboard does; few, or none.
 
     What is compared are distances from the median. The logarithms of the largest of them lie about
-    exponential distances apart, of a mean that the tail of the other numbers tells (Hill's
+    exponential distances apart, of a mean that the tail of the other numbers gives (Hill's
     estimator): long where the tail is heavy, as of incomes, short where it is light, as of ages. A
-    gap is told that such a tail would show in one of 10,000 columns.
+    gap is reported that such a tail would show in one of 10,000 columns.
     """
     distinct, counts = np.unique(numbers, return_counts=True)
     distance = np.abs(distinct - np.median(numbers))

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import (
     _check_sample_weight,
-    check_consistent_length,
     column_or_1d,
 )
 
@@ -21,7 +21,7 @@ from adacos.kernels.folds import stratified_folds
 from adacos.kernels.groups import copies
 from adacos.kernels.near_copies import NearCopies
 from adacos.tables.encoder import TableEncoder, covariate_names, validate_table
-from adacos.tables.labels import check_labels
+from adacos.tables.labels import check_labels, check_one_label_each
 from adacos.typing import Bools, Floats, Ints
 from adacos.validation import integer, listed, real
 
@@ -133,7 +133,14 @@ def prevalence_weights(y: Any, prevalence: float | Mapping[Any, float]) -> Float
     array([1.9, 1.9, 0.1, 0.1])
     """
     classes, labels = check_labels(y, many=True)
-    names, number = classes.tolist(), labels.astype(np.intp)
+    number = labels.astype(np.intp)
+    shares = shares_by_class(prevalence, classes.tolist())
+    weights: Floats = (shares / np.bincount(number) * len(number))[number]
+    return weights
+
+
+def shares_by_class(prevalence: float | Mapping[Any, float], names: list[Any]) -> Floats:
+    """Share of each class, from one number with two classes, or from one by name."""
     if not isinstance(prevalence, Mapping):
         if len(names) > 2:
             raise InvalidInputError(
@@ -151,8 +158,7 @@ def prevalence_weights(y: Any, prevalence: float | Mapping[Any, float]) -> Float
     if abs(shares.sum() - 1) > 1e-6:
         rule = "shares must add up to 1"
         raise InvalidInputError("prevalence", rule, f"{shares.sum():g}", "Correct one of them.")
-    weights: Floats = (shares / np.bincount(number) * len(number))[number]
-    return weights
+    return shares
 
 
 def group_numbers(groups: Any, n_rows: int) -> Ints:
@@ -253,18 +259,24 @@ def check_folds(
 
 
 def weighed_rows(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any = None
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Any,
+    cv: Any,
+    seed: int,
 ) -> tuple[Any, NDArray[Any], Floats, Ints, Ints | None]:
     """Rows of positive weight, as they were given, with classes, weights, folds and groups."""
     table = validate_table(estimator, X, reset=True)
-    _, labels = check_labels(y, many=estimator.takes_many_classes)
-    check_consistent_length(X, labels)
+    _, labels = check_labels(y, many=True)
+    check_one_label_each(table, labels)
     weight = check_weights(sample_weight, labels)
     kept = weight > 0
     rows = table[kept] if isinstance(table, np.ndarray) else table[np.flatnonzero(kept)]
     encoded = TableEncoder.fit(rows, covariate_names(estimator)).transform(table)
     number = groups_of(groups, encoded, labels)
-    fold = check_folds(estimator.cv, encoded, labels, kept, estimator.random_state, number)
+    fold = check_folds(cv, encoded, labels, kept, seed, number)
     native = rows if isinstance(rows, np.ndarray) else rows.to_native()
     own = None if number is None else number[kept]
     return native, np.asarray(y).ravel()[kept], weight[kept], fold, own

@@ -35,7 +35,7 @@ class Forecast(Protocol):
         risk = bayes_risk(now, matrix)
         gain = np.zeros(len(now), dtype=np.bool_)
         for j, price in enumerate(cost.T):
-            rows = np.flatnonzero(~gain & (price < risk - min(matrix[0, 0], matrix[1, 1])))
+            rows = np.flatnonzero(~gain & (price < risk - matrix.min()))
             if len(rows):
                 after = self.expected_risk(now[rows], mean[rows, j], sd[rows, j], matrix)
                 gain[rows] = np.broadcast_to(price, len(now))[rows] + after < risk[rows]

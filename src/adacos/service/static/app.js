@@ -3,10 +3,10 @@
 import { doubts, field, fill, mark, read } from "./fields.js";
 import { show, showModel, showOffered, wait } from "./show.js";
 import {
-  at, bare, call, described, forgetConsultation, keepConsultation, keepKey, keptConsultation, keptKey, state, tell,
+  at, bare, call, described, forgetConsultation, keepConsultation, keepKey, keptConsultation, keptKey, state, announce,
 } from "./state.js";
 
-// What `confirmed` holds once the user was told that a new consultation discards the present one.
+// What `confirmed` holds once the user was warned that a new consultation discards the present one.
 const DISCARD = "discard";
 
 function complain(error) {
@@ -87,8 +87,9 @@ function begin() {
   at("known").replaceChildren(...[...state.covariates.keys()].map((name) => field(name, "known", { optional: true })));
   at("consultation").hidden = true;
   at("start").hidden = false;
+  at("reason-input").value = "";
   keepConsultation();
-  tell("New consultation. Enter what is already known, then start.");
+  announce("New consultation. Enter what is already known, then start.");
 }
 
 // After a reload of the tab: where it was left.
@@ -139,7 +140,7 @@ function doubt(odd, containers) {
     mark(wrapper, `${odd.get(wrapper.dataset.name)} Correct it, or press ${press} again to use it.`);
   }
   wrappers[0].querySelector("input, select").focus();
-  tell(wrappers[0].querySelector(".field-problem").textContent);
+  announce(wrappers[0].querySelector(".field-problem").textContent);
 }
 
 // Add an event and continue; whether it was accepted.
@@ -154,7 +155,7 @@ async function happen(event, containers = []) {
   return taken;
 }
 
-// What stands in the fields of the question and of the other value: nothing typed is dropped.
+// What is in the fields of the question and of the other value: nothing typed is dropped.
 function typed(requiredIn) {
   const containers = [at("answers"), at("other-field")];
   const parts = containers.map((container) => read(container, container === requiredIn));
@@ -227,7 +228,7 @@ function undo() {
     keepConsultation();
     at("consultation").hidden = true;
     at("start").hidden = false;
-    tell("Back to what is already known.");
+    announce("Back to what is already known.");
     return;
   }
   state.events.pop();
@@ -280,10 +281,10 @@ at("again").addEventListener("click", quietly(() => {
 at("print").addEventListener("click", () => window.print());
 at("record").addEventListener("click", quietly(async () => {
   // A consultation has one id: sent again because an answer was lost, it is saved once.
-  state.saved = (await call("/v1/cases", { ...described(), id: state.caseId })).id;
+  state.saved = (await call("/v1/cases", { ...described(), id: state.caseId, reason: at("reason-input").value.trim() })).id;
   keepConsultation();
   show();
-  tell(at("recorded").textContent);
+  announce(at("recorded").textContent);
 }));
 state.key = keptKey();
 load().catch((error) => {

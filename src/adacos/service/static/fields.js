@@ -44,7 +44,7 @@ function buttons(own, id, optional) {
 
 const control = (wrapper) => wrapper.querySelector("fieldset, select, input");
 
-// What stands in a field: a text to read, or the number of a choice.
+// What is in a field: a text to read, or the number of a choice.
 function raw(wrapper) {
   const found = wrapper.querySelector("input:checked, select, input:not([type=radio])");
   return found ? found.value.trim() : "";

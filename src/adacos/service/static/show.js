@@ -3,8 +3,8 @@
 import { field } from "./fields.js";
 import { showTree } from "./tree.js";
 import {
-  at, both, chances, cutOff, described, labelled, listed, make, many, money, outcome, percent, short, shown, signed, state,
-  tell, threshold, title,
+  at, both, chances, cutOff, decided, described, labelled, listed, make, many, money, outcome, percent, short, shown, signed, state,
+  announce, threshold, title,
 } from "./state.js";
 
 export function showModel() {
@@ -16,7 +16,8 @@ export function showModel() {
   at("intended").hidden = !card.intended_use;
   at("intended").textContent = `Intended use: ${card.intended_use}`;
   at("model").textContent = `Model ${card.model} · ${card.covariates.length} covariates · adacos ${card.version}`
-    + (card.citation ? ` · ${card.citation}` : "");
+    + (card.citation ? ` · ${card.citation}` : "")
+    + (card.recalibration ? ` · ${card.recalibration.text}` : "");
   at("notice").textContent = card.notice;
   showTree();
 }
@@ -37,7 +38,7 @@ export function show() {
   showNow(step, asking);
   showSoFar(step);
   const odd = step.warnings.length ? ` Note: ${step.warnings.map((w) => w.message).join(" ")}` : "";
-  tell((asking
+  announce((asking
     ? (step.ordered ? `Ordered: ${listed(step.covariates)}.`
       : `Next question: ${listed(step.covariates)}, cost ${money(step.cost)}.`)
     : `Result${step.stopped_early ? ", stopped early" : ""}: ${labelled(step.label)}, `
@@ -83,6 +84,7 @@ function showQuestion(step) {
   at("sharing").hidden = !step.sharing.length;
   at("sharing").textContent = "Once this is paid, these cost less: "
     + step.sharing.map(([name, amount]) => `${title(name)} ${money(amount)}`).join(", ") + ".";
+  showAlternatives(step);
   offer("other", step.covariates);
 }
 
@@ -103,12 +105,21 @@ export function showOffered(id) {
     ...(name ? [field(name, `${id}-value`, { label: `Value of ${title(name)}` })] : []));
 }
 
+// What each open question costs, and the policy's plan with it where it has a figure.
+function showAlternatives({ alternatives = [] }) {
+  at("alternatives").replaceChildren(...alternatives.map(({ covariate, cost, expected_total_cost: total, others, flips }) =>
+    make("li", {}, `${title(covariate)}: costs ${money(cost)}`
+      + (total === null ? "" : `, expected total cost ${money(total)}`)
+      + (others.length ? ` with ${listed(others)}` : "")
+      + (flips.length ? `. ${flips.join(". ")}.` : "."))));
+}
+
 function facts(list, pairs) {
   list.replaceChildren(...pairs.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
 }
 
 function showDecision(step) {
-  const positive = !many() && step.label === state.card.classes[1];
+  const positive = !many() && !decided() && step.label === state.card.classes[1];
   at("decision").classList.toggle("positive", positive);
   at("decision-kicker").textContent = step.stopped_early ? "Stopped early" : "Result";
   at("decision-title").textContent = labelled(step.label);
@@ -133,6 +144,7 @@ function showDecision(step) {
     at("certificate").classList.toggle("void", Boolean(caveat || headline));
   }
   at("record").hidden = !state.card.case_log || Boolean(state.saved);
+  at("reason-row").hidden = at("record").hidden;
   at("recorded").hidden = !state.saved;
   at("recorded").textContent = `Saved as case ${state.saved}.`;
   offer("more", []);
@@ -218,7 +230,7 @@ function showNow(step, asking) {
   at("now").textContent = many()
     ? `${labelled(label)}. Expected cost of a wrong answer ${money(risk)}. Probabilities: `
       + `${chances(step.explanation).map(([name, chance]) => `${name} ${percent(chance)}`).join(", ")}.`
-    : `${labelled(label)}. Probability of ${outcome()} ${percent(probability)} (cut-off ${cutOff()}). `
+    : `${labelled(label)}. Probability of ${outcome()} ${percent(probability)}${state.card.threshold === null ? "" : ` (cut-off ${cutOff()})`}. `
       + `Expected cost of a wrong answer ${money(risk)}.`;
   at("flips").replaceChildren(...(asking ? flipsOf(step) : []).map((text) => make("li", {}, text)));
   showContributions(step, asking);
@@ -229,10 +241,10 @@ function showContributions(step, asking) {
   at("contributions").hidden = intercept === null;
   if (intercept === null) return;
   // Of several classes the log-odds are those of the answer against the most probable other class.
-  const other = many() ? chances(step.explanation).find(([name]) => name !== labelled(label)) : null;
+  const other = many() ? chances(step.explanation).find(([name], place) => (decided() ? place === 1 : name !== labelled(label))) : null;
   const sum = Math.log(probability / (other ? other[1] : 1 - probability));
   at("contributions").caption.textContent = "What each value adds to the log-odds"
-    + (other ? ` of ${labelled(label)} against ${other[0]}` : "");
+    + (other ? ` of ${decided() ? chances(step.explanation)[0][0] : labelled(label)} against ${other[0]}` : "");
   const rest = sum - contributions.reduce((total, part) => total + part.log_odds, intercept);
   const unknown = (name) => (asking && step.covariates.includes(name) ? "asked, estimated" : "not available, estimated");
   const rows = [

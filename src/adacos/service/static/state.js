@@ -33,8 +33,8 @@ export async function call(path, body, model = body && state.card?.model) {
   }
   const content = await answer.json().catch(() => ({}));
   if (answer.ok) return content;
-  const told = (content.fields || []).map((item) => `${item.field}: ${item.message}`);
-  const error = new Error(told.join("; ") || content.detail || `The service answered ${answer.status}.`);
+  const problems = (content.fields || []).map((item) => `${item.field}: ${item.message}`);
+  const error = new Error(problems.join("; ") || content.detail || `The service answered ${answer.status}.`);
   error.status = answer.status;
   throw error;
 }
@@ -133,7 +133,11 @@ export function named(label) {
   return name || (typeof label === "string" ? label : `class ${label}`);
 }
 
+// What is decided, where that is not which class it is.
+export const decided = () => state.card.decision_names || null;
+
 export function labelled(label) {
+  if (decided()) return String(label);
   if (many()) return named(label);
   const number = state.card.classes.indexOf(label);
   const verdict = number === 1 ? "Positive" : "Negative";
@@ -157,8 +161,10 @@ export function cutOff() {
 }
 
 export function threshold() {
+  if (decided()) return state.card.rule;
   if (many()) return "The answer is the class with the lowest expected cost of being wrong.";
   const { threshold: from, threshold_reason: reason } = state.card;
+  if (from === null) return "The answer is the one that the protocol names, whatever the probability.";
   if (from === 0) return "Everyone is called positive.";
   return `Called positive at ${cutOff()} or above: ${reason}.`;
 }
@@ -174,6 +180,6 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-export function tell(text) {
+export function announce(text) {
   at("status").textContent = text;
 }

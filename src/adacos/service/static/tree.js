@@ -10,7 +10,7 @@ export function showTree() {
   at("picture").hidden = !tree;
   if (!tree) return;
   const answer = names[1] || `class ${classes[1]}`;
-  const dark = classes.length > 2 ? "" : `; the dark part was answered ${answer}`;
+  const dark = classes.length > 2 || tree.places.some((place) => place.answers) ? "" : `; the dark part was answered ${answer}`;
   at("picture-about").textContent = `${tree.rows} rows followed this tree. A bar is the share of all rows that end `
     + `in a branch${dark}. The percentage after a value is the share of rows that have it.`;
   at("tree").replaceChildren(item(tree.places, 0, answer));
@@ -29,10 +29,10 @@ function item(places, number, answer) {
 function leaf(place, answer) {
   const asked = place.acquired.map(([name, share]) => `${name} ${whole(share)}`).join(", ");
   const answered = place.answers
-    ? place.answers.map((share, k) => [named(state.card.classes[k]), share]).filter(([, share]) => share > 0)
+    ? place.answers.map((share, k) => [state.card.decision_names?.[k] ?? named(state.card.classes[k]), share]).filter(([, share]) => share > 0)
     : [[answer, place.positive]];
-  const told = answered.map(([name, share]) => `${name}: ${whole(share)}`).join(", ");
-  return `${asked || "nothing more"}; paid ${money(place.cost)}, answered ${told}`;
+  const answers = answered.map(([name, share]) => `${name}: ${whole(share)}`).join(", ");
+  return `${asked || "nothing more"}; paid ${money(place.cost)}, answered ${answers}`;
 }
 
 function bar({ share, positive = 0 }) {

@@ -241,3 +241,16 @@ def test_errors_without_a_cost_count_as_one_and_it_is_said() -> None:
         total_cost(result, [1, 1], Costs())
         total_cost(result, [1, 1], Costs([0.0, 0.0]))
         operation_cost(result, [1, 0], Costs([1.0], false_positive=5))
+
+
+def test_words_and_numbers_are_told_apart() -> None:
+    result = SimpleNamespace(label=np.array(["no", "yes"], dtype=object), cost=np.ones(2))
+    for measure in (
+        lambda: adacos.metrics.recall(result, [0, 1]),
+        lambda: adacos.metrics.total_cost(
+            result, [0, 1], Costs(false_positive=1, false_negative=2)
+        ),
+    ):
+        with pytest.raises(InvalidInputError, match="words or numbers, not both") as told:
+            measure()
+        assert "'no', 'yes', 0, 1" in str(told.value)

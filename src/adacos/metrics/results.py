@@ -7,18 +7,21 @@ result's labels are in the user's classes; the second class in order is the posi
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 
 from adacos.costs import Costs, total_of
 from adacos.exceptions import InvalidInputError, UnstatedCostWarning
 from adacos.kernels.binomial import interval
 from adacos.pipelines import policy_at_end
 from adacos.typing import Floats
+from adacos.validation import as_written, choices, listed
 
 __all__ = [
     "false_discovery_rate",
@@ -80,7 +83,7 @@ def total_costs(result: Any, y: ArrayLike, costs: Costs) -> Floats:
     (468,)
     """
     _check_both_errors(costs)
-    true, label = _as_numbers(result, y, n_classes=len(costs.matrix))
+    true, label = _as_numbers(result, y, n_classes=len(costs.matrix), decisions=costs.decisions)
     return total_of(result.cost, true, label, costs.matrix)
 
 
@@ -208,7 +211,7 @@ def weighted_accuracy(result: Any, y: ArrayLike, positive_weight: float = 10.0) 
     return float(np.average(true == label, weights=weight))
 
 
-def recall(result: Any, y: ArrayLike) -> float:
+def recall(result: Any, y: ArrayLike, protects: Collection[str] | None = None) -> float:
     """Share of positive rows answered positive.
 
     Parameters
@@ -217,6 +220,8 @@ def recall(result: Any, y: ArrayLike) -> float:
         What a policy did with the rows.
     y : array-like of shape (n_samples,)
         Their true classes.
+    protects : collection of str, default=None
+        With decisions in the costs, those that protect a positive row; see `Costs`.
 
     Returns
     -------
@@ -229,12 +234,20 @@ def recall(result: Any, y: ArrayLike) -> float:
     >>> from adacos.metrics import recall
     >>> recall(SimpleNamespace(label=[0, 0, 1, 1]), [0, 1, 1, 1])
     0.6666666666666666
+    >>> given = SimpleNamespace(label=["discharge", "refer", "treat", "treat"])
+    >>> recall(given, [0, 1, 1, 1], protects=["refer", "treat"])
+    1.0
     """
-    true, label = _as_binary(result, y)
+    true, label = _as_binary(result, y, protects)
     return float(label[true == 1].mean()) if np.any(true == 1) else float("nan")
 
 
-def recall_interval(result: Any, y: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
+def recall_interval(
+    result: Any,
+    y: ArrayLike,
+    confidence: float = 0.95,
+    protects: Collection[str] | None = None,
+) -> tuple[float, float]:
     """Exact two-sided interval of the recall.
 
     Parameters
@@ -245,6 +258,8 @@ def recall_interval(result: Any, y: ArrayLike, confidence: float = 0.95) -> tupl
         Their true classes.
     confidence : float, default=0.95
         Probability with which the interval holds the recall on new rows like these.
+    protects : collection of str, default=None
+        With decisions in the costs, those that protect a positive row; see `Costs`.
 
     Returns
     -------
@@ -259,7 +274,7 @@ def recall_interval(result: Any, y: ArrayLike, confidence: float = 0.95) -> tupl
     >>> print(f"{low:.3f} to {high:.3f}")
     0.194 to 0.994
     """
-    true, label = _as_binary(result, y)
+    true, label = _as_binary(result, y, protects)
     return _interval(label[true == 1] == 1, confidence)
 
 
@@ -408,7 +423,7 @@ class _ScorerByOwnCosts:
         # over costs is noticed; the oldest are forgotten.
         self._scored_by: dict[int, Costs] = {}
 
-    def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:
+    def __call__(self, estimator: BaseEstimator, X: Any, y: ArrayLike) -> float:
         """Score a fitted policy on rows and their classes."""
         policy, _ = policy_at_end(estimator, X)
         costs = policy.costs or Costs()
@@ -441,7 +456,7 @@ class _ScorerByOwnCosts:
 neg_total_cost_scorer = _ScorerByOwnCosts()
 
 
-def _neg_total_cost(costs: Costs, estimator: Any, X: Any, y: ArrayLike) -> float:
+def _neg_total_cost(costs: Costs, estimator: BaseEstimator, X: Any, y: ArrayLike) -> float:
     policy, rows = policy_at_end(estimator, X)
     result = policy.acquire(rows)
     own, table = policy.cost_table_, costs.bind(policy.cost_table_.names, len(policy.classes_))
@@ -451,7 +466,7 @@ def _neg_total_cost(costs: Costs, estimator: Any, X: Any, y: ArrayLike) -> float
         remedy = "Use the same round_cost and immediate."
         raise InvalidInputError("costs", rule, f"round_cost={table.round_cost:g}", remedy)
     waited = result.cost - own.of_order(result.order)
-    true, label = _as_numbers(result, y, policy.classes_)
+    true, label = _as_numbers(result, y, policy.classes_, decisions=table.decisions)
     paid = table.of_order(result.order) + waited
     return -float(total_of(paid, true, label, table.matrix).mean())
 
@@ -493,15 +508,44 @@ def _interval(successes: NDArray[np.bool_], confidence: float) -> tuple[float, f
     return float(low), float(high)
 
 
-def _as_binary(result: Any, y: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """True classes and labels as 0 and 1."""
-    return _as_numbers(result, y, n_classes=2)
+def _as_binary(
+    result: Any, y: ArrayLike, protects: Collection[str] | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """True classes and labels as 0 and 1; of decisions those that protect a class are 1."""
+    if protects is None:
+        return _as_numbers(result, y, n_classes=2)
+    counted = [protects] if isinstance(protects, str) else list(protects)
+    protected = np.isin(np.asarray(result.label), counted)
+    answered = SimpleNamespace(label=np.where(protected, "yes", "no"))
+    return _as_numbers(answered, y, n_classes=2, decisions=("no", "yes"))
+
+
+def _distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """The values that occur in order, all of them words or all of them numbers."""
+    try:
+        return np.unique(values)
+    except TypeError:
+        own: list[Any] = sorted({as_written(value) for value in values.tolist()}, key=str)
+        raise InvalidInputError(
+            "y",
+            "y and the labels of the result must be words or numbers, not both",
+            listed(own),
+            "Pass the classes as the policy was fitted with them.",
+        ) from None
 
 
 def _as_numbers(
-    result: Any, y: ArrayLike, classes: NDArray[Any] | None = None, *, n_classes: int = 2
+    result: Any,
+    y: ArrayLike,
+    classes: NDArray[Any] | None = None,
+    *,
+    n_classes: int = 2,
+    decisions: tuple[str, ...] | None = None,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """True classes and labels as 0, 1, …; without `classes` these are those that occur."""
+    """True classes and labels as 0, 1, …; without `classes` these are those that occur.
+
+    With `decisions` labels are the places of these.
+    """
     if not hasattr(result, "label"):
         raise InvalidInputError(
             "result",
@@ -517,7 +561,8 @@ def _as_numbers(
             f"{len(y)} labels for {len(result.label)} rows",
             "Pass the labels of the rows that were acquired.",
         )
-    present = np.unique(np.concatenate([y, np.asarray(result.label)]))
+    labels = np.asarray(result.label)
+    present = _distinct(np.concatenate([y, labels]) if decisions is None else y)
     if classes is None:
         # Where only some of 0, 1, … occur, they are still those they are.
         numbers = np.arange(n_classes)
@@ -531,6 +576,15 @@ def _as_numbers(
             "y",
             f"y and the labels must be of {told} classes",
             present.tolist(),
-            f"Pass labels of the classes the policy was fitted with, or code them as {coded}.",
+            f"Pass labels of the classes the policy was fitted with, or code them as {coded}. If "
+            "the labels are decisions, pass the costs that name them, or protects=.",
         )
-    return np.searchsorted(classes, y), np.searchsorted(classes, result.label)
+    true = np.searchsorted(classes, y)
+    if decisions is None:
+        return true, np.searchsorted(classes, labels)
+    place = {name: d for d, name in enumerate(decisions)}
+    unknown = [str(name) for name in np.unique(labels).tolist() if name not in place]
+    if unknown:
+        rule = "the decisions of the result must be those of the costs"
+        raise InvalidInputError("costs", rule, unknown, choices(unknown, decisions, "They are"))
+    return true, np.array([place[name] for name in labels.tolist()], dtype=np.intp)

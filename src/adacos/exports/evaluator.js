@@ -1,0 +1,149 @@
+/**
+ * Decides by a `policy.json` of adacos, as the policy in Python does. Depends on nothing.
+ *
+ *   import { acquire, nextStep } from "./evaluator.js";
+ *   nextStep(policy, { Age: 50 });        // { acquire: "BMI", price: 1, paid: 1 }
+ *   acquire(policy, { Age: 50, … });      // walks one row to its stop
+ *
+ * Values are numbers or, for a categorical covariate, texts. A value that is missing, and a category
+ * never seen in training, are refused with a `PolicyError`: what they would say, given the
+ * other values, is not in the file.
+ */
+
+/** A value or a file that cannot be used: `code` says why, `covariate` which one it is about. */
+export class PolicyError extends Error {
+  constructor(code, message, covariate = null) {
+    super(message);
+    this.name = "PolicyError";
+    this.code = code;
+    this.covariate = covariate;
+  }
+}
+
+/** Refuse what is not a policy of the format that this file reads. */
+export function checkPolicy(policy) {
+  if (policy?.format !== "adacos-policy" || policy.version !== 1) {
+    const found = `${policy?.format} ${policy?.version}`;
+    throw new PolicyError("format", `needs adacos-policy version 1, received ${found}`);
+  }
+  return policy;
+}
+
+/** The value of the interval that a number is in. */
+function valueAt({ breaks, values }, number) {
+  let k = 0;
+  while (k < breaks.length && number >= breaks[k]) k += 1;
+  return values[k];
+}
+
+/** Straight lines between points; constant beyond the ends. */
+function interpolated([x, y], value) {
+  const last = x.length - 1;
+  if (value <= x[0]) return y[0];
+  if (value >= x[last]) return y[last];
+  let k = 0;
+  while (value >= x[k + 1]) k += 1;
+  return y[k] + ((y[k + 1] - y[k]) / (x[k + 1] - x[k])) * (value - x[k]);
+}
+
+/** A value as the terms read it: its place among knots, a number, or the place of a category. */
+export function encode(covariate, value) {
+  const { name, kind } = covariate;
+  if (value === null || value === undefined || Number.isNaN(value)) {
+    const told = "has no value; this file decides only where every value asked for is available";
+    throw new PolicyError("unavailable", `${name} ${told}`, name);
+  }
+  if (covariate.categories.length > 0) {
+    if (typeof value !== "string") {
+      throw new PolicyError("not_a_text", `${name} needs a category as text`, name);
+    }
+    const other = covariate.grouped.includes(value) ? "other" : value;
+    const place = covariate.categories.indexOf(other);
+    if (place < 0) {
+      const told = "was never seen in training and says nothing; this file cannot decide without it";
+      throw new PolicyError("unseen_category", `${name} = ${value} ${told}`, name);
+    }
+    return { place };
+  }
+  const number = typeof value === "boolean" ? Number(value) : value;
+  if (typeof number !== "number" || !Number.isFinite(number)) {
+    throw new PolicyError("not_a_number", `${name} needs a finite number`, name);
+  }
+  const held = Math.min(Math.max(number, covariate.low), covariate.high);
+  if (kind !== "numeric") return { number: held };
+  const mapped = covariate.map === null ? held : interpolated(covariate.map, held);
+  const [low, high, intervals] = covariate.knots;
+  const position = Math.min(Math.max((mapped - low) * (intervals / (high - low)), 0), intervals);
+  const interval = Math.min(Math.floor(position), intervals - 1);
+  return { interval, t: position - interval };
+}
+
+/** What one encoded value adds to the log-odds. */
+function contribution(term, encoded) {
+  if (encoded.interval !== undefined) {
+    const [a, b, c, d] = term[encoded.interval];
+    return a + encoded.t * (b + encoded.t * (c + encoded.t * d));
+  }
+  if (encoded.place !== undefined) return term[0] + term[1 + encoded.place];
+  return term[0] + term[1] * encoded.number;
+}
+
+/** Log-odds of the second class by the model of one set. */
+function logOddsAt(stage, encoded) {
+  return stage.terms.reduce((sum, term, k) => sum + contribution(term, encoded[k]), stage.intercept);
+}
+
+/**
+ * What comes next for a row of which the values asked for so far are given, by name.
+ *
+ * `acquire` is the covariate to ask for and `price` what it costs now; null and 0 when the row
+ * stops; `paid` is what was paid so far. A row that stops has `probability`, `label` and
+ * `expectedCost` too.
+ */
+export function nextStep(policy, values) {
+  const { covariates, stages, paid } = checkPolicy(policy);
+  const given = (name) => Object.hasOwn(values, name);
+  const encoded = [];
+  const ask = (k) => ({ acquire: covariates[k].name, price: paid[k + 1] - paid[k], paid: paid[k] });
+  for (const stage of stages) {
+    for (let k = encoded.length; k < stage.acquired; k += 1) {
+      if (!given(covariates[k].name)) return ask(k);
+      encoded.push(encode(covariates[k], values[covariates[k].name]));
+    }
+    const logOdds = logOddsAt(stage, encoded);
+    if (stage.continues === null || valueAt(stage.continues, logOdds) === 0) {
+      return stopped(policy, logOdds, encoded.length);
+    }
+  }
+  throw new PolicyError("format", "the last set of the file has no end");
+}
+
+/** The answer to a row that stops after so many covariates. */
+function stopped(policy, logOdds, count) {
+  const probability = 1 / (1 + Math.exp(-logOdds));
+  const label = valueAt(policy.label, logOdds);
+  const [first, second] = policy.misclassification_costs;
+  const risk = (1 - probability) * first[label] + probability * second[label];
+  const paid = policy.paid[count];
+  return {
+    acquire: null,
+    price: 0,
+    paid,
+    probability,
+    label: policy.classes[label],
+    expectedCost: paid + risk,
+  };
+}
+
+/** One row walked to its stop: the answer, and `order`, what was acquired. Others are not read. */
+export function acquire(policy, row) {
+  const values = Object.create(null);
+  const order = [];
+  let step = nextStep(policy, values);
+  while (step.acquire !== null) {
+    order.push(step.acquire);
+    values[step.acquire] = Object.hasOwn(row, step.acquire) ? row[step.acquire] : null;
+    step = nextStep(policy, values);
+  }
+  return { ...step, order };
+}

@@ -1,0 +1,85 @@
+"""`adacos recalibrate`: a model for another place, and what it is told wrong."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adacos import load
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("places")
+    rng = np.random.default_rng(0)
+    for name, n, share in (("there", 500, 0.35), ("local", 250, 0.1)):
+        ill = rng.random(n) < share
+        frame = pd.DataFrame(rng.normal(size=(n, 3)) + ill[:, None], columns=["a", "b", "c"])
+        frame["outcome"] = np.where(ill, "ill", "well")
+        frame.to_csv(folder / f"{name}.csv", index=False)
+    return folder
+
+
+@pytest.fixture
+def model(run, folder):
+    out = folder / "model.adacos"
+    if out.exists():
+        return out
+    costs = ("--prices", "a=1", "--prices", "b=2", "--prices", "c=2", "--false-positive", 100)
+    code, _, told = run(
+        "fit", folder / "there.csv", "--target", "outcome", "--positive", "ill",
+        *costs, "--false-negative", 1000, "--out", out,
+    )  # fmt: skip
+    assert code == 0, told
+    return out
+
+
+def test_a_known_prevalence(run, folder, model):
+    out = folder / "here.adacos"
+    code, printed, told = run("recalibrate", model, "--prevalence", 0.04, "--out", out)
+    assert code == 0, told
+    assert "Recalibrated from a prevalence of" in printed
+    moved, policy = load(out), load(model)
+    assert moved.recalibration_.after[1] == pytest.approx(0.04)
+    assert moved.expected_cost_ < policy.expected_cost_
+    assert policy.recalibration_ is None
+    code, printed, _ = run("info", out, "--json")
+    assert json.loads(printed)["recalibration"]["after"][1] == pytest.approx(0.04)
+    report = folder / "report.html"
+    data = ("--data", folder / "local.csv", "--target", "outcome", "--positive", "ill")
+    assert run("report", out, *data, "--out", report)[0] == 0
+    assert "Recalibrated from a prevalence" in report.read_text(encoding="utf-8")
+
+
+def test_local_rows(run, folder, model):
+    out = folder / "local.adacos"
+    data = ("--data", folder / "local.csv", "--target", "outcome")
+    code, printed, told = run("recalibrate", model, *data, "--out", out, "--json")
+    assert code == 0, told
+    found = json.loads(printed)["card"]["recalibration"]
+    assert found["rows"] == 250
+    assert 0.05 < found["after"][1] < 0.16
+    assert f"± {found['shift_error'][0]:.2f}" in found["text"]
+
+
+def test_what_is_told_wrong(run, folder, model):
+    data = ("--data", folder / "local.csv", "--target", "outcome")
+    there = ("--data", folder / "there.csv", "--target", "outcome")
+    out = folder / "none.adacos"
+    for given, message in (
+        ((), "--prevalence: must be given, or --data"),
+        ((*data, "--prevalence", 0.1), "not both"),
+        (("--prevalence", 0.1, "--target", "outcome"), "must be given with --data"),
+        (("--prevalence", 5), "must be"),
+        (("--prevalence", "5%"), "must be a share between 0 and 1"),
+        (("--prevalence", "1=0.2,sick=0.8"), "must name classes"),
+        (there, "must not be rows that the policy was trained on"),
+    ):
+        code, _, told = run("recalibrate", model, *given, "--out", out)
+        assert code == 2, given
+        assert message in told, (given, told)
+        assert not out.exists()
+    code, _, told = run("recalibrate", model, "--prevalence", 0.1, "--out", model)
+    assert code == 2
+    assert load(model).recalibration_ is None
