@@ -79,7 +79,7 @@ _MESSAGES = {
     "missing_by_class": MISSING,
     "missing_by_values": MISSING_BY_VALUES,
     "many_missing": MANY,
-    "identifier": "{}: another whole number in nearly every row. If it is an identifier, "
+    "identifier": "{}: a different whole number in nearly every row. If it is an identifier, "
     "leave it out.",
     "date": "{}: looks like dates. Turn them into a number, such as days before the decision, or "
     "a part, such as the month (--date COLUMN=month on the command line), or leave them out.",
