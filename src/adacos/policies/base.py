@@ -251,7 +251,7 @@ class BasePolicy(ParametersOfFit, PolicyFace, ClassifierMixin, BaseEstimator, me
         >>> X, y, *_ = load_wisconsin(sample_code=True)
         >>> for suspicion in AdaCOSClassifier().check(X, y):
         ...     print(suspicion)
-        sample_code: another whole number in nearly every row. If it is an identifier, leave it out.
+        sample_code: a different whole number in nearly every row. If it is an identifier, leave it out.
         """
         from adacos.policies.checking import alarms
 
