@@ -250,8 +250,9 @@ class BasePolicy(ParametersOfFit, PolicyFace, ClassifierMixin, BaseEstimator, me
         >>> from adacos import AdaCOSClassifier, load_wisconsin
         >>> X, y, *_ = load_wisconsin(sample_code=True)
         >>> for suspicion in AdaCOSClassifier().check(X, y):
-        ...     print(suspicion)
-        sample_code: a different whole number in nearly every row. If it is an identifier, leave it out.
+        ...     print(suspicion)  # doctest: +NORMALIZE_WHITESPACE
+        sample_code: a different whole number in nearly every row. If it is an identifier,
+        leave it out.
         """
         from adacos.policies.checking import alarms
 
