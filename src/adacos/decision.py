@@ -37,6 +37,9 @@ Kind = TypeVar("Kind")
 # Python's types have no other word for it, so that `Any` is here and nowhere else.
 AnyDecider: TypeAlias = "Decider[Any]"
 
+# Of one table of rows what deciders keep for other costs, by model and by rows that begin alike.
+Kept: TypeAlias = dict[int, dict[bytes, object]]
+
 # In place of a covariate: stop and classify.
 STOP = -1
 # In place of a label: that of the rule.
@@ -678,6 +681,21 @@ class Decider(ABC, Generic[State]):
             Another decider.
         """
         return replace(self, terms=self._terms_at(costs))
+
+    def remembering(self, kept: Kept) -> AnyDecider:
+        """Give the decider with the states of rows that were kept at other costs.
+
+        Parameters
+        ----------
+        kept : dict
+            What was kept of one table of rows, by model; filled.
+
+        Returns
+        -------
+        Decider
+            Another decider where something can be kept, else this one.
+        """
+        return self
 
     def _terms_at(self, costs: CostTable) -> Terms:
         """The terms with other costs."""

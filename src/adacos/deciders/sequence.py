@@ -10,9 +10,10 @@ import numpy as np
 
 from adacos.costs import ROUNDING, CostTable
 from adacos.deciders.out_of_fold import FoldedDecider
+from adacos.deciders.remembered import RememberedDecider
 from adacos.deciders.walk_reasons import walk_reasons
 from adacos.deciders.weighing import FREE, REALISED, up_to, weigh
-from adacos.decision import STOP, Decision, DecisionRule, Rows, Terms
+from adacos.decision import STOP, AnyDecider, Decision, DecisionRule, Kept, Rows, Terms
 from adacos.kernels.class_risk import probabilities
 from adacos.kernels.namespace import namespace
 from adacos.models.dynamic import ValueTables
@@ -105,6 +106,12 @@ class SequenceDecider(FoldedDecider[WalkState]):
     def log_odds(self, state: WalkState) -> Floats:
         """Log-odds of rows if they stopped now."""
         return log_odds_now(state)
+
+    def remembering(self, kept: Kept) -> AnyDecider:
+        """The decider with the states of rows that were kept at other costs."""
+        if self.terms.mixture is not None:
+            return self
+        return RememberedDecider(self.terms, self, kept.setdefault(id(self.model), {}))
 
     def worth(self, state: WalkState, log_odds: Floats) -> Floats:
         """Give what rows at a set are expected to cost later, by their log-odds.
@@ -235,10 +242,9 @@ class AdaCOSDecider(SequenceDecider):
     def with_costs(self, costs: CostTable) -> Self:
         """The decider that decides by other costs."""
         decider = super().with_costs(costs)
-        if np.array_equal(decider.rule.matrix, self.rule.matrix):
-            realised = None if decider.values.realised is None else decider.costs
-            values = self.values.recosted(decider.weighed_costs, realised)
-            object.__setattr__(decider, "values", values)
+        realised = None if decider.values.realised is None else decider.costs
+        values = self.values.recosted(decider.weighed_costs, decider.rule.matrix, realised)
+        object.__setattr__(decider, "values", values)
         return decider
 
     def worth(self, state: WalkState, log_odds: Floats) -> Floats:

@@ -27,7 +27,7 @@ from adacos.kernels.class_risk import label_at, probabilities
 from adacos.models.accuracy import Accuracy
 from adacos.models.evidence import Evidence, followed_rows
 from adacos.models.followed import estimated_after
-from adacos.models.realised import beyond_noise
+from adacos.models.realised import Nearness, beyond_noise
 from adacos.models.sequence_model import SequenceModel
 from adacos.typing import Floats, Ints
 
@@ -180,7 +180,8 @@ def shown_gain(model: SequenceModel, costs: CostTable, values: ClassValues, last
         on = following > 0
         if on.any():
             place[i] = np.unique(np.quantile(expected[on], np.linspace(0, 1, _PLACES)))
-            more[i] = beyond_noise(expected[on], left[on], following[on], place[i], max_error)
+            near = Nearness(expected[on], following[on])
+            more[i] = beyond_noise(near, left[on], place[i], max_error)
         gain = expected + np.interp(expected, place[i], more[i])
         going = on & (gain > 0)
         if going.any():

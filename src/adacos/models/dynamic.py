@@ -30,7 +30,7 @@ from adacos.kernels.namespace import expit, interpolate
 from adacos.kernels.saving import Savings, kept_moments
 from adacos.models.accuracy import CLOSE, END, FINE, Accuracy
 from adacos.models.class_values import ClassValues, ShownGain, class_values, shown_gain
-from adacos.models.realised import realised_correction
+from adacos.models.realised import Similar, realised_correction, similar_rows
 from adacos.models.sequence_model import SequenceModel
 from adacos.typing import Floats
 
@@ -120,6 +120,8 @@ class ValueTables:
         self._corrections: Tables[Floats] = Tables()
         self._classes: Tables[ClassValues] = Tables()
         self._gains: Tables[ShownGain] = Tables()
+        # Which rows are alike is kept where tables are made at many costs only: it is large.
+        self._similar: Tables[Similar] | None = None
 
     def reweighed(self, costs: CostTable) -> ValueTables:
         """The tables where acquisitions are weighed by other costs; corrections are shared."""
@@ -128,10 +130,12 @@ class ValueTables:
         tables.savings, tables._expected = self.savings, self._expected
         return tables
 
-    def recosted(self, costs: CostTable, realised: CostTable | None) -> ValueTables:
-        """The tables at other covariate costs; what does not depend on these is shared."""
-        tables = ValueTables(costs, self.matrix, self.accuracy, realised)
-        tables.savings, tables._expected = self.savings, self._expected
+    def recosted(self, costs: CostTable, matrix: Floats, realised: CostTable | None) -> ValueTables:
+        """The tables at other costs; what does not depend on these is shared."""
+        tables = ValueTables(costs, matrix, self.accuracy, realised)
+        tables._similar = Tables() if self._similar is None else self._similar
+        if np.array_equal(matrix, self.matrix):
+            tables.savings, tables._expected = self.savings, self._expected
         return tables
 
     def of_sets(self, model: SequenceModel, last: int | None = None) -> Values:
@@ -186,8 +190,19 @@ class ValueTables:
             expected = values
             if costs is not self.costs:
                 expected = self._solved(model, costs, last)
-            found = realised_correction(model, costs, matrix, expected.grid, expected.gain)
+            own = expected.grid, expected.gain, self._rows_alike(model, last)
+            found = realised_correction(model, costs, matrix, *own)
             self._corrections.keep(model, last, found)
+        return found
+
+    def _rows_alike(self, model: SequenceModel, last: int) -> Similar | None:
+        """Which rows were found alike at other costs; None where that is not kept."""
+        if self._similar is None:
+            return None
+        found = self._similar.find(model, last)
+        if found is None:
+            found = similar_rows(model, last)
+            self._similar.keep(model, last, found)
         return found
 
 

@@ -49,6 +49,8 @@ class WalkState(NamedTuple):
     lacking : what the unavailable covariates of S_stage contribute to them; None when everything is
         available.
     left : (rows,) what they can still pay; None for any amount.
+    ahead : what they expect of the later sets by the default forecast, if it was computed before;
+        its costs do not count.
     """
 
     model: SequenceModel
@@ -59,6 +61,7 @@ class WalkState(NamedTuple):
     part: Floats
     lacking: MissingContribution | None
     left: Floats | None = None
+    ahead: NormalLookahead | None = None
 
     @property
     def informative(self) -> Bools | None:
@@ -228,7 +231,7 @@ def advance(state: WalkState, going: Bools, n_sets: int = 1) -> WalkState:
         part += contribution(state.model, encoded, available, covariate)
     lacking = None if available is None else state.model.unavailable(encoded, stage)
     return state._replace(
-        stage=stage, encoded=encoded, available=available, part=part, lacking=lacking
+        stage=stage, encoded=encoded, available=available, part=part, lacking=lacking, ahead=None
     )
 
 
@@ -277,6 +280,8 @@ def look_ahead(
 ) -> NormalLookahead:
     """What the rows know at their set and expect of the later ones, where classes are two."""
     i, model = state.stage, state.model
+    if state.ahead is not None and state.ahead.forecast is forecast:
+        return replace(state.ahead, cost=costs_of_later(state, costs))
     log_odds, cost = log_odds_now(state), costs_of_later(state, costs)
     if i + 1 == len(model.sequence):
         return NormalLookahead(log_odds, cost, cost, cost, forecast)
@@ -341,7 +346,8 @@ def moved_to(state: WalkState, log_odds: Floats) -> WalkState:
     With three or more classes `part` has the classes of each set side by side.
     """
     shift = (log_odds - log_odds_now(state)).reshape(len(log_odds), -1)
-    return state._replace(part=state.part + np.tile(shift, len(state.model.sequence)))
+    part = state.part + np.tile(shift, len(state.model.sequence))
+    return state._replace(part=part, ahead=None)
 
 
 def payable(cost: Floats, left: Floats | None) -> Floats:

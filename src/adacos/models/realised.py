@@ -20,6 +20,8 @@ are corrected already. Rows with missing values are followed as far as they have
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 from scipy.special import expit
 
@@ -37,8 +39,60 @@ LIMIT = 2.0
 _CELLS = 200
 
 
+@dataclass(frozen=True, eq=False)
+class Similar:
+    """What of a correction does not depend on costs: how often rows count, and which are alike.
+
+    Attributes
+    ----------
+    weight : how often each row counts at each set, (rows, sets).
+    near : which rows are alike, by number of the set.
+    """
+
+    weight: Floats
+    near: dict[int, Nearness] = field(default_factory=dict)
+
+
+class Nearness:
+    """Rows of similar log-odds, in cells, and how near cells are to each other and to a grid.
+
+    Nearness is counted in ranks. Precision is that of the rows, however many each represents.
+    """
+
+    def __init__(self, place: Floats, weight: Floats) -> None:
+        self.weight = weight
+        self.levels, number = np.unique(place, return_inverse=True)
+        count = np.bincount(number, weight)
+        self.rank = (np.cumsum(count) - count / 2) / count.sum()
+        _, self.cell = np.unique((self.rank * _CELLS).astype(np.intp)[number], return_inverse=True)
+        self.count = np.bincount(self.cell, weight)
+        self.squared = np.bincount(self.cell, weight**2)
+        self.center = np.bincount(self.cell, weight * self.rank[number]) / self.count
+        self._grid = np.empty(0)
+        self._near = tuple(self._kernel(self.center, width) for width in WIDTHS)
+
+    def to(self, grid: Floats) -> tuple[Floats, ...]:
+        """How near each cell is to every cell and then to every log-odds of a grid, by width."""
+        if not np.array_equal(grid, self._grid):
+            points, cells = np.interp(grid, self.levels, self.rank), len(self.center)
+            self._near = tuple(
+                np.concatenate([near[:cells], self._kernel(points, width)])
+                for near, width in zip(self._near, WIDTHS, strict=True)
+            )
+            self._grid = grid
+        return self._near
+
+    def _kernel(self, points: Floats, width: float) -> Floats:
+        return np.exp(-0.5 * ((points[:, None] - self.center) / width) ** 2)
+
+
 def realised_correction(
-    model: SequenceModel, costs: CostTable, matrix: Floats, grid: Floats, gain: Floats
+    model: SequenceModel,
+    costs: CostTable,
+    matrix: Floats,
+    grid: Floats,
+    gain: Floats,
+    similar: Similar | None = None,
 ) -> Floats:
     """By how much continuing from each set saves more than expected, (sets, grid).
 
@@ -49,6 +103,7 @@ def realised_correction(
     costs, matrix : of covariates, and C[y, label].
     grid, gain : log-odds, and the saving expected of continuing at them, (sets, grid).
         The last set is the one that walks end at.
+    similar : what was found at other costs, which is added to.
     """
     correction, last = np.zeros_like(gain), len(gain) - 1
     if model.followed is None or len(model.followed.y) == 0:
@@ -60,15 +115,17 @@ def realised_correction(
     p, beyond_best = expit(grid), matrix - matrix.min(axis=1, keepdims=True)
     most = np.min([(1 - p) * first + p * second for first, second in beyond_best.T], axis=0)
     masks, rank = model.sequence.masks(), model.sequence.rank
-    weight, after = rows.weights_along(model.sequence, last), wrong[:, last]
+    if similar is None:
+        similar = similar_rows(model, last)
+    weight, after = similar.weight, wrong[:, last]
     for i in range(last - 1, rows.first - 1, -1):
         price = float(costs.of_batch(masks[i + 1 : i + 2], given=masks[i], rank=rank)[0])
         now, following = expit(log_odds[:, i]), weight[:, i + 1]
         left, on = wrong[:, i] - price - after - np.interp(now, p, gain[i]), following > 0
         if on.any():
-            found = beyond_noise(
-                log_odds[on, i], left[on], following[on], grid, float(beyond_best.max())
-            )
+            if i not in similar.near:
+                similar.near[i] = Nearness(log_odds[on, i], following[on])
+            found = beyond_noise(similar.near[i], left[on], grid, float(beyond_best.max()))
             correction[i] = np.where(
                 found > 0, np.minimum(found, np.maximum(most - price - gain[i], 0)), found
             )
@@ -78,35 +135,33 @@ def realised_correction(
     return correction
 
 
-def beyond_noise(
-    place: Floats, values: Floats, weight: Floats, at: Floats, max_error: float
-) -> Floats:
-    """Smooth mean of `values` as a function of `place`, as far as it is more than noise.
+def similar_rows(model: SequenceModel, last: int) -> Similar:
+    """How often the rows of a model count at the sets up to the last; which are alike is open."""
+    rows = model.followed
+    if rows is None:
+        return Similar(np.empty((0, last + 1)))
+    return Similar(rows.weights_along(model.sequence, last))
 
-    Nearness is counted in ranks. Precision is that of the rows, however many each represents;
+
+def beyond_noise(near: Nearness, values: Floats, at: Floats, max_error: float) -> Floats:
+    """Smooth mean of the values of rows at some log-odds, as far as it is more than noise.
+
     `max_error` is what one more row may add.
     """
-    levels, number = np.unique(place, return_inverse=True)
-    count = np.bincount(number, weight)
-    rank = (np.cumsum(count) - count / 2) / count.sum()
-    _, cell = np.unique((rank * _CELLS).astype(np.intp)[number], return_inverse=True)
-    count, squared = np.bincount(cell, weight), np.bincount(cell, weight**2)
+    weight, cell, count = near.weight, near.cell, near.count
     total = np.bincount(cell, weight * values)
     squares = np.bincount(cell, weight * values**2)
-    center = np.bincount(cell, weight * rank[number]) / count
-    points = np.append(center, np.interp(at, levels, rank))
-    found = np.zeros(len(points))
-    for width in WIDTHS:
-        near = np.exp(-0.5 * ((points[:, None] - center) / width) ** 2)
-        size = near @ count
-        mean = near @ total / size
-        spread = np.maximum(near @ squares / size - mean**2, 0.0)
-        n_rows = size**2 / (near**2 @ squared)
+    found = np.zeros(len(count) + len(at))
+    for kernel in near.to(at):
+        size = kernel @ count
+        mean = kernel @ total / size
+        spread = np.maximum(kernel @ squares / size - mean**2, 0.0)
+        n_rows = size**2 / (kernel**2 @ near.squared)
         noise = LIMIT**2 * spread / np.maximum(n_rows - 1, 1e-9) + (max_error / n_rows) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
             part = np.where(mean**2 > noise, mean * (1 - noise / mean**2), 0.0)
         found += part
-        own = part[: len(center)]
+        own = part[: len(count)]
         squares = squares - 2 * own * total + count * own**2
         total = total - count * own
-    return found[len(center) :]
+    return found[len(count) :]

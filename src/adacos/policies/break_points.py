@@ -108,8 +108,9 @@ class Asked:
 
 
 def _decider_at(every: Alternatives, amounts: Floats) -> AnyDecider:
-    table = at_amounts(every.policy.cost_table_, every.costs, amounts)
-    return every.policy.decider_.with_costs(table)
+    own = every.deciders[OWN]
+    assert not isinstance(own, int)
+    return own.with_costs(at_amounts(every.policy.cost_table_, every.costs, amounts))
 
 
 def _steps(decider: AnyDecider, encoded: Floats) -> tuple[tuple[Any, Bools], ...]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from adacos.costs import Costs
 from adacos.deciders.mixing import run_mixed
-from adacos.decision import STOP, AnyDecider
+from adacos.decision import STOP, AnyDecider, Kept
 from adacos.exceptions import InvalidInputError
 from adacos.metrics.evaluation import EvaluationRows
 from adacos.policies.adacos import AdaCOSClassifier
@@ -103,6 +103,7 @@ class Alternatives:
         by the false-negative cost that it implies.
     encoded : rows as other policies take them, by name.
     found : behaviours that were asked for before.
+    states : states of the rows that do not depend on costs, by name of whose rows they are.
     """
 
     policy: BasePolicy
@@ -112,6 +113,7 @@ class Alternatives:
     related: frozenset[str]
     encoded: dict[str, Floats]
     found: dict[tuple[str, str], Behaviour] = field(default_factory=dict, repr=False)
+    states: dict[str, Kept] = field(default_factory=dict, repr=False)
 
     @property
     def stated(self) -> Floats:
@@ -146,7 +148,8 @@ class Alternatives:
                 rule = self.policy.rule_.restated(stated.matrix, table.matrix)
                 own = replace(table, matrix=rule.matrix)
             encoded = self.encoded.get(name, self.rows.encoded)
-            result = run_mixed(decider.with_costs(own), encoded)
+            states = self.states.setdefault(name if name in self.encoded else OWN, {})
+            result = run_mixed(decider.with_costs(own).remembering(states), encoded)
             acquired, order, answer = result.acquired, result.order, result.label
             paid = result.cost
             p = result.probability
@@ -177,7 +180,11 @@ def alternatives(
             policy.rule_.matrix, policy.cost_table_.decisions
         )
     related = related_deciders(policy, in_force)
-    deciders: dict[str, AnyDecider | int] = {OWN: policy.decider_, **related}
+    # A copy at the same costs shares with those at other costs what does not depend on them.
+    deciders: dict[str, AnyDecider | int] = {
+        name: decider.with_costs(decider.costs)
+        for name, decider in {OWN: policy.decider_, **related}.items()
+    }
     if policy.cost_table_.matrix.shape == (2, 2):
         deciders["everyone positive"] = 1
         if policy.false_negative_cost_ is None:

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from adacos.costs import CostTable
 from adacos.deciders.mixing import run_mixed
-from adacos.decision import AnyDecider
+from adacos.decision import AnyDecider, Kept
 from adacos.document.blocks import Grid, fragment, plain_text
 from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
@@ -281,13 +281,17 @@ def _highest_prices(
 ) -> tuple[float | None, float | None]:
     """The highest prices at which some rows, and at which half of them, acquire a covariate."""
     shares: dict[float, float] = {}
+    states: Kept = {}
+    # A copy at the same costs shares with those at other costs what does not depend on them.
+    own = decider.with_costs(decider.costs)
 
     def share(price: float) -> float:
         if price not in shares:
             covariates = decider.costs.covariates.copy()
             covariates[k] = price
-            at = decider.with_costs(replace(decider.costs, covariates=covariates))
-            shares[price] = float(run_mixed(at, encoded).acquired[:, k].mean())
+            at = own.with_costs(replace(decider.costs, covariates=covariates))
+            result = run_mixed(at.remembering(states), encoded)
+            shares[price] = float(result.acquired[:, k].mean())
         return shares[price]
 
     least = float(decider.costs.discount[k])
