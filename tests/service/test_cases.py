@@ -238,13 +238,13 @@ def test_cases_of_other_models_are_kept_apart(pima, mixed, logged, tmp_path):
 )
 def test_wrong_urls(url):
     with pytest.raises(ValueError, match="case_log") as refused:
-        CaseLog(url).prepare({})
+        CaseLog(url).prepare([])
     assert url in str(refused.value) or "in memory" in str(refused.value)
 
 
 def test_a_file_name_in_place_of_a_url():
     with pytest.raises(ValueError, match=r"received cases\.db\. .*write sqlite:///cases\.db"):
-        CaseLog("cases.db").prepare({})
+        CaseLog("cases.db").prepare([])
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_file_name_in_place_of_a_url():
 )
 def test_no_password_in_errors(url):
     with pytest.raises(ValueError, match="host") as refused:
-        CaseLog(url).prepare({})
+        CaseLog(url).prepare([])
     assert "hush" not in str(refused.value)
 
 
@@ -267,7 +267,7 @@ def test_a_log_with_other_columns_is_refused(tmp_path):
     with sqlite3.connect(tmp_path / "cases.db") as connection:
         connection.execute("create table adacos_cases (id text primary key, label integer)")
     with pytest.raises(ValueError, match="must be of version"):
-        CaseLog(f"sqlite:///{tmp_path}/cases.db").prepare({})
+        CaseLog(f"sqlite:///{tmp_path}/cases.db").prepare([])
 
 
 def test_a_log_that_fails_is_told_without_values(pima, logged, tmp_path, caplog):

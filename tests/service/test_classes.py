@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,9 @@ from scipy.optimize import linprog
 
 from adacos import AdaCOSClassifier
 from adacos.kernels.anytime import confidence_sequence
-from adacos.service import summary as summaries
 from adacos.service.app import create_app
 from adacos.service.case_tallies import Tally
+from adacos.service.promises import Promises
 from adacos.service.schemas import CaseAnswer, ScoreAnswer, StepAnswer
 from adacos.service.settings import Settings
 from adacos.service.summary import Summary, summary
@@ -88,25 +87,19 @@ def test_the_document_lists_the_classes(client):
     assert client.get("/v1/model").json()["classes"] == CLASSES
 
 
-def test_bounds_of_the_cost_are_those_of_all_shares_together(monkeypatch):
+def test_bounds_of_the_cost_are_those_of_all_shares_together():
     """The least and the greatest mean cost over all shares within their bounds, by a solver."""
-    monkeypatch.setattr(summaries, "fingerprint", lambda policy: "0" * 16)
     rng = np.random.default_rng(0)
     for _ in range(20):
         counts = rng.integers(0, 12, size=(3, 3))
         matrix = rng.uniform(-20, 40, size=(3, 3))
-        policy = SimpleNamespace(
-            rule_=SimpleNamespace(matrix=matrix),
-            cost_table_=SimpleNamespace(decisions=None),
-            certificate_=None,
-            classes_=np.array(["a", "b", "c"]),
-        )
+        made = Promises("0" * 16, ["a", "b", "c"], None, matrix.tolist(), [], {})
         tallies = [
             Tally(label, true, "followed", int(n), 2.0 * n, 2.0 * n, "2026-01-05")
             for (true, label), n in np.ndenumerate(counts)
             if n
         ]
-        found = summary(policy, tallies, 0).total_cost
+        found = summary(made, tallies, 0).total_cost
         low = high = 2.0 * counts.sum()
         for label in range(3):
             wrong, cases = np.arange(3) != label, counts[:, label].sum()

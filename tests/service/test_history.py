@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import random
 import sqlite3
@@ -19,6 +20,7 @@ from adacos.consultation import fingerprint
 from adacos.service import case_log
 from adacos.service.app import create_app
 from adacos.service.case_log import CaseLog
+from adacos.service.promises import Promises, promises_of
 from adacos.service.settings import Settings
 from adacos.tables.description import CovariateDescription, Description
 from tests.service.conftest import TestClient
@@ -251,7 +253,7 @@ def test_flipped_bits_are_noticed(pima, history, tmp_path):
         for name in ("cases.db-wal", "cases.db-shm"):
             (tmp_path / name).unlink(missing_ok=True)
         try:
-            CaseLog(history).prepare({fingerprint(pima[1]): [0, 1]})
+            CaseLog(history).prepare([promises_of(pima[1])])
         except ValueError:
             noticed["refused"] += 1
             continue
@@ -348,3 +350,45 @@ def test_not_ready_where_no_case_could_be_recorded(model, small_disk):
         assert ask(service.url, "/v1/ready")[0] == 200
         assert ask(service.url, "/v1/cases", {**ONE, "id": "c"})[0] == 201
     assert rows_of(url, "select * from adacos_probe") == []
+
+
+def test_a_replaced_model_is_summed_up_without_its_file(pima, mixed, log_url):
+    """What it promises is kept in the log, chained, and not put right where it was changed."""
+    first = served(mixed[2], log_url)
+    body = {"acquired": {"a": 1.0}, "stop": True, "id": "c"}
+    assert first.post("/v1/cases", json=body).status_code == 201
+    old = fingerprint(mixed[2])
+    told = first.get("/v1/cases/summary").json()
+    later = served(pima[1], log_url)
+    named = {"Adacos-Model": old}
+    assert later.get("/v1/cases/summary", headers=named).json() == told
+    assert later.get("/v1/cases/summary").json()["of_other_models"] == 1
+    assert later.post("/v1/step", json={}, headers=named).status_code == 410
+    unknown = {"Adacos-Model": "0" * 16}
+    assert later.get("/v1/cases/summary", headers=unknown).status_code == 410
+    log = CaseLog(log_url, create=False)
+    assert log.promises_of(old) == promises_of(mixed[2])
+    assert log.verify().changed == ()
+    kept = f"where model = '{old}'"
+    rows_of(log_url, f"update adacos_models set promises = '{{}}' {kept}")
+    log.close()
+    again = CaseLog(log_url)
+    with contextlib.suppress(ValueError):
+        again.prepare([promises_of(mixed[2])])
+    assert again.verify().changed == (f"model {old}",)
+
+
+def test_a_log_of_the_fourth_version_keeps_promises_from_the_next_start_on(
+    pima, log_url, monkeypatch
+):
+    with monkeypatch.context() as before:
+        before.setattr(Promises, "to_json", lambda _: None)
+        served(pima[1], log_url)
+    rows_of(log_url, "alter table adacos_models drop column promises")
+    rows_of(log_url, "update adacos_schema set version = 4")
+    for _ in range(2):
+        assert served(pima[1], log_url).get("/v1/cases/summary").status_code == 200
+        log = CaseLog(log_url, create=False)
+        assert log.promises_of(fingerprint(pima[1])) == promises_of(pima[1])
+        assert log.verify().changed == ()
+    assert len(rows_of(log_url, "select 1 from adacos_audit where action = 'model'")) == 2

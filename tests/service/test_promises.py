@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,29 +12,17 @@ from adacos.kernels.change import log_evidence, log_growth
 from adacos.service import readiness
 from adacos.service import summary as summaries
 from adacos.service.case_tallies import Tally
+from adacos.service.promises import CertifiedRecall, Promises
 from adacos.service.summary import summary
 
 MISS = 1000.0
 WEEK = "2026-01-05"
 
 
-def policy(bound: float | None = None, target: float | None = None):
-    """What the summary reads of a policy."""
-    made = SimpleNamespace(
-        rule_=SimpleNamespace(matrix=np.array([[0.0, 10.0], [MISS, 0.0]])),
-        cost_table_=SimpleNamespace(decisions=None),
-        certificate_=None,
-    )
-    if bound is not None:
-        made.certificate_ = SimpleNamespace(bound=bound)
-    if target is not None:
-        made.target_recall = target
-    return made
-
-
-@pytest.fixture(autouse=True)
-def _named(monkeypatch):
-    monkeypatch.setattr(summaries, "fingerprint", lambda policy: "0" * 16)
+def policy(bound: float | None = None):
+    """What is promised of a model of two classes."""
+    certified = [] if bound is None else [CertifiedRecall(1, [1], bound)]
+    return Promises("0" * 16, [0, 1], None, [[0.0, 10.0], [MISS, 0.0]], certified, {})
 
 
 def negatives(cases: int, missed: int, expected_share: float) -> list[Tally]:
@@ -108,19 +95,16 @@ def test_recall_exactly_as_certified_read_every_ten_positives():
 
 
 def test_a_target_without_certificate_is_no_promise():
-    found = summary(policy(target=0.9), positives(0, 50), 0)
+    found = summary(policy(), positives(0, 50), 0)
     assert found.recall.promised is None
     assert found.recall.promise is None
     assert found.certified_recall is None
 
 
 def test_certified_recalls_of_several_classes_are_judged_one_by_one():
-    made = SimpleNamespace(
-        rule_=SimpleNamespace(matrix=100.0 * (1 - np.eye(3))),
-        cost_table_=SimpleNamespace(decisions=None),
-        classes_=np.array(["ash", "elm", 'the "oak"']),
-        certificate_=SimpleNamespace(classes=("elm", 'the "oak"'), bounds=(0.9, 0.5)),
-    )
+    certified = [CertifiedRecall(1, [1], 0.9), CertifiedRecall(2, [2], 0.5)]
+    classes, costs = ["ash", "elm", 'the "oak"'], (100.0 * (1 - np.eye(3))).tolist()
+    made = Promises("0" * 16, classes, None, costs, certified, {})
     tallies = [
         Tally(label, outcome, course, n, float(n), float(n), WEEK)
         for label, outcome, course, n in (

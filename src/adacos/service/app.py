@@ -17,11 +17,12 @@ from adacos.policies.base import BasePolicy
 from adacos.service.access import Threads
 from adacos.service.answers import Answers
 from adacos.service.case_log import CaseLog
-from adacos.service.case_routes import PolicyCases, add_case_routes, names_in_log
+from adacos.service.case_routes import PolicyCases, add_case_routes
 from adacos.service.encoding import as_json
 from adacos.service.errors import REFUSALS, tell_errors
 from adacos.service.guard import Guard
 from adacos.service.metrics import Metrics
+from adacos.service.promises import promises_of
 from adacos.service.readiness import Readiness
 from adacos.service.routing import NAMES_MODEL, StrictRoute, json_answer, takes
 from adacos.service.schemas import (
@@ -69,7 +70,7 @@ def create_app(
     log = None
     if settings.case_log is not None:
         log = CaseLog(settings.case_log)
-        log.prepare({fingerprint(one): names_in_log(one) for one in (policy, *earlier)})
+        log.prepare([promises_of(one) for one in (policy, *earlier)])
         log.note_serving(fingerprint(policy), description_of(policy))
     app = _routes(policy, settings, metrics, log)
     app.add_middleware(

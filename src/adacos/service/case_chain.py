@@ -78,7 +78,15 @@ def outcome_digest(salt: str, row: Mapping[str, Any]) -> str:
 
 def model_digest(row: Mapping[str, Any]) -> str:
     """The digest of a row of MODELS."""
-    return _digest([row["model"], row["classes"], row["recorded"]])
+    promises = [] if row["promises"] is None else [row["promises"]]
+    return _digest([row["model"], row["classes"], row["recorded"], *promises])
+
+
+def is_as_noted(connection: sa.Connection, row: Mapping[str, Any]) -> bool:
+    """Whether a row of MODELS is what the audit noted of the model last."""
+    own = (AUDIT.c.action == "model") & (AUDIT.c.case_id == row["model"])
+    noted = sa.select(AUDIT.c.content).where(own).order_by(AUDIT.c.number.desc()).limit(1)
+    return bool(connection.execute(noted).scalar_one_or_none() == model_digest(row))
 
 
 def description_digest(description: Description) -> str:
@@ -180,7 +188,7 @@ def verify(connection: sa.Connection, kept_head: str | None = None) -> Verdict:
         changed.append("the audit before the head that was kept")
     cases = _check_cases(connection, recorded["case"], recorded["outcome"], changed)
     for row in _rows(connection, sa.select(MODELS)):
-        if recorded["model"].get(row["model"]) != [model_digest(row).encode()]:
+        if recorded["model"].get(row["model"], [])[-1:] != [model_digest(row).encode()]:
             changed.append(f"model {row['model']}")
     missing = tuple(sorted(recorded["case"]))
     if not changed and not missing and not are_right(connection):

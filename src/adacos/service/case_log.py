@@ -24,6 +24,7 @@ from adacos.service.case_chain import (
     case_digest,
     delete_cases,
     description_digest,
+    is_as_noted,
     model_digest,
     new_salt,
     now,
@@ -41,6 +42,7 @@ from adacos.service.database import (
     without_secrets,
 )
 from adacos.service.logs import LOG
+from adacos.service.promises import Promises
 from adacos.service.schemas import Course
 from adacos.tables.description import Description
 
@@ -92,8 +94,8 @@ class CaseLog:
         except (sa.exc.SQLAlchemyError, ImportError, OSError) as error:
             raise self._refused(error) from error
 
-    def prepare(self, models: Mapping[str, Sequence[Any]]) -> None:
-        """Check the log, bring its tables up to date, and note the classes of these models.
+    def prepare(self, models: Sequence[Promises]) -> None:
+        """Check the log, bring its tables up to date, and note what these models promise.
 
         Leaves no connection open, so that processes may be forked afterwards.
         """
@@ -101,12 +103,8 @@ class CaseLog:
             check_integrity(self._engine)
             with changing(self._engine) as connection:
                 bring_up_to_date(connection, without_secrets(self._url))
-                known = set(connection.execute(sa.select(MODELS.c.model)).scalars())
-                for model, classes in models.items():
-                    if model not in known:
-                        row = {"model": model, "classes": json.dumps(classes), "recorded": now()}
-                        connection.execute(sa.insert(MODELS), row)
-                        append(connection, _SERVICE, "model", model, model_digest(row))
+                for promises in models:
+                    _note_model(connection, promises)
             rows = self._rows()
             if self._file is not None and rows <= _CHECKED_AT_START:
                 self._refuse_changed(self.verify())
@@ -202,11 +200,18 @@ class CaseLog:
 
     def classes_of(self, model: str) -> list[Any] | None:
         """The classes of a model that was served on this log."""
+        text = self._of_model(MODELS.c.classes, model)
+        return None if text is None else list(json.loads(text))
+
+    def promises_of(self, model: str) -> Promises | None:
+        """What a model promises that was served on this log, since it keeps that."""
+        text = self._of_model(MODELS.c.promises, model)
+        return None if text is None else Promises.from_json(text)
+
+    def _of_model(self, column: sa.Column[Any], model: str) -> Any:
         with self._engine.connect() as connection:
-            row = connection.execute(
-                sa.select(MODELS.c.classes).where(MODELS.c.model == model)
-            ).scalar_one_or_none()
-        return None if row is None else list(json.loads(row))
+            query = sa.select(column).where(MODELS.c.model == model)
+            return connection.execute(query).scalar_one_or_none()
 
     def set_outcome(
         self, case_id: str, outcome: int, author: Author, seen: frozenset[int] | None
@@ -277,6 +282,27 @@ class CaseLog:
             given, remedy = shown, f"For a SQLite file write sqlite:///{shown}."
         rule = "must be the SQLAlchemy URL of a database that can be written"
         return InvalidInputError("case_log", rule, given, remedy)
+
+
+def _note_model(connection: sa.Connection, promises: Promises) -> None:
+    """Note what a model promises, unless just that is there or what is there was changed."""
+    text, own = promises.to_json(), MODELS.c.model == promises.model
+    there = connection.execute(sa.select(MODELS).where(own)).mappings().one_or_none()
+    if there is not None and (
+        there["promises"] == text or not is_as_noted(connection, dict(there))
+    ):
+        return
+    row = {
+        "model": promises.model,
+        "classes": json.dumps(promises.names),
+        "recorded": now() if there is None else there["recorded"],
+        "promises": text,
+    }
+    if there is None:
+        connection.execute(sa.insert(MODELS), row)
+    else:
+        connection.execute(sa.update(MODELS).where(own).values(row))
+    append(connection, _SERVICE, "model", promises.model, model_digest(row))
 
 
 def _case(row: Mapping[Any, Any]) -> Case:

@@ -15,7 +15,6 @@ from fastapi import APIRouter, Header, Path, Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from adacos.consultation import fingerprint
 from adacos.consultation.steps import Acquire
 from adacos.policies.base import BasePolicy
 from adacos.service.access import Threads
@@ -26,6 +25,7 @@ from adacos.service.database import CONNECTIONS
 from adacos.service.encoding import as_json
 from adacos.service.errors import REFUSALS, Refusals
 from adacos.service.logs import REQUEST_ID
+from adacos.service.promises import Promises, promises_of
 from adacos.service.routing import NAMES_MODEL, json_answer, takes
 from adacos.service.schemas import (
     CASE_ID,
@@ -53,14 +53,6 @@ IfMatch = Annotated[
 ]
 
 
-def names_in_log(policy: BasePolicy) -> list[Any]:
-    """What labels and outcomes of a model stand for: its classes, and decisions if it has them."""
-    classes: list[Any] = policy.classes_.tolist()
-    return (
-        classes if policy.cost_table_.decisions is None else [classes, policy.decisions_.tolist()]
-    )
-
-
 class PolicyCases:
     """One policy and the log of its cases; all methods but `threads` wait for the database."""
 
@@ -68,8 +60,9 @@ class PolicyCases:
         self.log = log
         self.threads = Threads(CONNECTIONS, _PATIENCE, waiting=2 * CONNECTIONS)
         self._policy, self._answers = policy, Answers(policy)
-        self._classes, self._model = policy.classes_.tolist(), fingerprint(policy)
-        self._decisions, self._named = policy.decisions_.tolist(), names_in_log(policy)
+        self._classes, self._decisions = policy.classes_.tolist(), policy.decisions_.tolist()
+        self._promises = promises_of(policy)
+        self._model = self._promises.model
 
     def record(self, body: CaseRequest, author: Author) -> tuple[dict[str, Any], bool]:
         """Record a case; how it is shown, and whether it is new."""
@@ -132,13 +125,19 @@ class PolicyCases:
         case = self.log.find(case_id)
         if case is None:
             raise HTTPException(404, "There is no case with this id.")
-        if case.model != self._model and self.log.classes_of(case.model) != self._named:
+        names = self._promises.names
+        if case.model != self._model and self.log.classes_of(case.model) != names:
             raise HTTPException(409, "The case is of another model, with other classes.")
         return case
 
-    def summary(self, author: Author | None = None) -> Summary:
-        """What was observed, compared with what was promised."""
-        return summary(self._policy, *self.log.tallies(self._model, author))
+    def summary(self, author: Author | None = None, model: str | None = None) -> Summary:
+        """What was observed, compared with what was promised; of a model that the log knows."""
+        promises: Promises | None = self._promises
+        if model not in (None, self._model):
+            promises = self.log.promises_of(str(model))
+        if promises is None:
+            raise HTTPException(410, "The log does not know what this model promises.")
+        return summary(promises, *self.log.tallies(promises.model, author))
 
     def _shown(self, case: Case) -> dict[str, Any]:
         return {
@@ -174,7 +173,12 @@ def add_case_routes(app: APIRouter, cases: PolicyCases, settings: Settings) -> N
         response_model=CaseAnswer,
         responses={**_MISSING, **_CONFLICT, **_UNSEEN, **REFUSALS},
     )(takes(requests.outcome)(_outcome(cases)))
-    app.get("/v1/cases/summary", response_model=Summary, responses=REFUSALS)(_summary(cases))
+    app.get(
+        "/v1/cases/summary",
+        response_model=Summary,
+        dependencies=[NAMES_MODEL],
+        responses=REFUSALS,
+    )(_summary(cases))
     app.get(
         "/v1/cases/{case_id}",
         response_model=CaseAnswer,
@@ -212,8 +216,12 @@ def _outcome(cases: PolicyCases) -> Callable[..., Any]:
 
 def _summary(cases: PolicyCases) -> Callable[..., Any]:
     async def observed(request: Request) -> Response:
-        """Total cost and recall observed on the recorded cases, and what was promised."""
-        summary = await cases.threads.run(cases.summary, _author(request))
+        """Total cost and recall observed on the recorded cases, and what was promised.
+
+        With Adacos-Model those of another model whose promises the log keeps, served or not.
+        """
+        named = request.headers.get("adacos-model")
+        summary = await cases.threads.run(cases.summary, _author(request), named)
         return json_answer(as_json(summary.to_dict()))
 
     return observed

@@ -43,6 +43,8 @@ MODELS = sa.Table(
     sa.Column("model", sa.String(16), primary_key=True),
     sa.Column("classes", sa.Text, nullable=False),
     sa.Column("recorded", sa.String(32), nullable=False),
+    # What a summary needs of the model, as JSON; none where an earlier version recorded it.
+    sa.Column("promises", sa.Text),
 )
 # Who did what to the log, and when; rows are only added.
 AUDIT = sa.Table(

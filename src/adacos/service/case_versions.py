@@ -42,12 +42,7 @@ def _history_is_chained(connection: sa.Connection) -> None:
     What is there by then is taken as it is.
     """
     METADATA.create_all(connection, tables=[HEAD, PROBE])
-    for table in (CASES, AUDIT):
-        there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
-        for column in table.columns:
-            if column.name not in there:
-                added = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
-                connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {added}")
+    _add_columns(connection, CASES, AUDIT, MODELS)
     recorded = (
         sa.select(sa.func.count())
         .where(OUTCOMES.c.case_id == CASES.c.id)
@@ -64,11 +59,27 @@ def _cases_are_counted(connection: sa.Connection) -> None:
     count_again(connection)
 
 
+def _models_keep_promises(connection: sa.Connection) -> None:
+    """4 to 5: what a model promises is kept from its next start on."""
+    _add_columns(connection, MODELS)
+
+
+def _add_columns(connection: sa.Connection, *tables: sa.Table) -> None:
+    """Add to tables what they do not have yet."""
+    for table in tables:
+        there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in there:
+                added = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
+                connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {added}")
+
+
 # Step k leads from version k + 1 to version k + 2.
 _STEPS: list[Callable[[sa.Connection], None]] = [
     _outcomes_get_a_history,
     _history_is_chained,
     _cases_are_counted,
+    _models_keep_promises,
 ]
 VERSION = len(_STEPS) + 1
 # Columns of CASES that a version brought.

@@ -44,6 +44,8 @@ HEADERS = [
     (b"cache-control", b"no-store"),
 ]
 _GONE = "This model is no longer served. Begin the consultation again."
+# What the case log answers, also of a model that is not served any more.
+_OF_ANY_MODEL = ("summary", "case", "outcome")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 # What the status is of a request whose client went away; as nginx counts it.
 _CLIENT_GONE = 499
@@ -108,7 +110,8 @@ class Guard:
         app: App | None = self._app
         for name, value in scope["headers"]:
             if name == b"adacos-model":
-                app = self._apps.get(value.decode("latin-1"))
+                own = self._app if route in _OF_ANY_MODEL else None
+                app = self._apps.get(value.decode("latin-1"), own)
         if isinstance(judged, Refusal):
             await _answer(send, judged)
             return

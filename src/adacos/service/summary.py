@@ -17,12 +17,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from adacos.consultation import fingerprint
 from adacos.kernels.anytime import confidence_sequence
 from adacos.kernels.change import likeliest_begin, log_evidence, log_growth
-from adacos.policies.base import BasePolicy
-from adacos.policies.recall import protecting_of
 from adacos.service.case_tallies import Tally
+from adacos.service.promises import CertifiedRecall, Promises
 
 CONFIDENCE = 0.95
 # In each year a promise that is kept is called broken with a probability of 1 - CONFIDENCE at most.
@@ -91,7 +89,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary(Group):
-    """What was observed on the recorded cases of the present model, and what was promised.
+    """What was observed on the recorded cases of one model, and what was promised.
 
     Cases that were stopped early are counted in `stopped_early` and nowhere else: what is promised
     is promised of consultations that the policy ends. With three or more classes
@@ -110,8 +108,8 @@ class Summary(Group):
         return _without_absent(asdict(self))
 
 
-def summary(policy: BasePolicy, tallies: list[Tally], of_other_models: int) -> Summary:
-    """The summary of the cases of a policy.
+def summary(promises: Promises, tallies: list[Tally], of_other_models: int) -> Summary:
+    """The summary of the cases of a model.
 
     The promised total cost is the mean of what was expected when each case was classified. A recall
     is promised by a certificate only; it speaks of consultations that begin with nothing known and
@@ -120,25 +118,23 @@ def summary(policy: BasePolicy, tallies: list[Tally], of_other_models: int) -> S
     """
     ended = [tally for tally in tallies if tally.course != "stopped"]
     stopped = [tally for tally in tallies if tally.course == "stopped"]
-    certificate = policy.certificate_
     followed = [tally for tally in _closed(ended) if tally.course == "followed"]
-    matrix = policy.rule_.matrix.tolist()
-    many = [str(label) for label in policy.classes_.tolist()] if len(matrix) > 2 else []
-    named = policy.cost_table_.decisions is not None
+    matrix, named = promises.costs, promises.decisions is not None
+    many = [str(label) for label in promises.classes] if len(matrix) > 2 else []
+    found = [_found(followed, one) for one in promises.certified]
+    by_class = bool(found) and (named or bool(many))
     return Summary(
-        model=fingerprint(policy),
+        model=promises.model,
         confidence=CONFIDENCE,
         of_other_models=of_other_models,
         **vars(_observed(ended, matrix, many, named=named, promising=True)),
-        certified_recall=None
-        if certificate is None or many or named
-        else _recall(followed, 1, float(certificate.bound)),
-        certified_recalls=None
-        if certificate is None or not (many or named)
-        else {
-            str(label): _found(policy, followed, label, float(bound))
-            for label, bound in zip(certificate.classes, certificate.bounds, strict=True)
-        },
+        certified_recall=found[0] if found and not by_class else None,
+        certified_recalls={
+            str(promises.classes[one.of_class]): interval
+            for one, interval in zip(promises.certified, found, strict=True)
+        }
+        if by_class
+        else None,
         stopped_early=_observed(stopped, matrix, many, named=named, promising=False),
     )
 
@@ -175,22 +171,23 @@ def _shares(closed: list[Tally], number: int) -> Shares:
     wrong = _share(
         closed, lambda tally: tally.label == number, lambda tally: tally.outcome != number, None
     )
-    return Shares(_recall(closed, number, None), wrong)
+    return Shares(_recall(closed, number), wrong)
 
 
-def _recall(closed: list[Tally], number: int, promised: float | None) -> Interval:
+def _recall(closed: list[Tally], number: int) -> Interval:
     """How many of a class's cases were answered with it."""
     return _share(
-        closed, lambda tally: tally.outcome == number, lambda tally: tally.label == number, promised
+        closed, lambda tally: tally.outcome == number, lambda tally: tally.label == number, None
     )
 
 
-def _found(policy: BasePolicy, closed: list[Tally], name: Any, promised: float) -> Interval:
+def _found(closed: list[Tally], certified: CertifiedRecall) -> Interval:
     """How many of a class's cases were answered with it, or decided so that it is protected."""
-    number, protects = policy.classes_.tolist().index(name), protecting_of(policy)
-    labels = [number] if protects is None else np.flatnonzero(protects[number]).tolist()
     return _share(
-        closed, lambda tally: tally.outcome == number, lambda tally: tally.label in labels, promised
+        closed,
+        lambda tally: tally.outcome == certified.of_class,
+        lambda tally: tally.label in certified.labels,
+        certified.bound,
     )
 
 
