@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 import adacos
-from adacos import AdaCOSClassifier, Costs
+from adacos import AdaCOSClassifier, Costs, TargetRecallClassifier
 from tests.browser.conftest import CHROMIUM, DESCRIPTIONS, WIDTHS, served
 from tests.browser.consulting import finish, start
 
@@ -43,7 +43,9 @@ def fitted(folder: Path) -> dict[str, Path]:
     by_recall = Costs(data.prices, false_positive=100, panels=data.panels)
     models = {
         "costs": AdaCOSClassifier(by_cost),
-        "recall": AdaCOSClassifier(by_recall, target_recall=0.85, recall_confidence=0.9),
+        "recall": TargetRecallClassifier(
+            AdaCOSClassifier(by_recall), target_recall=0.85, recall_confidence=0.9
+        ),
     }
     for name, model in models.items():
         adacos.describe(model.fit(data.X, data.y), DESCRIPTIONS)

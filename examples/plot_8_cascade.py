@@ -68,8 +68,9 @@ opinions = {
 # %%
 # What they cost
 # --------------
-# In cents: a call of the small model 0.01, of the large one 1, ten minutes of a person 300. A false alarm
-# costs 1,000, a missed case 5,000. The policy learns from 1,000 further cases, on which the models were
+# The diabetes table of the other examples has no opinions of models, so this example has cases and costs of
+# its own. In cents: a call of the small model 0.01, of the large one 1, ten minutes of a person 300. A false
+# alarm costs 1,000, a missed case 5,000. The policy learns from 1,000 further cases, on which the models were
 # not trained, with the opinions of all three.
 
 costs = Costs(

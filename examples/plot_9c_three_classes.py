@@ -8,7 +8,7 @@ of its own.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from adacos import AdaCOSClassifier, Costs
+from adacos import AdaCOSClassifier, Costs, TargetRecallClassifier
 from adacos.metrics import total_cost
 from sklearn.datasets import load_iris
 
@@ -20,7 +20,8 @@ train = np.arange(len(y)) % 3 > 0
 # %%
 # Costs as a matrix
 # -----------------
-# Rows are true classes, columns are answers. To take a virginica for another kind costs most.
+# The diabetes table of the other examples has two classes only, so this one is about iris flowers. Its costs are
+# made up, in one unit. Rows are true classes, columns are answers. To take a virginica for another kind costs most.
 
 errors = [[0, 20, 30], [20, 0, 25], [40, 40, 0]]
 costs = Costs(
@@ -50,8 +51,9 @@ for name, probability in step.explanation.probabilities.items():
 # ---------------------------
 # A target recall protects a class: errors about it cost a surcharge, as much as its recall takes and no more.
 
-careful = AdaCOSClassifier(
-    costs, strengths="common", target_recall={"versicolor": 0.95}
+careful = TargetRecallClassifier(
+    AdaCOSClassifier(costs, strengths="common"),
+    target_recall={"versicolor": 0.95},
 ).fit(X[train], y[train])
 print(careful.recall_estimate_, careful.surcharges_)
 

@@ -282,12 +282,12 @@ def test_the_certificate_is_shown(models, open_page):
             finish(page)
             page.locator("#decision").wait_for()
             # The caveat is drawn with the answer, which may still be on its way.
-            expect(page.locator("#certificate")).to_contain_text("This does not cover")
+            expect(page.locator("#certificate")).to_contain_text("does not cover")
             found = page.locator("#certificate").inner_text()
             page.get_by_role("button", name="New consultation").click()
             caveat, _, promised = found.partition("\n")
             assert promised == text
-            return caveat.removeprefix("This does not cover the present consultation: ")
+            return caveat.removeprefix("The certificate does not cover this consultation: ")
 
         page.get_by_role("button", name="New consultation").click()
         start(page, {"Age (years)": "52"})

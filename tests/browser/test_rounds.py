@@ -113,7 +113,7 @@ def test_results_come_one_by_one_after_a_reload(heart, open_page, spoken):
             else:
                 parts += 1
                 if spoken:
-                    press(page, "Ordered")
+                    press(page, "Mark as ordered")
                     expect(page.locator("#question-kicker")).to_have_text("Ordered")
                     expect(page.locator("#order")).to_be_hidden()
                 for number, name in enumerate(reversed(step.covariates)):
@@ -147,6 +147,6 @@ def test_what_was_ordered_and_is_not_available_is_not_paid(heart, open_page):
             press(page, "Enter")
             consultation.observe({name: row[name] for name in step.covariates})
         before = consultation.paid
-        press(page, "Ordered")
+        press(page, "Mark as ordered")
         press(page, "Not available")
         expect(page.locator("#paid")).to_have_text(f"{before:.2f}")

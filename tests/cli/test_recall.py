@@ -186,7 +186,7 @@ def test_the_terminal_says_where_the_certificate_does_not_hold(run, clinic):
     while isinstance(step := consultation.next(), adacos.Acquire):
         answers += [f"{X[0][NAMES.index(name)]:g}" for name in step.covariates]
         consultation.observe({name: X[0][NAMES.index(name)] for name in step.covariates})
-    caveat = "This does not cover the present consultation"
+    caveat = "The certificate does not cover this consultation"
 
     def told(*options, lines):
         _, out, _ = run("ask", clinic / "certified.adacos", *options, answers="\n".join(lines))

@@ -484,7 +484,9 @@ def test_a_certificate_says_that_its_bound_is_that_of_the_misses_the_test_allows
     """The bound of ten misses of 50 is 70.8%; without any miss 95.5% would be proved."""
     certificate = RecallCertificate(0.7, lower_bound(40, 50, 0.9), 0.9, 50, 0, 0.168, "exact tests")
     assert "at least 70.8%" in str(certificate)
-    assert "bound is that of 10 misses, the most that the test allows" in str(certificate)
+    assert "allows 10 misses, and the bound is that of 10: fewer do not raise it" in str(
+        certificate
+    )
     largest = RecallCertificate(0.99, lower_bound(50, 50, 0.9), 0.9, 50, 0, 0.168, "exact bound")
     assert "allows" not in str(largest)
 

@@ -187,7 +187,7 @@ class _Dialogue:
             elif answer == "order":
                 self.consultation.order()
             elif answer == "other":
-                self._tell_alternatives()
+                self._list_alternatives()
             elif answer.startswith("because "):
                 self._note(answer)
             elif answer == "stop":
@@ -218,18 +218,24 @@ class _Dialogue:
         self.consultation.because(answer.removeprefix("because "))
         self.console.print("noted", style="dim")
 
-    def _tell_alternatives(self) -> None:
+    def _list_alternatives(self) -> None:
         """All open questions, the one with the least expected total cost first."""
-        money = self._said.money
-        for one in self.consultation.alternatives():
-            told = f"{self._said.label(one.covariate)}: costs {money(one.cost)}"
-            if one.expected_total_cost is not None:
-                told += f", expected total cost {money(one.expected_total_cost)}"
-            if one.others:
-                told += f" with {', '.join(map(self._said.label, one.others))}"
-            self.console.print(told)
-            for flip in one.flips:
-                self.console.print(f"  {flip}", style="dim")
+        label, money = self._said.label, self._said.money
+        every = self.consultation.alternatives()
+        rows = [("question", "cost", "expected total cost")]
+        for one in every:
+            total = one.expected_total_cost
+            rows.append(
+                (label(one.covariate), money(one.cost), "–" if total is None else money(total))
+            )
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for name, cost, total in rows:
+            self.console.print(f"{name:<{widths[0]}}  {cost:>{widths[1]}}  {total:>{widths[2]}}")
+        if any(one.others for one in every):
+            self.console.print(
+                "This policy asks in one order: a total includes the questions that come before.",
+                style="dim",
+            )
 
     def finish(self, step: Classify) -> None:
         """Show the result."""
@@ -271,9 +277,10 @@ class _Dialogue:
             self.console.print(said.title, style="bold")
         if said.intended_use:
             self.console.print(f"Intended use: {said.intended_use}", style="dim")
-        outcome = (said.outcome or said.class_name(positive)) if self._binary else "the label"
+        outcome = said.outcome or said.class_name(positive)
         self.console.print(
-            f"For research use. Probabilities are those of {outcome}. "
+            "For research use. "
+            f"{f'Probabilities are those of {outcome}. ' if self._binary else ''}"
             f"{rule_in_words(self._policy)} Type help for help.",
             style="dim",
         )
@@ -304,9 +311,11 @@ class _Dialogue:
         return reasons_in_words(in_words(step, self._said), self._said.money)
 
     def _now(self, told: Explanation) -> str:
-        """The probability so far, with two classes with the cut-off."""
+        """The probability so far, with the cut-off, or with what would be decided."""
         if told.probabilities is None:
-            return f"now {told.probability:.1%}{self._cut_off()}"
+            decided = self._policy.cost_table_.decisions is not None
+            rule = f" ({told.label})" if decided else self._cut_off()
+            return f"now {told.probability:.1%}{rule}"
         each = told.probabilities.items()
         return "now " + ", ".join(f"{self._said.class_name(name)} {p:.1%}" for name, p in each)
 

@@ -33,7 +33,7 @@ def not_covered(reasons: tuple[str, ...]) -> str:
         return ""
     *others, last = reasons
     told = f"{', '.join(others)} and {last}" if others else last
-    return f"This does not cover the present consultation: {told}."
+    return f"The certificate does not cover this consultation: {told}."
 
 
 def _has_other_values(consultation: Consultation) -> bool:

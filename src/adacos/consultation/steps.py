@@ -125,9 +125,10 @@ class Explanation:
         chances = ", ".join(f"{name} {p:.1%}" for name, p in each.items())
         cut_off = "" if self.cut_off is None else f" (cut-off {percent(self.cut_off)})"
         cut_off = cut_off or _in_brackets(ranges_in_words(self.decisions or ()))
+        wrong = "this decision" if self.decisions else "being wrong"
         lines = [
             f"Probability {chances or f'{self.probability:.1%}{cut_off}'}: {self._result()} if "
-            f"you stop now. Expected cost of being wrong: {money(self.bayes_risk)}.",
+            f"you stop now. Expected cost of {wrong}: {money(self.bayes_risk)}.",
             f"Paid so far: {money(self.paid)}. "
             f"Expected total cost: {money(self.stop_now)} if you stop"
             + (

@@ -18,13 +18,13 @@ _ENDINGS = (".json", ".html")
 def export(policy: object, path: str | os.PathLike[str]) -> None:
     """Write a fitted policy to a file that decides without Python, wholly or not at all.
 
-    A `.json` file holds the policy for the evaluator `evaluator.js` of this package, which depends
-    on nothing. An `.html` file is a page that holds consultations by itself, offline.
+    A `.json` file holds the policy for the evaluator `evaluator.js` of this package, which has no
+    dependencies. An `.html` file is a page for consultations that works offline.
 
     Parameters
     ----------
     policy : BasePolicy
-        A fitted AdaCOS, COS or Full Model of two classes.
+        A fitted AdaCOS, COS or Full Model of two classes, or a target recall around AdaCOS.
     path : str or path-like
         The file to write, ending in `.json` or `.html`; what is there is replaced once the new file
         is complete.
@@ -33,8 +33,7 @@ def export(policy: object, path: str | os.PathLike[str]) -> None:
     ------
     InvalidInputError
         If the ending is another, or if a file could not decide exactly as the policy does: other
-        policies, policies around others, three or more classes, decisions in place of labels,
-        budgets, rounds, dates.
+        policies, three or more classes, decisions in place of labels, budgets, rounds, dates.
 
     See Also
     --------

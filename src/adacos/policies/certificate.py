@@ -44,11 +44,11 @@ Rule = TypeVar("Rule")
 _METHODS = (
     (
         "exact lower bound at the most cautious cut-off that discriminates",
-        "exact binomial tests on calibration positives, from cautious to bold cut-off",
+        "exact binomial tests on calibration positives, the most cautious cut-off first",
     ),
     (
         "exact lower bounds at the most cautious surcharges, which share the confidence",
-        "exact binomial tests of every class on held-out rows, from cautious to bold surcharges",
+        "exact binomial tests of every class on held-out rows, the most cautious surcharges first",
     ),
 )
 
@@ -85,7 +85,7 @@ class RecallCertificate:
     >>> print(RecallCertificate(0.95, 0.953, 0.9, 134, 2, 0.15, "exact binomial tests"))
     Sensitivity (recall) at least 95.3% for cases like these, at 90% confidence (requested: 95%).
     Tested on 134 calibration positives; 2 missed. Cut-off 0.15.
-    The bound is that of 3 misses, the most that the test allows: fewer do not raise it.
+    The test allows 3 misses, and the bound is that of 3: fewer do not raise it.
     Method: exact binomial tests.
     The 90% covers every certification attempt, including refused ones.
     """
@@ -105,15 +105,13 @@ class RecallCertificate:
 
     @property
     def _why_no_higher(self) -> str:
-        """Why the bound is not the one that the misses themselves would prove."""
+        """Why the bound is not the one that the misses themselves would prove; else empty."""
         allowed = allowed_misses(self.n_positives, self.recall, self.confidence)
         if self.bound < self.recall or self.misses >= allowed:
             return ""
         misses = "1 miss" if allowed == 1 else f"{allowed} misses"
-        return (
-            f"The bound is that of {misses}, the most that the test allows: fewer do not raise "
-            "it.\n"
-        )
+        bound = f"the bound is that of {allowed}: fewer do not raise it"
+        return f"The test allows {misses}, and {bound}.\n"
 
     def _repr_html_(self) -> str:
         return fragment([Plain(str(self))])

@@ -58,7 +58,7 @@ function why(step) {
   if (saving <= 0) return because;
   const more = plan.covariates.filter((name) => !step.covariates.includes(name));
   return `Worth asking: it costs ${money(step.cost)}`
-    + (more.length ? ` and, with ${listed(more)} where still worth asking,` : " and")
+    + (more.length ? ` and, with ${both(more.map(title))} where that is still worth asking,` : " and")
     + ` is expected to save ${saved(saving)} net by making a wrong result less likely.`
     + (because ? ` ${because}` : "");
 }
@@ -105,13 +105,24 @@ export function showOffered(id) {
     ...(name ? [field(name, `${id}-value`, { label: `Value of ${title(name)}` })] : []));
 }
 
-// What each open question costs, and the policy's plan with it where it has a figure.
-function showAlternatives({ alternatives = [] }) {
-  at("alternatives").replaceChildren(...alternatives.map(({ covariate, cost, expected_total_cost: total, others, flips }) =>
-    make("li", {}, `${title(covariate)}: costs ${money(cost)}`
-      + (total === null ? "" : `, expected total cost ${money(total)}`)
-      + (others.length ? ` with ${listed(others)}` : "")
-      + (flips.length ? `. ${flips.join(". ")}.` : "."))));
+// What each open question costs, and what the policy expects in all where it has a figure.
+function showAlternatives({ alternatives = [], covariates: next }) {
+  const inOneOrder = alternatives.some(({ others }) => others.length);
+  at("alternatives-about").textContent = "All open questions"
+    + (alternatives.some(({ expected_total_cost: total }) => total !== null) ? ", the lowest expected total cost first." : ".")
+    + (inOneOrder ? " This policy asks in one order, so a total cost includes the questions that are asked before." : "");
+  const about = ({ covariate, others }) => {
+    const names = others.slice(0, 2).map(title);
+    if (others.length > 2) names.push(`${others.length - 2} more`);
+    const isNext = next.includes(covariate);
+    return [isNext ? "next question" : "", names.length ? `${isNext ? "with" : "after"} ${both(names)}` : ""]
+      .filter(Boolean).join(", ");
+  };
+  at("alternatives").tBodies[0].replaceChildren(...alternatives.map((one) =>
+    make("tr", {},
+      make("th", { scope: "row" }, title(one.covariate), make("span", { className: "hint" }, about(one))),
+      make("td", { className: "number" }, money(one.cost)),
+      make("td", { className: "number" }, one.expected_total_cost === null ? "–" : money(one.expected_total_cost)))));
 }
 
 function facts(list, pairs) {
@@ -127,7 +138,7 @@ function showDecision(step) {
     ...(many() ? chances(step.explanation) : [[outcome(), step.probability]])
       .map(([name, chance]) => [`Probability of ${name}`, percent(chance)]),
     ["Paid so far", money(step.cost)],
-    ["Expected cost of a wrong answer", money(step.explanation.bayes_risk)],
+    [decided() ? "Expected cost of this decision" : "Expected cost of a wrong answer", money(step.explanation.bayes_risk)],
     ["Expected total cost", money(step.expected_cost)],
   ]);
   // What the cut-off was certified for is not said where the certificate does not cover it.
@@ -190,9 +201,9 @@ function showCosts(step) {
       make("dd", { "aria-hidden": "true" }, bar),
     ];
   }));
-  at("saving").textContent = saving > 0
-    ? `Continuing is expected to save ${saved(saving)}.`
-    : "Continuing is not expected to save anything.";
+  at("saving").textContent = step.ordered ? ""
+    : saving > 0 ? `Continuing is expected to save ${saved(saving)}.`
+      : "Continuing is not expected to save anything.";
 }
 
 function rangeInWords([low, high]) {
@@ -227,11 +238,12 @@ function showNow(step, asking) {
   const { label, probability, bayes_risk: risk } = step.explanation;
   at("now-title").textContent = asking ? "If you stopped now" : "Where the probability comes from";
   at("now").hidden = !asking;
+  const expected = `Expected cost of ${decided() ? "this decision" : "a wrong answer"} ${money(risk)}.`;
   at("now").textContent = many()
-    ? `${labelled(label)}. Expected cost of a wrong answer ${money(risk)}. Probabilities: `
-      + `${chances(step.explanation).map(([name, chance]) => `${name} ${percent(chance)}`).join(", ")}.`
-    : `${labelled(label)}. Probability of ${outcome()} ${percent(probability)}${state.card.threshold === null ? "" : ` (cut-off ${cutOff()})`}. `
-      + `Expected cost of a wrong answer ${money(risk)}.`;
+    ? `Result: ${labelled(label)}. Probabilities: `
+      + `${chances(step.explanation).map(([name, chance]) => `${name} ${percent(chance)}`).join(", ")}. ${expected}`
+    : `${decided() ? "Result: " : ""}${labelled(label)}. Probability of ${outcome()} ${percent(probability)}`
+      + `${state.card.threshold === null ? "" : ` (cut-off ${cutOff()})`}. ${expected}`;
   at("flips").replaceChildren(...(asking ? flipsOf(step) : []).map((text) => make("li", {}, text)));
   showContributions(step, asking);
 }
