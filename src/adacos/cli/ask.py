@@ -229,8 +229,8 @@ class _Dialogue:
                 (label(one.covariate), money(one.cost), "–" if total is None else money(total))
             )
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for name, cost, total in rows:
-            self.console.print(f"{name:<{widths[0]}}  {cost:>{widths[1]}}  {total:>{widths[2]}}")
+        for name, cost, in_all in rows:
+            self.console.print(f"{name:<{widths[0]}}  {cost:>{widths[1]}}  {in_all:>{widths[2]}}")
         if any(one.others for one in every):
             self.console.print(
                 "This policy asks in one order: a total includes the questions that come before.",
