@@ -45,6 +45,7 @@ from adacos.policies.comparing import compare as compare
 from adacos.policies.costed import CostedClassifier as CostedClassifier
 from adacos.policies.partitions import score_partitions as score_partitions
 from adacos.policies.recalibration import Recalibration as Recalibration
+from adacos.policies.restriction import Restriction as Restriction
 from adacos.policies.sensitivity import sensitivity as sensitivity
 from adacos.policies.sequence_policy import SequencePolicy as SequencePolicy
 from adacos.policies.trade_off import trade_off as trade_off

@@ -27,6 +27,7 @@ from adacos.policies.misfit import MisfitCell, Side, advice
 from adacos.policies.picture import has_tree
 from adacos.policies.recall import counting_in_words
 from adacos.policies.recall import percent as certified_percent
+from adacos.policies.restriction import restriction_as_values
 from adacos.policies.sequence_policy import asked_in_order
 from adacos.policies.tree import described_tree
 from adacos.reasons import WeighedDecision
@@ -116,6 +117,7 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "multiplier": _multiplier(policy.unwrapped.chosen),
         "budget_text": budgets_in_words(policy),
         "recalibration": _recalibration(given),
+        "restriction": restriction_as_values(given),
         "notice": NOTICE,
     }
 

@@ -522,6 +522,27 @@ class Decider(ABC, Generic[State]):
         """The costs by which acquisitions are weighed: covariates count 1 + `multiplier` times."""
         return self.costs.scaled(1 + self.multiplier)
 
+    @property
+    def lists(self) -> tuple[Bools, Bools]:
+        """Masks of what every row is asked first, and of what none is asked, by a person's wish."""
+        nothing = np.zeros(len(self.encoder.names), dtype=np.bool_)
+        return nothing, nothing
+
+    def admitted(self, rows: Rows) -> Rows:
+        """Give the rows as the decider may see them.
+
+        Parameters
+        ----------
+        rows : Rows
+            The rows, with everything that they have.
+
+        Returns
+        -------
+        Rows
+            The same rows, without what nobody may be asked.
+        """
+        return rows
+
     @abstractmethod
     def begin(self, rows: Rows) -> State:
         """Give the state of rows that have some covariates.

@@ -238,12 +238,11 @@ def run(
     decider: Decider[State],
     encoded: Floats,
     known: Bools | None = None,
-    must: Bools | None = None,
 ) -> AcquisitionResult:
     """Every row walked to its stop; labels are 0, 1, …
 
     `known` is a mask of what is known from the start, for each row or for all of them alike;
-    nothing is if it is None. `must` marks covariates that every row acquires first.
+    nothing is if it is None.
     """
     n_rows, n_covariates = len(encoded), len(decider.encoder.names)
     if known is None:
@@ -259,8 +258,6 @@ def run(
     number = np.broadcast_to(number.ravel(), n_rows)
     opening = np.zeros(n_covariates, dtype=np.bool_)
     opening[decider.opening] = True
-    if must is not None:
-        opening |= must
     # Rows that lack nothing have a quicker way than the others: they walk apart.
     complete = available.all(axis=1)
     for kind, pattern in enumerate(patterns[:, :n_covariates]):
@@ -275,7 +272,8 @@ def run(
                 values, there = encoded[part], available[part]
                 if lacking:
                     values, there = host(values), host(there)
-                begin = Rows(values, there, pattern | opening, pattern, part)
+                whole = Rows(values, there, pattern | opening, pattern, part)
+                begin = decider.admitted(whole)
                 walked = walk(
                     decider.begin(begin),
                     decider.decide,
@@ -475,19 +473,15 @@ class Step(NamedTuple, Generic[State]):
     decision: Decision
 
 
-def step(
-    decider: Decider[State], rows: Rows, paid: Floats, must: Bools | None = None
-) -> Step[State]:
+def step(decider: Decider[State], rows: Rows, paid: Floats) -> Step[State]:
     """What comes next for rows that have the same covariates, and what they have paid.
 
     A covariate that a row does not have can be acquired unless it is unavailable or costs more than
     what is left of the budget. If the decider asks for an unavailable one, it is passed over.
-    What is marked in `must` comes first.
     """
+    rows, opening = decider.admitted(rows), np.asarray(decider.opening)
     n_rows, n_covariates = rows.available.shape
-    opening = np.asarray(decider.opening)
-    pending = opening if must is None else np.union1d(np.flatnonzero(must), opening)
-    pending = pending[~rows.have[pending]]
+    pending, own_opening = opening[~rows.have[opening]], opening[~decider.lists[0][opening]]
     first = compact_left(np.where(rows.available[:, pending], pending, STOP))
     opens = (first != STOP).any(axis=1)
     covariates = np.full((n_rows, n_covariates), STOP)
@@ -516,7 +510,7 @@ def step(
         own = ready & ~opens[live]
         covariates[live[own], : wanted.shape[1]] = wanted[own]
         if ready.all():
-            if opens[live].any() and not rows.have[opening].all():
+            if opens[live].any() and not rows.have[own_opening].all():
                 decision = decision._replace(covariates=covariates[live])
             return Step(covariates, log_odds, label, seen, decision)
         live, going = live[~ready], ~ready

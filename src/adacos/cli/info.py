@@ -54,8 +54,8 @@ def show(policy: BasePolicy, console: Console, n_calibration: int | None = None)
             others = "others" if n_calibration is None else f"{n_calibration:,} more"
             rows += f" ({others} for calibration)"
         console.print(f"{rows}, {_shares(card, said)}")
-    if card["recalibration"] is not None:
-        console.print(card["recalibration"]["text"])
+    for change in filter(None, (card["recalibration"], card["restriction"])):
+        console.print(change["text"])
     console.print(_errors_in_words(card, said))
     console.print(rule_in_words(policy))
     if card["round_cost"]:

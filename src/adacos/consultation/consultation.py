@@ -34,6 +34,7 @@ from adacos.decision import STOP, AnyDecider, Rows, probability_at
 from adacos.engine import step
 from adacos.exceptions import InvalidInputError
 from adacos.reasons import Plan, Reasons, Value
+from adacos.restricted import restricted
 from adacos.tables.description import Describable, description_of
 from adacos.tables.encoder import TableEncoder
 from adacos.tables.known import asked_of
@@ -122,7 +123,10 @@ class Consultation:
         empty = _Standing(nothing, none, none, none, {}, ())
         start = self._with_values(empty, dict(known or {}), "known")
         self._known = start.have
-        self._must, self._never = asked_of(self._encoder, must, never)
+        # What a person chose for this row, and with it what the policy asks of all rows or of none.
+        self._chosen = asked_of(self._encoder, must, never)
+        self._must, self._never = asked_of(self._encoder, must, never, self._fitted.lists)
+        self._decider = restricted(self._decider, *self._chosen)
         self._reasons: list[str] = []
         self._plans: tuple[Plan, ...] = ()
         self._events: list[dict[str, Any]] = []
@@ -140,9 +144,9 @@ class Consultation:
         if self._step is not None:
             return self._step
         standing, decider = self._standings[-1], self._decider
-        unavailable = (standing.unavailable | (self._never & ~standing.have))[None, :]
-        row = Rows(standing.encoded, ~unavailable, standing.have, self._known)
-        advised = step(decider, row, np.array([self.paid]), self._must)
+        available = ~standing.unavailable[None, :]
+        row = Rows(standing.encoded, available, standing.have, self._known)
+        advised = step(decider, row, np.array([self.paid]))
         acquired = [k for k in advised.covariates[0].tolist() if k != STOP]
         reasons = self.policy.add_words(decider.explain(advised.state, advised.decision))
         if standing.ordered.any():
@@ -406,12 +410,12 @@ class Consultation:
     @property
     def must(self) -> tuple[str, ...]:
         """Covariates that are asked in any case."""
-        return tuple(self._encoder.names[k] for k in np.flatnonzero(self._must))
+        return tuple(self._encoder.names[k] for k in np.flatnonzero(self._chosen[0]))
 
     @property
     def never(self) -> tuple[str, ...]:
         """Covariates that are not asked."""
-        return tuple(self._encoder.names[k] for k in np.flatnonzero(self._never))
+        return tuple(self._encoder.names[k] for k in np.flatnonzero(self._chosen[1]))
 
     @property
     def known(self) -> dict[str, Value]:

@@ -119,7 +119,6 @@ def steps(
     known: Bools,
     unavailable: Bools,
     paid: ArrayLike | None = None,
-    must: Bools | None = None,
 ) -> NextSteps:
     """What comes next for each row; labels are 0, 1, …
 
@@ -139,7 +138,7 @@ def steps(
     for part in alike(have, known, complete, *([] if unseen is None else [unseen])):
         first = part[0]
         rows = Rows(encoded[part], ~unavailable[part], have[first], known[first], part)
-        order[part], log_odds[part], fixed[part], *_ = step(decider, rows, amounts[part], must)
+        order[part], log_odds[part], fixed[part], *_ = step(decider, rows, amounts[part])
     label, risk = rule.answer(log_odds, fixed)
     return NextSteps(
         order=order,

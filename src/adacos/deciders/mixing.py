@@ -50,6 +50,10 @@ class MixedDecider(Decider[Groups[OfPair[State]]]):
         """Covariates that every row acquires together, before the first decision."""
         return self.pair[0].opening
 
+    def admitted(self, rows: Rows) -> Rows:
+        """The rows as both deciders may see them."""
+        return self.pair[0].admitted(rows)
+
     def begin(self, rows: Rows) -> Groups[OfPair[State]]:
         """State of rows that have some covariates."""
         assert rows.numbers is not None

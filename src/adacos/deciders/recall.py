@@ -34,6 +34,15 @@ class RecallDecider(Decider[State]):
         """Covariates that every row acquires together, before the first decision."""
         return np.empty(0, dtype=np.intp) if self.rule.always_positive else self.inner.opening
 
+    @property
+    def lists(self) -> tuple[Bools, Bools]:
+        """Masks of what every row is asked first, and of what none is asked."""
+        return self.inner.lists
+
+    def admitted(self, rows: Rows) -> Rows:
+        """The rows as the decider that acquires may see them."""
+        return self.inner.admitted(rows)
+
     def begin(self, rows: Rows) -> State:
         """State of rows that have some covariates."""
         return self.inner.begin(rows)

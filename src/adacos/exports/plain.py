@@ -99,6 +99,8 @@ def _refusal(policy: BasePolicy, decider: AnyDecider) -> str:
         return f"{name} with a budget"
     if isinstance(policy, AdaCOSClassifier) and policy.resolved_lookahead not in FREE:
         return f"{name} with lookahead={policy.resolved_lookahead!r}"
+    if policy.restriction_ is not None:
+        return f"{name} with questions that are always or never asked"
     if dates := decider.encoder.date_forms:
         return f"{name} with the date {listed(list(dates))}"
     if type(decider) not in _DECIDERS:

@@ -374,9 +374,9 @@ class AutoPolicyClassifier(BasePolicy):
     def expected_cost_(self) -> float | None:
         """What a row costs under the chosen candidate, by the comparison's fits without it.
 
-        Recalibrated, by the chosen policy's own models.
+        Recalibrated or restricted, by the chosen policy's own models.
         """
-        if self.recalibration_ is not None:
+        if self.recalibration_ is not None or self.restriction_ is not None:
             return self.policy_.expected_cost_
         return self._choice.cost
 

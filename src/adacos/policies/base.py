@@ -39,9 +39,11 @@ from adacos.policies.fitting import TAKEN_BY, check_decisions, checked, refusing
 from adacos.policies.inherited_docs import inherit_entries
 from adacos.policies.parameters import ParametersOfFit
 from adacos.policies.recalibration import Recalibration, recalibrated
+from adacos.policies.restriction import Restriction, held_to_lists, restricted_policy
 from adacos.providers import ProvidedResult
 from adacos.providers.running import Cache, Desk, check_providers, provide
 from adacos.reasons import Reasons
+from adacos.restricted import restricted
 from adacos.tables.description import Description
 from adacos.tables.encoder import (
     TableEncoder,
@@ -49,7 +51,7 @@ from adacos.tables.encoder import (
     validate_table,
     with_empty_columns,
 )
-from adacos.tables.known import asked_of, known_mask, refuse_lists, unavailable_mask, without
+from adacos.tables.known import asked_of, known_mask, refuse_lists, unavailable_mask
 from adacos.tables.labels import check_labels, check_one_label_each
 from adacos.tables.suspicions import Suspicion
 from adacos.tables.tensors import encode_tensor
@@ -99,6 +101,8 @@ class BasePolicy(ParametersOfFit, PolicyFace, ClassifierMixin, BaseEstimator, me
         the models; None for a policy that does not weigh.
     recalibration_ : Recalibration or None
         How the policy was changed after it was fitted, see `recalibrate`.
+    restriction_ : Restriction or None
+        What is asked of every row first, and of none, see `restrict`.
 
     See Also
     --------
@@ -142,6 +146,7 @@ class BasePolicy(ParametersOfFit, PolicyFace, ClassifierMixin, BaseEstimator, me
         "misfit_": tuple[tuple[Any, ...], ...] | None,
         "misfit_states_": tuple[Any, ...] | None,
         "recalibration_": Recalibration | None,
+        "restriction_": Restriction | None,
     }
 
     # What a fit keeps of the training rows, in this process only.
@@ -354,9 +359,19 @@ class BasePolicy(ParametersOfFit, PolicyFace, ClassifierMixin, BaseEstimator, me
         self
             The policy.
         """
-        self.decider_ = self.make_decider(self._terms(rule, multiplier, mixture))
+        self.decide_by(self._terms(rule, multiplier, mixture))
         self._keep_parameters()
         return self
+
+    def decide_by(self, terms: Terms) -> None:
+        """Decide on these terms from now on, by what was learned.
+
+        Parameters
+        ----------
+        terms : Terms
+            What every decider is made of.
+        """
+        self.decider_ = held_to_lists(self, self.make_decider(terms))
 
     def _terms(
         self,
@@ -421,9 +436,38 @@ class BasePolicy(ParametersOfFit, PolicyFace, ClassifierMixin, BaseEstimator, me
         >>> print(policy.recalibrate(prevalence=0.1).recalibration_)
         Recalibrated from a prevalence of 34.9% to 10.0%.
         """
-        check_is_fitted(self)
         moved: Self = recalibrated(self, X, y, prevalence)
         return moved
+
+    def restrict(self, *, must: Collection[str] = (), never: Collection[str] = ()) -> Self:
+        """Give the policy that asks some covariates of every row first, and others of none.
+
+        It holds for `acquire`, `next`, `consultation` and whatever uses them, and is saved. What
+        must be asked is paid and counts in what follows; what is never asked is unavailable to the
+        policy, and a value that is known is used all the same. A recall certificate and estimates
+        were of the policy as it was and are dropped. The policy itself stays as it is.
+
+        Parameters
+        ----------
+        must, never : collection of str, default=()
+            Covariates by name, in place of those of an earlier `restrict`.
+
+        Returns
+        -------
+        policy
+            Another fitted policy, with `restriction_`.
+
+        Examples
+        --------
+        >>> from adacos import AdaCOSClassifier, Costs, load_pima
+        >>> X, y, prices, *_ = load_pima()
+        >>> costs = Costs(prices, false_positive=100, false_negative=1000)
+        >>> policy = AdaCOSClassifier(costs).fit(X, y).restrict(must=["BMI"], never=["Age"])
+        >>> print(policy.consultation().next())
+        Acquire BMI for 1.00.
+        """
+        found: Self = restricted_policy(self, must, never)
+        return found
 
     @property
     def unwrapped(self) -> BasePolicy:
@@ -580,10 +624,9 @@ class BasePolicy(ParametersOfFit, PolicyFace, ClassifierMixin, BaseEstimator, me
         n_rows, n_covariates = len(encoded), len(self.encoder_.names)
         mask = np.broadcast_to(self._known_mask(known, X, encoded), (n_rows, n_covariates))
         gone = unavailable_mask(self, self.encoder_, unavailable, X, encoded)
-        asked, left_out = asked_of(self.encoder_, must, never)
-        gone = gone | (left_out & np.isnan(encoded[:, self.encoder_.first]))
-        decider = mixed(self.decider_, n_rows, keys)
-        found = steps(decider, encoded, mask, gone, paid, asked if asked.any() else None)
+        lists = asked_of(self.encoder_, must, never, self.decider_.lists)
+        decider = restricted(mixed(self.decider_, n_rows, keys), *lists)
+        found = steps(decider, encoded, mask, gone, paid)
         return replace(found, label=self.decisions_[found.label])
 
     @one_blas_thread
@@ -641,20 +684,17 @@ class BasePolicy(ParametersOfFit, PolicyFace, ClassifierMixin, BaseEstimator, me
             If rows have no value at all.
         """
         check_is_fitted(self)
-        asked, left_out = asked_of(self.encoder_, must, never)
+        lists = asked_of(self.encoder_, must, never, self.decider_.lists)
         if providers is not None or is_tensor(X):
-            refuse_lists(asked, left_out)
+            refuse_lists(*lists)
             if providers is None:
                 return self._acquire_tensor(X, known, keys)
             return self._acquire_from(providers, X, known, cache, keys)
         encoded = self._encode(X)
         warn_of_empty_rows(encoded)
-        decider, mask = (
-            mixed(self.decider_, len(encoded), keys),
-            self._known_mask(known, X, encoded),
-        )
-        encoded = without(encoded, left_out, mask, self.encoder_)
-        result = run(decider, encoded, mask, asked if asked.any() else None)
+        mask = self._known_mask(known, X, encoded)
+        decider = restricted(mixed(self.decider_, len(encoded), keys), *lists)
+        result = run(decider, encoded, mask)
         return replace(result, label=self.decisions_[result.label])
 
     def _acquire_tensor(

@@ -22,6 +22,7 @@ from adacos.policies.recalibration import (
     without_promises,
 )
 from adacos.policies.recall import RecallAim
+from adacos.policies.restriction import Restriction
 
 if TYPE_CHECKING:
     from adacos.kernels.prior_shift import LogOddsChange
@@ -99,6 +100,8 @@ class PolicyFace:
     # How a policy was recalibrated after it was fitted, and whether outcomes may ask for a slope.
     recalibration_: Recalibration | None = None
     _takes_slope: bool = True
+    # What is asked of every row first, and of none.
+    restriction_: Restriction | None = None
     choice_: str | None = None
     compared_: tuple[Compared, ...] = ()
 
@@ -199,6 +202,9 @@ class PolicyFace:
     @property
     def expected_cost_(self) -> float | None:
         """What a row is expected to cost of which nothing is known; None if it is not weighed."""
+        if self.decider_.lists[0].any():
+            # What is asked whatever it is worth is not weighed.
+            return None
         step = self.consultation().next()
         plan = step.explanation.best_plan
         if isinstance(step, Classify):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from adacos.consultation.cut_off import percent
 from adacos.exceptions import InvalidInputError
@@ -164,6 +165,7 @@ def recalibrated(
     policy: BasePolicy, X: Any, y: Any, prevalence: float | Mapping[Any, float] | None
 ) -> Any:
     """A copy of a fitted policy after the change that a prevalence or local outcomes ask for."""
+    check_is_fitted(policy)
     if (prevalence is None) == (X is None and y is None) or (X is None) != (y is None):
         raise InvalidInputError(
             "prevalence",

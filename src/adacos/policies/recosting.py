@@ -28,6 +28,7 @@ from adacos.policies.cos import COSClassifier
 from adacos.policies.full_model import FullModelClassifier
 from adacos.policies.sequence_policy import has_sets
 from adacos.policies.uncertain_costs import UncertainCost, at_amounts
+from adacos.restricted import restricted
 from adacos.typing import Bools, Floats, Ints
 from adacos.validation import listed
 
@@ -43,13 +44,14 @@ def related_deciders(policy: BasePolicy, costs: Costs) -> dict[str, AnyDecider]:
     if not has_sets(policy) or policy.always_positive_:
         return {}
     deciders: dict[str, AnyDecider] = {}
+    lists = policy.decider_.lists
     kinds = {"AdaCOS": AdaCOSClassifier, "COS": COSClassifier, "full model": FullModelClassifier}
     for name, kind in kinds.items():
         if not (policy.in_one_order and isinstance(policy, kind)):
             other = kind(costs)
             if other.resolved_lookahead is not None and policy.resolved_lookahead is not None:
                 other.set_params(lookahead=policy.resolved_lookahead)
-            deciders[name] = other.from_model(policy).decider_
+            deciders[name] = restricted(other.from_model(policy).decider_, *lists)
     return deciders
 
 

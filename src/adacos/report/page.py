@@ -23,6 +23,7 @@ from adacos.document.blocks import Block, Grid, Heading, Items, Text, to_html
 from adacos.policies.base import BasePolicy
 from adacos.policies.misfit import advice
 from adacos.policies.recosting import OWN
+from adacos.policies.restriction import restriction_in_words
 from adacos.policies.sequence_policy import asked_in_order
 from adacos.report import figures, model_figures, numbers, sections, words
 from adacos.report.answers import answers, class_lines, decision_shares
@@ -120,7 +121,14 @@ def _summary(held: Held, compared: list[MethodCost]) -> list[Block]:
         f"{words.shares(held)} {words.part_in_fitting(held)}",
         *words.errors(held),
         rule_in_words(held.policy),
-        *filter(None, [recalibration_in_words(held.given), budgets_in_words(held.policy)]),
+        *filter(
+            None,
+            [
+                recalibration_in_words(held.given),
+                restriction_in_words(held.given),
+                budgets_in_words(held.policy),
+            ],
+        ),
         *recalls_in_words(held.policy),
         _compared(held, compared),
         *words.boosting(held, compared),

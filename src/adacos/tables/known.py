@@ -62,9 +62,15 @@ def unavailable_mask(
 
 
 def asked_of(
-    encoder: TableEncoder, must: Collection[str], never: Collection[str]
+    encoder: TableEncoder,
+    must: Collection[str],
+    never: Collection[str],
+    before: tuple[Bools, Bools] | None = None,
 ) -> tuple[Bools, Bools]:
-    """Masks of covariates that must be asked, and of those that must never be."""
+    """Masks of covariates that must be asked, and of those that must never be.
+
+    Those in `before` are as well.
+    """
     masks = []
     for parameter, names in (("must", must), ("never", never)):
         given = [names] if isinstance(names, str) else list(names)
@@ -73,6 +79,8 @@ def asked_of(
             remedy = choices(unknown, encoder.names, "They are")
             raise InvalidInputError(parameter, "must name covariates", unknown, remedy)
         masks.append(np.isin(encoder.names, given))
+    if before is not None:
+        masks = [own | other for own, other in zip(masks, before, strict=True)]
     if (both := masks[0] & masks[1]).any():
         name = encoder.names[int(np.argmax(both))]
         rule = "cannot name a covariate that is never asked"
@@ -85,14 +93,6 @@ def refuse_lists(must: Bools, never: Bools) -> None:
     if must.any() or never.any():
         rule = "cannot be given with providers or a tensor"
         raise InvalidInputError("must or never", rule, "", "Pass a table with all values.")
-
-
-def without(encoded: Floats, never: Bools, known: Bools, encoder: TableEncoder) -> Floats:
-    """Encoded rows without values that are never asked, but for those that are known."""
-    if not never.any():
-        return encoded
-    gone = never & ~np.broadcast_to(known, (len(encoded), len(never)))
-    return np.where(gone[:, encoder.source], np.nan, encoded)
 
 
 def _mask(

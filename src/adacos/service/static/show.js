@@ -17,7 +17,7 @@ export function showModel() {
   at("intended").textContent = `Intended use: ${card.intended_use}`;
   at("model").textContent = `Model ${card.model} · ${card.covariates.length} covariates · adacos ${card.version}`
     + (card.citation ? ` · ${card.citation}` : "")
-    + (card.recalibration ? ` · ${card.recalibration.text}` : "");
+    + [card.recalibration, card.restriction].map((own) => own ? ` · ${own.text}` : "").join("");
   at("notice").textContent = card.notice;
   showTree();
 }
