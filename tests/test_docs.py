@@ -77,7 +77,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```\n(.*?)^```$)?", re.MULTILINE 
 # A block of commands likewise.
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$(?:\n```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 # Commands whose options are checked only: they ask, do not end, take minutes, or need a service.
-PARSED = ("ask", "serve", "bench", "cases")
+PARSED = ("ask", "serve", "bench", "cases", "monitor")
 # Pages whose commands need files that nobody has here: their options are checked only.
 PARSED_PAGES = ("docs/howto-protocol.md", "docs/scale.md")
 # Other programs that the pages call; tests/service/test_tutorial.py sends what `curl` does.

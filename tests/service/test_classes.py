@@ -93,7 +93,7 @@ def test_bounds_of_the_cost_are_those_of_all_shares_together():
     for _ in range(20):
         counts = rng.integers(0, 12, size=(3, 3))
         matrix = rng.uniform(-20, 40, size=(3, 3))
-        made = Promises("0" * 16, ["a", "b", "c"], None, matrix.tolist(), [], {})
+        made = Promises("0" * 16, ["a", "b", "c"], None, matrix.tolist(), [], [], {})
         tallies = [
             Tally(label, true, "followed", int(n), 2.0 * n, 2.0 * n, "2026-01-05")
             for (true, label), n in np.ndenumerate(counts)

@@ -10,9 +10,9 @@ import pytest
 
 from adacos.kernels.change import log_evidence, log_growth
 from adacos.service import readiness
-from adacos.service import summary as summaries
 from adacos.service.case_tallies import Tally
 from adacos.service.promises import CertifiedRecall, Promises
+from adacos.service.recent import FALSE_ALARMS, change_limit
 from adacos.service.summary import summary
 
 MISS = 1000.0
@@ -22,7 +22,7 @@ WEEK = "2026-01-05"
 def policy(bound: float | None = None):
     """What is promised of a model of two classes."""
     certified = [] if bound is None else [CertifiedRecall(1, [1], bound)]
-    return Promises("0" * 16, [0, 1], None, [[0.0, 10.0], [MISS, 0.0]], certified, {})
+    return Promises("0" * 16, [0, 1], None, [[0.0, 10.0], [MISS, 0.0]], certified, [], {})
 
 
 def negatives(cases: int, missed: int, expected_share: float) -> list[Tally]:
@@ -104,7 +104,7 @@ def test_a_target_without_certificate_is_no_promise():
 def test_certified_recalls_of_several_classes_are_judged_one_by_one():
     certified = [CertifiedRecall(1, [1], 0.9), CertifiedRecall(2, [2], 0.5)]
     classes, costs = ["ash", "elm", 'the "oak"'], (100.0 * (1 - np.eye(3))).tolist()
-    made = Promises("0" * 16, classes, None, costs, certified, {})
+    made = Promises("0" * 16, classes, None, costs, certified, [], {})
     tallies = [
         Tally(label, outcome, course, n, float(n), float(n), WEEK)
         for label, outcome, course, n in (
@@ -193,11 +193,11 @@ def test_promises_that_are_kept_are_rarely_called_changed():
     cases = np.stack([np.full((services, weeks), 90), np.full((services, weeks), 10)], axis=-1)
     shares, most = np.array([0.05, 0.3]), np.array([MISS, 100.0])
     wrong = rng.binomial(cases, shares)
-    limit, called = summaries._CHANGED, 0
+    limit, called = change_limit(1), 0
     for one in range(services):
         growth = log_growth(wrong[one] @ most, cases[one] * shares * most, cases[one], most)
         called += bool(np.any(log_evidence(growth) >= limit))
-    rate = 5 * (1 - summaries.CONFIDENCE)
+    rate = 5 * FALSE_ALARMS
     assert called / services <= rate + 3 * np.sqrt(rate * (1 - rate) / services)
 
 

@@ -25,6 +25,7 @@ from adacos.cli import (
     export,
     fit,
     info,
+    monitor,
     orders,
     recalibrate,
     report,
@@ -85,6 +86,7 @@ for command in (
     export.export,
     info.info,
     serve.serve,
+    monitor.monitor,
 ):
     app.command()(command)
 app.command("next")(orders.next_steps)

@@ -54,7 +54,7 @@ def verify(
 
         adacos cases verify sqlite:///cases.db
     """
-    verdict = _opened(context, log).verify(head)
+    verdict = opened(context, log).verify(head)
     if as_json:
         typer.echo(json.dumps(asdict(verdict)))
     else:
@@ -89,9 +89,9 @@ def delete(
     """
     from adacos.service.case_chain import Author
 
-    opened = _opened(context, log)
-    author = Author(_user(), "adacos cases delete")
-    deleted, gone = opened.delete(before.replace(tzinfo=UTC).isoformat(), author)
+    log_there = opened(context, log)
+    author = Author(user(), "adacos cases delete")
+    deleted, gone = log_there.delete(before.replace(tzinfo=UTC).isoformat(), author)
     typer.echo(f"{deleted} cases deleted")
     if not gone:
         say(
@@ -102,7 +102,8 @@ def delete(
         raise typer.Exit(1)
 
 
-def _opened(context: typer.Context, log: str) -> CaseLog:
+def opened(context: typer.Context, log: str) -> CaseLog:
+    """The log behind a URL, which must be there."""
     need_service()
     from adacos.service.case_log import CaseLog
 
@@ -110,7 +111,8 @@ def _opened(context: typer.Context, log: str) -> CaseLog:
     return CaseLog(log, create=False)
 
 
-def _user() -> str:
+def user() -> str:
+    """Who acts, for the audit."""
     try:
         return getpass.getuser()[:64]
     except (OSError, KeyError):

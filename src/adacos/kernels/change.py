@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from adacos.typing import Floats
+from adacos.typing import Floats, Ints
 
 # How strongly errors are weighed: as if they had become so many times as probable, and between.
 _LEAST, _MOST, _POINTS = 0.15, 2.5, 8
@@ -49,6 +49,49 @@ def log_growth(
     raised = np.expm1(np.multiply.outer(largest, weights))
     spread = np.log1p(np.clip(share, 0.0, 1.0)[:, :, None] * raised)
     return np.asarray(np.multiply.outer(paid, weights) - (number[:, :, None] * spread).sum(axis=1))
+
+
+def log_growth_of_share(
+    missed: npt.ArrayLike, found: npt.ArrayLike, weight: npt.ArrayLike, promised: float
+) -> Floats:
+    """The same for a share of misses of which at most `promised` is promised.
+
+    `missed` and `found` are numbers of cases by period and group. A case of a group counts `weight`
+    times, by period and group, because only that part of its group's cases is known: each factor is
+    1 + b w (miss - promised), whose expectation is 1 at most where 1 / w is the part that is known.
+    With equal weights that is the likelihood ratio of two shares, as in `log_growth`.
+    """
+    lost, right = np.asarray(missed, dtype=float), np.asarray(found, dtype=float)
+    weights = np.asarray(weight, dtype=float)
+    odds = np.expm1(np.geomspace(_LEAST, _MOST, _POINTS))
+    bet = odds / (1 + promised * odds)
+    own = weights / weights.max(axis=1, keepdims=True)
+    stake = own[:, :, None] * bet
+    return np.asarray(
+        (lost[:, :, None] * np.log1p((1 - promised) * stake)).sum(axis=1)
+        + (right[:, :, None] * np.log1p(-promised * stake)).sum(axis=1)
+    )
+
+
+def log_growth_of_ranks(codes: Ints, period: Ints, uniform: Floats) -> Floats:
+    """Evidence by period that whole numbers, as they arrive, are not of one distribution.
+
+    The rank of each among those before it, ties broken by `uniform`, is uniform and independent of
+    the others as long as all are exchangeable (Vovk, Gammerman and Shafer 2005). Bets on ranks that
+    are low, high, outer or inner are rows of the kind that `log_evidence` takes.
+    """
+    above, equal = np.zeros(len(codes)), np.zeros(len(codes))
+    for code in np.unique(codes):
+        here = codes == code
+        before = np.cumsum(here) - here
+        equal[here] = before[here]
+        above[codes < code] += before[codes < code]
+    rank = (above + uniform * (equal + 1)) / np.arange(1, len(codes) + 1)
+    side, outer = 2 * rank - 1, 6 * rank * (rank - 1) + 1
+    bets = [1 + stake * side for stake in (-0.9, -0.6, -0.3, 0.3, 0.6, 0.9)]
+    bets += [1 + stake * outer for stake in (-0.6, 0.6)]
+    periods = int(period.max()) + 1 if len(period) else 0
+    return np.stack([np.bincount(period, np.log(bet), periods) for bet in bets], axis=1)
 
 
 def log_evidence(growth: Floats) -> Floats:

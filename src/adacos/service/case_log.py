@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +31,7 @@ from adacos.service.case_chain import (
     outcome_digest,
     verify,
 )
-from adacos.service.case_tables import CASES, HEAD, MODELS, OUTCOMES, PROBE
+from adacos.service.case_tables import AUDIT, CASES, HEAD, MODELS, OUTCOMES, PROBE
 from adacos.service.case_tallies import Tally, count, count_again, tallies_of
 from adacos.service.case_versions import bring_up_to_date, require_present_version
 from adacos.service.database import (
@@ -48,6 +48,8 @@ from adacos.tables.description import Description
 
 # More than a case takes (characters).
 _PROBE = 1 << 15
+# Cases that are read at once.
+_AT_A_TIME = 1000
 # Rows of the audit that take some seconds to check.
 _CHECKED_AT_START = 200_000
 _SERVICE = Author("the service", "")
@@ -192,6 +194,24 @@ class CaseLog:
         with self._engine.connect() as connection:
             row = connection.execute(sa.select(CASES).where(CASES.c.id == case_id)).one_or_none()
         return None if row is None else _case(row._mapping)
+
+    def consultations(self, model: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+        """When a model's cases were recorded, their labels and what was asked, in that order."""
+        own = sa.select(CASES.c.recorded, CASES.c.label, CASES.c.consultation)
+        query = own.where(CASES.c.model == model).order_by(CASES.c.recorded, CASES.c.id)
+        with self._engine.connect() as connection:
+            for moment, label, text in connection.execute(
+                query, execution_options={"yield_per": _AT_A_TIME}
+            ):
+                yield moment, label, json.loads(text)
+
+    def models(self) -> list[str]:
+        """The models that were served on this log, the last one first."""
+        last = sa.func.max(AUDIT.c.number).desc()
+        served = sa.select(AUDIT.c.case_id).where(AUDIT.c.action == "serving")
+        query = served.group_by(AUDIT.c.case_id).order_by(last)
+        with self._engine.connect() as connection:
+            return list(connection.execute(query).scalars())
 
     def note_look(self, case_id: str, author: Author) -> None:
         """Note that somebody looked at a case."""

@@ -41,7 +41,7 @@ def count(connection: sa.Connection, case: Mapping[str, Any], *, times: int = 1)
     """Add a case, by its columns, or take it away with -1."""
     key = {
         "model": case["model"],
-        "week": _week(case["recorded"]),
+        "week": week_of(case["recorded"]),
         "course": case["course"],
         "label": case["label"],
         "outcome": _NONE if case["outcome"] is None else case["outcome"],
@@ -111,7 +111,7 @@ def _counted(connection: sa.Connection) -> dict[tuple[Any, ...], list[float]]:
     )
     sums = sa.func.count(), sa.func.sum(CASES.c.cost), sa.func.sum(CASES.c.expected_cost)
     rows = connection.execute(sa.select(*kind, *sums).group_by(*kind))
-    return _by_key((model, _week(day), *rest) for model, day, *rest in rows)
+    return _by_key((model, week_of(day), *rest) for model, day, *rest in rows)
 
 
 def _by_key(rows: Iterable[Any]) -> dict[tuple[Any, ...], list[float]]:
@@ -124,7 +124,7 @@ def _by_key(rows: Iterable[Any]) -> dict[tuple[Any, ...], list[float]]:
     return found
 
 
-def _week(recorded: str) -> str:
+def week_of(recorded: str) -> str:
     """The Monday of the week of a moment."""
     day = date.fromisoformat(recorded[:10])
     return (day - timedelta(days=day.weekday())).isoformat()

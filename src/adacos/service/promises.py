@@ -38,6 +38,7 @@ class Promises:
     decisions : the decisions in place of labels; None where there are none.
     costs : cost of each label or decision, in columns, for each class.
     certified : the recalls that a certificate holds.
+    covariates : names of the covariates.
     ranges : least and greatest training value of each numeric covariate, by name.
     """
 
@@ -46,6 +47,7 @@ class Promises:
     decisions: list[Any] | None
     costs: list[list[float]]
     certified: list[CertifiedRecall]
+    covariates: list[str]
     ranges: dict[str, list[float]]
 
     @property
@@ -75,6 +77,7 @@ def promises_of(policy: BasePolicy) -> Promises:
         policy.decisions_.tolist() if named else None,
         policy.rule_.matrix.tolist(),
         _certified(policy, classes, named=named),
+        list(encoder.names),
         {
             name: [float(encoder.low[k]), float(encoder.high[k])]
             for k, name in enumerate(encoder.names)

@@ -59,13 +59,7 @@ class Readiness:
 
 
 def _promises(summary: Summary) -> str:
-    shown = {"total_cost": summary.total_cost}
-    if summary.recall is not None:
-        shown["recall"] = summary.recall
-    if summary.certified_recall is not None:
-        shown["certified_recall"] = summary.certified_recall
-    for label, interval in (summary.certified_recalls or {}).items():
-        shown[f"certified_recall of {_escaped(label)}"] = interval
+    shown = {_escaped(what): interval for what, interval in summary.shown.items()}
     values = {
         f'{{what="{what}",value="{name}"}}': float(getattr(interval, name))
         for what, interval in shown.items()
@@ -82,10 +76,30 @@ def _promises(summary: Summary) -> str:
         '{kind="all"}': float(summary.cases),
         '{kind="with_outcome"}': float(summary.with_outcome),
     }
+    changed = {
+        f'{{what="{what}"}}': float(interval.change is not None)
+        for what, interval in shown.items()
+        if interval.promise is not None
+    }
+    recent = {
+        f'{{weeks="{window.weeks or "all"}",what="{_escaped(what)}",value="{name}"}}': value
+        for window in summary.windows
+        for what, pair in window.compared.items()
+        for name, value in vars(pair).items()
+        if value is not None
+    }
+    known = {
+        f'{{answer="{_escaped(one.answer)}",kind="{kind}"}}': float(number)
+        for one in summary.coverage
+        for kind, number in (("all", one.cases), ("with_outcome", one.with_outcome))
+    }
     return (
         _gauge("adacos_cases", "Cases of this model that ran to their end.", counts)
         + _gauge("adacos_observed", "What was observed, with bounds that always hold.", values)
         + _gauge("adacos_promise", "1 at what the bounds say about a promise.", verdicts)
+        + _gauge("adacos_changed", "1 where the last weeks speak against a promise.", changed)
+        + _gauge("adacos_recent", "Means of the last weeks, and what was promised.", recent)
+        + _gauge("adacos_answers", "Cases by answer, and those with an outcome.", known)
     )
 
 

@@ -10,7 +10,6 @@ against a promise break it, however well it was kept before.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -18,14 +17,17 @@ from typing import Any, Literal
 import numpy as np
 
 from adacos.kernels.anytime import confidence_sequence
-from adacos.kernels.change import likeliest_begin, log_evidence, log_growth
+from adacos.kernels.change import (
+    likeliest_begin,
+    log_evidence,
+    log_growth,
+    log_growth_of_share,
+)
 from adacos.service.case_tallies import Tally
 from adacos.service.promises import CertifiedRecall, Promises
+from adacos.service.recent import Coverage, Window, change_limit, coverage_of, windows_of
 
 CONFIDENCE = 0.95
-# In each year a promise that is kept is called broken with a probability of 1 - CONFIDENCE at most.
-_WEEKS_A_YEAR = 365.25 / 7
-_CHANGED = math.log(_WEEKS_A_YEAR / (1 - CONFIDENCE))
 # What is left out where there is none.
 _ABSENT = ("recall", "false_discovery_rate", "by_class", "certified_recalls")
 
@@ -93,7 +95,8 @@ class Summary(Group):
 
     Cases that were stopped early are counted in `stopped_early` and nowhere else: what is promised
     is promised of consultations that the policy ends. With three or more classes
-    `certified_recalls` holds those that are certified; it is absent where none is.
+    `certified_recalls` holds those that are certified; it is absent where none is. `windows` are
+    the last weeks and all of them; `coverage` says of which answers the outcome is known.
     """
 
     model: str
@@ -102,6 +105,17 @@ class Summary(Group):
     certified_recall: Interval | None
     certified_recalls: dict[str, Interval] | None = None
     stopped_early: Group
+    windows: list[Window]
+    coverage: list[Coverage]
+
+    @property
+    def shown(self) -> dict[str, Interval]:
+        """What is promised or watched, by its name."""
+        named = {"total_cost": self.total_cost, "recall": self.recall}
+        named["certified_recall"] = self.certified_recall
+        for label, interval in (self.certified_recalls or {}).items():
+            named[f"certified_recall of {label}"] = interval
+        return {name: interval for name, interval in named.items() if interval is not None}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, without the shares that there are not for this number of classes."""
@@ -118,16 +132,17 @@ def summary(promises: Promises, tallies: list[Tally], of_other_models: int) -> S
     """
     ended = [tally for tally in tallies if tally.course != "stopped"]
     stopped = [tally for tally in tallies if tally.course == "stopped"]
-    followed = [tally for tally in _closed(ended) if tally.course == "followed"]
+    followed = [tally for tally in ended if tally.course == "followed"]
     matrix, named = promises.costs, promises.decisions is not None
     many = [str(label) for label in promises.classes] if len(matrix) > 2 else []
-    found = [_found(followed, one) for one in promises.certified]
+    limit = change_limit(1 + len(promises.certified))
+    found = [_found(followed, one, limit) for one in promises.certified]
     by_class = bool(found) and (named or bool(many))
     return Summary(
         model=promises.model,
         confidence=CONFIDENCE,
         of_other_models=of_other_models,
-        **vars(_observed(ended, matrix, many, named=named, promising=True)),
+        **vars(_observed(ended, matrix, many, named=named, limit=limit)),
         certified_recall=found[0] if found and not by_class else None,
         certified_recalls={
             str(promises.classes[one.of_class]): interval
@@ -135,7 +150,9 @@ def summary(promises: Promises, tallies: list[Tally], of_other_models: int) -> S
         }
         if by_class
         else None,
-        stopped_early=_observed(stopped, matrix, many, named=named, promising=False),
+        stopped_early=_observed(stopped, matrix, many, named=named, limit=None),
+        windows=windows_of(promises, ended),
+        coverage=coverage_of(promises, ended),
     )
 
 
@@ -145,10 +162,11 @@ def _observed(
     many: list[str],
     *,
     named: bool,
-    promising: bool,
+    limit: float | None,
 ) -> Group:
     """Costs and shares of some cases, and what was expected of them if that is a promise.
 
+    Evidence beyond `limit` is a change; without it nothing is promised.
     `many` names the classes where there are more than two. Where decisions are `named` in place of
     labels, none of them is right or wrong for a class: there are costs only.
     """
@@ -157,7 +175,7 @@ def _observed(
         cases=cases,
         with_outcome=_cases(closed),
         covariate_cost=sum(tally.cost for tally in tallies) / cases if cases else None,
-        total_cost=_total_cost(closed, matrix, promising=promising),
+        total_cost=_total_cost(closed, matrix, limit),
     )
     if named:
         return group
@@ -169,7 +187,7 @@ def _observed(
 def _shares(closed: list[Tally], number: int) -> Shares:
     """How the class of this number was answered."""
     wrong = _share(
-        closed, lambda tally: tally.label == number, lambda tally: tally.outcome != number, None
+        closed, lambda tally: tally.label == number, lambda tally: tally.outcome != number
     )
     return Shares(_recall(closed, number), wrong)
 
@@ -177,18 +195,23 @@ def _shares(closed: list[Tally], number: int) -> Shares:
 def _recall(closed: list[Tally], number: int) -> Interval:
     """How many of a class's cases were answered with it."""
     return _share(
-        closed, lambda tally: tally.outcome == number, lambda tally: tally.label == number, None
+        closed, lambda tally: tally.outcome == number, lambda tally: tally.label == number
     )
 
 
-def _found(closed: list[Tally], certified: CertifiedRecall) -> Interval:
+def _found(tallies: list[Tally], certified: CertifiedRecall, limit: float) -> Interval:
     """How many of a class's cases were answered with it, or decided so that it is protected."""
-    return _share(
-        closed,
+    found = _share(
+        _closed(tallies),
         lambda tally: tally.outcome == certified.of_class,
         lambda tally: tally.label in certified.labels,
-        certified.bound,
     )
+    if found.low is None or found.high is None or not found.cases:
+        return replace(found, promised=certified.bound)
+    change = _change_of_recall(tallies, certified, limit)
+    kept, broken = found.low >= certified.bound, found.high < certified.bound
+    promise = _verdict(kept=kept, broken=broken or change is not None)
+    return replace(found, promised=certified.bound, promise=promise, change=change)
 
 
 def _without_absent(told: dict[str, Any]) -> dict[str, Any]:
@@ -213,40 +236,42 @@ def _verdict(*, kept: bool, broken: bool) -> Verdict:
 
 
 def _share(
-    tallies: list[Tally],
-    among: Callable[[Tally], bool],
-    counted: Callable[[Tally], bool],
-    promised: float | None,
+    tallies: list[Tally], among: Callable[[Tally], bool], counted: Callable[[Tally], bool]
 ) -> Interval:
-    """Share of `counted` cases among some, with its bounds; a promise is a lower limit."""
+    """Share of `counted` cases among some, with its bounds."""
     relevant = [tally for tally in tallies if among(tally)]
     total, successes = _cases(relevant), _cases(tally for tally in relevant if counted(tally))
     low, high = (float(end) for end in confidence_sequence(successes, total, CONFIDENCE))
-    promise, change = None, None
-    if promised is not None and total:
-        change = _change_of_share(relevant, counted, promised)
-        broken = high < promised or change is not None
-        promise = _verdict(kept=low >= promised, broken=broken)
-    observed = successes / total if total else None
-    return Interval(observed, low, high, promised, promise, total, change)
+    return Interval(successes / total if total else None, low, high, None, None, total)
 
 
-def _change_of_share(
-    tallies: list[Tally], counted: Callable[[Tally], bool], promised: float
+def _change_of_recall(
+    tallies: list[Tally], certified: CertifiedRecall, limit: float
 ) -> Change | None:
-    """Since when the share of `counted` cases is lower than promised, if it is."""
+    """Since when a recall is lower than promised, if it is.
+
+    The cases with an outcome stand for all with their answer in their week.
+    """
     numbers, weeks = _by_week(tallies)
-    cases = _sums(numbers, tallies, lambda tally: tally.cases)
-    missed = _sums(numbers, tallies, lambda tally: 0 if counted(tally) else tally.cases)
-    growth = log_growth(missed, (1 - promised) * cases[:, None], cases[:, None], [1.0])
-    if log_evidence(growth)[-1] < _CHANGED:
+    labels = 1 + max(tally.label for tally in tallies)
+    cases, closed, own = (np.zeros((len(weeks), labels)) for _ in range(3))
+    for week, tally in zip(numbers, tallies, strict=True):
+        place = week, tally.label
+        cases[place] += tally.cases
+        closed[place] += tally.cases * (tally.outcome is not None)
+        own[place] += tally.cases * (tally.outcome == certified.of_class)
+    weight = np.divide(cases, closed, out=np.ones_like(cases), where=closed > 0)
+    right = np.isin(np.arange(labels), certified.labels)
+    growth = log_growth_of_share(own * ~right, own * right, weight, 1 - certified.bound)
+    if log_evidence(growth)[-1] < limit:
         return None
     first = likeliest_begin(growth)
-    number = cases[first:].sum()
-    return Change(weeks[first], 1 - missed[first:].sum() / number, promised, int(number))
+    since = (own * weight)[first:]
+    observed = float(since[:, right].sum() / since.sum())
+    return Change(weeks[first], observed, certified.bound, int(own[first:].sum()))
 
 
-def _change_of_cost(tallies: list[Tally], matrix: list[list[float]]) -> Change | None:
+def _change_of_cost(tallies: list[Tally], matrix: list[list[float]], limit: float) -> Change | None:
     """Since when cases cost more than was promised of them, if they do."""
     costs = np.asarray(matrix)
     least = costs.min(axis=0)
@@ -261,7 +286,7 @@ def _change_of_cost(tallies: list[Tally], matrix: list[list[float]]) -> Change |
         numbers, tallies, lambda t: t.cases * (costs[t.outcome, t.label] - least[t.label])
     )
     growth = log_growth(errors, promised, cases, costs.max(axis=0) - least)
-    if log_evidence(growth)[-1] < _CHANGED:
+    if log_evidence(growth)[-1] < limit:
         return None
     first = likeliest_begin(growth)
     since = [t for week, t in zip(numbers, tallies, strict=True) if week >= first]
@@ -283,7 +308,7 @@ def _sums(numbers: list[int], tallies: list[Tally], of: Callable[[Any], float]) 
     return np.bincount(numbers, [of(tally) for tally in tallies])
 
 
-def _total_cost(closed: list[Tally], matrix: list[list[float]], *, promising: bool) -> Interval:
+def _total_cost(closed: list[Tally], matrix: list[list[float]], limit: float | None) -> Interval:
     """The mean total cost, between what it would be at the bounds of all shares of errors.
 
     What was paid is known; what is uncertain is how often each label is wrong, and which class is
@@ -312,10 +337,10 @@ def _total_cost(closed: list[Tally], matrix: list[list[float]], *, promising: bo
         low += cases * (right - _most_expensive(ends, [-one for one in more]))
         high += cases * (right + _most_expensive(ends, more))
     observed, low, high = observed / n, low / n, high / n
-    if not promising:
+    if limit is None:
         return Interval(observed, low, high, None, None, n)
     promised = sum(tally.expected_cost for tally in closed) / n
-    change = _change_of_cost(closed, matrix)
+    change = _change_of_cost(closed, matrix, limit)
     promise = _verdict(kept=high <= promised, broken=low > promised or change is not None)
     return Interval(observed, low, high, promised, promise, n, change)
 
