@@ -102,10 +102,10 @@ def compare_killed(
     killer.cancel()
     print(f"fit with a worker killed after {taken / 2:.0f} s: {slower:.0f} s wall")
     coefs = np.abs(killed.model_.coefs - peace.model_.coefs).max()
-    left_out = killed.model_.leave_out_log_odds - peace.model_.leave_out_log_odds
+    difference = killed.model_.out_of_fold_log_odds - peace.model_.out_of_fold_log_odds
     print(
         f"largest difference: coefficients {coefs:.1e}, leave-out log-odds "
-        f"{np.abs(left_out).max():.1e}; same sets: {killed.sets_ == peace.sets_}"
+        f"{np.abs(difference).max():.1e}; same sets: {killed.sets_ == peace.sets_}"
     )
 
 

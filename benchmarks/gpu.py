@@ -119,7 +119,7 @@ def apart(one: AdaCOSClassifier, other: AdaCOSClassifier) -> str:
     differ = (answers.order != others.order).any(axis=1) | (answers.label != others.label)
     gaps = {
         "coefficients": one.model_.coefs - other.model_.coefs,
-        "leave-out log-odds": one.model_.leave_out_log_odds - other.model_.leave_out_log_odds,
+        "leave-out log-odds": one.model_.out_of_fold_log_odds - other.model_.out_of_fold_log_odds,
         "probabilities": answers.probability - others.probability,
     }
     told = ", ".join(f"{name} {np.abs(gap).max():.0e}" for name, gap in gaps.items())

@@ -219,7 +219,7 @@ def side_by_side(
         return answers(part, float(t))
 
     model = fitted.model_
-    thresholds = expit(threshold_sequence(model.leave_out_log_odds[model.y == 1]))
+    thresholds = expit(threshold_sequence(model.out_of_fold_log_odds[model.y == 1]))
     for method in ("bonferroni_holm", "split_fixed_sequence"):
         chosen = controlled(predict, thresholds[:, None], target, confidence, parts, method)
         yield measured(None if chosen is None else at(chosen[0]).acquire(X))

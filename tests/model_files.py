@@ -25,7 +25,7 @@ def answer(model: Any, X: Any) -> dict[str, Any]:
         return {
             "proba": model.predict_proba(X),
             "label": model.predict(X).astype(str),
-            "leave_out": model.leave_out_proba_,
+            "out_of_fold": model.out_of_fold_proba_,
         }
     result = model.acquire(X)
     return {field: getattr(result, field) for field in FIELDS} | {

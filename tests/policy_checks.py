@@ -305,7 +305,13 @@ def check_fitted(policy: Any) -> None:
         # A question that a tree asks is weighed where the tree is grown, and has no such figure.
         assert policy.chosen.expected_cost_ is not None
     asked = "certificate_ threshold_ false_negative_cost_ surcharges_ recall_estimate_ mean_spent_"
-    for name in (*asked.split(), "leave_out_", "misfit_", "description_", "resolved_lookahead"):
+    for name in (
+        *asked.split(),
+        "cost_estimates_",
+        "misfit_",
+        "description_",
+        "resolved_lookahead",
+    ):
         assert hasattr(policy, name), name
 
 

@@ -237,7 +237,7 @@ TWINS = {
 MOST_SITES = 92
 SITE = re.compile(
     r"(n_classes|classes_?\)|matrix\)) *(==|!=|<|>|<=|>=) *[23]\b|\.(many|two)_classes\b(?! import)"
-    r"|\b(log_odds|probability|intercepts|coef_|effect|left_out|likely|start)\.ndim\b"
+    r"|\b(log_odds|probability|intercepts|coef_|effect|out_of_fold|likely|start)\.ndim\b"
     r"|isinstance\([^)]*ClassLookahead"
 )
 

@@ -18,8 +18,8 @@ from adacos.card import headline, model_card, rule_in_words, threshold_reason
 from adacos.consultation import fingerprint
 from adacos.consultation.cut_off import cut_off_of, percent
 from adacos.kernels.groups import standard_error
-from adacos.policies.estimates import cost_doubt, estimate_leave_out, leave_out_costs
-from adacos.policies.leave_out import leave_out_cost
+from adacos.policies.estimates import cost_doubt, cost_estimates, estimate_costs
+from adacos.policies.nested import nested_cost
 from adacos.rivals import OptimalPolicyClassifier
 from tests.report.every_policy import COSTS, build, registered, table
 
@@ -46,18 +46,18 @@ def test_every_policy_has_a_card_and_a_service(kind, tmp_path):
     assert client.post("/v1/step", json={"acquired": {}}).status_code == 200
 
 
-def test_the_leave_out_costs_by_hand():
+def test_the_cost_estimates_by_hand():
     X, y = table(1000)
     adaptive = AdaCOSClassifier(COSTS, cv=5, strengths="common").fit(X, y)
-    assert next(item.name for item in leave_out_costs(adaptive)) != MANY_ROWS
-    estimate_leave_out(adaptive, X, y)
-    found = {item.name: item for item in leave_out_costs(adaptive)}
+    assert next(item.name for item in cost_estimates(adaptive)) != MANY_ROWS
+    estimate_costs(adaptive, X, y)
+    found = {item.name: item for item in cost_estimates(adaptive)}
     positive = y.mean()
     assert found["everyone positive"].cost == pytest.approx(20 * (1 - positive))
     assert found["everyone negative"].cost == pytest.approx(60 * positive)
     error = 60 * np.sqrt(positive * (1 - positive) / (len(y) - 1))
     assert found["everyone negative"].error == pytest.approx(error)
-    log_odds = adaptive.model_.leave_out_log_odds
+    log_odds = adaptive.model_.out_of_fold_log_odds
     label = log_odds[:, -1] >= np.log(20 / 60)
     wrong = np.where(y == 1, 60 * ~label, 20 * label)
     assert found["full model"].cost == pytest.approx(6 + wrong.mean())
@@ -72,17 +72,17 @@ def test_with_few_rows_the_cost_is_that_of_fits_without_them():
     """What stops chosen with the same rows cost is 5% too low with 200 rows and more."""
     X, y = table()
     policy = AdaCOSClassifier(COSTS, cv=5, strengths="common").fit(X, y)
-    estimate_leave_out(policy, X, y)
-    expected = leave_out_cost(AdaCOSClassifier(COSTS, cv=3, strengths="common"), X, y)
-    assert leave_out_costs(policy)[0] == (OWN, expected.mean, expected.error)
+    estimate_costs(policy, X, y)
+    expected = nested_cost(AdaCOSClassifier(COSTS, cv=3, strengths="common"), X, y)
+    assert cost_estimates(policy)[0] == (OWN, expected.mean, expected.error)
 
 
 def test_every_policy_has_a_cost_of_its_own_on_rows_it_was_not_fitted_on():
     X, y = table()
     policy = build(OptimalPolicyClassifier).fit(X, y)
-    estimate_leave_out(policy, X, y)
-    expected = leave_out_cost(build(OptimalPolicyClassifier), X, y)
-    assert leave_out_costs(policy)[0][1:] == pytest.approx((expected.mean, expected.error))
+    estimate_costs(policy, X, y)
+    expected = nested_cost(build(OptimalPolicyClassifier), X, y)
+    assert cost_estimates(policy)[0][1:] == pytest.approx((expected.mean, expected.error))
 
 
 def test_a_policy_that_costs_more_than_asking_nothing_is_doubted():
@@ -112,12 +112,12 @@ def test_a_nested_estimate_takes_its_place(kind):
     X, y = table()
     policy = build(kind).fit(X, y)
     before = fingerprint(policy)
-    estimate_leave_out(policy, X, y, nested=True)
+    estimate_costs(policy, X, y, nested=True)
     assert fingerprint(policy) == before
-    own = leave_out_costs(policy)[0]
-    expected = leave_out_cost(build(kind), X, y)
+    own = cost_estimates(policy)[0]
+    expected = nested_cost(build(kind), X, y)
     assert own[1:] == pytest.approx((expected.mean, expected.error))
-    assert {"everyone positive", "everyone negative"} <= {i.name for i in leave_out_costs(policy)}
+    assert {"everyone positive", "everyone negative"} <= {i.name for i in cost_estimates(policy)}
 
 
 def test_the_threshold_is_told_with_its_reason():
@@ -174,7 +174,7 @@ def test_a_certificate_that_says_nothing_says_so_first():
     assert silent.always_positive_
     assert headline(silent).startswith("The model calls everyone positive and acquires nothing;")
     assert model_card(silent)["threshold"] == 0
-    names = [item["name"] for item in model_card(silent)["leave_out"]]
+    names = [item["name"] for item in model_card(silent)["out_of_fold"]]
     assert "everyone positive" in names
     assert "everyone negative" not in names
     assert headline(AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)) is None

@@ -24,7 +24,7 @@ from adacos.card import recalls_in_words, rule_in_words
 from adacos.exceptions import DecisionWarning, InvalidInputError
 from adacos.metrics import recall, recall_interval, total_cost, total_cost_scorer
 from adacos.models.plans import tabulate
-from adacos.policies.leave_out import leave_out_cost
+from adacos.policies.nested import nested_cost
 from adacos.rivals import AACOClassifier, OptimalPolicyClassifier
 
 NAMES = ["age", "glucose", "scan"]
@@ -247,9 +247,9 @@ def test_metrics_and_scorers_count_decisions(fitted):
 def test_cross_validated_cost_and_the_choice_between_policies_count_decisions():
     costs = Costs(list(PRICES.values()), misclassification=REFER, decisions=DECISIONS)
     X, y = rows(200)
-    left_out = leave_out_cost(COSClassifier(costs, **QUICK), X, y, folds=3)
-    label = np.array([DECISIONS.index(one) for one in left_out.result.label])
-    np.testing.assert_allclose(left_out.realised, left_out.result.cost + np.array(REFER)[y, label])
+    nested = nested_cost(COSClassifier(costs, **QUICK), X, y, folds=3)
+    label = np.array([DECISIONS.index(one) for one in nested.result.label])
+    np.testing.assert_allclose(nested.realised, nested.result.cost + np.array(REFER)[y, label])
     auto = AutoPolicyClassifier(costs, cv=3).fit(X, y)
     assert auto.decisions_.tolist() == list(DECISIONS)
     assert set(auto.predict(X)) <= set(DECISIONS)

@@ -713,7 +713,7 @@ def test_digests_of_saved_models_change_with_the_number_of_the_way_only() -> Non
 
 @pytest.mark.parametrize("name", json.loads((OLD / "decisions.json").read_text(encoding="utf-8")))
 def test_a_file_of_an_earlier_format_decides_as_it_did(name: str) -> None:
-    """Files of formats 1 and 2, and what the policies that were saved decided."""
+    """Files of formats 1 to 3, and what the policies that were saved decided."""
     with zipfile.ZipFile(OLD / f"{name}.adacos") as archive:
         assert json.loads(archive.read("manifest.json"))["format"] in range(1, FORMAT)
     expected = json.loads((OLD / "decisions.json").read_text(encoding="utf-8"))[name]

@@ -27,7 +27,7 @@ from adacos import (
 )
 from adacos.exceptions import InvalidInputError
 from adacos.metrics import neg_total_cost_scorer
-from adacos.policies.estimates import leave_out_costs
+from adacos.policies.estimates import cost_estimates
 
 POLICIES = [FullModelClassifier, COSClassifier, AdaCOSClassifier]
 CLASSIFIERS = [LogisticGAM, *POLICIES]
@@ -88,19 +88,21 @@ def test_grid_search_by_total_cost(cls: Any) -> None:
     assert search.best_score_ == pytest.approx(by_hand.mean(), rel=1e-12)
 
 
-def test_given_splits_are_the_folds_of_the_leave_out_probabilities() -> None:
+def test_given_splits_are_the_folds_of_the_out_of_fold_probabilities() -> None:
     X, y = draw()
     groups = np.random.default_rng(1).integers(0, 4, len(y))
     splits = list(GroupKFold(4).split(X, y, groups))
     gam = LogisticGAM(smoothness=10.0, ridge=1.0, cv=splits).fit(X, y)
     by_splitter = LogisticGAM(smoothness=10.0, ridge=1.0, cv=KFold(4)).fit(X, y)
-    assert not np.allclose(gam.leave_out_proba_, by_splitter.leave_out_proba_)
+    assert not np.allclose(gam.out_of_fold_proba_, by_splitter.out_of_fold_proba_)
     # Changing the labels of one group leaves its own leave-out probabilities alone.
     changed = np.where(groups == 2, 1 - y, y)
     again = LogisticGAM(smoothness=10.0, ridge=1.0, cv=splits).fit(X, changed)
     own = groups == 2
-    np.testing.assert_allclose(gam.leave_out_proba_[own], again.leave_out_proba_[own], atol=2e-3)
-    assert np.abs(gam.leave_out_proba_[~own] - again.leave_out_proba_[~own]).max() > 0.05
+    np.testing.assert_allclose(
+        gam.out_of_fold_proba_[own], again.out_of_fold_proba_[own], atol=2e-3
+    )
+    assert np.abs(gam.out_of_fold_proba_[~own] - again.out_of_fold_proba_[~own]).max() > 0.05
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,7 @@ def test_a_row_of_weight_two_is_the_row_twice(cls: Any, options: Any) -> None:
         assert policy.recall_estimate_ == pytest.approx(twice.recall_estimate_)
         return
     np.testing.assert_allclose(policy.expected_cost_by_set_, twice.expected_cost_by_set_, rtol=1e-6)
-    for one, two in zip(leave_out_costs(policy), leave_out_costs(twice), strict=True):
+    for one, two in zip(cost_estimates(policy), cost_estimates(twice), strict=True):
         assert one[1] == pytest.approx(two[1], rel=1e-6)
         # A weight says how many rows a row stands for, and not that so many were seen.
         assert one[2] >= two[2] * (1 - 1e-6)

@@ -26,7 +26,7 @@ from adacos import AdaCOSClassifier, Costs, load_pima
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 PACKAGE = str(Path(adacos.__file__).resolve().parent)
-LEFT_OUT = str(Path(PACKAGE, "kernels", "namespace.py"))
+SKIPPED = str(Path(PACKAGE, "kernels", "namespace.py"))
 BEGIN, END = "<!-- walks: python tools/draw_walks.py -->", "<!-- end of walks -->"
 
 # From a public call to a kernel.
@@ -45,7 +45,7 @@ class Recorder:
     def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
         """Keep a stack of our own functions in each thread."""
         place = frame.f_code.co_filename
-        ours = place.startswith(PACKAGE) and place != LEFT_OUT
+        ours = place.startswith(PACKAGE) and place != SKIPPED
         if not ours or event not in ("call", "return"):
             return
         stack = self.stacks.setdefault(threading.get_ident(), [])

@@ -21,7 +21,7 @@ from adacos.deciders.mixing import describe_mixture
 from adacos.models.sequence_model import SequenceModel
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import branches
-from adacos.policies.estimates import leave_out_costs
+from adacos.policies.estimates import cost_estimates
 from adacos.policies.many_classes import recalls_by_class, resolved_target_recall
 from adacos.policies.misfit import MisfitCell, Side, advice
 from adacos.policies.picture import has_tree
@@ -100,11 +100,11 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         "order": None if sets is None else list(sets[-1]),
         "sequence": policy.sequence_,
         "sets": None if sets is None else [list(names) for names in sets],
-        "leave_out_cost_by_set": policy.expected_cost_by_set_.tolist()
+        "out_of_fold_cost_by_set": policy.expected_cost_by_set_.tolist()
         if asked_in_order(policy)
         else None,
         "tree": _tree(policy),
-        "leave_out": [item._asdict() for item in leave_out_costs(given)],
+        "out_of_fold": [item._asdict() for item in cost_estimates(given)],
         "misfit": _misfit(given),
         "target_recall": _by_name(resolved_target_recall(policy)),
         "recall_estimate": _by_name(policy.recall_estimate_),

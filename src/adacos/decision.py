@@ -53,6 +53,15 @@ _IF_GIVEN = "digested_if_given"
 # Number of the way in which digests are made. It rises whenever the digest of an unchanged model
 # changes: with the name of a decider, with its fields and those of what it holds.
 DIGEST_SCHEME = 3
+# Fields that have another name since model format 4, by the name that they had.
+RENAMED_FIELDS = {
+    "leave_out_": "cost_estimates_",
+    "leave_out_cost_": "out_of_fold_cost_",
+    "leave_out_log_loss_": "out_of_fold_log_loss_",
+    "leave_out_log_odds": "out_of_fold_log_odds",
+    "leave_out_proba_": "out_of_fold_proba_",
+}
+_FIRST_NAMES = {new: old for old, new in RENAMED_FIELDS.items()}
 
 
 @dataclass(frozen=True)
@@ -828,11 +837,16 @@ def _digested(value: object) -> dict[str, object]:
     """What an object is made of; a field that was renamed has its first name."""
     if is_dataclass(value):
         return {
-            f.metadata.get("first_name", f.name): getattr(value, f.name)
+            f.metadata.get("first_name", first_name(f.name)): getattr(value, f.name)
             for f in fields(value)
             if f.init and (getattr(value, f.name) is not None or not f.metadata.get(_IF_GIVEN))
         }
-    return vars(value)
+    return {first_name(name): item for name, item in vars(value).items()}
+
+
+def first_name(name: str) -> str:
+    """The name by which digests know a field that has another one since."""
+    return _FIRST_NAMES.get(name, name)
 
 
 def _add(value: object, digest: hashlib._Hash) -> None:

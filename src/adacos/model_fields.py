@@ -6,8 +6,8 @@ parameters and, if it is fitted, what its class and the bases of it name in `sav
 that these types or the registry name. Their parts must then fit together: columns, classes, costs.
 
 Formats: 1 held every attribute of an estimator, those that are computed now among them; since 2
-it is the fields, and since 3 parameters have the names of this release alone. `upgraded` makes the
-state of one the state of the other.
+it is the fields, since 3 parameters have the names of this release alone, and since 4 so have
+fields. `upgraded` makes the state of one the state of the other.
 
 Two digests say what a model decides and what it states: that of its decider, and that of
 `statements`.
@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from adacos.costs import Costs, CostTable
-from adacos.decision import Decider, digest_of
+from adacos.decision import RENAMED_FIELDS, Decider, digest_of, first_name
 from adacos.exceptions import InvalidInputError
 from adacos.models.basis import MOST_SPLINES
 from adacos.tables.encoder import covariate_names
@@ -52,7 +52,7 @@ STATED = (
     "sequence_",
     "sets_",
     "tree_",
-    "leave_out_",
+    "cost_estimates_",
     "misfit_",
     "misfit_states_",
     "description_",
@@ -140,7 +140,8 @@ def statements(model: Any) -> str:
     while inside is not None:
         # A policy around another one has the costs of that, with the names of their panels.
         own = {**state_of(inside), "costs": inside.costs}
-        stated.append({name: own[name] for name in STATED if own.get(name) is not None})
+        there = [name for name in STATED if own.get(name) is not None]
+        stated.append({first_name(name): own[name] for name in there})
         inside = own.get("policy_")
     return digest_of(stated)
 
@@ -192,7 +193,7 @@ def made_of(cls: Any, state: dict[str, Any]) -> Any:
 
 def upgraded(cls: type, state: Mapping[str, Any], format_number: int) -> dict[str, Any]:
     """The state of an object in this format that a file of an older format holds."""
-    renamed = renamed_parameters(cls)
+    renamed = {**RENAMED_FIELDS, **renamed_parameters(cls)}
     unnamed: Fields = getattr(cls, "in_older_files", {})
     state = {**unnamed, **{renamed.get(name, name): value for name, value in state.items()}}
     if dataclasses.is_dataclass(cls) or format_number > 1:

@@ -56,7 +56,7 @@ from adacos.tables.columns import ColumnTable
 from adacos.tables.writing import write_whole
 from adacos.validation import listed, near_file
 
-FORMAT = 3
+FORMAT = 4
 
 # A consultation that tries a model out asks for the next step about so often.
 _STEPS_TRIED = 20

@@ -114,5 +114,5 @@ def test_registered_objects_must_be_functions(registry):
 
 
 def test_report_says_what_is_left_out_and_how_to_get_it(tmp_path):
-    _, left_out = configure(PaperOptions(methods=("full-model",), out=tmp_path))
-    assert any("physionet.org" in line and "--data physionet=" in line for line in left_out)
+    _, not_run = configure(PaperOptions(methods=("full-model",), out=tmp_path))
+    assert any("physionet.org" in line and "--data physionet=" in line for line in not_run)

@@ -115,7 +115,7 @@ def test_a_set_is_read_with_its_costs(folder: Path) -> None:
 def test_ratios_are_those_of_the_rows(folder: Path, registered: None) -> None:
     report = run_lomax(options(folder), progress=False)
     assert not report.failures
-    assert [line.split(":")[0] for line in report.left_out] == ["three"]
+    assert [line.split(":")[0] for line in report.not_run] == ["three"]
     wrong = []
     with (folder.parent / "out" / "tables" / "folds.csv").open(newline="") as file:
         records = list(csv.DictReader(file))
@@ -182,7 +182,7 @@ def test_three_classes_are_run_by_what_takes_them(folder: Path, registered: None
     report = run_lomax(options(folder, datasets=("three",), splits=2, **chosen), progress=False)
     assert not report.failures
     assert [(r.dataset, r.method) for r in report.cells] == [("three", "COS (group lasso)")] * 3
-    assert report.left_out == ("three: it has 4 classes, and fixed takes two",)
+    assert report.not_run == ("three: it has 4 classes, and fixed takes two",)
     tables = folder.parent / "out" / "tables"
     with (tables / "folds.csv").open(newline="") as file:
         records = list(csv.DictReader(file))
@@ -208,7 +208,7 @@ def test_what_is_absent_is_told(folder: Path, registered: None, tmp_path: Path) 
         run_lomax(options(folder, against="nobody"), progress=False)
     found = run_lomax(options(folder, against="Full Model", splits=1), progress=False)
     assert found.against == "fixed"
-    assert "Full Model" in found.left_out[-1]
+    assert "Full Model" in found.not_run[-1]
     levels = json.loads((folder / "tiny.json").read_text())
     del levels["low"]["prices"]["a"]
     (folder / "tiny.json").write_text(json.dumps(levels))

@@ -339,7 +339,7 @@ def test_the_largest_recall_is_certified_where_the_one_asked_for_is_not(run, fit
 def test_stopping_at_once_is_among_the_stops(run, model):
     _, out, _ = run("info", model)
     _, printed, _ = run("info", model, "--json")
-    cost = json.loads(printed)["leave_out_cost_by_set"][0]
+    cost = json.loads(printed)["out_of_fold_cost_by_set"][0]
     (line,) = [line for line in out.splitlines() if "nothing acquired" in line]
     assert f"{cost:.2f}" in line
 

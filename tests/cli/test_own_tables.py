@@ -41,7 +41,7 @@ def test_codes_with_zeros_in_front_are_categories(run, towns, tmp_path):
     assert any(w.startswith("zip: digits with zeros in front are codes") for w in told["warnings"])
     numbers = fitted(run, towns, tmp_path / "b.adacos", "--numeric", "zip")
     assert not any("zip" in warning for warning in numbers["warnings"])
-    costs = [min(fit["card"]["leave_out_cost_by_set"]) for fit in (told, numbers)]
+    costs = [min(fit["card"]["out_of_fold_cost_by_set"]) for fit in (told, numbers)]
     assert costs[0] < 0.5 * costs[1]
     named = fitted(run, towns, tmp_path / "c.adacos", "--categorical", "zip")
     assert not any("zip" in warning for warning in named["warnings"])
@@ -87,8 +87,8 @@ def test_report_and_tradeoff_know_the_positive_class_of_the_fit(run, customers, 
     options = (model, "--data", customers, "--target", "y", "--json")
     page = tmp_path / "r.html"
     asked = run("report", *options, "--out", page, "--positive", "churn")
-    left_out = run("report", *options, "--out", page)
-    assert asked[:2] == left_out[:2]
+    without_id = run("report", *options, "--out", page)
+    assert asked[:2] == without_id[:2]
     assert asked[0] == 0
     assert run("tradeoff", *options)[0] == 0
     customers.write_text(customers.read_text().replace("churn", "gone"))

@@ -33,17 +33,17 @@ def test_appended_fits_are_the_fits_of_the_whole_design(
     """Whether the curvature is taken anew at every design, at some or never."""
     monkeypatch.setattr(appended, "STALE_ITERATIONS", stale_from)
     design, y, weight, fold = draw(0)
-    left_out = np.repeat(np.arange(FOLDS + 1), 2)
+    without_fold = np.repeat(np.arange(FOLDS + 1), 2)
     rng = np.random.default_rng(1)
     penalties = np.vstack([np.zeros(10), 10.0 ** rng.uniform(-1, 1, (12, 10))])
-    rows = y, weight, fold, left_out, np.tile([0, 1], FOLDS + 1)
+    rows = y, weight, fold, without_fold, np.tile([0, 1], FOLDS + 1)
     fits = kept_fits(design[:, :5], *rows, penalties[:5], np.zeros((5, 10)))
     for first in (5, 7, 9, 11):
         strengths = penalties[first : first + 2]
         new = NewColumns(np.arange(2), strengths, np.zeros(10, dtype=np.bool_))
         fits, kept = append_columns(fits, design[:, : first + 2], new, y, weight, fold)
         np.testing.assert_array_equal(kept, strengths)
-        for k, f in enumerate(left_out):
+        for k, f in enumerate(without_fold):
             whole = refit(design[:, : first + 2], y, weight, fold != f, penalties[: first + 2, k])
             expected = design[:, : first + 2] @ whole
             error = design[:, : first + 2] @ fits.coef[:, k] - expected
@@ -53,16 +53,16 @@ def test_appended_fits_are_the_fits_of_the_whole_design(
 
 def test_factors_are_those_of_the_whole_matrix() -> None:
     design, y, weight, fold = draw(2)
-    left_out, candidate = np.repeat(np.arange(FOLDS + 1), 2), np.tile([0, 1], FOLDS + 1)
+    without_fold, candidate = np.repeat(np.arange(FOLDS + 1), 2), np.tile([0, 1], FOLDS + 1)
     penalties = np.vstack([np.zeros(10), np.tile([2.0, 0.1], (12, 5))])
-    rows = y, weight, fold, left_out, candidate
+    rows = y, weight, fold, without_fold, candidate
     start = np.random.default_rng(0).normal(0, 0.1, (9, 10))
     fits = kept_fits(design[:, :9], *rows, penalties[:9], start)._replace(iterations=1)
     new = NewColumns(np.arange(4), penalties[9:], np.zeros(10, dtype=np.bool_))
     fits, _ = append_columns(fits, design, new, y, weight, fold)
     assert np.abs(fits.row_curvature[0] - fits.row_curvature[1]).max() > 1e-3
     for k, factor in enumerate(fits.factors):
-        left_in = fold != left_out[k]
+        left_in = fold != without_fold[k]
         own = fits.row_curvature[candidate[k]][left_in]
         hessian = (design[left_in].T * own) @ design[left_in]
         hessian += np.diag(fits.penalties[:, k])
@@ -73,12 +73,12 @@ def test_a_fold_has_no_say_in_what_is_found_without_it(monkeypatch: pytest.Monke
     """All fits share a curvature; taken anew from labels of the fold it would change the path."""
     monkeypatch.setattr(appended, "STALE_ITERATIONS", 1000)
     design, y, weight, fold = draw(3)
-    left_out = np.arange(FOLDS + 1)
+    without_fold = np.arange(FOLDS + 1)
     penalties = np.vstack([np.zeros(5), np.ones((10, 5))])
     new = NewColumns(np.array([0, 1]), np.full((2, 5), 3.0), np.ones(5, dtype=np.bool_))
     found = []
     for labels in (y, np.where(fold == 2, 1 - y, y)):
-        rows = labels, weight, fold, left_out, np.zeros(5, dtype=np.intp)
+        rows = labels, weight, fold, without_fold, np.zeros(5, dtype=np.intp)
         fits = kept_fits(design[:, :11], *rows, penalties, np.zeros((11, 5)))
         grown, strengths = append_columns(fits, design, new, labels, weight, fold)
         found.append((grown.coef, strengths))

@@ -315,12 +315,14 @@ def test_fits_with_penalties_of_their_own() -> None:
     design, y, fold = splines_like(3, 120, False)
     weight = np.ones(120)
     rng = np.random.default_rng(0)
-    left_out = np.array([0, 1, 5])
+    without_fold = np.array([0, 1, 5])
     penalties = np.vstack([np.zeros(3), 10.0 ** rng.uniform(-1, 2, (15, 3))])
     start = rng.normal(scale=0.1, size=(16, 3))
     grams = fold_grams(design, np.full(120, 0.2), fold, 5)
-    coef = fit_together(design, y, weight, fold, left_out, penalties, start, grams, tolerance=1e-11)
-    for k, f in enumerate(left_out):
+    coef = fit_together(
+        design, y, weight, fold, without_fold, penalties, start, grams, tolerance=1e-11
+    )
+    for k, f in enumerate(without_fold):
         rows = fold != f
         refit = newton(design[rows], y[rows], weight[rows], penalties[:, k], tolerance=1e-13)
         np.testing.assert_allclose(design @ coef[:, k], design @ refit.coef, atol=1e-4)

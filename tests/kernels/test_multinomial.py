@@ -140,7 +140,7 @@ def test_held_out_log_odds_are_those_of_refits() -> None:
         rows = fold == f
         refit = newton_classes(design[~rows], y[~rows], weight[~rows], penalty, contrasts(3))
         held_out = design[rows] @ to_reference(refit.coef, contrasts(3)).T
-        gap = probabilities(fit.leave_out_log_odds[rows]) - probabilities(held_out)
+        gap = probabilities(fit.out_of_fold_log_odds[rows]) - probabilities(held_out)
         assert np.abs(gap).max() < 2e-3
 
 
@@ -173,10 +173,10 @@ def test_names_of_the_classes_do_not_matter() -> None:
     term, linear = np.array([-1, 0, 1, 2, 3]), np.ones(4, dtype=np.bool_)
     order = np.array([2, 0, 3, 1])
 
-    def leave_out(y: Any) -> Any:
+    def out_of_fold(y: Any) -> Any:
         start = straight_classes(design, y, weight, np.ones(5, dtype=np.bool_), 4)
         fit = blend_class_strengths(design, y, weight, fold, term, linear, start=start)
         assert fit.used is not None
-        return symmetric(fit.leave_out_log_odds.T)
+        return symmetric(fit.out_of_fold_log_odds.T)
 
-    np.testing.assert_allclose(leave_out(order[y])[order], leave_out(y), atol=0.02)
+    np.testing.assert_allclose(out_of_fold(order[y])[order], out_of_fold(y), atol=0.02)

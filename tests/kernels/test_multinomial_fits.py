@@ -32,8 +32,8 @@ def rows_of(n_classes: int, spread: float = 1.0, n: int = 200) -> ClassRows:
     return ClassRows(design, scores.argmax(axis=1), weight, fold, contrasts(n_classes))
 
 
-def objective(rows: ClassRows, left_out: int, penalty: Any, coef: Any) -> float:
-    weight = rows.weight * (rows.fold != left_out)
+def objective(rows: ClassRows, without_fold: int, penalty: Any, coef: Any) -> float:
+    weight = rows.weight * (rows.fold != without_fold)
     loss = class_loss(coef @ rows.design.T, rows.y, rows.basis)
     return float(weight @ loss + 0.5 * (coef**2 @ penalty).sum())
 
@@ -43,11 +43,11 @@ def test_objective_and_gradient_of_several_fits(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(multinomial_fits, "_BLOCK", 64)
     rows = rows_of(4)
     rng = np.random.default_rng(0)
-    coef, left_out = rng.normal(size=(2, 3, 5)), np.array([1, N_FOLDS])
+    coef, without_fold = rng.normal(size=(2, 3, 5)), np.array([1, N_FOLDS])
     penalties = rng.uniform(0.1, 3.0, size=(2, 5))
-    value, gradient = objectives(rows, left_out, penalties, coef)
+    value, gradient = objectives(rows, without_fold, penalties, coef)
     for k in range(2):
-        fit = rows, int(left_out[k]), penalties[k]
+        fit = rows, int(without_fold[k]), penalties[k]
         assert value[k] == pytest.approx(objective(*fit, coef[k]))
         for step in 1e-6 * np.eye(15).reshape(15, 3, 5):
             change = objective(*fit, coef[k] + step) - objective(*fit, coef[k] - step)
@@ -66,12 +66,12 @@ def test_every_fit_ends_at_the_optimum_of_newton(
     strengths = np.array([0.01, 1.0, 100.0])
     # A penalty on the intercept above the floor, which depends on how many rows there are.
     penalties = np.repeat(np.append(0.001, np.ones(4))[None] * strengths[:, None], 2, axis=0)
-    left_out = np.array([0, N_FOLDS] * 3)
+    without_fold = np.array([0, N_FOLDS] * 3)
     start = np.zeros((6, n_classes - 1, 5))
     factors = hessian_factors(rows, joint_gram(rows, start[0]), penalties[::2])
     which = np.repeat(np.arange(3), 2)
-    found = advance_classes(rows, left_out, penalties, start, factors, which, tolerance=1e-14)
-    for k, f in enumerate(left_out.tolist()):
+    found = advance_classes(rows, without_fold, penalties, start, factors, which, tolerance=1e-14)
+    for k, f in enumerate(without_fold.tolist()):
         kept = rows.fold != f
         true = newton_classes(
             rows.design[kept], rows.y[kept], rows.weight[kept], penalties[k], rows.basis

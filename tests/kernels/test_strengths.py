@@ -245,11 +245,11 @@ def test_common_strengths_follow_the_documented_recipe(separated: bool) -> None:
     for f in range(4):
         rows = fold == f
         expected[rows] = held_out[rows] @ best(~rows)
-    assert np.abs(expit(blend.leave_out_log_odds) - expit(expected)).max() < 0.01
+    assert np.abs(expit(blend.out_of_fold_log_odds) - expit(expected)).max() < 0.01
     loss = weight @ (np.logaddexp(0, expected) - y * expected)
-    assert blend.leave_out_loss == pytest.approx(loss, rel=2e-3)
-    ours = blend.leave_out_log_odds
-    assert blend.leave_out_loss == pytest.approx(weight @ row_loss(ours, y), rel=1e-12)
+    assert blend.out_of_fold_loss == pytest.approx(loss, rel=2e-3)
+    ours = blend.out_of_fold_log_odds
+    assert blend.out_of_fold_loss == pytest.approx(weight @ row_loss(ours, y), rel=1e-12)
     # The model itself is the blend of the fits on all rows, with the weights of all folds.
     grid = [(s, r) for s in SMOOTHNESS_GRID for r in RIDGE_GRID]
     fits = [
@@ -260,7 +260,7 @@ def test_common_strengths_follow_the_documented_recipe(separated: bool) -> None:
 
 
 @pytest.mark.parametrize("f", [0, 3])
-def test_labels_of_a_fold_cannot_reach_its_leave_out_log_odds_but_through_the_weights(
+def test_labels_of_a_fold_cannot_reach_its_out_of_fold_log_odds_but_through_the_weights(
     f: int,
 ) -> None:
     """However its labels are changed, a fold is answered by a blend of refits without it.
@@ -273,10 +273,10 @@ def test_labels_of_a_fold_cannot_reach_its_leave_out_log_odds_but_through_the_we
     refits = refits_without_each_fold(design, y, weight, fold, term)[own]
     for changed in (y, np.where(own, 1 - y, y), np.where(own, 1.0, y)):
         blend = blend_strengths(design, changed, weight, fold, term, linear, families=("common",))
-        leave_out = blend.leave_out_log_odds[own]
+        out_of_fold = blend.out_of_fold_log_odds[own]
         # Is it in the convex hull of the refits? Least squares on the simplex tells.
         heavy = 1e3 * np.ones((1, refits.shape[1]))
-        _, distance = nnls(np.vstack([refits, heavy]), np.append(leave_out, 1e3))
+        _, distance = nnls(np.vstack([refits, heavy]), np.append(out_of_fold, 1e3))
         assert distance / np.sqrt(own.sum()) < 0.01
 
 
@@ -290,7 +290,7 @@ def test_labels_of_a_fold_hardly_reach_its_restricted_likelihood_fit() -> None:
     after = blend_strengths(
         design, changed, weight, fold, term, linear, families=("per_covariate",)
     )
-    moved = np.abs(expit(before.leave_out_log_odds) - expit(after.leave_out_log_odds))
+    moved = np.abs(expit(before.out_of_fold_log_odds) - expit(after.out_of_fold_log_odds))
     assert moved[own].max() < 0.02
     assert moved[~own].max() > 0.05
 
@@ -306,8 +306,8 @@ def test_given_strengths_are_left_out_by_true_refits(separated: bool) -> None:
     for f in range(4):
         rows = fold != f
         expected[~rows] = design[~rows] @ refit(design[rows], y[rows], weight[rows], penalty)
-    assert np.abs(expit(fit.leave_out_log_odds) - expit(expected)).max() < 3e-3
-    assert fit.leave_out_loss == pytest.approx(weight @ row_loss(expected, y), rel=1e-3)
+    assert np.abs(expit(fit.out_of_fold_log_odds) - expit(expected)).max() < 3e-3
+    assert fit.out_of_fold_loss == pytest.approx(weight @ row_loss(expected, y), rel=1e-3)
     np.testing.assert_array_equal(fit.strengths, strengths)
 
 
@@ -317,7 +317,7 @@ def test_families_can_be_taken_alone_and_together() -> None:
     common = blend_strengths(design, y, weight, fold, term, linear, families=("common",))
     own = blend_strengths(design, y, weight, fold, term, linear, families=("per_covariate",))
     for one in (common, own):
-        assert np.abs(one.leave_out_log_odds - both.leave_out_log_odds).max() > 1e-3
+        assert np.abs(one.out_of_fold_log_odds - both.out_of_fold_log_odds).max() > 1e-3
     # Common strengths lie on the grid's range and are equal within a kind; the others are not.
     assert common.strengths[0] == pytest.approx(common.strengths[1])
     assert common.strengths[2] == pytest.approx(common.strengths[3])
@@ -338,7 +338,7 @@ def test_without_wiggly_parts_smoothness_is_not_tried(monkeypatch: pytest.Monkey
     monkeypatch.setattr(strengths, "SMOOTHNESS_GRID", (7.0,))
     alone = blend_strengths(*rows)
     np.testing.assert_allclose(blend.coef, alone.coef, rtol=1e-12)
-    np.testing.assert_allclose(blend.leave_out_log_odds, alone.leave_out_log_odds, rtol=1e-12)
+    np.testing.assert_allclose(blend.out_of_fold_log_odds, alone.out_of_fold_log_odds, rtol=1e-12)
 
 
 def test_all_candidates_named_are_all_candidates() -> None:
@@ -370,7 +370,7 @@ def test_strengths_chosen_on_a_part_of_the_rows_do_as_well(
     monkeypatch.setattr(strengths, "PART_ROWS", 600)
     part = blend_strengths(*large)
     assert not np.array_equal(part.coef, full.coef)
-    assert part.leave_out_loss <= full.leave_out_loss * 1.001
+    assert part.out_of_fold_loss <= full.out_of_fold_loss * 1.001
 
 
 def test_what_a_part_of_the_rows_cannot_see_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,7 +387,7 @@ def test_what_a_part_of_the_rows_cannot_see_is_not_lost(monkeypatch: pytest.Monk
     full = blend_strengths(*rows, families=("per_covariate",))
     monkeypatch.setattr(strengths, "PART_ROWS", 750)
     part = blend_strengths(*rows, families=("per_covariate",))
-    assert part.leave_out_loss <= full.leave_out_loss * 1.001
+    assert part.out_of_fold_loss <= full.out_of_fold_loss * 1.001
 
 
 def test_a_part_of_the_rows_has_its_share_of_every_fold_and_class() -> None:

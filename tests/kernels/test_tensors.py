@@ -148,7 +148,7 @@ def test_a_fit_on_very_many_rows(strengths: str, monkeypatch: pytest.MonkeyPatch
         rows = torch.from_numpy(X), torch.from_numpy(y)
         other = AdaCOSClassifier(COSTS, **settings).fit(*rows, **given).model_
         np.testing.assert_array_equal(one.sequence.order, other.sequence.order)
-        for name in ("intercepts", "coefs", "leave_out_log_odds", "moments"):
+        for name in ("intercepts", "coefs", "out_of_fold_log_odds", "moments"):
             own = getattr(other, name)
             assert isinstance(own, np.ndarray)
             np.testing.assert_allclose(own, getattr(one, name), rtol=1e-8, atol=1e-8)

@@ -190,7 +190,7 @@ def test_what_a_set_is_expected_to_save_is_what_it_saves_rows_left_out() -> None
     ahead = look_ahead_classes(state, policy.cost_table_).weighed(matrix)
     assert ahead.future is not None
     saving = class_bayes_risk(ahead.log_odds, matrix) - (ahead.future - ahead.cost)[0]
-    label = best_label(model.leave_out_log_odds, matrix)
+    label = best_label(model.out_of_fold_log_odds, matrix)
     by_set = matrix[y[:, None], label].mean(axis=0)
     np.testing.assert_allclose(saving, np.maximum(by_set[0] - by_set[1:], 0), atol=1e-2)
     # A normal vector would promise more than the price; nothing is paid.

@@ -41,7 +41,7 @@ def same(one, other):
     np.testing.assert_allclose(one.model_.intercepts, other.model_.intercepts, atol=1e-8)
     np.testing.assert_allclose(one.model_.coefs, other.model_.coefs, atol=1e-8)
     np.testing.assert_allclose(
-        one.model_.leave_out_log_odds, other.model_.leave_out_log_odds, atol=1e-8
+        one.model_.out_of_fold_log_odds, other.model_.out_of_fold_log_odds, atol=1e-8
     )
     np.testing.assert_array_equal(one.training_rows_.digests, other.training_rows_.digests)
 

@@ -40,7 +40,7 @@ def rows(n: int = 160, seed: int = 0) -> tuple[Floats, NDArray[np.intp]]:
     return X, (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(int)
 
 
-def leave_out_by_scikit_learn(policy: Any, X: Floats, y: Any, members: Any) -> Floats:
+def out_of_fold_by_scikit_learn(policy: Any, X: Floats, y: Any, members: Any) -> Floats:
     """Log-odds of each row by a model of these covariates, fitted by scikit-learn without its fold.
 
     Columns divided by the root of their strength turn a diagonal penalty into a plain ridge.
@@ -68,7 +68,7 @@ def judged(policy: Any, X: Floats, y: Any) -> dict[frozenset[int], tuple[float, 
     found = {}
     for size in range(5):
         for members in combinations(range(4), size):
-            log_odds = leave_out_by_scikit_learn(policy, X, y, members)
+            log_odds = out_of_fold_by_scikit_learn(policy, X, y, members)
             p = 1 / (1 + np.exp(-log_odds))
             positive = (1 - p) * c01 + p * c11 < (1 - p) * c00 + p * c10
             wrong = np.where(
@@ -96,12 +96,12 @@ def test_the_forward_order_is_the_greedy_one_over_all_sets(name: str) -> None:
     assert policy.sequence_ == "forward"
 
 
-def test_sets_are_compared_by_true_leave_out_log_odds() -> None:
+def test_sets_are_compared_by_true_out_of_fold_log_odds() -> None:
     X, y = rows()
     policy = AdaCOSClassifier(COSTS["misses are dear"], sequence="forward", **QUICK).fit(X, y)
     sets = [np.array(members) for size in range(1, 5) for members in combinations(range(4), size)]
     for members, log_odds in zip(sets, policy._set_fits.screen(sets), strict=True):
-        theirs = leave_out_by_scikit_learn(policy, X, y, members)
+        theirs = out_of_fold_by_scikit_learn(policy, X, y, members)
         np.testing.assert_allclose(log_odds, theirs, atol=2e-3)
 
 
@@ -127,6 +127,6 @@ def test_two_jobs_change_no_bit(cls: Any, sequence: str) -> None:
     )
     assert one.sequence_ == two.sequence_
     assert one.sets_ == two.sets_
-    for name in ("intercepts", "coefs", "moments", "leave_out_log_odds"):
+    for name in ("intercepts", "coefs", "moments", "out_of_fold_log_odds"):
         np.testing.assert_array_equal(getattr(one.model_, name), getattr(two.model_, name))
     same(one.acquire(X), two.acquire(X))

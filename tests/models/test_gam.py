@@ -115,7 +115,7 @@ def test_a_huge_smoothness_is_ridge_logistic_regression() -> None:
 
 
 @pytest.mark.parametrize("name", ["heart", "wisconsin", "simulated", "separable"])
-def test_leave_out_probabilities_at_given_strengths_are_true_refits(name: str) -> None:
+def test_out_of_fold_probabilities_at_given_strengths_are_true_refits(name: str) -> None:
     if name in ("heart", "wisconsin"):
         X, y = complete({"heart": load_heart, "wisconsin": load_wisconsin}[name](as_frame=False))
     else:
@@ -134,16 +134,16 @@ def test_leave_out_probabilities_at_given_strengths_are_true_refits(name: str) -
         expected[test] = refit.predict_proba(X[test])[:, 1]
     # The basis is centred on the weighted rows, which only the tiny ridge on the intercept feels;
     # standardisation on 80% of the rows changes what a ridge of 0.5 means by about 3%.
-    assert np.abs(gam.leave_out_proba_ - expected).max() < 0.03
+    assert np.abs(gam.out_of_fold_proba_ - expected).max() < 0.03
     loss = -np.mean(np.where(y == 1, np.log(expected), np.log1p(-expected)))
-    assert gam.leave_out_log_loss_ == pytest.approx(loss, rel=0.01)
-    ours = gam.leave_out_proba_
+    assert gam.out_of_fold_log_loss_ == pytest.approx(loss, rel=0.01)
+    ours = gam.out_of_fold_proba_
     own = -np.mean(np.where(y == 1, np.log(ours), np.log1p(-ours)))
-    assert gam.leave_out_log_loss_ == pytest.approx(own, rel=1e-9)
+    assert gam.out_of_fold_log_loss_ == pytest.approx(own, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["heart", "simulated", "separable"])
-def test_leave_out_probabilities_agree_with_repeating_everything_without_the_fold(
+def test_out_of_fold_probabilities_agree_with_repeating_everything_without_the_fold(
     name: str,
 ) -> None:
     """Slow reference: the whole search for strengths anew on the other folds."""
@@ -163,7 +163,7 @@ def test_leave_out_probabilities_agree_with_repeating_everything_without_the_fol
             if g != f
         ]
         nested[~rest] = LogisticGAM(cv=inner).fit(X[rest], y[rest]).decision_function(X[~rest])
-    ours = gam.leave_out_proba_
+    ours = gam.out_of_fold_proba_
     assert np.mean(np.abs(ours - expit(nested))) < 0.02
     row_loss = np.logaddexp(0, nested) - y * nested
     own_loss = -np.where(y == 1, np.log(ours), np.log1p(-ours))
@@ -177,7 +177,7 @@ def test_leave_out_probabilities_agree_with_repeating_everything_without_the_fol
 class Losses(NamedTuple):
     """Mean log-loss of each draw."""
 
-    leave_out: Floats
+    out_of_fold: Floats
     fresh: Floats
     training: Floats
 
@@ -190,7 +190,7 @@ def simulate(
     for draw in range(draws):
         X, y, _ = curved(n + 3000, 10_000 + draw, separable=separable)
         gam = LogisticGAM(cv=cv).fit(X[:n], y[:n])
-        losses.leave_out[draw] = gam.leave_out_log_loss_
+        losses.out_of_fold[draw] = gam.out_of_fold_log_loss_
         if share < 1:
             used = round(share * n)
             gam = LogisticGAM(cv=cv).fit(X[:used], y[:used])
@@ -203,26 +203,26 @@ def z_score(difference: Floats) -> float:
     return float(difference.mean() / (difference.std(ddof=1) / np.sqrt(len(difference))))
 
 
-def test_leave_out_log_loss_is_unbiased_on_a_moderate_problem() -> None:
+def test_out_of_fold_log_loss_is_unbiased_on_a_moderate_problem() -> None:
     losses = simulate(separable=False, cv=10)
-    assert abs(z_score(losses.leave_out - losses.fresh)) < 2
+    assert abs(z_score(losses.out_of_fold - losses.fresh)) < 2
     # A leak would be noticed: the loss seen in training is far off.
     assert z_score(losses.training - losses.fresh) < -10
 
 
-def test_leave_out_log_loss_is_unbiased_on_separable_data() -> None:
+def test_out_of_fold_log_loss_is_unbiased_on_separable_data() -> None:
     """Ten folds estimate the loss of a fit on nine tenths of the rows, and that without bias.
 
     On separable data the loss falls about as fast as rows are added, so this is visibly more than
     the loss of the fit on all rows; with more folds the difference goes away (next test).
     """
     losses = simulate(separable=True, cv=10, share=0.9)
-    assert abs(z_score(losses.leave_out - losses.fresh)) < 2
+    assert abs(z_score(losses.out_of_fold - losses.fresh)) < 2
 
 
-def test_leave_out_log_loss_on_separable_data_with_many_folds() -> None:
+def test_out_of_fold_log_loss_on_separable_data_with_many_folds() -> None:
     losses = simulate(separable=True, cv=30)
-    assert abs(z_score(losses.leave_out - losses.fresh)) < 2
+    assert abs(z_score(losses.out_of_fold - losses.fresh)) < 2
     assert z_score(losses.training - losses.fresh) < -10
 
 
@@ -246,11 +246,13 @@ def test_weights_are_repetitions() -> None:
     )
     np.testing.assert_allclose(weighted.smoothness_, repeated.smoothness_, rtol=1e-3)
     kept = times > 0
-    assert np.all(np.isnan(weighted.leave_out_proba_[~kept]))
+    assert np.all(np.isnan(weighted.out_of_fold_proba_[~kept]))
     np.testing.assert_allclose(
-        weighted.leave_out_proba_[kept].repeat(times[kept]), repeated.leave_out_proba_, atol=1e-5
+        weighted.out_of_fold_proba_[kept].repeat(times[kept]),
+        repeated.out_of_fold_proba_,
+        atol=1e-5,
     )
-    assert weighted.leave_out_log_loss_ == pytest.approx(repeated.leave_out_log_loss_, rel=1e-5)
+    assert weighted.out_of_fold_log_loss_ == pytest.approx(repeated.out_of_fold_log_loss_, rel=1e-5)
 
 
 def test_rows_of_weight_zero_take_no_part_at_all() -> None:
@@ -301,7 +303,7 @@ def test_always_fits(name: str, strengths: str) -> None:
     p = gam.predict_proba(X)
     assert np.all(np.isfinite(p))
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
-    assert np.all((gam.leave_out_proba_ > 0) & (gam.leave_out_proba_ < 1))
+    assert np.all((gam.out_of_fold_proba_ > 0) & (gam.out_of_fold_proba_ < 1))
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-300])
@@ -309,7 +311,7 @@ def test_tiny_strengths_on_separated_data(value: float) -> None:
     X, y, _ = curved(60, 6, separable=True)
     gam = LogisticGAM(smoothness=value, ridge=value).fit(X, y)
     assert np.all((gam.decision_function(X) > 0) == (y == 1))
-    assert np.all(np.isfinite(gam.leave_out_proba_))
+    assert np.all(np.isfinite(gam.out_of_fold_proba_))
 
 
 # Contributions and pictures
@@ -453,7 +455,9 @@ def test_the_order_of_rows_does_not_matter() -> None:
     shuffled = np.random.default_rng(0).permutation(150)
     one, other = LogisticGAM().fit(X, y), LogisticGAM().fit(X[shuffled], y[shuffled])
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-6)
-    np.testing.assert_allclose(one.leave_out_proba_[shuffled], other.leave_out_proba_, atol=1e-6)
+    np.testing.assert_allclose(
+        one.out_of_fold_proba_[shuffled], other.out_of_fold_proba_, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])

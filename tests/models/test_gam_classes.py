@@ -62,16 +62,16 @@ def test_contributions_sum_to_log_odds_and_these_to_probabilities(fitted: Logist
     assert bent[0] > bent[len(bent) // 2] < bent[-1]
 
 
-def test_leave_out_probabilities_foretell_the_loss_on_fresh_rows(fitted: LogisticGAM) -> None:
+def test_out_of_fold_probabilities_foretell_the_loss_on_fresh_rows(fitted: LogisticGAM) -> None:
     table, y = mixed()
-    assert fitted.leave_out_proba_.shape == (300, 3)
-    np.testing.assert_allclose(fitted.leave_out_proba_.sum(axis=1), 1.0)
-    own = fitted.leave_out_proba_[np.arange(300), np.searchsorted(fitted.classes_, y)]
-    assert -np.log(own).mean() == pytest.approx(fitted.leave_out_log_loss_)
+    assert fitted.out_of_fold_proba_.shape == (300, 3)
+    np.testing.assert_allclose(fitted.out_of_fold_proba_.sum(axis=1), 1.0)
+    own = fitted.out_of_fold_proba_[np.arange(300), np.searchsorted(fitted.classes_, y)]
+    assert -np.log(own).mean() == pytest.approx(fitted.out_of_fold_log_loss_)
     straight = LogisticRegression().fit(table[["dose", "age"]], y)
     seen = straight.predict_proba(table[["dose", "age"]])
     loss = -np.log(seen[np.arange(300), np.searchsorted(fitted.classes_, y)]).mean()
-    assert fitted.leave_out_log_loss_ < loss
+    assert fitted.out_of_fold_log_loss_ < loss
 
 
 def test_given_strengths_are_the_ridge_of_scikit_learn() -> None:
@@ -83,7 +83,7 @@ def test_given_strengths_are_the_ridge_of_scikit_learn() -> None:
     standard = (X - X.mean(axis=0)) / X.std(axis=0)
     peer = LogisticRegression(C=2.0, tol=1e-10, max_iter=1000).fit(standard, y)
     np.testing.assert_allclose(own.predict_proba(X), peer.predict_proba(standard), atol=1e-5)
-    assert np.isnan(own.leave_out_proba_).all()
+    assert np.isnan(own.out_of_fold_proba_).all()
 
 
 def test_weight_two_is_the_row_twice() -> None:
@@ -119,7 +119,7 @@ def test_fifteen_classes() -> None:
     gam = LogisticGAM(cv=3, strengths="common").fit(X, y)
     assert gam.predict_proba(X).shape == (900, 15)
     shares = np.bincount(y) / 900
-    assert gam.leave_out_log_loss_ < 0.8 * -(shares * np.log(shares)).sum()
+    assert gam.out_of_fold_log_loss_ < 0.8 * -(shares * np.log(shares)).sum()
 
 
 def test_costs_of_the_wrong_number_of_classes_are_refused() -> None:

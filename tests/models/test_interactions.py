@@ -111,7 +111,7 @@ def test_finds_what_only_two_covariates_say_together(n_classes: int) -> None:
     found = log_loss(labels, seeing.predict_proba(fresh))
     assert found - bayes < 0.1 * (base - bayes)
     assert ("left", "right") in seeing.interactions_
-    assert seeing.leave_out_log_loss_ == pytest.approx(found, rel=0.15)
+    assert seeing.out_of_fold_log_loss_ == pytest.approx(found, rel=0.15)
 
 
 def test_numbers_multiply() -> None:
@@ -134,9 +134,9 @@ def test_without_interactions_the_additive_model_is_returned_exactly(seed: int) 
     np.testing.assert_array_equal(tried.coef_, plain.coef_)
     np.testing.assert_array_equal(tried.contributions(X), plain.contributions(X))
     if seed < 2:  # with the last, products seem to help where one of the folds is not looked at
-        np.testing.assert_array_equal(tried.leave_out_proba_, plain.leave_out_proba_)
-        assert tried.leave_out_log_loss_ == plain.leave_out_log_loss_
-    assert tried.leave_out_log_loss_ == pytest.approx(plain.leave_out_log_loss_, rel=0.05)
+        np.testing.assert_array_equal(tried.out_of_fold_proba_, plain.out_of_fold_proba_)
+        assert tried.out_of_fold_log_loss_ == plain.out_of_fold_log_loss_
+    assert tried.out_of_fold_log_loss_ == pytest.approx(plain.out_of_fold_log_loss_, rel=0.05)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -152,7 +152,7 @@ def test_the_default_is_the_additive_fit(n_classes: int) -> None:
     plain = alone(columns, basis, every, y.astype(float), weight, fold, n_classes=n_classes)
     later = plain.coef if n_classes == 2 else symmetric(plain.coef)
     np.testing.assert_array_equal(gam.coef_, later)
-    assert gam.leave_out_log_loss_ == plain.leave_out_loss / 150
+    assert gam.out_of_fold_log_loss_ == plain.out_of_fold_loss / 150
     assert gam.interactions_ == []
 
 
@@ -180,10 +180,10 @@ def test_a_fold_is_judged_by_what_the_others_choose(monkeypatch: Any) -> None:
     gam = LogisticGAM(cv=splits, interactions="auto").fit(table, y)
     monkeypatch.undo()
     assert seen == [200, 150, 150, 150, 150]
-    blind = LogisticGAM(cv=splits).fit(table, y).leave_out_proba_
-    seeing = LogisticGAM(cv=splits, interactions="auto").fit(table, y).leave_out_proba_
-    np.testing.assert_array_equal(gam.leave_out_proba_, np.where(fold == 0, blind, seeing))
-    assert gam.leave_out_log_loss_ == pytest.approx(log_loss(y, gam.leave_out_proba_))
+    blind = LogisticGAM(cv=splits).fit(table, y).out_of_fold_proba_
+    seeing = LogisticGAM(cv=splits, interactions="auto").fit(table, y).out_of_fold_proba_
+    np.testing.assert_array_equal(gam.out_of_fold_proba_, np.where(fold == 0, blind, seeing))
+    assert gam.out_of_fold_log_loss_ == pytest.approx(log_loss(y, gam.out_of_fold_proba_))
 
 
 # What the model says

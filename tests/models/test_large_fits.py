@@ -102,7 +102,7 @@ def test_basis_and_moments_are_those_of_the_rows(held_as_codes):
     np.testing.assert_allclose(fits.moments, expected, rtol=1e-9, atol=1e-7)
 
 
-def test_models_and_leave_out_log_odds_are_as_good_as_without_codes(held_as_codes, monkeypatch):
+def test_models_and_out_of_fold_log_odds_are_as_good_as_without_codes(held_as_codes, monkeypatch):
     X, y = rows(6000)
     fresh, truth = rows(20_000, seed=1)
     coded = AdaCOSClassifier(COSTS).fit(X, y)
@@ -112,7 +112,7 @@ def test_models_and_leave_out_log_odds_are_as_good_as_without_codes(held_as_code
     np.testing.assert_allclose(
         log_loss(coded, fresh, truth), log_loss(plain, fresh, truth), rtol=1e-3
     )
-    difference = coded.model_.leave_out_log_odds - plain.model_.leave_out_log_odds
+    difference = coded.model_.out_of_fold_log_odds - plain.model_.out_of_fold_log_odds
     assert np.sqrt(np.mean(difference**2)) < 0.05
     np.testing.assert_allclose(coded.expected_cost_by_set_, plain.expected_cost_by_set_, rtol=0.01)
     same = coded.acquire(fresh).acquired == plain.acquire(fresh).acquired
@@ -131,9 +131,9 @@ def test_the_additive_model_alone_is_as_good_as_without_codes(held_as_codes, mon
         for u in (gam.decision_function(fresh) for gam in (coded, plain))
     ]
     assert losses[0] == pytest.approx(losses[1], rel=2e-3)
-    np.testing.assert_array_equal(np.isnan(coded.leave_out_proba_), weight == 0)
-    assert coded.leave_out_log_loss_ == pytest.approx(plain.leave_out_log_loss_, rel=5e-3)
-    assert np.nanmax(np.abs(coded.leave_out_proba_ - plain.leave_out_proba_)) < 0.05
+    np.testing.assert_array_equal(np.isnan(coded.out_of_fold_proba_), weight == 0)
+    assert coded.out_of_fold_log_loss_ == pytest.approx(plain.out_of_fold_log_loss_, rel=5e-3)
+    assert np.nanmax(np.abs(coded.out_of_fold_proba_ - plain.out_of_fold_proba_)) < 0.05
 
 
 def test_a_row_of_weight_two_is_two_rows(held_as_codes, monkeypatch):
@@ -176,7 +176,7 @@ def test_a_covariate_that_hardly_ever_varies_need_not_vary_in_the_sample(held_as
     X[:, 1] = 0.0
     X[outside[:2], 1] = 1.0, 2.0
     policy = AdaCOSClassifier(COSTS, cv=3).fit(X, y)
-    assert np.isfinite(policy.model_.leave_out_log_odds).all()
+    assert np.isfinite(policy.model_.out_of_fold_log_odds).all()
     X[0, 1] = np.nan
     assert np.isfinite(policy.predict_proba(X[:3])).all()
 
@@ -218,8 +218,8 @@ def test_a_model_of_several_classes_is_the_optimum_at_its_strengths(held_as_code
             refit[own] = design[own] @ to_reference(coef, basis).T
         # One step from the fit with all rows, and strengths of its own.
         loss = weight @ class_log_loss(refit, y)
-        assert found.leave_out_loss == pytest.approx(loss, rel=1.5e-3)
-        assert np.sqrt(np.mean((found.leave_out_log_odds - refit) ** 2)) < 0.1
+        assert found.out_of_fold_loss == pytest.approx(loss, rel=1.5e-3)
+        assert np.sqrt(np.mean((found.out_of_fold_log_odds - refit) ** 2)) < 0.1
 
 
 @pytest.mark.parametrize("n_classes", [3, 4])
@@ -241,8 +241,8 @@ def test_several_classes_are_as_good_as_without_codes(held_as_codes, monkeypatch
     gam = LogisticGAM().fit(X, y)
     monkeypatch.setattr(large_fits, "LARGE_ROWS", 1000)
     other = LogisticGAM().fit(X, y)
-    assert other.leave_out_log_loss_ == pytest.approx(gam.leave_out_log_loss_, rel=5e-3)
-    assert np.abs(other.leave_out_proba_ - gam.leave_out_proba_).max() < 0.05
+    assert other.out_of_fold_log_loss_ == pytest.approx(gam.out_of_fold_log_loss_, rel=5e-3)
+    assert np.abs(other.out_of_fold_proba_ - gam.out_of_fold_proba_).max() < 0.05
 
 
 def with_holes(X, share=0.25, seed=5):
@@ -316,8 +316,8 @@ def test_models_of_rows_with_missing_values_are_those_without_codes(
         coded_odds = plain.columns @ np.atleast_2d(found.coef).T + found.intercept
         np.testing.assert_allclose(coded_odds, plain_odds, rtol=1e-3, atol=3e-3)
         assert np.abs(plain_odds).max() > 0.5
-        assert found.leave_out_loss == pytest.approx(truth.leave_out_loss, rel=2e-3)
-        difference = found.leave_out_log_odds - truth.leave_out_log_odds
+        assert found.out_of_fold_loss == pytest.approx(truth.out_of_fold_loss, rel=2e-3)
+        difference = found.out_of_fold_log_odds - truth.out_of_fold_log_odds
         assert np.sqrt(np.mean(difference**2)) < 0.1
 
 
@@ -356,8 +356,8 @@ def test_states_beyond_the_most_lose_little(held_as_codes, monkeypatch):
         fits[most] = prepare_large(X, y.astype(float), encoder, seed=0, **shared)
         assert all(len(own) <= most for own in fits[most].states.plan.states)
     few, many = (fits[most].fit(every, None) for most in (64, 1024))
-    assert few.leave_out_loss == pytest.approx(many.leave_out_loss, rel=1e-3)
-    assert np.abs(few.leave_out_log_odds - many.leave_out_log_odds).mean() < 0.01
+    assert few.out_of_fold_loss == pytest.approx(many.out_of_fold_loss, rel=1e-3)
+    assert np.abs(few.out_of_fold_log_odds - many.out_of_fold_log_odds).mean() < 0.01
 
 
 def test_rows_that_lack_very_much_together_stay_columns(held_as_codes, monkeypatch):
@@ -384,7 +384,7 @@ def test_odd_rows_with_missing_values_are_held_as_codes(held_as_codes):
     X[1::50] = np.nan  # nothing is known
     costs = Costs([1.0] * 6, false_positive=30, false_negative=60)
     policy = AdaCOSClassifier(costs, cv=3).fit(X, y)
-    assert np.isfinite(policy.model_.leave_out_log_odds).all()
+    assert np.isfinite(policy.model_.out_of_fold_log_odds).all()
     assert np.isfinite(policy.predict_proba(X[:60])).all()
-    alone = policy.model_.leave_out_log_odds[1::50, -1]
+    alone = policy.model_.out_of_fold_log_odds[1::50, -1]
     assert np.abs(alone - np.log(y.mean() / (1 - y.mean()))).max() < 0.5

@@ -81,7 +81,7 @@ def test_without_a_direction_not_a_bit_changes(rows):
     for none in ({}, [0, 0, 0, 0], {"up": 0}):
         plain, other = (LogisticGAM(cv=3, monotonic_cst=given).fit(X, y) for given in (None, none))
         assert np.array_equal(plain.coef_, other.coef_)
-        assert np.array_equal(plain.leave_out_proba_, other.leave_out_proba_)
+        assert np.array_equal(plain.out_of_fold_proba_, other.out_of_fold_proba_)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

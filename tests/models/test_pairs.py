@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from adacos.kernels.folds import stratified_folds
 from adacos.kernels.strengths import central_strengths
 from adacos.models import pairs
-from adacos.models.pairs import leave_out_by_pairs, paired_fit
+from adacos.models.pairs import out_of_fold_by_pairs, paired_fit
 from adacos.models.set_fits import SetFits, prepare
 from adacos.tables.encoder import TableEncoder
 
@@ -41,7 +41,7 @@ def test_equals_a_penalised_fit_without_each_fold(monkeypatch) -> None:
         model = LogisticRegression(C=1.0, tol=1e-10, max_iter=5000)
         model.fit(design[fold != f], y[fold != f])
         expected[fold == f] = model.decision_function(design[fold == f])
-    np.testing.assert_allclose(leave_out_by_pairs(fits, fold, np.arange(3)), expected, atol=2e-3)
+    np.testing.assert_allclose(out_of_fold_by_pairs(fits, fold, np.arange(3)), expected, atol=2e-3)
 
 
 def test_sees_what_an_additive_model_cannot() -> None:
@@ -50,7 +50,7 @@ def test_sees_what_an_additive_model_cannot() -> None:
     X = rng.integers(0, 2, size=(600, 4)).astype(float)
     y = np.where(rng.random(600) < 0.9, X[:, 0] == X[:, 1], X[:, 0] != X[:, 1]).astype(int)
     fits = prepared(X, y)
-    likely = expit(leave_out_by_pairs(fits, fits.fold, np.arange(X.shape[1])))
+    likely = expit(out_of_fold_by_pairs(fits, fits.fold, np.arange(X.shape[1])))
     assert np.mean((likely > 0.5) == y) > 0.85
     assert abs(likely.mean() - y.mean()) < 0.01
 
@@ -61,7 +61,7 @@ def test_does_no_harm_where_there_are_no_pairs() -> None:
     truth = expit(X[:, 0] - 0.5 * X[:, 1])
     y = (rng.random(400) < truth).astype(int)
     fits = prepared(X, y)
-    likely = expit(leave_out_by_pairs(fits, fits.fold, np.arange(X.shape[1])))
+    likely = expit(out_of_fold_by_pairs(fits, fits.fold, np.arange(X.shape[1])))
     assert np.sqrt(np.mean((likely - truth) ** 2)) < 0.1
 
 
@@ -73,7 +73,7 @@ def test_of_many_products_those_of_the_first_covariates_are_taken(monkeypatch) -
     fits = prepared(X, y)
     right = []
     for order in ([3, 6, 0, 1, 2, 4, 5, 7], [0, 1, 2, 4, 5, 7, 3, 6]):
-        likely = expit(leave_out_by_pairs(fits, fits.fold, np.array(order)))
+        likely = expit(out_of_fold_by_pairs(fits, fits.fold, np.array(order)))
         right.append(np.mean((likely > 0.5) == y))
     assert right[0] > 0.7 > 0.6 > right[1]
 
@@ -88,8 +88,8 @@ def test_rows_left_out_have_no_say_in_the_products() -> None:
         fits = prepared(X, y)
         share = np.where(y == 1, y.mean(), 1 - y.mean())
         for likely in (
-            paired_fit(fits, np.arange(30)).leave_out[:, 1],
-            expit(leave_out_by_pairs(fits, fits.fold, np.arange(30))),
+            paired_fit(fits, np.arange(30)).out_of_fold[:, 1],
+            expit(out_of_fold_by_pairs(fits, fits.fold, np.arange(30))),
         ):
             gains.append(np.log(np.where(y == 1, likely, 1 - likely) / share).mean())
     assert max(gains) < 0.01

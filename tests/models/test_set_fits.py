@@ -51,7 +51,7 @@ def test_large_sets_of_several_classes_keep_strengths_too(
         fits, start, own = class_rows(400, missing=missing), None, []
         for size in range(1, 9):
             start = fits.fit(np.arange(size), start)
-            own.append(start.leave_out_loss)
+            own.append(start.out_of_fold_loss)
             chosen.append(start.chosen_at)
             outside = ~np.isin(fits.basis.group, np.arange(size))
             assert not start.coef[:, outside].any()
@@ -73,7 +73,7 @@ def test_small_sets_try_every_candidate() -> None:
             fits.columns, fits.basis, members, fits.y, fits.weight, fits.fold, start=start
         )
         np.testing.assert_array_equal(found.coef, whole.coef)
-        np.testing.assert_array_equal(found.leave_out_log_odds, whole.leave_out_log_odds)
+        np.testing.assert_array_equal(found.out_of_fold_log_odds, whole.out_of_fold_log_odds)
         assert found.chosen_at == size
         start = found
 
@@ -84,13 +84,13 @@ def test_large_sets_try_what_the_last_choice_used(monkeypatch: pytest.MonkeyPatc
     full = []
     for size in range(1, 11):
         start = every.fit(np.arange(size), start)
-        full.append(start.leave_out_loss)
+        full.append(start.out_of_fold_loss)
     monkeypatch.setattr(set_fits, "SMALL_SET", 3)
     fits, start, chosen = rows(300, 10), None, []
     for size in range(1, 11):
         start = fits.fit(np.arange(size), start)
         chosen.append(start.chosen_at)
-        assert start.leave_out_loss <= full[size - 1] * 1.001
+        assert start.out_of_fold_loss <= full[size - 1] * 1.001
     assert chosen == [1, 2, 3, 3, 5, 5, 5, 8, 8, 8]
 
 
@@ -107,7 +107,7 @@ def test_the_first_wiggly_covariate_tries_every_smoothness(monkeypatch: pytest.M
     whole = fit_additive(
         fits.columns, fits.basis, np.arange(5), y, fits.weight, fits.fold, start=coins
     )
-    np.testing.assert_array_equal(found.leave_out_log_odds, whole.leave_out_log_odds)
+    np.testing.assert_array_equal(found.out_of_fold_log_odds, whole.out_of_fold_log_odds)
     assert found.chosen_at == 5
 
 
@@ -157,7 +157,7 @@ def test_large_designs_keep_strengths_where_values_are_missing_too(
         assert fits.holes is not None
         for size in range(1, 9):
             start = fits.fit(np.arange(size), start)
-            own.append(start.leave_out_loss)
+            own.append(start.out_of_fold_loss)
         losses[largest] = np.array(own)
     ratio = losses[0] / losses[10**9]
     assert ratio.mean() <= 1.001
@@ -184,7 +184,7 @@ def test_kept_fits_do_not_depend_on_what_was_fitted_in_between(
     fits._kept.clear()
     again = fits.fit(np.arange(7), start)
     np.testing.assert_allclose(
-        again.leave_out_log_odds, seventh.leave_out_log_odds, rtol=0, atol=0.02
+        again.out_of_fold_log_odds, seventh.out_of_fold_log_odds, rtol=0, atol=0.02
     )
 
 
@@ -197,7 +197,7 @@ def test_forward_and_group_lasso_sequences_share_long_fits(monkeypatch: pytest.M
         start = None
         for size in range(1, 7):
             start = fits.fit(order[:size], start)
-            assert np.isfinite(start.leave_out_log_odds).all()
+            assert np.isfinite(start.out_of_fold_log_odds).all()
             outside = ~np.isin(fits.basis.group, order[:size])
             assert not start.coef[outside].any()
 

@@ -40,7 +40,7 @@ def test_the_fit_in_pieces_is_the_fit_in_memory(large, tmp_path, n_classes, shar
     np.testing.assert_allclose(streamed.model_.coefs, held.model_.coefs, atol=1e-8)
     np.testing.assert_allclose(streamed.model_.moments, held.model_.moments, rtol=1e-9, atol=1e-7)
     np.testing.assert_allclose(
-        streamed.model_.leave_out_log_odds, held.model_.leave_out_log_odds, atol=1e-8
+        streamed.model_.out_of_fold_log_odds, held.model_.out_of_fold_log_odds, atol=1e-8
     )
     np.testing.assert_array_equal(streamed.training_rows_.digests, held.training_rows_.digests)
     fresh = frame(500, seed=1).drop(columns="ill")
@@ -85,13 +85,13 @@ def test_few_rows_in_files_are_read_into_memory(tmp_path):
     np.testing.assert_array_equal(stored.model_.coefs, held.model_.coefs)
 
 
-def test_only_some_leave_out_log_odds_are_kept(large, tmp_path, monkeypatch):
+def test_only_some_out_of_fold_log_odds_are_kept(large, tmp_path, monkeypatch):
     monkeypatch.setattr(streamed_fits, "KEPT_ROWS", 1000)
     table = frame(3000)
     policy = AdaCOSClassifier(COSTS).fit(written(tmp_path, table), "ill")
     model = policy.model_
     assert abs(len(model.y) - 1000) <= 2
-    assert model.leave_out_log_odds.shape == (len(model.y), len(policy.sets_))
+    assert model.out_of_fold_log_odds.shape == (len(model.y), len(policy.sets_))
     assert np.isclose(model.weight[model.y == 1].sum(), table["ill"].sum())
     assert np.isclose(model.weight.sum(), 3000)
 

@@ -15,7 +15,7 @@ from adacos import (
 )
 from adacos.datasets import make_value_dependent_problem
 from adacos.policies.auto import CANDIDATES, choose
-from adacos.policies.leave_out import leave_out_cost
+from adacos.policies.nested import nested_cost
 
 TITLES = [candidate.title for candidate in CANDIDATES]
 
@@ -89,19 +89,19 @@ def test_which_one_stands() -> None:
         assert ("Branching" in titles) == (first == "AdaCOS")
 
 
-def test_the_nested_cost_is_that_of_leave_out_cost() -> None:
+def test_the_nested_cost_is_that_of_the_function() -> None:
     """The same folds, fitted anew by other code."""
     X, y, prices, *_ = load_pima()
     X, y = X[:300], y[:300]
     costs = Costs(prices, false_positive=100, false_negative=1000)
     policy = AutoPolicyClassifier(costs, cv=3, strengths="common").fit(X, y)
     plain = AdaCOSClassifier(costs, cv=3, strengths="common")
-    expected = leave_out_cost(plain, X, y)
+    expected = nested_cost(plain, X, y)
     found = {item.title: item for item in policy.compared_}
     assert found["AdaCOS"].cost == pytest.approx(expected.mean)
     assert found["AdaCOS"].error == pytest.approx(expected.error)
     assert found["AdaCOS"].more == 0
-    forward = leave_out_cost(plain.set_params(sequence="forward"), X, y)
+    forward = nested_cost(plain.set_params(sequence="forward"), X, y)
     assert found["AdaCOS, forward"].cost == pytest.approx(forward.mean)
     assert found["AdaCOS, forward"].more == pytest.approx(forward.mean - expected.mean)
     # Without a branch on all rows Branching is not fitted anew.

@@ -31,7 +31,7 @@ from adacos.policies.certificate import certify
 from adacos.policies.recall import Targets, targets_of
 from adacos.policies.surcharges import (
     least_surcharges,
-    left_out_recalls,
+    out_of_fold_recalls,
     surcharged,
     surcharges_to_try,
 )
@@ -201,7 +201,7 @@ def test_certificates_are_wrong_as_seldom_as_they_say(
     path = surcharges_to_try(
         policy,
         targets._replace(recalls=np.array([0.8, 0.65])),
-        partial(left_out_recalls, policy),
+        partial(out_of_fold_recalls, policy),
     )
     assert len(path) > 3
     X, y = world(60_000, 1)

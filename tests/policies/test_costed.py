@@ -23,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 from adacos import AdaCOSClassifier, CostedClassifier, Costs, TargetRecallClassifier, save
 from adacos.exceptions import InvalidInputError, OtherAnswerWarning
 from adacos.metrics import total_cost, total_cost_scorer
-from adacos.policies.leave_out import leave_out_cost
+from adacos.policies.nested import nested_cost
 from tests.policy_checks import check_consultation, check_pickle, check_policy
 from tests.rivals.problems import MIXED_COSTS, THREE_COSTS, mixed_table, three_table
 
@@ -245,7 +245,7 @@ def test_the_best_set_is_that_of_an_exhaustive_search() -> None:
     for size in range(4):
         for members in combinations(range(3), size):
             one = CostedClassifier(LogisticRegression(), costs, covariates=list(members))
-            cost[members] = leave_out_cost(one, X, y).mean
+            cost[members] = nested_cost(one, X, y).mean
     assert min(cost, key=cost.__getitem__) == (0,)
     assert policy.covariates_ == ("x0",)
     # The folds are the same, and so is the cost.
@@ -289,9 +289,9 @@ def test_rare_classes_and_a_class_that_a_fold_lacks() -> None:
     np.testing.assert_allclose(policy.predict_proba(X).sum(axis=1), 1.0)
 
 
-def test_a_data_frame_with_categories_and_the_leave_out_cost() -> None:
+def test_a_data_frame_with_categories_and_the_nested_cost() -> None:
     X, y = mixed_table(120)
     policy = CostedClassifier(BOOSTING, MIXED_COSTS, covariates=["kind"])
-    left_out = leave_out_cost(policy, X, y, folds=2)
-    assert left_out.result.acquired[:, list(X.columns).index("kind")].any()
+    nested = nested_cost(policy, X, y, folds=2)
+    assert nested.result.acquired[:, list(X.columns).index("kind")].any()
     assert isinstance(X, pd.DataFrame)

@@ -11,7 +11,7 @@ import pytest
 
 from adacos import COSClassifier, Costs
 from adacos.exceptions import TableWarning
-from adacos.policies.estimates import estimate_leave_out
+from adacos.policies.estimates import estimate_costs
 from adacos.report.importances import covariate_importances
 
 COSTS = Costs({"a": 1.0, "t": 2.0}, false_positive=10.0, false_negative=10.0)
@@ -64,4 +64,4 @@ def test_nothing_is_said_of_rows_that_a_policy_looks_at_by_itself(fitted: Any) -
         assert covariate_importances(policy, X, result)
         policy.next(some)
         COSClassifier(COSTS, strengths="common", n_splines=5, cv=3).fit(some, y)
-        estimate_leave_out(policy, some, y)
+        estimate_costs(policy, some, y)

@@ -28,7 +28,7 @@ from adacos.exceptions import InvalidInputError, NotCertifiableError, TableWarni
 from adacos.kernels.folds import shuffled_folds, stratified_folds
 from adacos.kernels.groups import copies, one_of_each, standard_error
 from adacos.policies import auto, growing, planning
-from adacos.policies.leave_out import leave_out_cost
+from adacos.policies.nested import nested_cost
 from adacos.policies.recall_choices import recall_choices
 from adacos.rivals import GreedyMiserClassifier, POMDPClassifier, pomdp
 from adacos.tables.suspicions import suspicions
@@ -123,7 +123,7 @@ def test_no_model_has_seen_the_patient_it_is_judged_on(kind: Any) -> None:
 
     def loss(**options: Any) -> float:
         policy = kind(costs, **{**QUICK, "n_splines": 12}).fit(X, y, **options)
-        p = expit(policy.model_.leave_out_log_odds[:, -1])
+        p = expit(policy.model_.out_of_fold_log_odds[:, -1])
         return float(-np.mean(np.log(np.where(y == 1, p, 1 - p))))
 
     assert loss() < 0.4
@@ -188,7 +188,7 @@ def test_the_nested_cost_and_its_error_are_of_groups() -> None:
     X, y, who = patients(4)
     costs = Costs([0.0, 0.0, 0.0], false_positive=10.0, false_negative=10.0)
     policy = COSClassifier(costs, **{**QUICK, "n_splines": 12})
-    apart, together = leave_out_cost(policy, X, y), leave_out_cost(policy, X, y, groups=who)
+    apart, together = nested_cost(policy, X, y), nested_cost(policy, X, y, groups=who)
     assert all(len(np.unique(together.fold[who == one])) == 1 for one in range(24))
     assert together.mean > apart.mean + 1
     assert together.error > 2 * apart.error

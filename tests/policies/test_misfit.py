@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from adacos import AdaCOSClassifier, Costs
 from adacos.card import model_card
-from adacos.policies.estimates import estimate_leave_out
+from adacos.policies.estimates import estimate_costs
 from adacos.policies.misfit import LEAST_ROWS, advice, misfit_by_cell
 from adacos.tables.encoder import TableEncoder
 from tests.policies.branching_table import COSTS, table
@@ -64,7 +64,7 @@ def test_a_fitted_additive_world_is_quiet() -> None:
         y = (rng.random(250) < expit(X @ [1.5, -1.0, 0.5])).astype(int)
         costs = Costs([1.0, 1.0, 1.0], false_positive=20, false_negative=30)
         policy = AdaCOSClassifier(costs, **QUICK).fit(X, y)
-        estimate_leave_out(policy, X, y)
+        estimate_costs(policy, X, y)
         alarms += model_card(policy)["misfit"]["advice"] is not None
     assert alarms <= 1
 
@@ -100,7 +100,7 @@ def test_new_rows_are_held_against_what_few_training_rows_could_tell() -> None:
 def test_where_additivity_fails_branching_is_named() -> None:
     X, y = table(0)
     policy = AdaCOSClassifier(COSTS, **QUICK).fit(X, y)
-    estimate_leave_out(policy, X, y)
+    estimate_costs(policy, X, y)
     found = model_card(policy)["misfit"]
     assert "BranchingClassifier" in found["advice"]
     assert "ward" in found["cells"][0]

@@ -9,7 +9,7 @@ import pytest
 
 from adacos import AdaCOSClassifier, BranchingClassifier, COSClassifier, Costs, FullModelClassifier
 from adacos.metrics import total_costs
-from adacos.policies.budgets import leave_out_totals
+from adacos.policies.budgets import out_of_fold_totals
 from tests.policy_checks import same
 
 QUICK: dict[str, Any] = {"cv": 3, "strengths": "common"}
@@ -64,10 +64,11 @@ def test_what_is_compared_is_the_cost_of_each_row_out_of_fold() -> None:
     """By hand along the group lasso: what was paid, and the answer at the stop."""
     X, y, costs = noise_and_one(200, 4)
     policy = AdaCOSClassifier(costs, **QUICK).fit(X, y)
-    totals = leave_out_totals(policy.decider_, policy._kept_rows())
+    totals = out_of_fold_totals(policy.decider_, policy._kept_rows())
     model, table = policy.model_, policy.cost_table_
     possible = table.of(model.sequence.masks())[None] + np.stack(
-        [table.matrix[y, label] for label in policy.rule_.label(model.leave_out_log_odds).T], axis=1
+        [table.matrix[y, label] for label in policy.rule_.label(model.out_of_fold_log_odds).T],
+        axis=1,
     )
     assert np.all(np.isclose(totals[:, None], possible).any(axis=1))
     assert totals.mean() < possible.mean(axis=0).min() * 1.1
@@ -86,7 +87,7 @@ def test_for_new_costs_the_orders_are_compared_again(kind: Any) -> None:
         totals = []
         for way in ("group_lasso", "forward"):
             along = kind(own, sequence=way, **QUICK).fit(X, y)
-            totals.append(leave_out_totals(along.decider_, along._kept_rows()))
+            totals.append(out_of_fold_totals(along.decider_, along._kept_rows()))
         less = totals[0] - totals[1]
         cheaper = less.mean() > less.std(ddof=1) / np.sqrt(len(less))
         assert policy.sequence_ == ("forward" if cheaper else "group_lasso")

@@ -260,13 +260,13 @@ def test_adacos_is_algorithm_1(matrix: Any, panels: Any, lookahead: str) -> None
     assert len(set(result.stage)) > 1, "all rows stop at one set: nothing was compared"
 
 
-def test_cos_expects_what_the_leave_out_probabilities_say() -> None:
+def test_cos_expects_what_the_out_of_fold_probabilities_say() -> None:
     X, policy = pima_policy(COSClassifier, TABLE_1)
     model, matrix = policy.model_, np.array(TABLE_1)
     y = model.y.astype(int)
     for i, members in enumerate(policy.sets_):
         total = 0.0
-        for label, odds in zip(y, model.leave_out_log_odds[:, i], strict=True):
+        for label, odds in zip(y, model.out_of_fold_log_odds[:, i], strict=True):
             p = expit(odds)
             answers = [(1 - p) * matrix[0, a] + p * matrix[1, a] for a in (0, 1)]
             total += matrix[label, int(np.argmin(answers))]
@@ -290,7 +290,7 @@ def test_the_model_of_each_set_is_the_additive_model_of_its_columns() -> None:
         ours = model.intercepts[i] + columns @ model.coefs[i]
         np.testing.assert_allclose(expit(ours), gam.predict_proba(X[:, members])[:, 1], atol=5e-3)
         np.testing.assert_allclose(
-            expit(model.leave_out_log_odds[:, i]), gam.leave_out_proba_, atol=0.01
+            expit(model.out_of_fold_log_odds[:, i]), gam.out_of_fold_proba_, atol=0.01
         )
         assert np.all(model.coefs[i, ~np.isin(model.basis.group, members)] == 0)
 

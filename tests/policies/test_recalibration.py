@@ -122,7 +122,7 @@ def test_models_and_stated_costs_of_all_sets_are_those_of_bayes_rule(fitted):
     # Cost of stopping at each set, by hand: every row counts as often as its class.
     share = model.y.mean()
     factor = np.where(model.y == 1, AFTER / share, (1 - AFTER) / (1 - share))
-    u = model.leave_out_log_odds + shift
+    u = model.out_of_fold_log_odds + shift
     answer = u >= np.log(100 / 1000)
     wrong = np.where(model.y[:, None] == 1, 1000.0 * ~answer, 100.0 * answer)
     costs = (factor[:, None] * wrong).mean(axis=0) + model.sequence.costs(policy.cost_table_)
@@ -325,7 +325,7 @@ def test_a_slope_is_an_exact_change_of_every_model(fitted):
     assert moved.model_.log_odds_by_set(X) == pytest.approx(base - 1 + 0.8 * (u - base))
     # Rows as weighted agree with the new log-odds in the mean.
     model = moved.model_
-    p = 1 / (1 + np.exp(-model.leave_out_log_odds[:, -1]))
+    p = 1 / (1 + np.exp(-model.out_of_fold_log_odds[:, -1]))
     assert np.average(p, weights=model.weight) == pytest.approx(
         np.average(model.y, weights=model.weight), abs=0.02
     )

@@ -109,16 +109,16 @@ def test_false_negative_cost_makes_the_threshold_optimal(threshold):
 def test_every_set_of_the_sequence_counts(base, kind, target):
     policy = kind(COSTS, target_recall=target, recall_at="every_set").from_model(base)
     model = policy.model_
-    leave_out = expit(model.leave_out_log_odds[model.y == 1])
-    reached = np.all(leave_out >= policy.threshold_ - 1e-12, axis=1)
+    out_of_fold = expit(model.out_of_fold_log_odds[model.y == 1])
+    reached = np.all(out_of_fold >= policy.threshold_ - 1e-12, axis=1)
     assert policy.recall_estimate_ == reached.mean() >= target
-    bolder = np.min(leave_out, axis=1)[reached]
-    assert np.mean(np.all(leave_out > bolder.min() + 1e-12, axis=1)) < target
+    bolder = np.min(out_of_fold, axis=1)[reached]
+    assert np.mean(np.all(out_of_fold > bolder.min() + 1e-12, axis=1)) < target
 
 
 def test_full_model_stops_at_the_last_set_only(base):
     policy = FullModelClassifier(COSTS, target_recall=0.95).from_model(base)
-    last = policy.model_.leave_out_log_odds[policy.model_.y == 1][:, -1]
+    last = policy.model_.out_of_fold_log_odds[policy.model_.y == 1][:, -1]
     assert logit(policy.threshold_) == pytest.approx(recall_threshold(last, 0.95))
     at_every_set = AdaCOSClassifier(COSTS, target_recall=0.95, recall_at="every_set")
     assert policy.threshold_ >= at_every_set.from_model(base).threshold_
@@ -284,10 +284,10 @@ def test_calibrate_certifies_the_policy_as_it_runs(base, fresh, kind):
     model = policy.model_
     sets = policy._may_stop_at()
     least = model.log_odds_by_set(fresh[0][y == 1])[:, sets].min(axis=1)
-    leave_out = model.leave_out_log_odds[model.y == 1][:, sets]
+    out_of_fold = model.out_of_fold_log_odds[model.y == 1][:, sets]
     adversarial = certify(
         lambda t: int(np.sum(least < t)),
-        threshold_sequence(leave_out),
+        threshold_sequence(out_of_fold),
         len(least),
         0.95,
         0.9,

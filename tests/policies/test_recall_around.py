@@ -26,7 +26,7 @@ from adacos import (
 )
 from adacos.card import model_card
 from adacos.exceptions import InvalidInputError, NotCertifiableError, UnusedCostWarning
-from adacos.policies.estimates import estimate_leave_out
+from adacos.policies.estimates import estimate_costs
 from adacos.policies.recall_choices import recall_choices
 from tests.policy_checks import check_parameters_of_the_fit, same
 
@@ -208,8 +208,8 @@ def test_it_is_stated_to_cost_what_the_policy_costs(
     own = AdaCOSClassifier(costs, target_recall=recall, **QUICK).fit(X, y)
     around = TargetRecallClassifier(AdaCOSClassifier(costs, **QUICK), target_recall=recall)
     for policy in (own, around.fit(X, y)):
-        estimate_leave_out(policy, X, y, nested=nested)
-    assert around.leave_out_ == own.leave_out_
+        estimate_costs(policy, X, y, nested=nested)
+    assert around.cost_estimates_ == own.cost_estimates_
     assert around.misfit_ == own.misfit_
     assert around.misfit_states_ == own.misfit_states_
     assert [*map(str, around.check(X, y))] == [*map(str, own.check(X, y))]

@@ -17,7 +17,7 @@ def collapsed(X: np.ndarray, y: np.ndarray) -> AdaCOSClassifier:
     """A policy that is corrected by complete rows, as if they were the table."""
     policy = AdaCOSClassifier(COSTS, **QUICK).fit(X, y)
     model, complete = policy.model_, ~np.isnan(X).any(axis=1)
-    rows = model.leave_out_log_odds[complete], model.y[complete], model.weight[complete]
+    rows = model.out_of_fold_log_odds[complete], model.y[complete], model.weight[complete]
     policy.model_ = replace(model, followed=FollowedRows(*rows))
     policy.finish_fit(policy.rule_)
     return policy
@@ -49,7 +49,7 @@ def test_the_limit_allows_for_the_choice_of_the_set() -> None:
     policy = AdaCOSClassifier(COSTS, **QUICK).fit(X, y)
     model = policy.model_
     matrix = policy.cost_table_.matrix
-    by_set = matrix[y[:, None], policy.rule_.label(model.leave_out_log_odds)]
+    by_set = matrix[y[:, None], policy.rule_.label(model.out_of_fold_log_odds)]
     by_set = by_set + model.sequence.costs(policy.cost_table_)
     best = by_set[:, by_set.mean(axis=0).argmin()]
     noise = np.random.default_rng(0).normal(size=400)

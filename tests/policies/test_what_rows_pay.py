@@ -16,7 +16,7 @@ from adacos import (
     trade_off,
 )
 from adacos.card import model_card
-from adacos.policies.estimates import leave_out_costs
+from adacos.policies.estimates import cost_estimates
 
 PRICES = [1.0, 3.0, 6.0]
 TWO = Costs(PRICES, false_positive=30, false_negative=60)
@@ -41,7 +41,7 @@ def test_rows_pay_for_the_values_they_have(costs: Costs) -> None:
     X, y = rows(2, 300, 0, missing=0.3)
     policy = COSClassifier(costs, **QUICK).fit(X, y)
     table, there = policy.cost_table_, ~np.isnan(X)
-    label = policy.rule_.label(policy.model_.leave_out_log_odds)
+    label = policy.rule_.label(policy.model_.out_of_fold_log_odds)
     for i, mask in enumerate(policy.model_.sequence.masks()):
         paid = [float(table.of(mask & own)) for own in there]
         wrong = table.matrix[y, label[:, i]]
@@ -56,8 +56,8 @@ def test_the_tables_of_a_model_with_recalls_by_class_agree() -> None:
     policy = TargetRecallClassifier(AdaCOSClassifier(THREE, **QUICK), target_recall={1: 0.85})
     policy.fit(X, y)
     assert max(policy.surcharges_.values()) > 0
-    by_name = {item.name: item.cost for item in leave_out_costs(policy)}
-    by_set = model_card(policy)["leave_out_cost_by_set"]
+    by_name = {item.name: item.cost for item in cost_estimates(policy)}
+    by_set = model_card(policy)["out_of_fold_cost_by_set"]
     assert by_name["full model"] == pytest.approx(by_set[-1])
     assert by_name["one set for all (COS), chosen with these rows"] == pytest.approx(min(by_set))
 

@@ -19,7 +19,7 @@ from adacos.cli.info import show
 from adacos.consultation.steps import Classify
 from adacos.metrics import total_costs
 from adacos.policies.auto import Compared
-from adacos.policies.estimates import estimate_leave_out
+from adacos.policies.estimates import estimate_costs
 from adacos.tables.description import CovariateDescription, Description
 from tests.policies.branching_table import COSTS, table
 
@@ -60,7 +60,7 @@ def auto(rows, policy, tmp_path_factory) -> AutoPolicyClassifier:
     )
     chosen.finish_fit()
     describe(chosen, WORDS)
-    estimate_leave_out(chosen, *rows)
+    estimate_costs(chosen, *rows)
     file = tmp_path_factory.mktemp("auto") / "auto.adacos"
     save(chosen, file)
     return load(file)
@@ -111,17 +111,17 @@ def test_every_place_tells_of_the_rows_that_come_to_it(policy, rows) -> None:
             assert share == pytest.approx(result.acquired[here[n], k].mean())
 
 
-def test_the_leave_out_cost_is_that_of_the_leaf(policy, rows) -> None:
+def test_the_out_of_fold_cost_is_that_of_the_leaf(policy, rows) -> None:
     """At the set of a row's own leaf, found by the number of covariates of a complete row."""
     X, _ = rows
     result = policy.acquire(X)
-    found = policy._leave_out_at_stop(policy._encode(X), result)
+    found = policy._out_of_fold_at_stop(policy._encode(X), result)
     complete = np.flatnonzero(X.notna().all(axis=1))
     for row in complete:
         model = policy.nodes_[policy.leaf_[row]].model
         sizes = [len(model.sequence.set(i)) for i in range(len(model.sequence))]
         stage = sizes.index(int(result.acquired[row].sum()))
-        assert found[row] == model.leave_out_log_odds[row, stage]
+        assert found[row] == model.out_of_fold_log_odds[row, stage]
     assert len(complete) > 200
 
 
@@ -138,10 +138,10 @@ def test_the_card_is_that_of_the_chosen_policy(auto, policy, rows) -> None:
     assert "Ward = " in tree["text"] or "Blood test" in tree["text"]
     assert "answered ill" in tree["text"]
     assert "USD" in tree["text"]
-    own = card["leave_out"][0]
+    own = card["out_of_fold"][0]
     X, y = rows
     result = policy.acquire(X)
-    label = (policy._leave_out_at_stop(policy._encode(X), result) > np.log(60 / 90)).astype(int)
+    label = (policy._out_of_fold_at_stop(policy._encode(X), result) > np.log(60 / 90)).astype(int)
     cost = result.cost + np.where(label == y, 0, np.where(label == 1, 60, 90))
     assert own["name"] == "this policy, stops chosen with these rows"
     assert own["cost"] == pytest.approx(cost.mean())

@@ -134,8 +134,8 @@ def test_the_number_of_neighbours_is_the_cheapest_tried() -> None:
     X, y = draw(300, 0)
     costs = Costs([0.1, 1.0, 1.0], false_positive=20, false_negative=20)
     policy = AACOClassifier(costs, n_neighbors=(3, 30, 5000), cv=3).fit(X, y)
-    assert policy.leave_out_cost_.shape == (3,)
-    assert policy.n_neighbors_ == (3, 30, 300)[int(policy.leave_out_cost_.argmin())]
+    assert policy.out_of_fold_cost_.shape == (3,)
+    assert policy.n_neighbors_ == (3, 30, 300)[int(policy.out_of_fold_cost_.argmin())]
     # Found on rows that were held out, it is near what new rows cost.
     new = total_cost(policy, *draw(3000, 2))
-    assert new == pytest.approx(policy.leave_out_cost_.min(), rel=0.35)
+    assert new == pytest.approx(policy.out_of_fold_cost_.min(), rel=0.35)

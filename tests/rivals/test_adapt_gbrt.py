@@ -92,7 +92,7 @@ def test_a_full_model_that_knows_the_hard_rows_gets_them() -> None:
 def test_gate_and_cheap_classifier_share_what_they_pay_for() -> None:
     X, y, prices, *_ = load_pima(as_frame=False)
     costs = Costs(list(prices.values())).bind(list(prices))
-    full = logit(LogisticGAM().fit(X, y).leave_out_proba_)
+    full = logit(LogisticGAM().fit(X, y).out_of_fold_proba_)
     grown = [
         adapt(cut(X), y.astype(float), full, np.arange(8), costs, GridPoint(lam, 0.3, 0.5), 10, 3)
         for lam in (0.0, 3e-3, 1.0)

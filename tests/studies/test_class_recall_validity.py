@@ -17,7 +17,7 @@ from adacos.decision import DecisionRule
 from adacos.exceptions import NotCertifiableError
 from adacos.policies.certificate import certify
 from adacos.policies.recall import Targets
-from adacos.policies.surcharges import left_out_recalls, surcharged, surcharges_to_try
+from adacos.policies.surcharges import out_of_fold_recalls, surcharged, surcharges_to_try
 from tests.studies.recall_worlds import kept
 
 # The policies' own parameters, which hold for one more release.
@@ -48,7 +48,7 @@ def test_one_model_and_many_draws(kind: Any, n_classes: int, targets: Any, large
     given = costs(n_classes)
     policy = kind(given, target_recall=targets, **QUICK).fit(*rows(600, n_classes, rng))
     asked = Targets(np.array([*targets]), np.array([*targets.values()]))
-    path = surcharges_to_try(policy, asked, partial(left_out_recalls, policy))
+    path = surcharges_to_try(policy, asked, partial(out_of_fold_recalls, policy))
     # Calibration rows are drawn from these, so that they are the truth.
     X, y = rows(6_000, n_classes, rng)
     missed = []

@@ -7,7 +7,7 @@ import pytest
 
 from adacos import AdaCOSClassifier, COSClassifier, Costs
 from adacos.metrics import total_costs
-from adacos.policies.leave_out import leave_out_cost
+from adacos.policies.nested import nested_cost
 from tests.policies.tables import noisy_rows
 
 COSTS = Costs([0.3] * 12, false_positive=10, false_negative=20)
@@ -25,7 +25,7 @@ def test_the_plain_estimate_flatters_and_the_nested_one_does_not(kind, sequence)
         X, y = noisy_rows(rng, 200)
         policy = kind(COSTS, **settings).fit(X, y)
         plain.append(policy.expected_cost_by_set_.min())
-        nested.append(leave_out_cost(kind(COSTS, **settings), X, y).mean)
+        nested.append(nested_cost(kind(COSTS, **settings), X, y).mean)
         fresh, labels = noisy_rows(rng, 10_000)
         truth.append(total_costs(policy.acquire(fresh), labels, COSTS).mean())
     difference = np.array(nested) - np.array(truth)

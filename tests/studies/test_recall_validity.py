@@ -38,7 +38,7 @@ def test_certificates_hold_for_one_model_and_many_calibration_draws(name):
     n = min(world.n_positives, 150)
     policy, *_ = fitted(world, 0)
     model, rng = policy.model_, np.random.default_rng(1)
-    thresholds = threshold_sequence(model.leave_out_log_odds[model.y == 1])
+    thresholds = threshold_sequence(model.out_of_fold_log_odds[model.y == 1])
     pool = world.positives(rng, repetitions * n + 20_000)
     least = model.log_odds_by_set(pool).min(axis=1)
     missed = np.zeros((len(thresholds), len(pool)), dtype=bool)

@@ -32,7 +32,7 @@ from adacos.bench.regret import (
     checked,
     fitted,
     grid,
-    left_out,
+    not_run,
     run_study,
     store,
     verdict,
@@ -139,4 +139,4 @@ def _blocks(
         for price in prices:
             yield Heading(f"{title}; mean price {price:g}")
             yield grid(kinds, [ContinuousSettings(kind, price) for kind in kinds], report, methods)
-    yield from left_out(report, absent)
+    yield from not_run(report, absent)

@@ -110,7 +110,7 @@ class LomaxReport:
     against: str
     cells: tuple[Ratio, ...]
     overall: tuple[Ratio, ...]
-    left_out: tuple[str, ...]
+    not_run: tuple[str, ...]
     failures: tuple[Failure, ...]
     seconds: float
 
@@ -121,7 +121,7 @@ class LomaxReport:
             "against": self.against,
             "ratio": {r.method: _plain(r) for r in self.overall},
             "cells": [{"set": r.dataset, "level": r.level, **_plain(r)} for r in self.cells],
-            "left_out": list(self.left_out),
+            "not_run": list(self.not_run),
             "failures": [{"unit": f.unit, "error": f.error} for f in self.failures],
         }
 
@@ -141,18 +141,18 @@ def run_lomax(options: LomaxOptions, *, progress: bool | None = None) -> LomaxRe
     integer("jobs", options.jobs, at_least=1)
     start = time.perf_counter()
     sets = _chosen_sets(options)
-    left_out: list[str] = []
+    not_run: list[str] = []
     named = None if options.methods in (None, ("all",)) else options.methods
     every = METHODS if options.methods == ("all",) else default_methods()
     methods, absent = available_methods(named or every)
     if named is not None and absent:
         check_method(METHODS[next(iter(absent))])
-    left_out += [f"{name}: {why}" for name, why in absent.items()]
+    not_run += [f"{name}: {why}" for name, why in absent.items()]
     sets, small = _with_methods(sets, methods)
-    left_out += small
+    not_run += small
     against = _full_name(options.against)
     if against not in methods:
-        left_out.append(f"{against}, which is not run: ratios are to {methods[0]} instead")
+        not_run.append(f"{against}, which is not run: ratios are to {methods[0]} instead")
         against = methods[0]
     tables = {name: dataset.table for name, dataset in sets.items()}
     settings = [setting for dataset in sets.values() for setting in dataset.settings]
@@ -179,7 +179,7 @@ def run_lomax(options: LomaxOptions, *, progress: bool | None = None) -> LomaxRe
         against,
         tuple(cells),
         tuple(overall),
-        tuple(left_out),
+        tuple(not_run),
         result.failures,
         time.perf_counter() - start,
     )
@@ -280,13 +280,13 @@ def _with_methods(
     sets: dict[str, LomaxSet], methods: Sequence[str]
 ) -> tuple[dict[str, LomaxSet], list[str]]:
     """The sets that some method takes, and what is not included: sets, and methods of a set."""
-    taken, left_out = {}, []
+    taken, not_run = {}, []
     for name, one in sets.items():
         absent = [method for method in methods if not _takes(method, one.n_classes)]
         if len(absent) < len(methods):
             taken[name] = one
         if absent:
-            left_out.append(
+            not_run.append(
                 f"{name}: it has {one.n_classes} classes, and {', '.join(absent)} "
                 f"{'takes' if len(absent) == 1 else 'take'} two"
             )
@@ -294,10 +294,10 @@ def _with_methods(
         raise InvalidInputError(
             "datasets",
             "must hold a set with two classes, or a method must take more",
-            "; ".join(left_out),
+            "; ".join(not_run),
             "Name another.",
         )
-    return taken, left_out
+    return taken, not_run
 
 
 def _chosen_sets(options: LomaxOptions) -> dict[str, LomaxSet]:
@@ -350,10 +350,10 @@ def _blocks(
         yield Grid(("Cell", *header), rows, f"Ratio to {report.against}", _marks(report.cells))
     yield Heading("Mean total cost")
     yield _means(report, folds, sets)
-    left_out = [*report.left_out, *gathered(report.failures)]
-    if left_out:
+    not_run = [*report.not_run, *gathered(report.failures)]
+    if not_run:
         yield Heading("Not included")
-        yield Items(tuple(left_out))
+        yield Items(tuple(not_run))
 
 
 def _means(report: LomaxReport, folds: FoldTable, sets: dict[str, LomaxSet]) -> Grid:

@@ -25,7 +25,7 @@ from adacos.bench.regret import (
     expected_cost,
     fitted,
     grid,
-    left_out,
+    not_run,
     run_study,
     store,
     verdict,
@@ -167,7 +167,7 @@ def _blocks(
         yield grid([setting.network for setting in own], own, report, methods)
     yield Heading("The problems")
     yield _problems([setting for setting in settings if setting.price_share == PRICE_SHARES[0]])
-    yield from left_out(report, absent)
+    yield from not_run(report, absent)
 
 
 def _problems(settings: Sequence[NetworkSettings]) -> Grid:

@@ -108,7 +108,7 @@ class TableReport:
     costs: tuple[MethodCosts, ...]
     compared: tuple[CellComparison, ...]
     failures: tuple[Failure, ...]
-    left_out: tuple[str, ...]
+    not_run: tuple[str, ...]
     warnings: tuple[str, ...]
     seconds: float
 
@@ -141,7 +141,7 @@ def run_table(
     integer("seed", options.seed, at_least=0)
     integer("jobs", options.jobs, at_least=1)
     check_folder(options.out)
-    methods, left_out = _methods(options)
+    methods, not_run = _methods(options)
     matrix = options.misclassification
     setting = Setting(_SETTING, float(matrix[0][1]), matrix)
     splits = [
@@ -166,7 +166,7 @@ def run_table(
         tuple(costs),
         tuple(c for other in done[1:] for c in compare_cells(index, done[0], other)),
         result.failures,
-        left_out,
+        not_run,
         tuple(doubts),
         time.perf_counter() - started,
     )
@@ -236,7 +236,7 @@ def _blocks(options: TableOptions, report: TableReport) -> list[Block]:
         blocks += [Heading("What each method costs"), Grid(header, tuple(rows))]
     if report.compared:
         blocks += [Heading("Paired comparison"), Text(_PAIRED), _compared(report)]
-    lines = [*report.left_out, *gathered(report.failures)]
+    lines = [*report.not_run, *gathered(report.failures)]
     if lines:
         blocks += [Heading("Not included"), Items(tuple(lines))]
     return blocks

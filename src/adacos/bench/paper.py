@@ -108,7 +108,7 @@ def paper_settings() -> tuple[Setting, ...]:
 
 def run_paper(options: PaperOptions, *, progress: bool | None = None) -> PaperReport:
     """Run the paper's experiments, or what of them is not finished, and write the report."""
-    config, left_out = configure(options)
+    config, not_run = configure(options)
     authors: Reference = {}
     if options.reference is not None:
         authors = read_authors_code(options.reference)
@@ -136,7 +136,7 @@ def run_paper(options: PaperOptions, *, progress: bool | None = None) -> PaperRe
         overall,
         time.perf_counter() - start,
         options.quick,
-        left_out,
+        not_run,
         figures,
         no_figures,
     )
@@ -158,22 +158,22 @@ def _claims(result: RunResult) -> list[Claim]:
 
 def configure(options: PaperOptions) -> tuple[BenchConfig, tuple[str, ...]]:
     """The checked configuration, and which of the paper's experiments are omitted, and why."""
-    left_out: list[str] = []
+    not_run: list[str] = []
     check_reference(options.reference)
     methods: Sequence[str] = OWN_METHODS if options.methods is None else options.methods
     if list(methods) == ["all"]:
         methods, absent = available_methods(METHODS)
-        left_out += [f"{name}: {why}" for name, why in absent.items()]
+        not_run += [f"{name}: {why}" for name, why in absent.items()]
     datasets = options.datasets
     if datasets is None:
         datasets = (*BUNDLED, *(name for name in options.data if name not in BUNDLED))
-    left_out += [
+    not_run += [
         f"{source.title}, which cannot be bundled. {source.obtain}"
         for name, source in DATASETS.items()
         if source.obtain is not None and name not in datasets
     ]
     if options.reference is None:
-        left_out.append(
+        not_run.append(
             "The authors' code's numbers: pass their table with `--reference PATH` to see them "
             "next to ours."
         )
@@ -191,13 +191,13 @@ def configure(options: PaperOptions) -> tuple[BenchConfig, tuple[str, ...]]:
     for method in config.chosen_methods:
         native = all(supports(method, setting) for setting in config.settings)
         if not native and not method.rival:
-            left_out.append(
+            not_run.append(
                 f"{method.name} at a target recall: forward selection needs the cost of a false "
                 "negative."
                 if method.name in OWN_METHODS
                 else f"{method.name} at a target recall: it has no such option."
             )
-    return config, tuple(left_out)
+    return config, tuple(not_run)
 
 
 def _compare(

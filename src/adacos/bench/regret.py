@@ -393,7 +393,7 @@ def _blocks(
         "all rows pays for a covariate that says nothing on every other row."
     )
     yield grid(["Regret"], [FIXED_ORDER], report, methods)
-    yield from left_out(report, absent)
+    yield from not_run(report, absent)
 
 
 def verdict(report: RegretReport) -> Text:
@@ -406,7 +406,7 @@ def verdict(report: RegretReport) -> Text:
     )
 
 
-def left_out(report: RegretReport, absent: dict[str, str]) -> Iterator[Block]:
+def not_run(report: RegretReport, absent: dict[str, str]) -> Iterator[Block]:
     """What was not run, and why."""
     lines = [f"{name}: {why}" for name, why in absent.items()]
     lines += gathered(report.failures)

@@ -45,7 +45,7 @@ class Findings:
     overall: list[OverallComparison]
     wall_seconds: float
     quick: bool
-    left_out: tuple[str, ...]
+    not_run: tuple[str, ...]
     figures: Path | None
     no_figures: str = ""
     asymmetric_methods: tuple[str, ...] = field(init=False)
@@ -77,7 +77,7 @@ def report_blocks(findings: Findings) -> list[Block]:
         *_sigmoid(findings),
         *_times(findings),
         *_settings(findings),
-        *_left_out(findings),
+        *_not_run(findings),
     ]
 
 
@@ -302,8 +302,8 @@ def _settings(f: Findings) -> Iterator[Block]:
     yield Grid(("Method", "Parameters"), tuple(rows))
 
 
-def _left_out(f: Findings) -> Iterator[Block]:
-    lines = [*f.left_out, *gathered(f.result.failures)]
+def _not_run(f: Findings) -> Iterator[Block]:
+    lines = [*f.not_run, *gathered(f.result.failures)]
     if lines:
         yield Heading("Not included")
         yield Items(tuple(lines))

@@ -97,7 +97,7 @@ def print_lomax(report: LomaxReport) -> None:
     table.title = f"Total cost as a ratio to {report.against}, geometric mean over sets and levels"
     console = Console()
     console.print(table)
-    for line in report.left_out:
+    for line in report.not_run:
         console.print(f"skipped: {escape(line)}", highlight=False)
     print_failures(report.failures, console)
     console.print(f"{report.index} written in {report.seconds:.0f} s")
@@ -142,7 +142,7 @@ def print_table(report: TableReport) -> None:
             paired.add_row(names, f"{c.folds.estimate:.4g}", *ends, in_words(c))
         paired.title = "Same fold, same row; 95% intervals"
         console.print(paired)
-    for line in report.left_out:
+    for line in report.not_run:
         console.print(f"skipped: {line}", highlight=False, markup=False)
     print_failures(report.failures, console)
     console.print(f"{report.index} written in {report.seconds:.0f} s")

@@ -327,7 +327,7 @@ def _learn(
     """Fit, and estimate what the policy costs on rows it was not fitted on; doubts about it."""
     from adacos.policies.alone import order_doubt
     from adacos.policies.auto import COMPARISON
-    from adacos.policies.estimates import estimate_leave_out
+    from adacos.policies.estimates import estimate_costs
 
     chooses = estimator.chooses
     about = f" (about {seconds:.0f} s)" if seconds > 2 else ""
@@ -360,7 +360,7 @@ def _learn(
         if aim.recall_confidence is not None:
             share, seed = aim.calibration_fraction, estimator.random_state
             learned, _ = set_aside(estimator, *learned, share, seed)
-        doubt = estimate_leave_out(
+        doubt = estimate_costs(
             estimator,
             learned.X,
             learned.y,

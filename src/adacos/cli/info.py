@@ -79,8 +79,8 @@ def show(policy: BasePolicy, console: Console, n_calibration: int | None = None)
     console.print(_stops(policy, card, said))
     for panel in card["panels"]:
         console.print(_panel_in_words(panel, said))
-    if card["leave_out"]:
-        console.print(_leave_out(card, said))
+    if card["cost_estimates"]:
+        console.print(_cost_estimates(card, said))
     if card["misfit"] is not None and card["misfit"]["advice"] is not None:
         console.print("The model does not fit everywhere:", style="bold yellow")
         for line in (*card["misfit"]["cells"], *card["misfit"]["states"]):
@@ -173,7 +173,7 @@ def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table
     """Covariates in the order of acquisition, and what stopping after each of them costs."""
     described = {c["name"]: c for c in card["covariates"]}
     order = card["order"] or list(described)
-    sets, expected = card["sets"] or [], card["leave_out_cost_by_set"] or []
+    sets, expected = card["sets"] or [], card["out_of_fold_cost_by_set"] or []
     stops = {len(names): said.money(cost) for names, cost in zip(sets, expected, strict=True)}
     table = Table("")
     # A long name is broken, never cut: it is what options and answers must be given with.
@@ -212,11 +212,11 @@ def _compared(choice: dict[str, Any], said: Description) -> Table:
     return table
 
 
-def _leave_out(card: dict[str, Any], said: Description) -> Table:
+def _cost_estimates(card: dict[str, Any], said: Description) -> Table:
     """What the policy costs next to its alternatives, cross-validated."""
     what = "covariates and false alarms" if card["false_negative_implied"] else "total cost"
     table = Table("cross-validated on the training rows")
     table.add_column(f"{what}, mean ± standard error", justify="right")
-    for item in card["leave_out"]:
+    for item in card["cost_estimates"]:
         table.add_row(item["name"], f"{said.money(item['cost'])} ± {item['error']:.2f}")
     return table

@@ -21,8 +21,8 @@ from adacos.models.lookahead import (
     WalkState,
     advance,
     begin,
-    left_out,
     log_odds_now,
+    out_of_fold_state,
     payable_sets,
 )
 from adacos.models.sequence_model import SequenceModel
@@ -101,7 +101,7 @@ class SequenceDecider(FoldedDecider[WalkState]):
         state
             The same rows.
         """
-        return left_out(state, rows)
+        return out_of_fold_state(state, rows)
 
     def log_odds(self, state: WalkState) -> Floats:
         """Log-odds of rows if they stopped now."""
@@ -190,7 +190,7 @@ class OneSetDecider(SequenceDecider):
 
     def answers(self, rows: Ints, encoded: Callable[[], Floats]) -> Ints:
         """Labels of training rows at the set, by models that did not see them."""
-        return self.rule.label(self.model.leave_out_log_odds[rows, self.stage])
+        return self.rule.label(self.model.out_of_fold_log_odds[rows, self.stage])
 
 
 @dataclass(frozen=True, eq=False)

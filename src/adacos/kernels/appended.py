@@ -22,8 +22,8 @@ from adacos.kernels.irls import (
     advance_together,
     cholesky,
     curvature,
+    factors_without_fold,
     fold_grams,
-    left_out_factors,
     residuals,
 )
 from adacos.typing import Bools, Floats, Ints
@@ -36,11 +36,11 @@ OWN_STEPS, SETTLING_ROUNDS = 100, 3
 
 
 class KeptFits(NamedTuple):
-    """Fits of one design, the k-th without the rows of fold left_out[k].
+    """Fits of one design, the k-th without the rows of fold without_fold[k].
 
     Attributes
     ----------
-    left_out : (fits,), the fold without which it is made; the number of folds for all rows.
+    without_fold : (fits,), the fold without which it is made; the number of folds for all rows.
     candidate : (fits,), fits that differ in that fold alone are of one candidate.
     penalties, coef : (P, fits).
     row_curvature : (candidates, n) kept.
@@ -48,7 +48,7 @@ class KeptFits(NamedTuple):
     iterations : what the last design took.
     """
 
-    left_out: Ints
+    without_fold: Ints
     candidate: Ints
     penalties: Floats
     coef: Floats
@@ -74,7 +74,7 @@ def kept_fits(
     y: Floats,
     weight: Floats,
     fold: Ints,
-    left_out: Ints,
+    without_fold: Ints,
     candidate: Ints,
     penalties: Floats,
     start: Floats,
@@ -82,18 +82,18 @@ def kept_fits(
     """Fits from `start`, shape (P, fits), with the curvature of each candidate's mean there."""
     penalties = np.maximum(penalties, PENALTY_FLOOR * float(weight.sum()))
     row_curvature = np.empty((int(candidate.max()) + 1, len(y)))
-    factors: list[Floats] = [np.empty(0)] * len(left_out)
+    factors: list[Floats] = [np.empty(0)] * len(without_fold)
     for c, own in enumerate(row_curvature):
         fits = np.flatnonzero(candidate == c)
         own[:] = curvature(design @ start[:, fits].mean(axis=1), weight)
         grams = fold_grams(design, own, fold, int(fold.max()) + 1)
-        of_candidate = left_out_factors(grams, left_out[fits], penalties[:, fits])
+        of_candidate = factors_without_fold(grams, without_fold[fits], penalties[:, fits])
         for k, factor in zip(fits.tolist(), of_candidate, strict=True):
             factors[k] = factor
     coef, iterations = advance_together(
-        design, y, weight, fold, left_out, penalties, start, factors
+        design, y, weight, fold, without_fold, penalties, start, factors
     )
-    return KeptFits(left_out, candidate, penalties, coef, row_curvature, factors, iterations)
+    return KeptFits(without_fold, candidate, penalties, coef, row_curvature, factors, iterations)
 
 
 def append_columns(
@@ -103,7 +103,7 @@ def append_columns(
 
     The others are those of `fits`, or near to them: their part of the factors is kept.
     """
-    size, n_new, left_out = len(fits.coef), len(new.term), fits.left_out
+    size, n_new, without_fold = len(fits.coef), len(new.term), fits.without_fold
     strengths = new.strengths.copy()
     stale = fits.iterations >= STALE_ITERATIONS
     solved: list[Floats] = []
@@ -123,10 +123,12 @@ def append_columns(
     joined = np.vstack([fits.penalties, penalties])
     start = np.vstack([fits.coef, np.zeros_like(penalties)])
     if stale:
-        rows = y, weight, fold, left_out, fits.candidate
+        rows = y, weight, fold, without_fold, fits.candidate
         return kept_fits(design, *rows, joined, start), strengths
     factors = [_grown(*each) for each in zip(fits.factors, solved, schur, penalties.T, strict=True)]
-    coef, iterations = advance_together(design, y, weight, fold, left_out, joined, start, factors)
+    coef, iterations = advance_together(
+        design, y, weight, fold, without_fold, joined, start, factors
+    )
     kept = fits._replace(penalties=joined, coef=coef, factors=factors, iterations=iterations)
     return kept, strengths
 
@@ -139,14 +141,14 @@ def _new_grams(fits: KeptFits, design: Floats, n_new: int, fold: Ints) -> list[F
     parts = parts.reshape(len(parts), design.shape[1], -1, n_new)
     every = parts.sum(axis=0)
     grams = [*(every - parts), every]
-    return [grams[f][:, c] for f, c in zip(fits.left_out, fits.candidate, strict=True)]
+    return [grams[f][:, c] for f, c in zip(fits.without_fold, fits.candidate, strict=True)]
 
 
 def _scores(fits: KeptFits, design: Floats, y: Floats, weight: Floats, fold: Ints) -> Floats:
     """Minus the gradient of the loss in the coefficients of new columns, (k, fits)."""
     size = len(fits.coef)
     residual = residuals(design[:, :size], fits.coef, y)
-    residual *= weight * (fold != fits.left_out[:, None])
+    residual *= weight * (fold != fits.without_fold[:, None])
     return np.asarray(-(residual @ design[:, size:]).T)
 
 
@@ -202,14 +204,14 @@ def settle_strengths(
     everything else where it is, see `_each_own`, and all are fitted again, until the degrees of
     freedom of every term are settled or the rounds are spent.
     """
-    left_out = np.arange(len(grams) + 1)
+    without_fold = np.arange(len(grams) + 1)
     terms = [np.flatnonzero(term == t) for t in range(len(begin))]
-    rows = design, y, weight, fold, left_out
+    rows = design, y, weight, fold, without_fold
     strengths, coef, freedom = begin, start, np.full(begin.shape, np.inf)
     for more in range(SETTLING_ROUNDS - 1, -1, -1):
         penalties = np.where(term[:, None] >= 0, strengths[term], 0.0)
         penalties = np.maximum(penalties, PENALTY_FLOOR * float(weight.sum()))
-        factors = left_out_factors(grams, left_out, penalties)
+        factors = factors_without_fold(grams, without_fold, penalties)
         coef, _ = advance_together(*rows, penalties, coef, factors)
         if more == 0:
             break

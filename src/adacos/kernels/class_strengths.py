@@ -176,20 +176,20 @@ def class_blend(rows: ClassRows, strengths: Floats, per_covariate: Bools, coefs:
     _, y, weight, fold, basis = rows
     held_out, n_folds = rows.held_out(coefs), rows.n_folds
     shares = stack_class_weights(held_out, y, weight, basis)
-    leave_out, mean_shares = np.empty(held_out.shape[:2]), shares / (1 + n_folds)
+    out_of_fold, mean_shares = np.empty(held_out.shape[:2]), shares / (1 + n_folds)
     for f in range(n_folds):
         own = fold == f
         others = (held_out[:, ~own], y[~own], weight[~own])
         elsewhere = stack_class_weights(*others, basis, start=shares)
-        leave_out[:, own] = held_out[:, own] @ elsewhere
+        out_of_fold[:, own] = held_out[:, own] @ elsewhere
         mean_shares += elsewhere / (1 + n_folds)
     kept = mean_shares >= LEAST_WEIGHT
     change = basis[1:] - basis[0]
     return Blend(
         np.exp(np.log(strengths[:, :, -1]) @ shares),
         change @ np.tensordot(shares, coefs[:, -1], axes=1),
-        to_reference(leave_out, basis).T,
-        float(weight @ class_loss(leave_out, y, basis)),
+        to_reference(out_of_fold, basis).T,
+        float(weight @ class_loss(out_of_fold, y, basis)),
         kept,
         StrengthMixture(strengths[:, kept], per_covariate[kept], change @ coefs[kept]),
     )
@@ -275,13 +275,13 @@ def _by_restricted_likelihood(
 ) -> tuple[Floats, Floats]:
     """Strengths (terms, folds + 1) and contrasts (folds + 1, K - 1, P), last those on all rows."""
     design, y, weight, fold, basis = rows
-    left_out = np.arange(rows.n_folds + 1)
+    without_fold = np.arange(rows.n_folds + 1)
     grams = fold_class_grams(design, near.log_odds, weight, fold, rows.n_folds, basis)
     every = grams.sum(axis=0)
     strengths, coef = class_fellner_schall(
         design, y, weight[:, None], term, begin, near.coef, every[None], basis
     )
-    left_in = weight[:, None] * (fold[:, None] != left_out[:-1])
+    left_in = weight[:, None] * (fold[:, None] != without_fold[:-1])
     by_fold, refits = class_fellner_schall(
         design, y, left_in, term, begin, near.coef, every - grams, basis
     )
@@ -289,7 +289,7 @@ def _by_restricted_likelihood(
     penalties = np.stack([penalty_of(term, lam) for lam in found.T])
     start = np.moveaxis(np.concatenate([refits, coef], axis=2), 2, 0)
     factors = hessian_factors(rows, joint_gram(rows, coef[:, :, 0]), penalties)
-    return found, advance_classes(rows, left_out, penalties, start, factors, left_out)
+    return found, advance_classes(rows, without_fold, penalties, start, factors, without_fold)
 
 
 def keep_class_strengths(
@@ -301,7 +301,7 @@ def keep_class_strengths(
     and coefficients of zero. Its coefficients are those of each later class against the first,
     shape (candidates, folds + 1, K - 1, P).
     """
-    left_out = np.arange(rows.n_folds + 1)
+    without_fold = np.arange(rows.n_folds + 1)
     strengths, start = mixture.strengths.copy(), rows.basis[1:].T @ mixture.coefs
     factors: list[Floats] = []
     which, penalties = [], []
@@ -310,12 +310,12 @@ def keep_class_strengths(
         if per_covariate:
             strengths[:, c] = _searched(rows, term, strengths[:, c], new, start[c], gram)
         own = np.stack([penalty_of(term, column) for column in strengths[:, c].T])
-        which.append(len(factors) + (left_out if per_covariate else 0 * left_out))
+        which.append(len(factors) + (without_fold if per_covariate else 0 * without_fold))
         factors += hessian_factors(rows, gram, own if per_covariate else own[:1])
         penalties.append(own)
     coefs = advance_classes(
         rows,
-        np.tile(left_out, len(start)),
+        np.tile(without_fold, len(start)),
         np.concatenate(penalties),
         start.reshape(-1, *start.shape[2:]),
         factors,
@@ -334,16 +334,16 @@ def _searched(
     inverse Hessian, less their penalty.
     """
     design, _, weight, fold, basis = rows
-    left_out, size = np.arange(rows.n_folds + 1), len(basis) - 1
+    without_fold, size = np.arange(rows.n_folds + 1), len(basis) - 1
     columns = np.flatnonzero(np.append(new, False)[term])
     of_term = np.tile(np.unique(term[columns], return_inverse=True)[1], size)
     joint = (np.arange(size)[:, None] * len(term) + columns).ravel()
     penalties = np.stack([penalty_of(term, column) for column in begin.T])
-    score = -objectives(rows, left_out, penalties, coef)[1].reshape(len(coef), -1)[:, joint]
+    score = -objectives(rows, without_fold, penalties, coef)[1].reshape(len(coef), -1)[:, joint]
     units = np.zeros((len(gram), len(joint)), order="F")
     units[joint, np.arange(len(joint))] = 1.0
     log_odds, strengths = coef[-1] @ design.T, begin.copy()
-    for f in left_out.tolist():
+    for f in without_fold.tolist():
         own = fold == f
         rest = gram - class_gram(design[own], log_odds[:, own], weight[own], basis)
         factor = hessian_factors(rows, rest, penalties[f : f + 1])[0]

@@ -142,18 +142,18 @@ def cone_fits(
     result = coefs.copy()
     outside = ~cone.holds(coefs)
     for candidate, fit in zip(*np.nonzero(outside[:, ::-1]), strict=True):
-        left_out = coefs.shape[2] - 1 - int(fit)
-        start = coefs[:, candidate, left_out]
+        without_fold = coefs.shape[2] - 1 - int(fit)
+        start = coefs[:, candidate, without_fold]
         rows = slice(None)
         if fit:
             assert fold is not None
             start = result[:, candidate, -1]
-            rows = fold != left_out
-        result[:, candidate, left_out] = cone_newton(
+            rows = fold != without_fold
+        result[:, candidate, without_fold] = cone_newton(
             design[rows],
             y[rows],
             weight[rows],
-            penalties[:, candidate, left_out],
+            penalties[:, candidate, without_fold],
             cone,
             start,
             tolerance=tolerance,

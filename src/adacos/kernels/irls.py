@@ -222,16 +222,16 @@ def fold_coefs(
     """Coefficients behind `fit_folds`, (P, C, folds + 1): without each fold and with all rows."""
     n_folds, n_candidates = len(grams), penalties.shape[1]
     # Fold number n_folds stands for "none left out".
-    left_out = np.repeat(np.arange(n_folds + 1), n_candidates)
+    without_fold = np.repeat(np.arange(n_folds + 1), n_candidates)
     candidate = np.tile(np.arange(n_candidates), n_folds + 1)
     coef = fit_together(
         design,
         y,
         weight,
         fold,
-        left_out,
+        without_fold,
         penalties[:, candidate],
-        np.repeat(start[:, None], len(left_out), axis=1),
+        np.repeat(start[:, None], len(without_fold), axis=1),
         grams,
         tolerance=tolerance,
     )
@@ -252,14 +252,14 @@ def fit_together(
     y: Floats,
     weight: Floats,
     fold: Ints,
-    left_out: Ints,
+    without_fold: Ints,
     penalties: Floats,
     start: Floats,
     grams: Floats,
     *,
     tolerance: float = 1e-6,
 ) -> Floats:
-    """Coefficients of several fits, the k-th without the rows of fold left_out[k].
+    """Coefficients of several fits, the k-th without the rows of fold without_fold[k].
 
     `penalties` and `start` have one column per fit, `grams` are the Gram matrices of the folds.
     All fits advance together: exact gradients, but curvature kept at sum(grams) less the fold's, so
@@ -271,15 +271,15 @@ def fit_together(
     penalties = np.maximum(penalties, PENALTY_FLOOR * float(weight.sum()))
     coef = np.empty_like(start)
     at_once = max(FACTORS_AT_ONCE // design.shape[1] ** 2, 1)
-    for first in range(0, len(left_out), at_once):
+    for first in range(0, len(without_fold), at_once):
         fits = slice(first, first + at_once)
-        factors = left_out_factors(grams, left_out[fits], penalties[:, fits])
+        factors = factors_without_fold(grams, without_fold[fits], penalties[:, fits])
         coef[:, fits], _ = advance_together(
             design,
             y,
             weight,
             fold,
-            left_out[fits],
+            without_fold[fits],
             penalties[:, fits],
             start[:, fits],
             factors,
@@ -288,12 +288,12 @@ def fit_together(
     return coef
 
 
-def left_out_factors(grams: Floats, left_out: Ints, penalties: Floats) -> list[Floats]:
-    """Factors of sum(grams) less the Gram matrix of fold left_out[k], plus the k-th penalty."""
+def factors_without_fold(grams: Floats, without_fold: Ints, penalties: Floats) -> list[Floats]:
+    """Factors of sum(grams) less the Gram matrix of fold without_fold[k], plus the k-th penalty."""
     total = grams.sum(axis=0)
     diagonal = np.arange(len(total))
     factors = []
-    for fit, f in enumerate(left_out.tolist()):
+    for fit, f in enumerate(without_fold.tolist()):
         hessian = total - grams[f] if f < len(grams) else total.copy()
         hessian[diagonal, diagonal] += penalties[:, fit]
         factors.append(cholesky(hessian))
@@ -305,7 +305,7 @@ def advance_together(
     y: Floats,
     weight: Floats,
     fold: Ints,
-    left_out: Ints,
+    without_fold: Ints,
     penalties: Floats,
     start: Floats,
     factors: list[Floats],
@@ -317,15 +317,15 @@ def advance_together(
     coef = start.copy()
     last_gradient = np.zeros_like(coef)
     last_step = np.zeros_like(coef)
-    length = np.ones(len(left_out))
-    open_fits = np.arange(len(left_out))
+    length = np.ones(len(without_fold))
+    open_fits = np.arange(len(without_fold))
     iteration = 0
     for iteration in range(LOCKSTEP_ITERATIONS):
         current = coef[:, open_fits]
         gradient = penalties[:, open_fits] * current
         for rows in _blocks(len(y)):
             residual = residuals(design[rows], current, y[rows])
-            residual *= weight[rows] * (fold[rows] != left_out[open_fits, None])
+            residual *= weight[rows] * (fold[rows] != without_fold[open_fits, None])
             gradient += (residual @ design[rows]).T
         steps = np.empty_like(gradient)
         for position, fit in enumerate(open_fits.tolist()):
@@ -345,7 +345,7 @@ def advance_together(
         if len(open_fits) == 0:
             break
     for fit in open_fits.tolist():
-        left_in = fold != left_out[fit]
+        left_in = fold != without_fold[fit]
         coef[:, fit] = newton(
             design[left_in],
             y[left_in],

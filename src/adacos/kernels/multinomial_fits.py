@@ -91,7 +91,7 @@ def hessian_factors(rows: ClassRows, gram: Floats, penalties: Floats) -> list[Fl
 
 def advance_classes(
     rows: ClassRows,
-    left_out: Ints,
+    without_fold: Ints,
     penalties: Floats,
     start: Floats,
     factors: list[Floats],
@@ -99,7 +99,7 @@ def advance_classes(
     *,
     tolerance: float = 1e-6,
 ) -> Floats:
-    """Contrasts (fits, K - 1, P), the k-th fit without the rows of fold left_out[k].
+    """Contrasts (fits, K - 1, P), the k-th fit without the rows of fold without_fold[k].
 
     `penalties` has shape (fits, P); the kept curvature of the k-th fit is factors[which[k]]. A fit
     is done when its squared decrement is at most tolerance * sum(weight), see
@@ -108,7 +108,7 @@ def advance_classes(
     total_weight = float(rows.weight.sum())
     penalties = np.maximum(penalties, PENALTY_FLOOR * total_weight)
     result = start.copy()
-    first = objectives(rows, left_out, penalties, start)
+    first = objectives(rows, without_fold, penalties, start)
     state = _State(np.arange(len(start)), start, *first, np.ones(len(start)))
     pairs: list[tuple[Floats, Floats, Floats]] = []
     for _ in range(LOCKSTEP_ITERATIONS):
@@ -122,10 +122,10 @@ def advance_classes(
             pairs = [(s, g, r) for s, g, r in ((a[~done], b[~done], c[~done]) for a, b, c in pairs)]
         if len(state.fits) == 0:
             return result
-        state, pair = _moved(rows, left_out, penalties, state, step, decrement)
+        state, pair = _moved(rows, without_fold, penalties, state, step, decrement)
         pairs = [*pairs[-(REMEMBERED - 1) :], pair]
     for fit, point in zip(state.fits.tolist(), state.point, strict=True):
-        left_in = rows.fold != left_out[fit]
+        left_in = rows.fold != without_fold[fit]
         result[fit] = newton_classes(
             rows.design[left_in],
             rows.y[left_in],
@@ -140,7 +140,7 @@ def advance_classes(
 
 def _moved(
     rows: ClassRows,
-    left_out: Ints,
+    without_fold: Ints,
     penalties: Floats,
     state: _State,
     step: Floats,
@@ -150,7 +150,7 @@ def _moved(
     fits, length = state.fits, state.length
     move = -length[:, None, None] * step
     point = state.point + move
-    value, gradient = objectives(rows, left_out[fits], penalties[fits], point)
+    value, gradient = objectives(rows, without_fold[fits], penalties[fits], point)
     fallen = value <= state.value - SUFFICIENT * length * decrement
     hidden = decrement <= _ROUNDING * (1.0 + np.abs(state.value))
     kept = fallen | hidden | (length < _SHORTEST)
@@ -192,7 +192,7 @@ def _step(
 
 
 def objectives(
-    rows: ClassRows, left_out: Ints, penalties: Floats, coef: Floats
+    rows: ClassRows, without_fold: Ints, penalties: Floats, coef: Floats
 ) -> tuple[Floats, Floats]:
     """J of each fit (fits,) and its gradient in the contrasts `coef` (fits, K - 1, P)."""
     n_fits, n_classes, width = len(coef), len(rows.basis), coef.shape[2]
@@ -204,7 +204,7 @@ def objectives(
     for first in range(0, len(rows.y), rows_at_once):
         part = slice(first, first + rows_at_once)
         design, label = rows.design[part], rows.y[part]
-        count = rows.weight[part] * (rows.fold[part] != left_out[:, None])
+        count = rows.weight[part] * (rows.fold[part] != without_fold[:, None])
         scores = (flat @ design.T).reshape(n_fits, n_classes, -1)
         place = np.arange(len(label))
         own = scores[:, label, place]

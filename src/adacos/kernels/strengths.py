@@ -73,8 +73,8 @@ class Blend(NamedTuple):
 
     strengths: Floats
     coef: Floats
-    leave_out_log_odds: Floats
-    leave_out_loss: float
+    out_of_fold_log_odds: Floats
+    out_of_fold_loss: float
     used: Bools | None = None
     mixture: StrengthMixture | None = None
 
@@ -220,15 +220,15 @@ def _blend(
 ) -> Blend:
     """Blend of candidates; `names` says which of all they are."""
     shares = blend_shares(held_out, y, weight, fold)
-    leave_out = np.einsum("ij,ij->i", held_out, shares[fold])
+    out_of_fold = np.einsum("ij,ij->i", held_out, shares[fold])
     kept = shares.mean(axis=0) >= LEAST_WEIGHT
     used = names.copy()
     used[names] = kept
     return Blend(
         np.exp(np.log(np.ascontiguousarray(tried.strengths[:, :, -1])) @ shares[-1]),
         tried.coefs[:, :, -1] @ shares[-1],
-        leave_out,
-        float(weight @ row_loss(leave_out, y)),
+        out_of_fold,
+        float(weight @ row_loss(out_of_fold, y)),
         used,
         StrengthMixture(tried.strengths[:, kept], tried.per_covariate[kept], tried.coefs[:, kept]),
     )
@@ -425,11 +425,11 @@ def _by_restricted_likelihood(
     `begin` and `start` are those that they begin with. The folds do not begin with what all rows
     found: a term pruned with all rows would stay pruned.
     """
-    every, left_out = grams.sum(axis=0), np.arange(len(grams) + 1)
+    every, without_fold = grams.sum(axis=0), np.arange(len(grams) + 1)
     strengths, coef = fellner_schall(
         design, y, weight[:, None], term, begin[:, -1], start[:, -1], every[None]
     )
-    left_in = weight[:, None] * (fold[:, None] != left_out[:-1])
+    left_in = weight[:, None] * (fold[:, None] != without_fold[:-1])
     by_fold, refits = fellner_schall(
         design, y, left_in, term, begin[:, :-1], start[:, :-1], every - grams
     )
@@ -437,7 +437,7 @@ def _by_restricted_likelihood(
     # may have seen all rows, would flatter the held-out loss.
     found, coefs = np.column_stack([by_fold, strengths]), np.column_stack([refits, coef])
     penalties = np.stack([penalty_of(term, lam) for lam in found.T], axis=1)
-    return found, fit_together(design, y, weight, fold, left_out, penalties, coefs, grams)
+    return found, fit_together(design, y, weight, fold, without_fold, penalties, coefs, grams)
 
 
 def penalty_of(term: Ints, strengths: Floats) -> Floats:

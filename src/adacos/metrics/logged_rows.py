@@ -129,7 +129,7 @@ def estimated_propensities(
             propensities[among, k] = taken.mean()
             continue
         model = LogisticGAM(strengths="common", cv=_FOLDS).fit(columns, taken)
-        propensities[among, k] = model.leave_out_proba_
+        propensities[among, k] = model.out_of_fold_proba_
     return propensities
 
 

@@ -37,7 +37,7 @@ class AdditiveFit(NamedTuple):
 
     `coef` runs over all columns of the basis, zero outside the set; `strengths` over all terms,
     NaN outside the set. With K > 2 classes `intercept`, `coef` and each row of
-    `leave_out_log_odds` have one number for each later class against the first: shapes (K - 1,),
+    `out_of_fold_log_odds` have one number for each later class against the first: shapes (K - 1,),
     (K - 1, columns) and (rows, K - 1). `used` says which candidates of the strengths were blended,
     None where they were given, `mixture` what was found for them on the terms of the set (with
     K > 2 classes its `coefs` have the shape (candidates, folds + 1, K - 1, columns of the design)),
@@ -47,8 +47,8 @@ class AdditiveFit(NamedTuple):
     intercept: Any
     coef: Floats
     strengths: Floats
-    leave_out_log_odds: Floats
-    leave_out_loss: float
+    out_of_fold_log_odds: Floats
+    out_of_fold_loss: float
     used: Bools | None = None
     chosen_at: int = 0
     mixture: StrengthMixture | None = None
@@ -116,8 +116,8 @@ def fit_additive(
         float(fit.coef[0]),
         coef,
         chosen,
-        fit.leave_out_log_odds,
-        fit.leave_out_loss,
+        fit.out_of_fold_log_odds,
+        fit.out_of_fold_loss,
         fit.used,
         len(covariates) if candidates is None or start is None else start.chosen_at,
         fit.mixture,
@@ -190,8 +190,8 @@ def _fit_classes(
         fit.coef[:, 0],
         coef,
         chosen,
-        fit.leave_out_log_odds,
-        fit.leave_out_loss,
+        fit.out_of_fold_log_odds,
+        fit.out_of_fold_loss,
         fit.used,
         len(covariates) if candidates is None or start is None else start.chosen_at,
         mixture_back(fit.mixture, directions),

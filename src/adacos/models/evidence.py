@@ -26,8 +26,8 @@ def followed_rows(model: SequenceModel) -> FollowedRows:
     """The rows that a model follows; those with out-of-fold log-odds where its file names none."""
     if model.followed is not None:
         return model.followed
-    known = ~np.isnan(model.leave_out_log_odds).any(axis=(1, 2))
-    return FollowedRows(model.leave_out_log_odds[known], model.y[known], model.weight[known])
+    known = ~np.isnan(model.out_of_fold_log_odds).any(axis=(1, 2))
+    return FollowedRows(model.out_of_fold_log_odds[known], model.y[known], model.weight[known])
 
 
 class Evidence(NamedTuple):

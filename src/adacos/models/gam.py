@@ -96,10 +96,10 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         no wiggly part.
     ridge_ : ndarray of shape (n_features,)
         Likewise.
-    leave_out_proba_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+    out_of_fold_proba_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
         For each training row P(class 1), or with three or more classes the probability of each, by
         a model fitted and tuned without it.
-    leave_out_log_loss_ : float
+    out_of_fold_log_loss_ : float
         Their mean negative log-likelihood.
 
     Notes
@@ -131,8 +131,8 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         "ridge_": Floats,
         "smoothness_": Floats,
         "interactions_": list[tuple[str, str]] | None,  # not in older model files
-        "leave_out_proba_": Floats,
-        "leave_out_log_loss_": float,
+        "out_of_fold_proba_": Floats,
+        "out_of_fold_log_loss_": float,
     }
     interactions: Any = None  # not in older model files
     monotonic_cst: Any = None  # likewise
@@ -197,7 +197,7 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         encoded, labels, weight = encoded[kept], labels[kept], weight[kept]
         fitted = self._fit_rows(encoded, labels, weight, fold)
         self._take(fitted, kept)
-        self.leave_out_log_loss_ = fitted.leave_out_loss / float(weight.sum())
+        self.out_of_fold_log_loss_ = fitted.out_of_fold_loss / float(weight.sum())
         return self
 
     def _fit_rows(
@@ -255,10 +255,10 @@ class LogisticGAM(ClassifierMixin, BaseEstimator):
         pairs = self.basis_.pairs.tolist() if isinstance(self.basis_, PairedBasis) else []
         names = self.encoder_.names
         self.interactions_ = [(names[i], names[j]) for i, j in pairs]
-        left_out = family(len(self.classes_)).probability(fitted.leave_out_log_odds)
-        self.leave_out_proba_ = np.full((len(kept), *left_out.shape[1:]), np.nan)
-        self.leave_out_proba_[kept] = left_out
-        if left_out.ndim == 2:
+        out_of_fold = family(len(self.classes_)).probability(fitted.out_of_fold_log_odds)
+        self.out_of_fold_proba_ = np.full((len(kept), *out_of_fold.shape[1:]), np.nan)
+        self.out_of_fold_proba_[kept] = out_of_fold
+        if out_of_fold.ndim == 2:
             self.intercept_, self.coef_ = symmetric(fitted.intercept), symmetric(fitted.coef)
 
     def decision_function(self, X: Any) -> Floats:

@@ -206,17 +206,17 @@ def _choice(
     fits: tuple[AdditiveFit, AdditiveFit], y: Floats, weight: Floats, fold: Ints
 ) -> tuple[bool, AdditiveFit]:
     """Whether the second fit is clearly better, and the better one, out-of-fold."""
-    losses = np.stack([log_loss(fit.leave_out_log_odds, y) for fit in fits])
+    losses = np.stack([log_loss(fit.out_of_fold_log_odds, y) for fit in fits])
     gain, folds = losses[0] - losses[1], range(int(fold.max()) + 1)
     helps = _clear(gain, weight)
     elsewhere = np.array([_clear(gain[fold != f], weight[fold != f]) for f in folds])
     chosen, second = fits[int(helps)], elsewhere[fold]
     if (elsewhere == helps).all():
         return helps, chosen
-    leave_out = fits[0].leave_out_log_odds.copy()
-    leave_out[second] = fits[1].leave_out_log_odds[second]
+    out_of_fold = fits[0].out_of_fold_log_odds.copy()
+    out_of_fold[second] = fits[1].out_of_fold_log_odds[second]
     loss = float(weight @ np.where(second, losses[1], losses[0]))
-    return helps, chosen._replace(leave_out_log_odds=leave_out, leave_out_loss=loss)
+    return helps, chosen._replace(out_of_fold_log_odds=out_of_fold, out_of_fold_loss=loss)
 
 
 def _clear(gain: Floats, weight: Floats) -> bool:

@@ -70,7 +70,7 @@ def _derive(model: SequenceModel, first: Bools) -> SequenceModel:
         intercepts=np.array(intercepts),
         coefs=stacked,
         densities=_Densities(model.moments, model.basis, stacked, sequence),
-        leave_out_log_odds=model.leave_out_log_odds[:, stages],
+        out_of_fold_log_odds=model.out_of_fold_log_odds[:, stages],
         followed=followed,
     )
 

@@ -140,15 +140,15 @@ class LargeFits:
             given = design, term, fit.strengths
             fit = self._in_passes(blocks, weight, *given, fit.coef, False, fit.gram)
         without = without_folds(fit, weight, term, search=search)
-        leave_out = blocks.rows(partial(passes.log_odds, design=design, coefs=without))
-        leave_out = leave_out if self.kept is None else leave_out[self.kept]
+        out_of_fold = blocks.rows(partial(passes.log_odds, design=design, coefs=without))
+        out_of_fold = out_of_fold if self.kept is None else out_of_fold[self.kept]
         chosen = np.full(len(basis.linear), np.nan)
         chosen[terms] = fit.strengths
-        loss = float(self.weight @ log_loss(leave_out, self.y))
+        loss = float(self.weight @ log_loss(out_of_fold, self.y))
         intercept, own = passes.parted(fit.coef)
         coef = np.zeros((*own.shape[:-1], len(basis.group)))
         coef[..., inside] = own
-        return AdditiveFit(intercept, coef, chosen, leave_out, loss)
+        return AdditiveFit(intercept, coef, chosen, out_of_fold, loss)
 
     def _rough(
         self,

@@ -69,11 +69,11 @@ def fit_kept(
     mixture = before.mixture
     terms, place = np.unique(basis.term[new], return_inverse=True)
     begin = _begin(mixture, basis.linear[before.terms], basis.linear[terms])
-    _, n_candidates, n_left_out = mixture.strengths.shape
-    search = np.tile(mixture.per_covariate, n_left_out)
+    _, n_candidates, n_fold_fits = mixture.strengths.shape
+    search = np.tile(mixture.per_covariate, n_fold_fits)
     added = NewColumns(place, begin.reshape(len(terms), -1), search)
     fits, found = append_columns(before.fits, design, added, y, weight, fold)
-    strengths = found.reshape(len(terms), n_left_out, n_candidates).transpose(0, 2, 1)
+    strengths = found.reshape(len(terms), n_fold_fits, n_candidates).transpose(0, 2, 1)
     mixture = mixture._replace(strengths=np.concatenate([mixture.strengths, strengths]))
     kept = KeptSet(fits, order, np.append(before.terms, terms), mixture, shrink)
     return _blended(kept, design, basis, y, weight, fold, start), kept
@@ -113,8 +113,8 @@ def fit_kept_classes(
         fit.coef[:, 0],
         coef,
         chosen,
-        fit.leave_out_log_odds,
-        fit.leave_out_loss,
+        fit.out_of_fold_log_odds,
+        fit.out_of_fold_loss,
         start.used,
         start.chosen_at,
         mixture_back(fit.mixture, directions),
@@ -135,7 +135,7 @@ def _blended(
     coefs = kept.fits.coef.reshape(design.shape[1], -1, n_candidates).transpose(0, 2, 1)
     held_out = held_out_log_odds(design, fold, coefs)
     shares = blend_shares(held_out, y, weight, fold)
-    leave_out = np.einsum("ij,ij->i", held_out, shares[fold])
+    out_of_fold = np.einsum("ij,ij->i", held_out, shares[fold])
     blended = coefs[:, :, -1] @ shares[-1]
     coef = np.zeros(len(basis.group))
     coef[kept.order] = blended[1:]
@@ -145,8 +145,8 @@ def _blended(
         float(blended[0]),
         coef,
         strengths,
-        leave_out,
-        float(weight @ row_loss(leave_out, y)),
+        out_of_fold,
+        float(weight @ row_loss(out_of_fold, y)),
         start.used,
         start.chosen_at,
         StrengthMixture(
@@ -169,15 +169,15 @@ def _of_chosen(
     mixture = start.mixture
     assert mixture is not None
     terms, order = np.flatnonzero(~np.isnan(start.strengths)), _order(basis, start)
-    _, n_candidates, n_left_out = mixture.strengths.shape
+    _, n_candidates, n_fold_fits = mixture.strengths.shape
     by_fit = mixture.strengths.transpose(0, 2, 1).reshape(len(terms), -1)
     penalties = np.vstack(
         [np.zeros(by_fit.shape[1]), by_fit[np.searchsorted(terms, basis.term[order])]]
     )
-    left_out = np.repeat(np.arange(n_left_out), n_candidates)
-    candidate = np.tile(np.arange(n_candidates), n_left_out)
+    without_fold = np.repeat(np.arange(n_fold_fits), n_candidates)
+    candidate = np.tile(np.arange(n_candidates), n_fold_fits)
     begin = mixture.coefs.transpose(0, 2, 1).reshape(1 + len(order), -1)
-    fits = kept_fits(design, y, weight, fold, left_out, candidate, penalties, begin)
+    fits = kept_fits(design, y, weight, fold, without_fold, candidate, penalties, begin)
     return KeptSet(fits, order, terms, mixture, None)
 
 

@@ -329,7 +329,7 @@ def to_be_learned(state: WalkState, moments: Learnable) -> tuple[Floats, Floats]
     return shrink * (mean[..., :size] + fixed), covariance
 
 
-def left_out(state: WalkState, rows: Ints) -> WalkState:
+def out_of_fold_state(state: WalkState, rows: Ints) -> WalkState:
     """A state of training rows whose log-odds are those of models that did not see them.
 
     Without any covariate all rows are alike, but a share of the classes that leaves the row out
@@ -337,7 +337,7 @@ def left_out(state: WalkState, rows: Ints) -> WalkState:
     """
     if len(state.model.sequence.set(state.stage)) == 0:
         return state
-    return moved_to(state, state.model.leave_out_log_odds[rows, state.stage])
+    return moved_to(state, state.model.out_of_fold_log_odds[rows, state.stage])
 
 
 def moved_to(state: WalkState, log_odds: Floats) -> WalkState:

@@ -85,14 +85,14 @@ class PairedFit(NamedTuple):
     ----------
     intercept, coef, weights : (functions,), (functions, basis columns), (functions, products).
     products : the products, of which there may be none.
-    leave_out : (rows, classes) probabilities by models without the row's fold.
+    out_of_fold : (rows, classes) probabilities by models without the row's fold.
     """
 
     intercept: Floats
     coef: Floats
     weights: Floats
     products: Products
-    leave_out: Floats
+    out_of_fold: Floats
 
 
 def paired_fit(fits: SetFits, order: Ints) -> PairedFit:
@@ -119,9 +119,9 @@ def paired_fit(fits: SetFits, order: Ints) -> PairedFit:
         for y in _against_others(fits)
     ]
     coef, end = np.stack([fit.coef for fit in each]), 1 + len(basis.group)
-    left_out = np.stack([fit.leave_out_log_odds for fit in each], axis=1)
+    out_of_fold = np.stack([fit.out_of_fold_log_odds for fit in each], axis=1)
     return PairedFit(
-        coef[:, 0], coef[:, 1:end], coef[:, end:], products, class_probabilities(left_out)
+        coef[:, 0], coef[:, 1:end], coef[:, end:], products, class_probabilities(out_of_fold)
     )
 
 
@@ -136,22 +136,22 @@ def class_probabilities(log_odds: Floats) -> Floats:
     return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 
 
-def leave_out_by_pairs(fits: SetFits, fold: Ints, order: Ints) -> Floats:
+def out_of_fold_by_pairs(fits: SetFits, fold: Ints, order: Ints) -> Floats:
     """Log-odds of the prepared rows, each by a model without its fold."""
     products = _of_the_first(fits, order)
     held_out, loss = _by_strength(fits, fits.y, products, fold)
     return np.asarray(held_out[:, int(np.argmin(loss))])
 
 
-def leave_out_probabilities(fits: SetFits, fold: Ints, order: Ints) -> Floats:
+def out_of_fold_probabilities(fits: SetFits, fold: Ints, order: Ints) -> Floats:
     """P(second class) of the prepared rows, each by a model without its fold.
 
     With three or more classes that of each, (rows, K): every class is set against all others, and
     the probabilities are brought to a sum of 1.
     """
     if fits.n_classes == 2:
-        return np.asarray(expit(leave_out_by_pairs(fits, fold, order)))
-    each = [leave_out_by_pairs(replace(fits, y=y), fold, order) for y in _against_others(fits)]
+        return np.asarray(expit(out_of_fold_by_pairs(fits, fold, order)))
+    each = [out_of_fold_by_pairs(replace(fits, y=y), fold, order) for y in _against_others(fits)]
     return class_probabilities(np.stack(each, axis=1))
 
 

@@ -88,7 +88,7 @@ def quick_model(
         moments=moments,
         y=y,
         weight=count,
-        leave_out_log_odds=np.full((len(y), len(sequence), *later), np.nan),
+        out_of_fold_log_odds=np.full((len(y), len(sequence), *later), np.nan),
         followed=followed,
     )
 

@@ -66,7 +66,7 @@ class SequenceModel:
     densities : one per set but the last.
     moments : Gram matrix of [1, standardised values, basis columns], for sets off the sequence.
     y, weight : training labels, and how often each row counts.
-    leave_out_log_odds : (rows, q) log-odds of the training rows by models that did not see them;
+    out_of_fold_log_odds : (rows, q) log-odds of the training rows by models that did not see them;
         (rows, q, K - 1) for K > 2.
     followed : some of these rows, by which the lookahead is made or corrected.
     derived : models of rows that know some covariates from the start, see `adacos.models.known`.
@@ -81,7 +81,7 @@ class SequenceModel:
     moments: Floats
     y: Floats
     weight: Floats
-    leave_out_log_odds: Floats
+    out_of_fold_log_odds: Floats
     followed: FollowedRows | None = None
     derived: Recent[bytes, SequenceModel] = field(
         default_factory=lambda: Recent(_MOST_DERIVED), init=False, repr=False
@@ -125,7 +125,7 @@ class SequenceModel:
             ((q, *later, m), (self.coefs,)),
             ((1 + e + m, 1 + e + m), (self.moments,)),
             ((len(self.y),), (self.weight,)),
-            ((len(self.y), q, *later), (self.leave_out_log_odds,)),
+            ((len(self.y), q, *later), (self.out_of_fold_log_odds,)),
         ]
         if self.followed is not None:
             n = len(self.followed.y)
@@ -156,7 +156,7 @@ class SequenceModel:
             self,
             y=self.y[rows],
             weight=self.weight[rows] * share[label[rows]],
-            leave_out_log_odds=self.leave_out_log_odds[rows],
+            out_of_fold_log_odds=self.out_of_fold_log_odds[rows],
         )
 
     def weights_of_complete(self, encoded: Floats) -> Floats:
@@ -169,9 +169,9 @@ class SequenceModel:
         if len(row) == 0:
             return self.weight
         there[row, self.basis.source[column]] = False
-        left_out = self.leave_out_log_odds
-        known = np.asarray(~np.isnan(left_out.reshape(len(left_out), -1)).any(axis=1))
-        parts = left_out[known], self.y[known], self.weight[known]
+        out_of_fold = self.out_of_fold_log_odds
+        known = np.asarray(~np.isnan(out_of_fold.reshape(len(out_of_fold), -1)).any(axis=1))
+        parts = out_of_fold[known], self.y[known], self.weight[known]
         weight, last = np.zeros(len(known)), len(self.sequence) - 1
         rows = FollowedRows(*parts, there=there[known])
         weight[known] = rows.weights_along(self.sequence, last)[:, last]
@@ -197,7 +197,7 @@ class SequenceModel:
         means, weights = [], []
         for first in range(0, len(self.y), ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)
-            label = best_label(self.leave_out_log_odds[rows], deciding)
+            label = best_label(self.out_of_fold_log_odds[rows], deciding)
             wrong = costs.matrix[self.y[rows].astype(np.intp)[:, None], label]
             means.append(np.average(wrong, axis=0, weights=self.weight[rows]))
             weights.append(self.weight[rows].sum())
@@ -285,7 +285,7 @@ def build_sequence_model(
         tell("set", i + 1, len(sets))
     basis = fits.basis
     coefs = np.stack([model.coef for model in models])
-    left_out = np.stack([model.leave_out_log_odds for model in models], axis=1)
+    out_of_fold = np.stack([model.out_of_fold_log_odds for model in models], axis=1)
     densities = fit_densities(
         fits.moments, basis.source, basis.group, coefs, sets.order, sets.sizes
     )
@@ -299,14 +299,14 @@ def build_sequence_model(
         moments=fits.moments,
         y=fits.y,
         weight=fits.weight,
-        leave_out_log_odds=left_out,
-        followed=_followed(fits, left_out),
+        out_of_fold_log_odds=out_of_fold,
+        followed=_followed(fits, out_of_fold),
     )
 
 
-def _followed(fits: PreparedRows, left_out: Floats) -> FollowedRows:
+def _followed(fits: PreparedRows, out_of_fold: Floats) -> FollowedRows:
     """The rows with out-of-fold log-odds, drawn by class where there are many."""
-    known = (fits.weight > 0) & ~np.isnan(left_out.reshape(len(left_out), -1)).any(axis=1)
+    known = (fits.weight > 0) & ~np.isnan(out_of_fold.reshape(len(out_of_fold), -1)).any(axis=1)
     there = np.ones((len(known), len(fits.basis.kinds)), dtype=np.bool_)
     if isinstance(fits, LargeFits):
         there = there if fits.there is None else fits.there
@@ -317,11 +317,11 @@ def _followed(fits: PreparedRows, left_out: Floats) -> FollowedRows:
             there[np.ix_(labelled, np.unique(fits.basis.source[pattern.missing]))] = False
     rows = np.flatnonzero(known)
     rows = rows[drawn_rows(fits.y[rows], FOLLOWED_ROWS, 0)]
-    label, size = fits.y.astype(np.intp), 1 + left_out[0, 0].size
+    label, size = fits.y.astype(np.intp), 1 + out_of_fold[0, 0].size
     share = np.bincount(label[known], fits.weight[known], size).astype(np.float64)
     share /= np.maximum(np.bincount(label[rows], fits.weight[rows], size), 1e-300)
     return FollowedRows(
-        left_out[rows],
+        out_of_fold[rows],
         fits.y[rows],
         fits.weight[rows] * share[label[rows]],
         there=None if there[rows].all() else there[rows],

@@ -133,11 +133,11 @@ def _first_entries(
 
 
 def forward_sequence(
-    costs: CostTable, y: Floats, weight: Floats, leave_out: Callable[[list[Ints]], list[Floats]]
+    costs: CostTable, y: Floats, weight: Floats, out_of_fold: Callable[[list[Ints]], list[Floats]]
 ) -> SetSequence:
     """Greedy order: each set adds the covariate with the least cross-validated total cost.
 
-    `leave_out` gives the out-of-fold log-odds of the models of several sets at once. Cheap sets
+    `out_of_fold` gives the out-of-fold log-odds of the models of several sets at once. Cheap sets
     often give every row the same label; among covariates that tie in total cost the out-of-fold
     log-likelihood decides.
     """
@@ -148,7 +148,7 @@ def forward_sequence(
         left = [i for i in range(p) if i not in order]
         candidates = [np.array([*order, i], dtype=np.intp) for i in left]
         ranks = []
-        for members, log_odds in zip(candidates, leave_out(candidates), strict=True):
+        for members, log_odds in zip(candidates, out_of_fold(candidates), strict=True):
             wrong = np.average(
                 costs.matrix[y.astype(np.intp), best_label(log_odds, costs.matrix)], weights=weight
             )

@@ -143,7 +143,7 @@ class SetFits:
 
     def screen(self, sets: list[Ints]) -> list[Floats]:
         """Out-of-fold log-odds of several sets at central strengths, for comparing them."""
-        return [fit.leave_out_log_odds for fit in self.screened(sets)]
+        return [fit.out_of_fold_log_odds for fit in self.screened(sets)]
 
     def screened(self, sets: list[Ints]) -> list[AdditiveFit]:
         """Models of several sets at central strengths.

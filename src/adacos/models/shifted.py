@@ -30,8 +30,8 @@ def class_shares(model: SequenceModel) -> Floats:
 
 def shifted_model(model: SequenceModel, change: LogOddsChange) -> SequenceModel:
     """A sequence model after a change: models of all sets, rows and densities."""
-    left_out = model.leave_out_log_odds
-    weight = _reweighted(change, left_out, model.y, model.weight)
+    out_of_fold = model.out_of_fold_log_odds
+    weight = _reweighted(change, out_of_fold, model.y, model.weight)
     followed = model.followed
     if followed is not None:
         own = _reweighted(change, followed.log_odds, followed.y, followed.weight)
@@ -42,7 +42,7 @@ def shifted_model(model: SequenceModel, change: LogOddsChange) -> SequenceModel:
         coefs=change.slope * model.coefs,
         densities=tuple(_scaled(density, change.slope) for density in model.densities),
         weight=weight,
-        leave_out_log_odds=change.of(left_out),
+        out_of_fold_log_odds=change.of(out_of_fold),
         followed=followed,
     )
 

@@ -142,7 +142,7 @@ class BasePolicy(ParametersOfFit, PolicyFace, ClassifierMixin, BaseEstimator, me
         "multiplier_": float,
         "mixture_": Mixture | None,
         "description_": Description | None,
-        "leave_out_": tuple[tuple[Any, ...], ...] | None,
+        "cost_estimates_": tuple[tuple[Any, ...], ...] | None,
         "misfit_": tuple[tuple[Any, ...], ...] | None,
         "misfit_states_": tuple[Any, ...] | None,
         "recalibration_": Recalibration | None,

@@ -29,7 +29,7 @@ from adacos.models.set_fits import prepare
 from adacos.models.shifted import shifted_model
 from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
-from adacos.policies.budgets import leave_out_total
+from adacos.policies.budgets import out_of_fold_total
 from adacos.policies.growing import grow, growing_data, leaf_weights
 from adacos.policies.recall import Reached
 from adacos.policies.rounds import refuse_rounds
@@ -208,7 +208,7 @@ class BranchingClassifier(AdaCOSClassifier):
         self._keep_mean_budget()
         plain = np.inf
         if self.multiplier_ > 0:
-            plain = leave_out_total(self.decider_, self._kept_rows())
+            plain = out_of_fold_total(self.decider_, self._kept_rows())
         costs = replace(self.decider_.weighed_costs, matrix=self.rule_.matrix)
         if self.max_depth and not self.rule_.always_positive:
             data = growing_data(
@@ -243,7 +243,7 @@ class BranchingClassifier(AdaCOSClassifier):
         """
         self._keep_mean_budget()
         kept = self._kept_rows()
-        if np.isinf(self.multiplier_) or leave_out_total(self.decider_, kept) >= plain:
+        if np.isinf(self.multiplier_) or out_of_fold_total(self.decider_, kept) >= plain:
             self._finish_fit(self.model_)
             self._keep_mean_budget()
 
@@ -308,27 +308,27 @@ class BranchingClassifier(AdaCOSClassifier):
             finished[number] = replace(node, model=model)
         return tuple(finished)
 
-    def _leave_out_of_positives(self) -> Floats:
+    def _out_of_fold_of_positives(self) -> Floats:
         """As for AdaCOS, at the sets of each row's leaf; a shorter sequence repeats its last."""
-        leave_out = super()._leave_out_of_positives()
+        out_of_fold = super()._out_of_fold_of_positives()
         if self.in_one_order:
-            return leave_out
+            return out_of_fold
         positive = np.flatnonzero(self.model_.y == 1)
         for number, node in enumerate(self.nodes_):
             rows = np.flatnonzero(self.leaf_[positive] == number)
             if node.model is not None:
-                leave_out[rows] = _widened(
-                    node.model.leave_out_log_odds[positive[rows]], leave_out.shape[1]
+                out_of_fold[rows] = _widened(
+                    node.model.out_of_fold_log_odds[positive[rows]], out_of_fold.shape[1]
                 )
-        return leave_out
+        return out_of_fold
 
-    def _leave_out_at_stop(self, encoded: Floats, result: AcquisitionResult) -> Floats:
+    def _out_of_fold_at_stop(self, encoded: Floats, result: AcquisitionResult) -> Floats:
         """As for AdaCOS, by the models of the leaf of each row.
 
         A row without the covariate of a branch is judged without what it acquired before.
         """
         if self.in_one_order:
-            return super()._leave_out_at_stop(encoded, result)
+            return super()._out_of_fold_at_stop(encoded, result)
         can_be_acquired = ~np.isnan(encoded[:, self.encoder_.first]) & ~result.acquired
         log_odds = np.empty((len(result), *self.model_.intercepts.shape[1:]))
         for number, node in enumerate(self.nodes_):
@@ -337,16 +337,16 @@ class BranchingClassifier(AdaCOSClassifier):
             # The largest set of which the row has all that is to be had.
             within = can_be_acquired[rows] @ model.sequence.masks().T.astype(np.intp) == 0
             stage = np.maximum(within.sum(axis=1) - 1, 0)
-            log_odds[rows] = model.leave_out_log_odds[rows, stage]
+            log_odds[rows] = model.out_of_fold_log_odds[rows, stage]
         return log_odds
 
-    def _leave_out_with_all(self) -> Floats:
+    def _out_of_fold_with_all(self) -> Floats:
         """As for AdaCOS, by the models of the leaf of each row."""
-        log_odds = super()._leave_out_with_all().copy()
+        log_odds = super()._out_of_fold_with_all().copy()
         for number, node in enumerate(self.nodes_):
             rows = np.flatnonzero(self.leaf_ == number)
             if node.model is not None:
-                log_odds[rows] = node.model.leave_out_log_odds[rows, -1]
+                log_odds[rows] = node.model.out_of_fold_log_odds[rows, -1]
         return log_odds
 
     def _log_odds_with_all(self, encoded: Floats) -> Floats:

@@ -97,7 +97,7 @@ def keep_mean_budget(
 
     def keeps(multiplier: float) -> bool:
         found = spent(multiplier)
-        kept = found.left_out <= budget and found.as_new <= budget + found.error
+        kept = found.out_of_fold <= budget and found.as_new <= budget + found.error
         if not kept:
             too_much[multiplier] = found
         return kept
@@ -136,20 +136,20 @@ class Spent(NamedTuple):
 
     Attributes
     ----------
-    left_out : walked by models that did not see them.
+    out_of_fold : walked by models that did not see them.
     error : its standard error.
     as_new : walked as rows are that nobody has seen.
     """
 
-    left_out: float
+    out_of_fold: float
     error: float
     as_new: float
 
     @property
     def by_new_rows(self) -> float:
         """What new rows pay: as out-of-fold rows, unless these differ where new ones are alike."""
-        parted = abs(self.left_out - self.as_new) > 2 * self.error
-        return self.as_new if parted else self.left_out
+        parted = abs(self.out_of_fold - self.as_new) > 2 * self.error
+        return self.as_new if parted else self.out_of_fold
 
 
 def _spent(decider: FoldedDecider[State], rows: KeptRows) -> Spent:
@@ -189,15 +189,15 @@ def _spent_by_complete(policy: SequencePolicy, rows: KeptRows) -> float | None:
     return float(np.average((1 - share) * first + share * second, weights=weight[complete]))
 
 
-def leave_out_totals(decider: FoldedDecider[State], rows: KeptRows) -> Floats:
+def out_of_fold_totals(decider: FoldedDecider[State], rows: KeptRows) -> Floats:
     """Total cost of each training row, walked by models that did not see it."""
     result = run(decider.out_of_fold(rows.numbers), rows.encoded)
     return total_of(result.cost, rows.y, result.label, decider.rule.matrix)
 
 
-def leave_out_total(decider: FoldedDecider[State], rows: KeptRows) -> float:
+def out_of_fold_total(decider: FoldedDecider[State], rows: KeptRows) -> float:
     """Their mean."""
-    return float(np.average(leave_out_totals(decider, rows), weights=rows.weight))
+    return float(np.average(out_of_fold_totals(decider, rows), weights=rows.weight))
 
 
 def check_budgets(policy: BasePolicy) -> None:

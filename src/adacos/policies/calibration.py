@@ -31,7 +31,7 @@ from adacos.policies.recall import (
 )
 from adacos.policies.recall_estimate import threshold_at_every_set
 from adacos.policies.surcharges import (
-    left_out_recalls,
+    out_of_fold_recalls,
     reached_by,
     surcharged,
     surcharges_to_try,
@@ -106,7 +106,7 @@ def _certified_threshold(
         every = max(-(-len(others) // _ROWS_LOOKED_AT), 1)
         return not (label_at(threshold, others[::every]) == 1).all()
 
-    thresholds = threshold_sequence(policy._leave_out_of_positives())
+    thresholds = threshold_sequence(policy._out_of_fold_of_positives())
     # Where the estimate answers positive for all, the costs ask for just that.
     if discriminates(threshold_at_every_set(policy, float(targets.recalls[0]))):
         thresholds = from_first_discriminating(thresholds, discriminates)
@@ -138,6 +138,6 @@ def _certified_surcharges(
         answers, found = zip(targets.classes, members, strict=True), targets.found(len(matrix))
         return [int(np.sum(~found[k, run(surcharging, rows).label])) for k, rows in answers]
 
-    tried = surcharges_to_try(policy, targets, partial(left_out_recalls, policy))
+    tried = surcharges_to_try(policy, targets, partial(out_of_fold_recalls, policy))
     surcharges, certificate, estimate = by_rules(tried, misses_at)
     return reached_by(policy, targets, surcharges, estimate, certificate)

@@ -128,7 +128,7 @@ def _misfit(policy: BasePolicy, encoded: Floats, y: Any, groups: Any) -> Iterato
     log_odds = chosen._log_odds_with_all
     # On the training rows themselves the cross-validated log-odds are the honest ones.
     own = np.array_equal(true, chosen.model_.y)
-    p = expit(chosen._leave_out_with_all() if own else log_odds(encoded))
+    p = expit(chosen._out_of_fold_with_all() if own else log_odds(encoded))
     number = None if groups is None else group_numbers(groups, len(true))
     n_training = None if own else learned_from(chosen)
     cells = misfit_by_cell(

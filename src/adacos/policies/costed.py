@@ -84,7 +84,7 @@ class CostedClassifier(BasePolicy):
     cv_cost_ : ndarray of shape (n_sets,)
         For "best", cross-validated total cost of each set of the order; infinite for sets that were
         not compared, as they cost more than another one with its errors. The least one is a little
-        optimistic; `leave_out_cost` repeats the choice in each fold.
+        optimistic; `nested_cost` repeats the choice in each fold.
 
     See Also
     --------

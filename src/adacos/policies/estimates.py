@@ -14,8 +14,8 @@ from adacos.costs import ROUNDING
 from adacos.kernels.groups import standard_error
 from adacos.policies.base import BasePolicy
 from adacos.policies.fitting import inner_fits
-from adacos.policies.leave_out import LeaveOutCost, leave_out_cost, misfit_by_state
 from adacos.policies.misfit import misfit_by_cell
+from adacos.policies.nested import NestedCost, misfit_by_state, nested_cost
 from adacos.policies.sequence_policy import SequencePolicy, has_sets
 from adacos.tables.description import description_of
 from adacos.tables.weights import group_numbers
@@ -32,7 +32,7 @@ _FEW_ROWS, _FEW_COVARIATES, _INNER_FOLDS = 1_000, 20, 3
 LEVEL = 0.01
 
 
-class LeaveOut(NamedTuple):
+class CostEstimate(NamedTuple):
     """Mean cost of one way of answering the training rows, each by models that did not see it."""
 
     name: str
@@ -40,14 +40,14 @@ class LeaveOut(NamedTuple):
     error: float
 
 
-def leave_out_costs(policy: BasePolicy) -> list[LeaveOut]:
+def cost_estimates(policy: BasePolicy) -> list[CostEstimate]:
     """Cost of the policy next to its alternatives, cross-validated on the training rows.
 
-    As `estimate_leave_out` found it; before that, the alternatives alone, for a policy that keeps
+    As `estimate_costs` found it; before that, the alternatives alone, for a policy that keeps
     its out-of-fold log-odds.
     """
-    if policy.leave_out_ is not None:
-        return [LeaveOut(*item) for item in policy.leave_out_]
+    if policy.cost_estimates_ is not None:
+        return [CostEstimate(*item) for item in policy.cost_estimates_]
     policy = policy.chosen
     if not has_sets(policy):
         return []
@@ -55,7 +55,7 @@ def leave_out_costs(policy: BasePolicy) -> list[LeaveOut]:
     return _of_sets(policy) + _of_all_alike(policy, model.y.astype(np.intp), model.weight)
 
 
-def estimate_leave_out(
+def estimate_costs(
     policy: BasePolicy,
     X: Any,
     y: Any,
@@ -64,7 +64,7 @@ def estimate_leave_out(
     groups: Any = None,
     sample_weight: Floats | None = None,
 ) -> str | None:
-    """Set `leave_out_`: name, mean cost and standard error of the policy and its alternatives.
+    """Set `cost_estimates_`: name, mean cost and standard error of the policy and its alternatives.
 
     Gives a doubt in words where answering everyone alike, or one set for every row, costs less.
     Sets also `misfit_`: where an additive model is wrong about these rows, for a policy that has
@@ -94,8 +94,8 @@ def estimate_leave_out(
     fitted = policy if policy.chooses or policy.unwrapped is not policy else chosen
     if nested or _is_better_nested(fitted, len(true)):
         again = fitted if nested else _with_fewer_folds(fitted)
-        honest = leave_out_cost(again, X, y, groups=groups, sample_weight=sample_weight)
-        compared.append(LeaveOut(f"{_OWN}, nested cross-validation", honest.mean, honest.error))
+        honest = nested_cost(again, X, y, groups=groups, sample_weight=sample_weight)
+        compared.append(CostEstimate(f"{_OWN}, nested cross-validation", honest.mean, honest.error))
         own = honest.realised
     else:
         own = out_of_fold_cost(policy, X, true)
@@ -105,7 +105,7 @@ def estimate_leave_out(
             compared.append(_mean(f"{_OWN}, {how}", own, sample_weight, number))
     compared += _of_sets(chosen, number) if has_sets(chosen) else []
     compared += _of_all_alike(policy, true, sample_weight, number)
-    policy.leave_out_ = tuple(tuple(item) for item in compared)
+    policy.cost_estimates_ = tuple(tuple(item) for item in compared)
     doubt = None
     if own is not None:
         doubt = cost_doubt(policy, own, true, sample_weight, number)
@@ -113,7 +113,7 @@ def estimate_leave_out(
     if sample_weight is not None:
         return doubt
     if has_sets(chosen) and len(chosen.classes_) == 2:
-        p = expit(chosen._leave_out_with_all())
+        p = expit(chosen._out_of_fold_with_all())
         cells = misfit_by_cell(
             chosen.encoder_, chosen._encode(X), true.astype(np.float64), p, groups=number
         )
@@ -138,7 +138,7 @@ def out_of_fold_cost(policy: BasePolicy, X: Any, true: NDArray[np.intp]) -> Floa
         return None
     with inner_fits():
         result = chosen.acquire(X)
-    label = chosen.rule_.label(chosen._leave_out_at_stop(chosen._encode(X), result))
+    label = chosen.rule_.label(chosen._out_of_fold_at_stop(chosen._encode(X), result))
     cost: Floats = result.cost + charged(policy)[true, label]
     return cost
 
@@ -238,7 +238,7 @@ def set_doubt(
     known = ~np.isnan(own) & (weight > 0)
     if known.sum() < 2:
         return None
-    label = chosen.rule_.label(model.leave_out_log_odds[np.ix_(known, sets)])
+    label = chosen.rule_.label(model.out_of_fold_log_odds[np.ix_(known, sets)])
     by_set = charged(policy)[true[known][:, None], label] + prices[sets]
     weight, groups = weight[known], None if groups is None else groups[known]
     best = int(np.argmin(np.average(by_set, axis=0, weights=weight)))
@@ -257,7 +257,7 @@ def set_doubt(
     )
 
 
-def _states(own: LeaveOutCost) -> tuple[tuple[Any, ...], ...]:
+def _states(own: NestedCost) -> tuple[tuple[Any, ...], ...]:
     """The states of a policy that misfit, as plain values."""
     return tuple(
         (state.acquired, str(state.label), state.rows, state.expected, state.realised)
@@ -266,10 +266,10 @@ def _states(own: LeaveOutCost) -> tuple[tuple[Any, ...], ...]:
     )
 
 
-def _of_sets(policy: SequencePolicy, groups: Ints | None = None) -> list[LeaveOut]:
+def _of_sets(policy: SequencePolicy, groups: Ints | None = None) -> list[CostEstimate]:
     """What one set for all rows would have cost: the best of the sequence, and all covariates."""
     model = policy.model_
-    label = policy.rule_.label(model.leave_out_log_odds)
+    label = policy.rule_.label(model.out_of_fold_log_odds)
     wrong = charged(policy)[model.y.astype(np.intp)[:, None], label]
     by_set = wrong + model.set_costs(policy.cost_table_)
     best = int(np.argmin(np.average(by_set, axis=0, weights=model.weight)))
@@ -288,7 +288,7 @@ def _of_all_alike(
     true: NDArray[np.intp],
     weight: Floats | None = None,
     groups: Ints | None = None,
-) -> list[LeaveOut]:
+) -> list[CostEstimate]:
     """What answering everyone alike would have cost; negative is no answer to a target recall."""
     matrix = charged(policy)
     return [
@@ -313,7 +313,7 @@ def charged(policy: BasePolicy) -> Floats:
 
 def _mean(
     name: str, values: Floats, weight: Floats | None = None, groups: Ints | None = None
-) -> LeaveOut:
+) -> CostEstimate:
     """Weighted mean and its standard error."""
     mean = float(np.average(values, weights=weight))
-    return LeaveOut(name, mean, standard_error(values, groups, weight))
+    return CostEstimate(name, mean, standard_error(values, groups, weight))

@@ -91,7 +91,7 @@ class PolicyFace:
     mean_spent_: float | None = None
     mean_spent_complete_: float | None = None
     training_rows_: RowDigests | None = None
-    leave_out_: tuple[Any, ...] | None = None
+    cost_estimates_: tuple[Any, ...] | None = None
     # Cost of each training row by fits without it, NaN where there was none, and its label.
     _out_of_fold: tuple[Floats, Floats] | None = None
     misfit_: tuple[Any, ...] | None = None

@@ -31,7 +31,7 @@ from adacos.models.branches import LEFT, RIGHT, Node, Split
 from adacos.models.density import moment_matrix
 from adacos.models.dynamic import ValueTables
 from adacos.models.lookahead import WalkState, advance, begin
-from adacos.models.pairs import leave_out_probabilities
+from adacos.models.pairs import out_of_fold_probabilities
 from adacos.models.progress import tell
 from adacos.models.quick import central_fit, quick_model
 from adacos.models.sequence_model import SequenceModel
@@ -156,7 +156,7 @@ def growing_data(
     if fits.holes is not None:
         plain = moment_matrix(fits.standardised, fits.columns, weight)
         missing_moments = (fits.moments - plain) / plain[0, 0]
-    probability = leave_out_probabilities(fits, fold, order_among(order, kept))
+    probability = out_of_fold_probabilities(fits, fold, order_among(order, kept))
     kept = np.flatnonzero(kept)
     return GrowingData(
         fits, encoded, encoder, costs, kept, lookahead, fold, missing_moments, probability, budget

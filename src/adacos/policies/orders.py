@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from adacos.kernels.groups import standard_error
 from adacos.models.large_fits import PreparedRows
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
-from adacos.policies.budgets import KeptRows, leave_out_totals
+from adacos.policies.budgets import KeptRows, out_of_fold_totals
 
 if TYPE_CHECKING:
     from adacos.policies.sequence_policy import SequencePolicy
@@ -35,7 +35,7 @@ def cheaper_sequence(policy: SequencePolicy, fits: PreparedRows) -> tuple[str, S
         models[way] = build_sequence_model(fits, policy.cost_table_, way, policy.budget)
         policy._finish_fit(models[way])
         rows: KeptRows = policy._kept_rows()
-        totals[way] = leave_out_totals(policy.decider_, rows)
+        totals[way] = out_of_fold_totals(policy.decider_, rows)
     lasso, forward = (totals[way] for way in SEQUENCES)
     groups = None if fits.table is None else fits.table[2]
     own = None if groups is None else groups[rows.numbers]

@@ -130,7 +130,7 @@ def for_answering(policy: BasePolicy) -> BasePolicy:
         model,
         y=model.y[:0],
         weight=model.weight[:0],
-        leave_out_log_odds=model.leave_out_log_odds[:0],
+        out_of_fold_log_odds=model.out_of_fold_log_odds[:0],
     )
     lean.decider_ = replace(lean.decider_, model=lean.model_)
     return lean  # type: ignore[no-any-return]

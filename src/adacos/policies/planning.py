@@ -375,7 +375,7 @@ class PlanningClassifier(BasePolicy):
         statistics = mixture.reading.statistics(rows.encoded)
         acquired = np.tile(self._mask(planned), (len(rows.labels), 1))
         by_mixture = log_shares(held_out_joint(members, statistics, acquired))
-        weight = mixture_weight(by_mixture, log_shares_of(model.leave_out), rows.labels)
+        weight = mixture_weight(by_mixture, log_shares_of(model.out_of_fold), rows.labels)
         return Learned(mixture, weight, None if weight == 1 else (fits, model))
 
     def _least_costly(

@@ -36,7 +36,7 @@ _LEAST_SLOPE = 0.1
 # Probabilities below are as good as this one.
 _LEAST_PROBABILITY = 1e-12
 # What a fit finds and a policy at another prevalence does not have.
-_DROPPED = ("certificate_", "recall_estimate_", "leave_out_", "misfit_", "misfit_states_")
+_DROPPED = ("certificate_", "recall_estimate_", "cost_estimates_", "misfit_", "misfit_states_")
 
 
 @dataclass(frozen=True, eq=False)

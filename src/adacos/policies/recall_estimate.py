@@ -18,7 +18,7 @@ from adacos.policies.recall import (
     targets_of,
     threshold_rule,
 )
-from adacos.policies.surcharges import least_reaching, left_out_recalls
+from adacos.policies.surcharges import least_reaching, out_of_fold_recalls
 from adacos.typing import Floats
 
 if TYPE_CHECKING:
@@ -32,24 +32,27 @@ def estimated(policy: SequencePolicy, aim: RecallAim) -> Reached:
     """The threshold that training rows ask for, or the surcharges, without a certificate."""
     targets = targets_of(aim.target_recall, policy.classes_, protecting_of(policy))
     if targets.by_class:
-        return least_reaching(policy, targets, partial(left_out_recalls, policy))
+        return least_reaching(policy, targets, partial(out_of_fold_recalls, policy))
     recall = float(targets.recalls[0])
-    threshold, leave_out = threshold_at_every_set(policy, recall), policy._leave_out_of_positives()
+    threshold, out_of_fold = (
+        threshold_at_every_set(policy, recall),
+        policy._out_of_fold_of_positives(),
+    )
     weight = _weight_of_positives(policy)
     # A confidence has the threshold found on calibration rows.
     if aim.recall_at == "stop" and aim.recall_confidence is None:
-        highest = recall_threshold(leave_out.max(axis=1), recall, weight)
+        highest = recall_threshold(out_of_fold.max(axis=1), recall, weight)
         at_stop = _recall_at_stop(policy)
         threshold, estimate = boldest_threshold(at_stop, recall, threshold, highest)
     else:
-        reached = np.all(leave_out >= threshold, axis=1)
+        reached = np.all(out_of_fold >= threshold, axis=1)
         estimate = float(np.average(reached, weights=weight))
     return Reached.by_stopping(policy.cost_table_.matrix, threshold, estimate)
 
 
 def threshold_at_every_set(policy: SequencePolicy, recall: float) -> float:
     """The paper's threshold for a target recall, as log-odds: reached at every set."""
-    least, weight = policy._leave_out_of_positives().min(axis=1), _weight_of_positives(policy)
+    least, weight = policy._out_of_fold_of_positives().min(axis=1), _weight_of_positives(policy)
     threshold = recall_threshold(least, recall, None if np.all(weight == 1) else weight)
     model = policy.model_
     if 0 in policy._may_stop_at() and model.sequence.n_free == 0:
@@ -67,7 +70,7 @@ def _recall_at_stop(policy: SequencePolicy) -> Callable[[float], float]:
     """From a threshold to the recall of training rows by models that did not see them."""
     rows = np.flatnonzero(policy.model_.y == 1)
     rows = rows[drawn_rows(np.ones(len(rows)), _MOST_POSITIVES, policy.random_state)]
-    answers, weight = policy._answers_left_out(rows), policy.model_.weight[rows]
+    answers, weight = policy._answers_out_of_fold(rows), policy.model_.weight[rows]
     decider, costs = policy.decider_, policy.cost_table_.matrix
 
     def recall_at(threshold: float) -> float:

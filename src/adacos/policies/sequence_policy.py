@@ -115,7 +115,7 @@ class SequencePolicy(BasePolicy):
         Covariate names of each set, in order of acquisition.
     expected_cost_by_set_ : ndarray of shape (n_sets,)
         Mean total cost of always stopping at each set, by out-of-fold probabilities. Its least
-        value flatters: the order was found with the same labels. See `leave_out_cost`.
+        value flatters: the order was found with the same labels. See `nested_cost`.
     threshold_ : float
         With a target recall, the probability from which on a row is answered positive.
     false_negative_cost_ : float
@@ -555,23 +555,23 @@ class SequencePolicy(BasePolicy):
         """Log-odds of rows at every set at which the policy may stop."""
         return self.model_.log_odds_by_set(encoded)[:, self._may_stop_at()]
 
-    def _leave_out_of_positives(self) -> Floats:
+    def _out_of_fold_of_positives(self) -> Floats:
         """Out-of-fold log-odds of the positive training rows at the sets where a row may stop."""
-        positive: Floats = self.model_.leave_out_log_odds[self.model_.y == 1]
+        positive: Floats = self.model_.out_of_fold_log_odds[self.model_.y == 1]
         return positive[:, self._may_stop_at()]
 
-    def _leave_out_at_stop(self, encoded: Floats, result: AcquisitionResult) -> Floats:
+    def _out_of_fold_at_stop(self, encoded: Floats, result: AcquisitionResult) -> Floats:
         """Out-of-fold log-odds of the training rows where they stopped."""
-        return np.asarray(self.model_.leave_out_log_odds[np.arange(len(result)), result.stage])
+        return np.asarray(self.model_.out_of_fold_log_odds[np.arange(len(result)), result.stage])
 
-    def _answers_left_out(self, rows: Ints) -> Callable[[AnyFoldedDecider], Ints]:
+    def _answers_out_of_fold(self, rows: Ints) -> Callable[[AnyFoldedDecider], Ints]:
         """Gives the answers of a decider to training rows, by models that did not see them."""
         encoded = cache(lambda: shared_rows(self._rows, "a target recall")[rows])
         return lambda decider: decider.answers(rows, encoded)
 
-    def _leave_out_with_all(self) -> Floats:
+    def _out_of_fold_with_all(self) -> Floats:
         """Out-of-fold log-odds of the training rows with every covariate."""
-        return np.asarray(self.model_.leave_out_log_odds[:, -1])
+        return np.asarray(self.model_.out_of_fold_log_odds[:, -1])
 
     def _log_odds_with_all(self, encoded: Floats) -> Floats:
         """Log-odds of rows with every covariate."""

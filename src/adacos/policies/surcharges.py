@@ -124,13 +124,13 @@ def least_surcharges(
     return None
 
 
-def left_out_recalls(policy: SequencePolicy, targets: Targets) -> RecallAt:
+def out_of_fold_recalls(policy: SequencePolicy, targets: Targets) -> RecallAt:
     """Cross-validated recalls of a policy's classes on training rows."""
     decider, model = policy.decider_, policy.model_
     rng = np.random.default_rng(policy.random_state)
     members = [np.flatnonzero(model.y == k) for k in targets.classes]
     members = [np.sort(rng.permutation(rows)[:_MOST_ROWS]) for rows in members]
-    answers = [policy._answers_left_out(rows) for rows in members]
+    answers = [policy._answers_out_of_fold(rows) for rows in members]
 
     def recall_at(surcharges: Floats, k: int) -> float:
         matrix = surcharged(decider.costs.matrix, targets, surcharges)

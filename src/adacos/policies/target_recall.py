@@ -40,8 +40,8 @@ from adacos.policies.certificate import (
     prove,
 )
 from adacos.policies.fitting import fit_in_groups
-from adacos.policies.leave_out import leave_out_cost
 from adacos.policies.many_classes import check_many_classes, recalls_by_class
+from adacos.policies.nested import nested_cost
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
     Part,
@@ -173,7 +173,7 @@ class TargetRecallClassifier(PolicyAround):
     See Also
     --------
     AdaCOSClassifier : Stops row by row, here by the recall.
-    leave_out_cost : What that costs, by nested cross-validation.
+    nested_cost : What that costs, by nested cross-validation.
 
     Examples
     --------
@@ -253,13 +253,13 @@ class TargetRecallClassifier(PolicyAround):
     def costs(self) -> Costs | None:  # type: ignore[override]
         """Costs of the wrapped policy; without that of a false negative, where it is not used."""
         costs = self.policy.costs
-        if self._leaves_out_false_negative:
+        if self._drops_false_negative:
             assert costs is not None
             return costs.without_false_negative()
         return costs
 
     @property
-    def _leaves_out_false_negative(self) -> bool:
+    def _drops_false_negative(self) -> bool:
         """Whether a false-negative cost is stated of which the recall takes the place."""
         if not states_false_negative(self.policy.costs):
             return False
@@ -421,7 +421,7 @@ class TargetRecallClassifier(PolicyAround):
     def _stopping(self) -> SequencePolicy:
         """The wrapped policy, unfitted, with the recall in the place of a false-negative cost."""
         stopping = self._with_aim(clone(self.policy))
-        if self._leaves_out_false_negative:
+        if self._drops_false_negative:
             assert stopping.costs is not None
             stated = stopping.costs.matrix[1, 0]
             stopping.costs = stopping.costs.without_false_negative()
@@ -590,14 +590,14 @@ class TargetRecallClassifier(PolicyAround):
         """Find where training rows stop, by which surcharges are fixed that others are to prove."""
         number = class_numbers(learned.y, self.classes_, len(learned.y))
         check_two_of_each(number, self.classes_)
-        left_out = leave_out_cost(
+        nested = nested_cost(
             self.policy,
             *learned[:2],
             folds=_FOLDS,
             random_state=self.random_state,
             groups=learned.groups,
         )
-        self.stopped_ = StoppedRows(probability_of_each(left_out.result.probability), number)
+        self.stopped_ = StoppedRows(probability_of_each(nested.result.probability), number)
 
     def _recalls_of(self, targets: Targets) -> RecallAt:
         """Recalls on the rows by which surcharges are found."""

@@ -181,7 +181,7 @@ class AACOClassifier(BasePolicy):
         Its coefficients on the columns of the basis.
     n_neighbors_ : int
         What was chosen.
-    leave_out_cost_ : ndarray
+    out_of_fold_cost_ : ndarray
         Mean out-of-fold total cost for each of `n_neighbors`.
 
     References
@@ -204,7 +204,7 @@ class AACOClassifier(BasePolicy):
         "basis_": AdditiveBasis,
         "intercepts_": Floats,
         "coefs_": Floats,
-        "leave_out_cost_": Floats,
+        "out_of_fold_cost_": Floats,
         "n_neighbors_": int,
         "neighbors_": Neighbors,
     }
@@ -252,12 +252,12 @@ class AACOClassifier(BasePolicy):
         )
         rng = np.random.default_rng(self.random_state)
         pool = candidate_sets(len(costs.names), self.max_sets, rng)
-        sets, leave_out, self.intercepts_, self.coefs_ = _models(fits, pool, len(costs.names))
+        sets, out_of_fold, self.intercepts_, self.coefs_ = _models(fits, pool, len(costs.names))
         self.basis_ = fits.basis
         neighbors = Neighbors(
             code_values(fits.complete[: len(labels)], fits.basis),
             labels.astype(np.int8),
-            label_of(leave_out, costs.matrix).astype(np.int8),
+            label_of(out_of_fold, costs.matrix).astype(np.int8),
             sets,
             self.encoder_.source,
             1,
@@ -265,13 +265,15 @@ class AACOClassifier(BasePolicy):
         numbers = [min(int(k), len(labels)) for k in self.n_neighbors]
         codes = code_values(encoded, fits.basis)
         available = ~np.isnan(encoded[:, self.encoder_.first])
-        self.leave_out_cost_ = np.array(
+        self.out_of_fold_cost_ = np.array(
             [
-                _leave_out_cost(replace(neighbors, k=k), codes, available, leave_out, fold, costs)
+                _out_of_fold_cost(
+                    replace(neighbors, k=k), codes, available, out_of_fold, fold, costs
+                )
                 for k in numbers
             ]
         )
-        self.n_neighbors_ = numbers[int(self.leave_out_cost_.argmin())]
+        self.n_neighbors_ = numbers[int(self.out_of_fold_cost_.argmin())]
         self.neighbors_ = replace(neighbors, k=self.n_neighbors_)
         return self.finish_fit()
 
@@ -347,23 +349,23 @@ def _models(fits: SetFits, pool: list[Ints], p: int) -> tuple[Bools, Floats, Flo
     for size in range(p + 1):
         models += fits.screened([members for members in pool if len(members) == size])
         tell("set", len(models), len(pool))
-    order = sorted(range(len(pool)), key=lambda i: (len(pool[i]), -models[i].leave_out_loss))
+    order = sorted(range(len(pool)), key=lambda i: (len(pool[i]), -models[i].out_of_fold_loss))
     sets = np.zeros((len(pool), p), dtype=np.bool_)
     for place, i in enumerate(order):
         sets[place, pool[i]] = True
     return (
         sets,
-        np.stack([models[i].leave_out_log_odds for i in order], axis=1),
+        np.stack([models[i].out_of_fold_log_odds for i in order], axis=1),
         np.array([models[i].intercept for i in order]),
         np.stack([models[i].coef for i in order]),
     )
 
 
-def _leave_out_cost(
+def _out_of_fold_cost(
     neighbors: Neighbors,
     codes: Codes,
     available: Bools,
-    leave_out: Floats,
+    out_of_fold: Floats,
     fold: Ints,
     costs: CostTable,
 ) -> float:
@@ -388,7 +390,7 @@ def _leave_out_cost(
             np.full(nothing.shape, STOP),
         ).order
         model = neighbors.model_of(acquired_in(order))
-        answer = leave_out[np.flatnonzero(inside), model]
+        answer = out_of_fold[np.flatnonzero(inside), model]
         label = label_of(answer, costs.matrix)
         y = neighbors.y[inside]
         total[inside] = total_of(costs.of_order(order), y, label, costs.matrix)

@@ -236,7 +236,7 @@ class AdaptGbrtClassifier(BasePolicy):
         self.gate_constant_, self.gate_, self.cheap_constant_, self.cheap_ = adapt(
             bins,
             training.y,
-            logit(self.full_.leave_out_proba_),
+            logit(self.full_.out_of_fold_proba_),
             source,
             training.costs,
             chosen,
@@ -395,12 +395,12 @@ def _held_out(
         own = bins.rows(outside)
         gam = LogisticGAM().fit(complete[outside], training.y[outside])
         full[inside] = gam.decision_function(complete[inside])
-        leave_out = logit(gam.leave_out_proba_)
+        out_of_fold = logit(gam.out_of_fold_proba_)
         for i, candidate in enumerate(candidates):
             pair = adapt(
                 own,
                 training.y[outside],
-                leave_out,
+                out_of_fold,
                 source,
                 training.costs,
                 candidate,

@@ -292,12 +292,12 @@ def _tells(values: NDArray[Any], known: Bools, positive: Bools) -> bool:
         return True
     if values.dtype.kind != "U":
         return _separates(values[known], positive[known])
-    rates = _left_out_rates(values[known], positive[known])
+    rates = _leave_one_out_rates(values[known], positive[known])
     # Without its own row a positive has the lower rate in any category: that tells nothing.
     return _separates(rates, positive[known], downwards=False)
 
 
-def _left_out_rates(texts: NDArray[Any], positive: Bools) -> Floats:
+def _leave_one_out_rates(texts: NDArray[Any], positive: Bools) -> Floats:
     """Rate of the class among the other rows of the same category; the overall one if alone."""
     _, code = np.unique(texts, return_inverse=True)
     rows = np.bincount(code)[code] - 1

@@ -2,7 +2,7 @@
 
 `expected_cost_by_set_` judges each set of a sequence by models without the row, but the order of
 the sets was found with every label, and the least of several noisy costs is below its true value.
-`leave_out_cost` repeats everything in each fold: order, models, densities, threshold, stopping.
+`nested_cost` repeats everything in each fold: order, models, densities, threshold, stopping.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from adacos.validation import integer, real
 
 
 @dataclass(frozen=True)
-class LeaveOutCost:
+class NestedCost:
     """What a policy costs on rows that its fold's fit has not seen.
 
     Attributes
@@ -74,7 +74,7 @@ class LeaveOutCost:
         )
 
 
-def leave_out_cost(
+def nested_cost(
     policy: BasePolicy,
     X: Any,
     y: ArrayLike,
@@ -83,7 +83,7 @@ def leave_out_cost(
     random_state: int = 0,
     groups: Any = None,
     sample_weight: Any = None,
-) -> LeaveOutCost:
+) -> NestedCost:
     """Nested estimate of what a policy costs on new rows.
 
     The policy is fitted from scratch without each fold, with everything that it chooses, and runs
@@ -108,16 +108,16 @@ def leave_out_cost(
 
     Returns
     -------
-    LeaveOutCost
+    NestedCost
         Mean, standard error, and the rows behind them.
 
     Examples
     --------
     >>> from adacos import AdaCOSClassifier, Costs, load_pima
-    >>> from adacos.policies.leave_out import leave_out_cost
+    >>> from adacos.policies.nested import nested_cost
     >>> X, y, prices, *_ = load_pima()
     >>> costs = Costs(prices, false_positive=100, false_negative=1000)
-    >>> print(leave_out_cost(AdaCOSClassifier(costs), X, y))
+    >>> print(nested_cost(AdaCOSClassifier(costs), X, y))
     Cross-validated cost ...
     """
     integer("folds", folds, at_least=2)
@@ -156,7 +156,7 @@ def leave_out_cost(
     total = either[np.arange(len(labels)), labels.astype(np.intp)]
     result = _joined(parts).rows(back)
     mean, error = float(np.average(total, weights=weight)), standard_error(total, found, weight)
-    return LeaveOutCost(mean, error, total, result.expected_cost, either, result, fold)
+    return NestedCost(mean, error, total, result.expected_cost, either, result, fold)
 
 
 def _as_each_class(fitted: BasePolicy, result: AcquisitionResult) -> list[Floats]:
@@ -199,14 +199,14 @@ class StateMisfit:
 
 
 def misfit_by_state(
-    left_out: LeaveOutCost, *, least_rows: int = 20, confidence: float = 0.95
+    nested: NestedCost, *, least_rows: int = 20, confidence: float = 0.95
 ) -> list[StateMisfit]:
     """Where what a policy expects and what happens differ, by where rows stop and what they hear.
 
     Parameters
     ----------
-    left_out : LeaveOutCost
-        From `leave_out_cost`, with misclassification costs on both sides.
+    nested : NestedCost
+        From `nested_cost`, with misclassification costs on both sides.
     least_rows : int, default=20
         States of fewer rows are not reported: nothing can be said of them.
     confidence : float, default=0.95
@@ -220,7 +220,7 @@ def misfit_by_state(
         States with most rows first.
     """
     real("confidence", confidence, above=0, below=1)
-    result = left_out.result
+    result = nested.result
     _, answer = np.unique(result.label, return_inverse=True)
     keys = np.column_stack([result.acquired, answer])
     states, number = np.unique(keys, axis=0, return_inverse=True)
@@ -229,15 +229,15 @@ def misfit_by_state(
     each = 1 - (1 - confidence) / max(len(groups), 1)
     found = []
     for rows in groups:
-        low, high = _difference(left_out, rows, each)
+        low, high = _difference(nested, rows, each)
         names = np.array(result.names, dtype=object)[result.acquired[rows[0]]]
         found.append(
             StateMisfit(
                 acquired=tuple(str(name) for name in names),
                 label=result.label[rows[0]],
                 rows=len(rows),
-                expected=float(left_out.expected[rows].mean()),
-                realised=float(left_out.realised[rows].mean()),
+                expected=float(nested.expected[rows].mean()),
+                realised=float(nested.realised[rows].mean()),
                 low=low,
                 high=high,
             )
@@ -245,19 +245,19 @@ def misfit_by_state(
     return sorted(found, key=lambda state: -state.rows)
 
 
-def _difference(left_out: LeaveOutCost, rows: Ints, confidence: float) -> tuple[float, float]:
+def _difference(nested: NestedCost, rows: Ints, confidence: float) -> tuple[float, float]:
     """Interval of realised - expected for rows of one state, by the share of the second class.
 
     With three or more classes by the normal distribution of the mean difference.
     """
-    if left_out.of_class.shape[1] > 2:
-        differences = left_out.realised[rows] - left_out.expected[rows]
+    if nested.of_class.shape[1] > 2:
+        differences = nested.realised[rows] - nested.expected[rows]
         wide = float(ndtri(0.5 + confidence / 2) * differences.std(ddof=1) / np.sqrt(len(rows)))
         return float(differences.mean() - wide), float(differences.mean() + wide)
-    negative, positive = left_out.of_class[rows].mean(axis=0)
-    second = left_out.realised[rows] == left_out.of_class[rows, 1]
+    negative, positive = nested.of_class[rows].mean(axis=0)
+    second = nested.realised[rows] == nested.of_class[rows, 1]
     bounds = np.array(interval(int(second.sum()), len(rows), confidence))
-    ends = negative + (positive - negative) * bounds - left_out.expected[rows].mean()
+    ends = negative + (positive - negative) * bounds - nested.expected[rows].mean()
     return float(ends.min()), float(ends.max())
 
 
