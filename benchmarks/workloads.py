@@ -100,7 +100,7 @@ def acquire_pima() -> Work:
     return lambda: policy.acquire(rows)
 
 
-def acquire_pima_with_holes() -> Work:
+def acquire_pima_with_missing() -> Work:
     X, y, policy = pima()
     policy.fit(X, y)
     rows = np.tile(X, (40, 1))[:20_000]
@@ -164,7 +164,7 @@ WORKLOADS: dict[str, Callable[[], Work]] = {
     "gam_pima": gam_pima,
     "fit_pima": fit_pima,
     "acquire_pima": acquire_pima,
-    "acquire_pima_with_holes": acquire_pima_with_holes,
+    "acquire_pima_with_missing": acquire_pima_with_missing,
     "consultation_pima": consultation_pima,
     "fit_200x20": lambda: fit_synthetic(200, 20),
 }

@@ -125,11 +125,11 @@ def check_no_peeking(policy: Any, X: Any, *, seed: int = 0, rounds: int = 3) -> 
 
 
 def check_unavailable(policy: Any, X: Any, *, seed: int = 0) -> None:
-    """With holes punched into X the promises still hold, and nothing there is acquired."""
+    """With values removed from X the promises still hold, and nothing there is acquired."""
     rng = np.random.default_rng(seed)
-    holes = rng.random(shape(X)) < 0.3
-    holes[:3] = np.array([[True], [False], [True]])
-    punched = with_holes(X, holes)
+    gaps = rng.random(shape(X)) < 0.3
+    gaps[:3] = np.array([[True], [False], [True]])
+    punched = with_missing(X, gaps)
     check_result(policy, punched, policy.acquire(punched))
     check_no_peeking(policy, punched, seed=seed, rounds=1)
 
@@ -162,12 +162,12 @@ def check_known(policy: Any, X: Any, *, seed: int = 0) -> None:
 
 
 def check_consultation(policy: Any, X: Any, *, seed: int = 0) -> None:
-    """Asked step by step, with holes and known values, it does what `acquire` does.
+    """Asked step by step, with missing and known values, it does what `acquire` does.
 
     What is not available is said at the start, as a table says it.
     """
     rng = np.random.default_rng(seed)
-    punched = with_holes(X, rng.random(shape(X)) < 0.25)
+    punched = with_missing(X, rng.random(shape(X)) < 0.25)
     there = ~missing(punched)
     names = np.array(policy.encoder_.names)
     for known in (np.zeros(shape(X), dtype=np.bool_), there & (rng.random(shape(X)) < 0.3)):
@@ -211,7 +211,7 @@ def check_next(policy: Any, X: Any, known: Bools, walks: list[list[Any]], result
         walk = [steps[min(number, len(steps) - 1)] for steps in walks]
         paid = np.array([step.explanation.paid for step in walk])
         found = policy.next(
-            with_holes(X, ~have), known=known, unavailable=~there, paid=paid, keys=[0] * len(walk)
+            with_missing(X, ~have), known=known, unavailable=~there, paid=paid, keys=[0] * len(walk)
         )
         labels = [step.explanation.label for step in walk]
         assert found.label.tolist() == labels
@@ -237,7 +237,7 @@ def check_next(policy: Any, X: Any, known: Bools, walks: list[list[Any]], result
     if policy.cost_table_.excess is None and policy.cost_table_.immediate is None:
         # By the price list alone it is the same.
         plain = policy.next(
-            with_holes(X, ~have), known=known, unavailable=~there, keys=[0] * len(X)
+            with_missing(X, ~have), known=known, unavailable=~there, keys=[0] * len(X)
         )
         np.testing.assert_allclose(plain.paid, result.cost, atol=1e-9)
         assert plain.stops.all()
@@ -405,16 +405,16 @@ def scrambled(X: Any, where: Bools, rng: np.random.Generator) -> Any:
     return changed.to_native()
 
 
-def with_holes(X: Any, holes: Bools) -> Any:
+def with_missing(X: Any, gaps: Bools) -> Any:
     """X with the values in the mask removed."""
     if isinstance(X, np.ndarray):
-        return np.where(holes, np.nan, X)
+        return np.where(gaps, np.nan, X)
     frame = nw.from_native(X, eager_only=True)
     if frame.implementation.is_pandas():
-        return X.mask(holes)
+        return X.mask(gaps)
     kept = [
-        nw.new_series(f"kept {k}", (~holes[:, k]).tolist(), backend=frame.implementation)
-        for k in range(holes.shape[1])
+        nw.new_series(f"kept {k}", (~gaps[:, k]).tolist(), backend=frame.implementation)
+        for k in range(gaps.shape[1])
     ]
     columns = [
         nw.when(nw.col(f"kept {k}")).then(nw.col(name)).alias(name)

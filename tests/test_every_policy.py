@@ -117,7 +117,7 @@ def test_a_fit_that_fails_leaves_the_policy_as_it_was(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases())
 def test_promises_on_a_mixed_table(case: Case) -> None:
-    """Numbers, categories, holes, a free covariate, a panel, gains for right answers."""
+    """Numbers, categories, missing values, a free covariate, a panel, gains for right answers."""
     check_policy(case.make(MIXED_COSTS), *mixed_table())
 
 

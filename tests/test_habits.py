@@ -57,7 +57,7 @@ def test_processes_are_counted_as_joblib_does(jobs: Any) -> None:
         COSClassifier(PRICES, n_jobs=jobs, **QUICK).fit(X, y)
 
 
-def test_a_covariate_known_for_all_rows_may_have_holes() -> None:
+def test_a_covariate_known_for_all_rows_may_have_missing_values() -> None:
     """Known where there is a value; where there is none, it cannot be acquired either."""
     X, y = rows()
     policy = FullModelClassifier(PRICES, **QUICK).fit(X, y)

@@ -57,8 +57,8 @@ PRICES = {"age": 1.0, "smokes": 1.0, "town": 2.0, "planet": 0.5, "zero": 0.0, "d
 def models() -> dict[str, tuple[Any, Any]]:
     """Every estimator, on arrays and on a frame with words, and the rows to ask it about."""
     X, y = numbers(90, 0)
-    holes = X.copy()
-    holes[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    incomplete = X.copy()
+    incomplete[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     frame, words = mixed(90, 1)
     whole = pd.DataFrame(X, columns=list("abcde"))
     settings = {"cv": 3, "strengths": "common"}
@@ -67,13 +67,13 @@ def models() -> dict[str, tuple[Any, Any]]:
     result: dict[str, tuple[Any, Any]] = {
         "gam": (LogisticGAM().fit(X, y), X),
         "named gam": (LogisticGAM(smoothness=3.0, ridge=[1, 2, 3, 4, 5.0]).fit(whole, y), whole),
-        "imputer": (GaussianImputer().fit(holes), holes),
+        "imputer": (GaussianImputer().fit(incomplete), incomplete),
         "named imputer": (GaussianImputer().fit(whole), whole),
     }
     for cls in (FullModelClassifier, COSClassifier, AdaCOSClassifier):
         result[f"{cls.__name__} by name"] = (cls(named, **settings).fit(frame, words), frame)
-        result[f"{cls.__name__} by place"] = (cls(placed, **settings).fit(X, y == 1), holes)
-        result[f"{cls.__name__} without costs"] = (cls(**settings).fit(holes, y), holes)
+        result[f"{cls.__name__} by place"] = (cls(placed, **settings).fit(X, y == 1), incomplete)
+        result[f"{cls.__name__} without costs"] = (cls(**settings).fit(incomplete, y), incomplete)
     return result
 
 

@@ -69,7 +69,7 @@ def column(rng: Rng, score: Any, before: list[Any]) -> Any:
     return np.clip(np.round(informed), 0, 1 if kind == "binary" else 3)
 
 
-def with_holes(rng: Rng, values: Any, share: float) -> Any:
+def with_missing(rng: Rng, values: Any, share: float) -> Any:
     gone = rng.random(len(values)) < share
     gone[rng.integers(len(values))] = False
     return np.where(gone, "" if values.dtype.kind == "U" else np.nan, values)
@@ -112,7 +112,7 @@ def configuration(number: int) -> Configuration:
     for _ in names:
         columns.append(column(rng, score, columns))
     if rng.random() < 0.4:
-        columns = [with_holes(rng, values, 0.2) for values in columns]
+        columns = [with_missing(rng, values, 0.2) for values in columns]
     table = pl.DataFrame(dict(zip(names, map(with_nulls, columns), strict=True)))
     if rng.random() < 0.3:  # copies of rows
         again = rng.integers(0, n, n // 2)
@@ -188,8 +188,8 @@ def consult(policy: Any, values: dict[str, Any], result: Any, row: int) -> None:
     """A consultation about one row of many does what `acquire` did with all of them."""
     # A mean budget may be kept by two deciders: the key of a row is its place here as there.
     consultation, asked = policy.consultation(key=row), []
-    if lacking := [name for name, value in values.items() if value is None]:
-        consultation.unavailable(*lacking)
+    if missing := [name for name, value in values.items() if value is None]:
+        consultation.unavailable(*missing)
     while isinstance(step := consultation.next(), Acquire):
         consultation.observe({name: values[name] for name in step.covariates})
         asked += step.covariates

@@ -11,7 +11,13 @@ from scipy.special import expit, logit
 
 from adacos import AdaCOSClassifier, BranchingClassifier, Costs, FullModelClassifier
 from tests.policy_cases import Case, cases
-from tests.policy_checks import check_consultation, check_no_peeking, check_result, same, with_holes
+from tests.policy_checks import (
+    check_consultation,
+    check_no_peeking,
+    check_result,
+    same,
+    with_missing,
+)
 
 N_ROWS = 240
 COSTS = Costs({"town": 1.0, "dose": 1.0, "age": 2.0}, false_positive=60, false_negative=90)
@@ -84,15 +90,15 @@ def test_promises_where_some_rows_have_a_category_never_seen(case: Case, n_class
     X, y = table(n_classes)
     policy = case.make(costs_of(n_classes)).fit(X, y)
     odd = strange(X, slice(0, 8))
-    holes = np.zeros(X.shape, dtype=bool)
-    holes[4:12, 2] = True
-    odd = with_holes(odd, holes).head(40)
+    gaps = np.zeros(X.shape, dtype=bool)
+    gaps[4:12, 2] = True
+    odd = with_missing(odd, gaps).head(40)
     result = policy.acquire(odd)
     check_result(policy, odd, result)
     check_no_peeking(policy, odd, rounds=1)
     check_consultation(policy, odd.head(12))
     # Rows next to a row with such a category are decided about as they were.
-    plain = with_holes(X, holes).head(40)
+    plain = with_missing(X, gaps).head(40)
     same(policy.acquire(plain).rows(slice(8, None)), result.rows(slice(8, None)), 1e-12)
 
 

@@ -130,15 +130,15 @@ def drawing() -> str:
     acquire = recorded(lambda: policy.acquire(X), "BasePolicy.acquire")
     asked = recorded(consultation.next, "Consultation.next")
     over_http = recorded(ask, "Answers._compute_step")
-    holes = X.head(50).copy()
-    holes.iloc[::2, 0] = np.nan
-    with_holes = recorded(lambda: policy.acquire(holes), "BasePolicy.acquire")
+    incomplete = X.head(50).copy()
+    incomplete.iloc[::2, 0] = np.nan
+    with_missing = recorded(lambda: policy.acquire(incomplete), "BasePolicy.acquire")
     return "\n\n".join(
         [
             tree("AdaCOSClassifier.acquire(X)", acquire),
             tree("Consultation.next()", asked),
             tree("POST /v1/step, from next() on as above", over_http, "Consultation.next"),
-            tree("AdaCOSClassifier.acquire(X) where values are missing", with_holes),
+            tree("AdaCOSClassifier.acquire(X) where values are missing", with_missing),
         ]
     )
 

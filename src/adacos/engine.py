@@ -261,16 +261,16 @@ def run(
     # Rows that lack nothing have a quicker way than the others: they walk apart.
     complete = available.all(axis=1)
     for kind, pattern in enumerate(patterns[:, :n_covariates]):
-        for lacking in (False, True):
-            chosen = (complete != lacking) & like(encoded, number == kind)
+        for incomplete in (False, True):
+            chosen = (complete != incomplete) & like(encoded, number == kind)
             rows = namespace(encoded).nonzero(chosen)[0]
-            # What is lacking is integrated out in numpy, wherever the other rows are.
+            # What is missing is integrated out in numpy, wherever the other rows are.
             at_once = ROWS_AT_ONCE
-            if is_tensor(encoded) and not lacking:
+            if is_tensor(encoded) and not incomplete:
                 at_once = max(TENSOR_VALUES_AT_ONCE // encoded.shape[1], 1)
             for part in in_pieces(rows, at_once):
                 values, there = encoded[part], available[part]
-                if lacking:
+                if incomplete:
                     values, there = host(values), host(there)
                 whole = Rows(values, there, pattern | opening, pattern, part)
                 begin = decider.admitted(whole)

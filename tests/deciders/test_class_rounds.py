@@ -20,7 +20,7 @@ from tests.deciders.round_oracle import (
     waiting,
 )
 from tests.policies.budget_table import QUICK
-from tests.policy_checks import check_consultation, same, with_holes
+from tests.policy_checks import check_consultation, same, with_missing
 from tests.rivals.problems import THREE_COSTS, three_table
 
 
@@ -45,7 +45,7 @@ def test_where_nothing_is_waited_for_the_policy_is_as_ever() -> None:
     same(free.acquire(X), plain.acquire(X))
 
 
-def test_a_batch_in_a_consultation_with_holes_and_in_a_file(tmp_path: Any) -> None:
+def test_a_batch_in_a_consultation_with_missing_values_and_in_a_file(tmp_path: Any) -> None:
     X, y = draw(JOINT, 800, 0)
     costs = Costs(PRICES, misclassification=ERRORS, round_cost=4.0, immediate=[2])
     policy = AdaCOSClassifier(costs, **QUICK).fit(X, y)
@@ -54,9 +54,9 @@ def test_a_batch_in_a_consultation_with_holes_and_in_a_file(tmp_path: Any) -> No
     assert step.covariates == ("x2",)
     assert len(policy.consultation({"x2": 0.0}).next().covariates) > 1
     check_consultation(policy, X[:6])
-    holes = np.random.default_rng(0).random((60, 4)) < 0.3
-    lacking = policy.acquire(with_holes(X[:60], holes))
-    assert not (lacking.acquired & holes).any()
+    missing = np.random.default_rng(0).random((60, 4)) < 0.3
+    incomplete = policy.acquire(with_missing(X[:60], missing))
+    assert not (incomplete.acquired & missing).any()
     save(policy, tmp_path / "m")
     same(load(tmp_path / "m").acquire(X[:200]), result)
 

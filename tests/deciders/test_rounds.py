@@ -24,7 +24,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.rivals import DWSMClassifier, OptimalPolicyClassifier
 from tests.deciders.round_oracle import Oracle, draw, waiting
 from tests.policies.budget_table import QUICK, world
-from tests.policy_checks import check_consultation, check_no_peeking, same, with_holes
+from tests.policy_checks import check_consultation, check_no_peeking, same, with_missing
 from tests.providers.sources import NAMES, emptied, sources
 from tests.rivals.problems import MIXED_COSTS, mixed_table
 
@@ -125,7 +125,7 @@ def test_rounds_are_counted_and_paid(lookahead: str) -> None:
     policy = AdaCOSClassifier(waiting(DEAR, 4.0, "kind"), lookahead=lookahead, **QUICK)
     policy.fit(X, y)
     check_consultation(policy, X.head(25))
-    check_no_peeking(policy, with_holes(X, np.random.default_rng(0).random(X.shape) < 0.2))
+    check_no_peeking(policy, with_missing(X, np.random.default_rng(0).random(X.shape) < 0.2))
     X = X.dropna().reset_index(drop=True)
     result, batches = policy.acquire(X), set()
     for row in range(0, len(X), 5):
@@ -213,11 +213,11 @@ def test_the_service_counts_rounds_in_which_something_was_not_to_be_had() -> Non
         acquired: dict[str, Any] = {}
         while isinstance(step := consultation.next(), Acquire):
             batch = {name: values[name] for name in step.covariates if name not in gone}
-            lacking = [name for name in step.covariates if name in gone]
+            absent = [name for name in step.covariates if name in gone]
             if batch:
                 consultation.observe(batch)
-            if lacking:
-                consultation.unavailable(*lacking)
+            if absent:
+                consultation.unavailable(*absent)
             acquired |= batch
             missing = list(consultation.missing)
             replayed = answers.consultation(StepRequest(acquired=acquired, unavailable=missing))

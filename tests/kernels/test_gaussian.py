@@ -21,7 +21,7 @@ def random_covariance(rng: np.random.Generator, p: int) -> np.ndarray:
     return (factor @ factor.T / p + 0.1 * np.eye(p)) * np.outer(scale, scale)
 
 
-def with_holes(rng: np.random.Generator, X: np.ndarray, rates: np.ndarray) -> np.ndarray:
+def with_missing(rng: np.random.Generator, X: np.ndarray, rates: np.ndarray) -> np.ndarray:
     return np.where(rng.random(X.shape) < rates, np.nan, X)
 
 
@@ -64,7 +64,7 @@ def test_estimate_is_unbiased_before_projection():
     truth, rates = random_covariance(rng, p), np.array([0.0, 0.1, 0.3, 0.5, 0.2])
     estimates = np.empty((repetitions, p, p))
     for k in range(repetitions):
-        X = with_holes(rng, rng.multivariate_normal(np.ones(p), truth, size=n), rates)
+        X = with_missing(rng, rng.multivariate_normal(np.ones(p), truth, size=n), rates)
         estimates[k] = unprojected_covariance(X)[1]
     deviation = np.sqrt(np.diag(truth))
     error = np.abs(estimates.mean(axis=0) - truth) / np.outer(deviation, deviation)
@@ -78,7 +78,7 @@ def test_projection_is_positive_definite_and_keeps_the_variances():
     rng = np.random.default_rng(3)
     # Three factors behind twelve columns: the estimate has negative eigenvalues.
     X = rng.normal(size=(150, 3)) @ rng.normal(size=(3, 12)) + 0.05 * rng.normal(size=(150, 12))
-    X = with_holes(rng, X * 10 ** rng.uniform(-4, 4, 12), rng.uniform(0, 0.5, 12))
+    X = with_missing(rng, X * 10 ** rng.uniform(-4, 4, 12), rng.uniform(0, 0.5, 12))
     estimate = unprojected_covariance(X)[1]
     covariance = covariance_with_missing(X)[1]
     deviation = np.sqrt(np.diag(estimate))
@@ -94,7 +94,7 @@ def test_projection_leaves_conditional_means_close_to_the_hidden_values():
         rng = np.random.default_rng(seed)
         complete = rng.normal(size=(1000, 3)) @ rng.normal(size=(3, 20))
         complete += noise * rng.normal(size=complete.shape)
-        X = with_holes(rng, complete, np.linspace(0, 0.04, 20))
+        X = with_missing(rng, complete, np.linspace(0, 0.04, 20))
         hidden = np.isnan(X)
         filled = conditional_mean(X, ~hidden, *covariance_with_missing(X))
         # No prediction beats the noise; eigenvalues lifted to 1e-6 only give 5 to 12 times it.
@@ -104,7 +104,7 @@ def test_projection_leaves_conditional_means_close_to_the_hidden_values():
 def test_scale_of_a_column_does_not_matter():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(80, 2)) @ rng.normal(size=(2, 6)) + 0.1 * rng.normal(size=(80, 6))
-    X = with_holes(rng, X, np.full(6, 0.3))
+    X = with_missing(rng, X, np.full(6, 0.3))
     scale, shift = 2.0 ** np.arange(-9, 9, 3), np.arange(6.0)
     mean, covariance = covariance_with_missing(X)
     mean_scaled, covariance_scaled = covariance_with_missing(X * scale + shift)
@@ -117,7 +117,7 @@ def test_constant_column(value):
     rng = np.random.default_rng(6)
     X = rng.multivariate_normal(np.zeros(4), random_covariance(rng, 4), size=100)
     X[:, 2] = value
-    X = with_holes(rng, X, np.array([0.1, 0.2, 0.4, 0.3]))
+    X = with_missing(rng, X, np.array([0.1, 0.2, 0.4, 0.3]))
     mean, covariance = covariance_with_missing(X)
     assert np.all(covariance[2] == 0)
     assert np.all(covariance[:, 2] == 0)
@@ -138,7 +138,7 @@ def test_conditional_mean_is_the_closed_form_of_each_row():
     rng = np.random.default_rng(7)
     for p, rate in [(2, 0.5), (9, 0.1), (30, 0.12)]:
         covariance, mean = random_covariance(rng, p), rng.normal(size=p)
-        X = with_holes(rng, rng.multivariate_normal(mean, covariance, size=300), np.full(p, rate))
+        X = with_missing(rng, rng.multivariate_normal(mean, covariance, size=300), np.full(p, rate))
         observed = ~np.isnan(X)
         filled = conditional_mean(X, observed, mean, covariance)
         expected = row_by_row(X, observed, mean, covariance)

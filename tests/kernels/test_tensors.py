@@ -75,7 +75,7 @@ def test_rows_walk_in_pieces(fitted: AdaCOSClassifier, monkeypatch: pytest.Monke
     same(fitted.acquire(torch.from_numpy(X)), fitted.acquire(X))
 
 
-def test_rows_that_lack_something_are_answered_too(fitted: AdaCOSClassifier) -> None:
+def test_rows_that_miss_something_are_answered_too(fitted: AdaCOSClassifier) -> None:
     X = world(200)[0]
     X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
     same(fitted.acquire(torch.from_numpy(X)), fitted.acquire(X))

@@ -39,7 +39,7 @@ def with_classes(table, n_classes=3, seed=0):
     return table.assign(ill=scores.argmax(axis=1)), costs
 
 
-def with_holes(table, share=0.2, seed=0):
+def with_missing(table, share=0.2, seed=0):
     """The same rows with values missing, but for the class."""
     rng = np.random.default_rng(seed + 70)
     table = table.astype({"d": float, "b": float})

@@ -97,7 +97,7 @@ def test_the_variance_between_two_classes() -> None:
 
 
 def test_information_is_never_expected_to_do_harm(policy: AdaCOSClassifier) -> None:
-    """At every set, complete rows and rows with holes."""
+    """At every set, complete rows and rows with missing values."""
     encoded = encoded_rows(policy)
     available = ~np.isnan(encoded[:, policy.encoder_.first])
     complete = available.all(axis=1)

@@ -13,7 +13,7 @@ from adacos import AdaCOSClassifier, Costs, load, save
 from adacos.metrics import total_costs
 from tests.deciders.round_oracle import ERRORS, JOINT, PRICES, Oracle, draw, realised, told
 from tests.policies.budget_table import QUICK
-from tests.policy_checks import check_consultation, same, with_holes
+from tests.policy_checks import check_consultation, same, with_missing
 
 
 def ruling_out(n: int, rng: Any) -> Any:
@@ -118,7 +118,7 @@ def test_what_is_known_and_what_is_unavailable_is_counted(tmp_path: Any) -> None
     costs = Costs(PRICES, misclassification=ERRORS)
     policy = AdaCOSClassifier(costs, **QUICK).fit(X, y)
     check_consultation(policy, X[:8])
-    check_consultation(policy, with_holes(X[:8], np.random.default_rng(0).random((8, 4)) < 0.4))
+    check_consultation(policy, with_missing(X[:8], np.random.default_rng(0).random((8, 4)) < 0.4))
     save(policy, tmp_path / "m")
     same(load(tmp_path / "m").acquire(X[:200]), policy.acquire(X[:200]))
     # What is already known is not counted as something that another covariate would tell.
@@ -134,9 +134,9 @@ def test_what_is_known_and_what_is_unavailable_is_counted(tmp_path: Any) -> None
 def test_rows_with_missing_values_say_what_they_can() -> None:
     """Nearly every training row has a hole: each covariate still tells what it tells."""
     X, y = draw(JOINT, 4000, 0)
-    holes = np.random.default_rng(1).random(X.shape) < 0.35
+    missing = np.random.default_rng(1).random(X.shape) < 0.35
     costs = Costs(PRICES, misclassification=ERRORS)
-    policy = AdaCOSClassifier(costs, **QUICK).fit(with_holes(X, holes), y)
+    policy = AdaCOSClassifier(costs, **QUICK).fit(with_missing(X, missing), y)
     assert policy.model_.followed.there is not None
     least = Oracle(JOINT, PRICES, ERRORS, 0.0).value(())
     assert realised(policy) <= 1.06 * least

@@ -19,7 +19,7 @@ from adacos import (
 from adacos.bench.tasks import Task, run_tasks
 from adacos.models import large_fits, sequence_model, streamed_fits
 from adacos.policies import partitions
-from tests.models.streamed import COSTS, frame, with_classes, with_holes, written
+from tests.models.streamed import COSTS, frame, with_classes, with_missing, written
 
 dask = pytest.importorskip("dask")
 LocalCluster = pytest.importorskip("dask.distributed").LocalCluster
@@ -62,7 +62,7 @@ def test_the_fit_on_a_collection_is_the_fit_in_memory():
 @pytest.mark.parametrize("share", [0.0, 0.2])
 def test_the_fit_of_several_classes_with_weights_is_the_fit_in_memory(share):
     table, costs = with_classes(frame(3000))
-    table = with_holes(table, share) if share else table
+    table = with_missing(table, share) if share else table
     weight = np.random.default_rng(0).integers(1, 4, len(table)).astype(float)
     X, y = table.drop(columns="ill"), table["ill"]
     held = AdaCOSClassifier(costs, mean_budget=1.5, cv=3).fit(X, y, sample_weight=weight)

@@ -13,7 +13,7 @@ from adacos.metrics import total_costs
 from adacos.models.followed import FollowedRows, estimated_after
 from adacos.models.sequences import SetSequence
 from tests.policies.budget_table import QUICK
-from tests.policy_checks import with_holes
+from tests.policy_checks import with_missing
 
 PRICES = [2.0, 2.0, 5.0, 3.0, 1.0]
 SHIFTS = np.array([[0.0] * 5, [0.5, 0.8, 1.0, 0.6, 0.3], [1.0, 0.2, -1.0, 0.8, 1.4]])
@@ -30,14 +30,14 @@ def draw(n: int, n_classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(size=(n, 5)) + SHIFTS[y], y
 
 
-def lacks_x2(X: np.ndarray, y: np.ndarray, rule: Any) -> np.ndarray:
+def misses_x2(X: np.ndarray, y: np.ndarray, rule: Any) -> np.ndarray:
     """X without some values of x2, by shares for the classes or where x0 + x1 < 0."""
-    rng, holes = np.random.default_rng(9), np.zeros(X.shape, dtype=bool)
+    rng, missing = np.random.default_rng(9), np.zeros(X.shape, dtype=bool)
     if rule == "values":
-        holes[:, 2] = X[:, 0] + X[:, 1] < 0
+        missing[:, 2] = X[:, 0] + X[:, 1] < 0
     else:
-        holes[:, 2] = rng.random(len(X)) < np.array(rule)[y]
-    return np.asarray(with_holes(X, holes))
+        missing[:, 2] = rng.random(len(X)) < np.array(rule)[y]
+    return np.asarray(with_missing(X, missing))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_missing_values_do_not_decide_that_nothing_pays(
     """Complete new rows cost what they cost without the correction, and what is stated."""
     X, y = draw(1500, n_classes, seed)
     costs = COSTS[n_classes]
-    policy = AdaCOSClassifier(costs, **QUICK).fit(lacks_x2(X, y, rule), y)
+    policy = AdaCOSClassifier(costs, **QUICK).fit(misses_x2(X, y, rule), y)
     dynamic = AdaCOSClassifier(costs, lookahead="dynamic").from_model(policy)
     fixed = COSClassifier(costs).from_model(policy)
     X, y = draw(FRESH, n_classes, 99)

@@ -31,7 +31,7 @@ def pima():
 
 @pytest.fixture(scope="module")
 def mixed():
-    """A table with a categorical, a two-valued, a constant and numeric covariates, and holes."""
+    """A table with a categorical, a two-valued, a constant and numeric covariates, incomplete."""
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     n = 500
@@ -125,7 +125,7 @@ def test_integrating_out_agrees_with_a_regression_on_the_rows(mixed):
     """Mean and variance of a column given others, from the moments and by least squares."""
     table, _, fitted = mixed
     model = fitted.model_
-    complete = encoded_without_holes(fitted, table)
+    complete = encoded_complete(fitted, table)
     basis = model.basis
     r = (complete - basis.mean) / basis.scale
     columns = basis.transform(complete)
@@ -140,7 +140,7 @@ def test_integrating_out_agrees_with_a_regression_on_the_rows(mixed):
     np.testing.assert_allclose(found.covariance, left, rtol=0.02, atol=1e-3)
 
 
-def encoded_without_holes(fitted, table):
+def encoded_complete(fitted, table):
     return fitted.encoder_.transform(nw.from_native(table.assign(b=table["b"].fillna(0.0))))
 
 
@@ -148,7 +148,7 @@ def test_the_derived_log_odds_are_those_of_the_formula(mixed):
     """u_j + m_k(S_j ∪ K) - m_k(S_j), integrating numerically over the rows' own regressions."""
     table, _, fitted = mixed
     model = fitted.model_
-    encoded = encoded_without_holes(fitted, table)
+    encoded = encoded_complete(fitted, table)
     order = model.sequence.order
     known = np.zeros(len(order), dtype=bool)
     known[order[3]] = True

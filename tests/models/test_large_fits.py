@@ -8,7 +8,7 @@ from adacos.kernels.class_risk import log_loss as class_log_loss
 from adacos.kernels.folds import drawn_rows
 from adacos.kernels.multinomial import contrasts, newton_classes, to_reference
 from adacos.kernels.strengths import penalty_of
-from adacos.models import coded_holes, large_fits, levels, set_fits
+from adacos.models import coded_missing, large_fits, levels, set_fits
 from adacos.models.basis import fit_basis
 from adacos.models.density import moment_matrix
 from adacos.models.large_fits import prepare_large
@@ -245,7 +245,7 @@ def test_several_classes_are_as_good_as_without_codes(held_as_codes, monkeypatch
     assert np.abs(other.out_of_fold_proba_ - gam.out_of_fold_proba_).max() < 0.05
 
 
-def with_holes(X, share=0.25, seed=5):
+def with_missing(X, share=0.25, seed=5):
     """The rows with values missing, more often where another is high."""
     X = X.copy()
     rng = np.random.default_rng(seed)
@@ -258,7 +258,7 @@ def prepared_both_ways(n, n_classes, monkeypatch, **more):
     monkeypatch.setattr(large_fits, "SAMPLE_ROWS", 10**6)
     X, y = rows_of_classes(n, n_classes)
     encoder = TableEncoder.fit(X, ("a", "b", "c", "d"))
-    X = with_holes(X)
+    X = with_missing(X)
     weight = np.random.default_rng(1).integers(1, 3, len(y)).astype(float)
     shared = {
         "n_splines": 6,
@@ -276,7 +276,7 @@ def prepared_both_ways(n, n_classes, monkeypatch, **more):
 def test_rows_with_missing_values_are_in_expectation_as_without_codes(
     held_as_codes, monkeypatch, unlabeled
 ):
-    more = {"unlabeled": with_holes(rows_of_classes(400, 2, seed=9)[0])} if unlabeled else {}
+    more = {"unlabeled": with_missing(rows_of_classes(400, 2, seed=9)[0])} if unlabeled else {}
     X, _, coded, plain = prepared_both_ways(2500, 2, monkeypatch, **more)
     if unlabeled:
         # The joint model of the sample knows no further rows, that of the codes does.
@@ -328,7 +328,7 @@ def test_a_policy_of_rows_with_missing_values_is_as_good_as_without_codes(
     # The order of the sets is found on the same rows.
     monkeypatch.setattr(large_fits, "SAMPLE_ROWS", 10**6)
     X, y = rows_of_classes(6000, n_classes)
-    X = with_holes(X)
+    X = with_missing(X)
     fresh, truth = rows_of_classes(10_000, n_classes, seed=1)
     costs = Costs([1.0] * 4, misclassification=30 * (1 - np.eye(n_classes)))
     coded = AdaCOSClassifier(costs).fit(X, y)
@@ -336,7 +336,7 @@ def test_a_policy_of_rows_with_missing_values_is_as_good_as_without_codes(
     monkeypatch.setattr(large_fits, "LARGE_ROWS", 10**9)
     plain = AdaCOSClassifier(costs).fit(X, y)
     assert coded.sets_ == plain.sets_
-    for table in (fresh, with_holes(fresh)):
+    for table in (fresh, with_missing(fresh)):
         of_coded, of_plain = (p.model_.log_odds_by_set(p._encode(table)) for p in (coded, plain))
         for stage in range(len(coded.sets_)):
             losses = [class_log_loss(u[:, stage], truth).mean() for u in (of_coded, of_plain)]
@@ -347,12 +347,12 @@ def test_a_policy_of_rows_with_missing_values_is_as_good_as_without_codes(
 def test_states_beyond_the_most_lose_little(held_as_codes, monkeypatch):
     X, y = rows(6000)
     encoder = TableEncoder.fit(X, ("a", "b", "c", "d"))
-    X = with_holes(X)
+    X = with_missing(X)
     shared = {"n_splines": 6, "families": ("per_covariate",), "fold": np.arange(len(y)) % 3}
     every = np.arange(4)
     fits = {}
     for most in (64, 1024):
-        monkeypatch.setattr(coded_holes, "MOST_STATES", most)
+        monkeypatch.setattr(coded_missing, "MOST_STATES", most)
         fits[most] = prepare_large(X, y.astype(float), encoder, seed=0, **shared)
         assert all(len(own) <= most for own in fits[most].states.plan.states)
     few, many = (fits[most].fit(every, None) for most in (64, 1024))
@@ -360,11 +360,11 @@ def test_states_beyond_the_most_lose_little(held_as_codes, monkeypatch):
     assert np.abs(few.out_of_fold_log_odds - many.out_of_fold_log_odds).mean() < 0.01
 
 
-def test_rows_that_lack_very_much_together_stay_columns(held_as_codes, monkeypatch):
+def test_rows_that_miss_very_much_together_stay_columns(held_as_codes, monkeypatch):
     monkeypatch.setattr(large_fits, "MOST_PAIRS", 0.1)
     X, y = rows(1500)
     fits = large_fits.prepare_rows(
-        with_holes(X),
+        with_missing(X),
         y.astype(float),
         TableEncoder.fit(X, ("a", "b", "c", "d")),
         seed=0,

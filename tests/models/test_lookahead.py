@@ -50,16 +50,16 @@ def states(policy: AdaCOSClassifier, encoded: np.ndarray, known: np.ndarray) -> 
 
 
 @pytest.mark.parametrize("name", LOADERS)
-@pytest.mark.parametrize("kind", ["complete", "holes", "known"])
+@pytest.mark.parametrize("kind", ["complete", "missing", "known"])
 def test_no_acquisition_has_negative_value_before_its_cost(policies, name: str, kind: str) -> None:
     data, policy = policies[name]
     rng = np.random.default_rng(0)
     encoded = policy._encode(data.X)[rng.permutation(len(data.X))[:60]]
     encoded = encoded[~np.isnan(encoded).any(axis=1)]
     known = np.zeros(len(policy.encoder_.names), dtype=bool)
-    if kind == "holes":
-        lacking = rng.random((len(encoded), len(known))) < 0.3
-        encoded = np.where(lacking[:, policy.encoder_.source], np.nan, encoded)
+    if kind == "missing":
+        missing = rng.random((len(encoded), len(known))) < 0.3
+        encoded = np.where(missing[:, policy.encoder_.source], np.nan, encoded)
     if kind == "known":
         known[rng.permutation(len(known))[:3]] = True
     seen = 0

@@ -12,7 +12,7 @@ from adacos.models.basis import fit_basis
 from adacos.models.expected_rows import expected_rows
 from adacos.models.levels import MOST_LEVELS, cut, level_sums, level_values
 from adacos.models.maps import POINTS, MonotoneMaps, fit_maps
-from adacos.models.missing import contribution_moments, fill_holes, fit_joint, moments_of
+from adacos.models.missing import contribution_moments, fill_missing, fit_joint, moments_of
 from adacos.tables.kinds import NUMERIC
 
 HEAVY = {
@@ -100,8 +100,8 @@ def test_units_do_not_matter_and_a_weight_counts_rows():
 
 def test_missing_values_are_not_counted():
     x = HEAVY["log-normal"].rvs(500, random_state=2)
-    with_holes = np.append(x, np.full(100, np.nan))
-    np.testing.assert_array_equal(maps_of(with_holes).mapped, maps_of(x).mapped)
+    with_missing = np.append(x, np.full(100, np.nan))
+    np.testing.assert_array_equal(maps_of(with_missing).mapped, maps_of(x).mapped)
 
 
 def test_a_policy_decides_as_one_on_mapped_values_does(monkeypatch):
@@ -142,21 +142,21 @@ def test_the_moments_of_a_missing_value_are_those_of_the_mapped_one():
     holed[::3, 0] = np.nan
     source, kinds = np.arange(3), (NUMERIC,) * 3
     joint = fit_joint(holed, source, kinds)
-    holes = fill_holes(joint, holed, np.ones(3, dtype=bool))
-    basis, _ = fit_basis(holes.values, np.ones(400), source, kinds, 8, None, holed)
+    gaps = fill_missing(joint, holed, np.ones(3, dtype=bool))
+    basis, _ = fit_basis(gaps.values, np.ones(400), source, kinds, 8, None, holed)
     rows = np.flatnonzero(np.isnan(holed[:, 0]))
     coefs = np.random.default_rng(0).standard_normal((2, len(basis.group)))
-    found = contribution_moments(joint, basis, coefs, holes, rows, 0)
+    found = contribution_moments(joint, basis, coefs, gaps, rows, 0)
     points = moments_of(
-        joint, holes, rows, 0, lambda x: basis.block(x, 0) @ coefs[:, basis.group == 0].T
+        joint, gaps, rows, 0, lambda x: basis.block(x, 0) @ coefs[:, basis.group == 0].T
     )
     np.testing.assert_allclose(found.mean, points.mean, atol=1e-9)
     np.testing.assert_allclose(found.variance, (points.centred**2).sum(axis=1), rtol=1e-8)
     # The standardised value of such a row is the mean of the mapped points, not of their mean.
-    expected = expected_rows(joint, basis, holes).standardised[rows, 0]
-    mean = moments_of(joint, holes, rows, 0, lambda x: basis.standardise(x, np.array([0]))).mean
+    expected = expected_rows(joint, basis, gaps).standardised[rows, 0]
+    mean = moments_of(joint, gaps, rows, 0, lambda x: basis.standardise(x, np.array([0]))).mean
     np.testing.assert_allclose(expected, mean[:, 0], rtol=1e-9)
-    at_mean = basis.standardise(holes.values[rows])[:, 0]
+    at_mean = basis.standardise(gaps.values[rows])[:, 0]
     assert np.abs(expected - at_mean).max() > 0.05
 
 

@@ -14,7 +14,7 @@ from adacos.models.additive import FAMILIES
 from adacos.models.density import moment_matrix
 from adacos.models.expected_rows import expected_rows
 from adacos.models.lookahead import begin, look_ahead
-from adacos.models.missing import fill_holes, fit_joint, missing_contribution
+from adacos.models.missing import fill_missing, fit_joint, missing_contribution
 from adacos.models.set_fits import prepare
 from adacos.tables.encoder import TableEncoder
 from tests.models.oracles import calibration_slope
@@ -25,7 +25,7 @@ def gaussian_rows(rng, n, p=4, correlation=0.5):
     return rng.multivariate_normal(np.zeros(p), covariance, size=n)
 
 
-def with_holes(rng, X, rate=0.3):
+def with_missing(rng, X, rate=0.3):
     return np.where(rng.random(X.shape) < rate, np.nan, X)
 
 
@@ -44,10 +44,10 @@ def prepared(X, y=None, **parameters):
     )
 
 
-def test_a_complete_table_has_no_holes_and_its_plain_moments():
+def test_a_complete_table_has_no_missing_values_and_its_plain_moments():
     X = gaussian_rows(np.random.default_rng(0), 200)
     fits = prepared(X)
-    assert fits.holes is None
+    assert fits.missing is None
     standard = (X - X.mean(axis=0)) / X.std(axis=0)
     np.testing.assert_allclose(
         fits.moments, moment_matrix(standard, fits.basis.transform(X)), rtol=1e-9, atol=1e-8
@@ -56,11 +56,11 @@ def test_a_complete_table_has_no_holes_and_its_plain_moments():
 
 @pytest.mark.parametrize("skewed", [False, True])
 def test_moments_are_those_of_the_complete_rows(skewed):
-    """What the holes hide, in expectation: the Gram matrix of the values that were there."""
+    """What missing values hide, in expectation: the Gram matrix of the values that were there."""
     rng = np.random.default_rng(1)
     complete = gaussian_rows(rng, 4000)
     complete = np.exp(0.5 * complete) if skewed else complete
-    X = with_holes(rng, complete)
+    X = with_missing(rng, complete)
     fits = prepared(X)
     standard = fits.basis.standardise(complete)
     truth = moment_matrix(standard, fits.basis.transform(complete)) / len(X)
@@ -95,15 +95,15 @@ def test_moments_of_one_row_agree_with_sampling():
     joint, basis = fits.joint, fits.basis
     row = np.array([[np.nan, 1.5, np.nan]])
     everything = np.ones(3, dtype=bool)
-    holes = fill_holes(joint, row, everything)
-    expected = expected_rows(joint, basis, holes)
+    completed = fill_missing(joint, row, everything)
+    expected = expected_rows(joint, basis, completed)
     seen = joint.to_scores(row)[0, [1]]
     draws = rng.multivariate_normal(*scores_given(joint, [1], seen, [0, 2]), size=200_000)
     rows = np.full((len(draws), 3), 1.5)
     for place, k in enumerate([0, 2]):
         rows[:, k] = np.interp(draws[:, place], joint.scores, joint.quantiles[k])
-    np.testing.assert_allclose(holes.values[0], rows.mean(axis=0), rtol=0.01)
-    np.testing.assert_allclose(holes.spread[0], rows.std(axis=0), rtol=0.06, atol=1e-9)
+    np.testing.assert_allclose(completed.values[0], rows.mean(axis=0), rtol=0.01)
+    np.testing.assert_allclose(completed.spread[0], rows.std(axis=0), rtol=0.06, atol=1e-9)
     columns = basis.transform(rows)
     spread = columns.std(axis=0)
     np.testing.assert_allclose(expected.columns[0], columns.mean(axis=0), atol=0.03 * spread.max())
@@ -116,7 +116,7 @@ def test_moments_of_one_row_agree_with_sampling():
     assert np.median(error) < 0.06
     # The variance of a model's contribution.
     coef = rng.normal(size=(5, columns.shape[1])) / spread.clip(0.2)
-    part = missing_contribution(joint, basis, coef, holes)
+    part = missing_contribution(joint, basis, coef, completed)
     missing = np.isin(basis.group, [0, 2])
     contribution = columns[:, missing] @ coef[:, missing].T
     np.testing.assert_allclose(
@@ -130,9 +130,9 @@ def test_nothing_observed_leaves_the_marginal_distribution():
     rng = np.random.default_rng(3)
     X = np.exp(0.6 * rng.normal(size=(3000, 2)))
     fits = prepared(X)
-    holes = fill_holes(fits.joint, np.full((1, 2), np.nan), np.ones(2, dtype=bool))
+    completed = fill_missing(fits.joint, np.full((1, 2), np.nan), np.ones(2, dtype=bool))
     coef = rng.normal(size=(4, len(fits.basis.group)))
-    part = missing_contribution(fits.joint, fits.basis, coef, holes)
+    part = missing_contribution(fits.joint, fits.basis, coef, completed)
     actual = fits.basis.transform(X) @ coef.T
     np.testing.assert_allclose(part.mean[0], 0.0, atol=0.15 * actual.std(axis=0).min())
     np.testing.assert_allclose(part.variance[0], actual.var(axis=0), rtol=0.25)
@@ -154,7 +154,7 @@ def test_categories_get_the_probabilities_of_the_normal_discriminant(n_categorie
     joint = fit_joint(encoded, np.array(source), ("numeric", "numeric", kinds))
     rows = encoded[:500].copy()
     rows[:, 2:] = np.nan
-    filled = fill_holes(joint, rows, np.ones(len(source), dtype=bool)).values[:, 2:]
+    filled = fill_missing(joint, rows, np.ones(len(source), dtype=bool)).values[:, 2:]
     density = np.stack(
         [
             p * multivariate_normal(c, [[1, 0.3], [0.3, 1]]).pdf(x[:500])
@@ -192,14 +192,14 @@ def linear_world(rng, n, correlation=0.0):
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5])
-def test_holes_in_training_neither_narrow_the_lookahead_nor_flatten_the_model(correlation):
+def test_missing_values_in_training_neither_narrow_the_lookahead_nor_flatten_the_model(correlation):
     """30% missing: the spread of z is that of new rows, and the calibration slope is 1."""
     slopes = []
     for seed in range(4):
         rng = np.random.default_rng(seed)
         X, y = linear_world(rng, 1500, correlation)
         costs = Costs([0.3] * 4, false_positive=10, false_negative=100)
-        policy = AdaCOSClassifier(costs, strengths="common").fit(with_holes(rng, X), y)
+        policy = AdaCOSClassifier(costs, strengths="common").fit(with_missing(rng, X), y)
         fresh, labels = linear_world(rng, 20_000, correlation)
         model = policy.model_
         columns = model.basis.transform(fresh)
@@ -248,7 +248,7 @@ def test_nothing_entered_is_answered_by_the_base_rate():
     assert step.explanation.probability == pytest.approx(y.mean(), abs=0.015)
 
 
-def test_the_lookahead_of_rows_with_holes_is_as_wide_as_what_they_can_learn():
+def test_the_lookahead_of_rows_with_missing_values_is_as_wide_as_what_they_can_learn():
     """The free twin of the next covariate is missing: that covariate brings what the twin would."""
     rng = np.random.default_rng(9)
     twin = rng.normal(size=(3000, 1))
@@ -268,7 +268,7 @@ def test_the_lookahead_of_rows_with_holes_is_as_wide_as_what_they_can_learn():
     assert policy.acquire(rows).acquired[0, 1]
 
 
-def test_contributions_sum_to_the_log_odds_with_holes_too():
+def test_contributions_sum_to_the_log_odds_with_missing_values_too():
     rng = np.random.default_rng(10)
     X, y = linear_world(rng, 800, 0.5)
     costs = Costs([0.0, 0.0, 0.0, 1.0], false_positive=10, false_negative=10)

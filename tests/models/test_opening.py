@@ -47,7 +47,7 @@ def test_the_first_figure_counts_what_comes_after_the_free_covariates(
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_with_something_known_the_rest_of_the_opening_is_normal(n_classes: int) -> None:
-    """By what the lacking covariates contribute; its mean probability is the one believed now."""
+    """By what the missing covariates contribute; its mean probability is the one believed now."""
     costs = Costs([0.0, 0.0, 6.0, 7.0, 8.0], misclassification=60 * (1 - np.eye(n_classes)))
     X, y = rows(600, n_classes, "numbers", np.random.default_rng(0))
     policy = AdaCOSClassifier(costs, cv=3, strengths="common").fit(X, y)

@@ -239,9 +239,9 @@ def test_rows_that_cannot_go_on_like_others_are_not_corrected(
     """Where something ahead is not to be had; and nobody goes on where nothing is."""
     policy, X, _ = pima
     dynamic = AdaCOSClassifier(policy.costs, lookahead="dynamic").from_model(policy)
-    holes = X.astype(float).copy()
-    holes.loc[::2, policy.sets_[-1][-1]] = np.nan
-    one, other, whole = policy.acquire(holes), dynamic.acquire(holes), policy.acquire(X)
+    missing = X.astype(float).copy()
+    missing.loc[::2, policy.sets_[-1][-1]] = np.nan
+    one, other, whole = policy.acquire(missing), dynamic.acquire(missing), policy.acquire(X)
     np.testing.assert_array_equal(one.acquired[::2], other.acquired[::2])
     np.testing.assert_array_equal(one.acquired[1::2], whole.acquired[1::2])
     first = policy.sets_[1][0]
@@ -290,11 +290,11 @@ def test_rows_are_followed_as_far_as_they_have_values() -> None:
     X = rng.normal(size=(600, 3)) + y[:, None]
     whole = AdaCOSClassifier(cv=3, strengths="common").fit(X, y)
     X[::3, 1] = np.nan
-    holes = AdaCOSClassifier(cv=3, strengths="common").fit(X, y, X_unlabeled=X[:5])
+    missing = AdaCOSClassifier(cv=3, strengths="common").fit(X, y, X_unlabeled=X[:5])
     assert len(whole.model_.followed.y) == 600
     assert whole.model_.followed.there is None
-    sequence, last = holes.model_.sequence, len(holes.model_.sequence) - 1
-    weights = holes.model_.followed.weights_along(sequence, last)
+    sequence, last = missing.model_.sequence, len(missing.model_.sequence) - 1
+    weights = missing.model_.followed.weights_along(sequence, last)
     has_set = ~sequence.masks()[:, 1] | (np.arange(600) % 3 > 0)[:, None]
     np.testing.assert_array_equal(weights > 0, has_set)
 

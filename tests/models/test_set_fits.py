@@ -154,7 +154,7 @@ def test_large_designs_keep_strengths_where_values_are_missing_too(
     for largest in (0, 10**9):
         monkeypatch.setattr(set_fits, "SMALL_DESIGN", largest)
         fits, start, own = rows(400, 8, missing=0.1), None, []
-        assert fits.holes is not None
+        assert fits.missing is not None
         for size in range(1, 9):
             start = fits.fit(np.arange(size), start)
             own.append(start.out_of_fold_loss)

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from adacos import AdaCOSClassifier, Costs, InvalidInputError, ParquetTable, TargetRecallClassifier
 from adacos.models import large_fits, streamed_fits
 from adacos.tables import parquet_table
-from tests.models.streamed import COSTS, frame, pd, with_classes, with_holes, written
+from tests.models.streamed import COSTS, frame, pd, with_classes, with_missing, written
 
 pytest.importorskip("pyarrow")
 
@@ -22,7 +22,7 @@ def large(monkeypatch):
 
 def of_classes(n_classes, share=0.0):
     table, costs = (frame(3000), COSTS) if n_classes == 2 else with_classes(frame(3000), n_classes)
-    return (with_holes(table, share) if share else table), costs
+    return (with_missing(table, share) if share else table), costs
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2])
@@ -125,7 +125,7 @@ def test_what_cannot_be_streamed_is_refused_by_name(large, tmp_path, monkeypatch
         AdaCOSClassifier(COSTS).fit(stored.only(list("abcde")), [0, 1] * 1001)
     monkeypatch.setattr(streamed_fits, "MOST_PAIRS", 0.01)
     with pytest.raises(InvalidInputError, match=r"at most 0\.01 pairs of values missing"):
-        AdaCOSClassifier(COSTS).fit(written(tmp_path, with_holes(table)), "ill")
+        AdaCOSClassifier(COSTS).fit(written(tmp_path, with_missing(table)), "ill")
     table.rename(columns={"a": "z"}).to_parquet(tmp_path / "part2.parquet")
     with pytest.raises(InvalidInputError, match="the same columns"):
         ParquetTable(tmp_path)

@@ -154,7 +154,7 @@ def test_probabilities_of_codes_are_those_of_scipy() -> None:
     assert joint.sum() == pytest.approx(1.0)
 
 
-def holes(X: Any, share: float, seed: int) -> Any:
+def missing(X: Any, share: float, seed: int) -> Any:
     return np.where(np.random.default_rng(seed).random(X.shape) < share, np.nan, X)
 
 
@@ -163,7 +163,7 @@ def test_the_penalised_likelihood_never_decreases() -> None:
     X, labels, _ = numbers(600, seed=0, n_classes=3)
     rng = np.random.default_rng(1)
     labels = np.where(rng.random(600) < 0.3, -1, labels)
-    X = holes(np.column_stack([X, rng.integers(0, 3, 600)]), 0.2, 2)
+    X = missing(np.column_stack([X, rng.integers(0, 3, 600)]), 0.2, 2)
     X[:200, 0] = 1.0
     reading = Reading.fit(X, encoder_of(X))
     weight = rng.exponential(size=600)
@@ -185,7 +185,7 @@ def test_the_penalised_likelihood_never_decreases() -> None:
 
 def test_a_weight_counts_as_so_many_copies() -> None:
     X, labels, _ = numbers(80, seed=3)
-    X = holes(X, 0.1, 4)
+    X = missing(X, 0.1, 4)
     times = np.random.default_rng(5).integers(0, 4, 80)
     mixture = fitted(X, encoder_of(X), labels)
     statistics, layout = mixture.reading.statistics(X), mixture.reading.layout
@@ -214,7 +214,7 @@ def test_a_known_mixture_is_found_for_every_set(n_classes: int) -> None:
 def test_probabilities_are_calibrated_where_values_are_missing() -> None:
     """30 % of the training values removed at random; random sets of new rows."""
     X, labels, _ = numbers(10_000, seed=5)
-    members, _ = members_of(holes(X, 0.3, 6), encoder_of(X), labels)
+    members, _ = members_of(missing(X, 0.3, 6), encoder_of(X), labels)
     mixture = pooled(members)
     new, outcome, _ = numbers(40_000, seed=7)
     acquired = np.random.default_rng(8).random(new.shape) < 0.6

@@ -1,4 +1,4 @@
-"""What can still be learned of rows with holes: all together, and one by one by the formula."""
+"""What can still be learned of incomplete rows: all together, and one by one by the formula."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from adacos import AdaCOSClassifier, Costs, load_heart
-from adacos.models.missing import fill_holes, moments_of, weighted_block
+from adacos.models.missing import fill_missing, moments_of, weighted_block
 from adacos.models.unavailable import learnable
 
 
@@ -16,8 +16,8 @@ def by_the_formula(model, row: np.ndarray, available: np.ndarray, stage: int):
     basis, joint, sequence = model.basis, model.joint, model.sequence
     acquired = available & sequence.masks()[stage]
     known = np.where(acquired[basis.source], row, np.nan)[None]
-    holes = fill_holes(joint, known, np.ones(len(row), dtype=bool))
-    (pattern,) = holes.patterns
+    filled = fill_missing(joint, known, np.ones(len(row), dtype=bool))
+    (pattern,) = filled.patterns
     source = basis.source[pattern.missing]
     deviation = np.sqrt(np.diag(pattern.covariance).clip(1e-300))
     R = pattern.covariance / np.outer(deviation, deviation)
@@ -28,7 +28,7 @@ def by_the_formula(model, row: np.ndarray, available: np.ndarray, stage: int):
         loading, curved, told = [], 0.0, 0.0
         for k in np.unique(source):
             own = partial(weighted_block, basis, k, coef[basis.group == k][:, None])
-            moments = moments_of(joint, holes, np.array([0]), k, own)
+            moments = moments_of(joint, filled, np.array([0]), k, own)
             mean[j] += moments.mean[0, 0]
             loading.append(moments.loading[0, :, 0])
             block = R[np.ix_(source == k, source == k)]

@@ -18,7 +18,7 @@ COSTS = Costs(
 )
 
 
-def table(seed: int = 0, holes: bool = False) -> tuple[pd.DataFrame, np.ndarray]:
+def table(seed: int = 0, missing: bool = False) -> tuple[pd.DataFrame, np.ndarray]:
     """The ward says which of two tests holds the class; the scan says a little in either."""
     rng = np.random.default_rng(seed)
     ward = rng.choice(["east", "north", "south", "west"], size=N_ROWS)
@@ -33,7 +33,7 @@ def table(seed: int = 0, holes: bool = False) -> tuple[pd.DataFrame, np.ndarray]
     )
     told = np.where(np.isin(ward, ["east", "south"]), frame["blood"], frame["urine"])
     y = (3 * told + 0.3 * frame["scan"] + 0.4 * rng.normal(size=N_ROWS) > 0).astype(int)
-    if holes:
+    if missing:
         for name in ("ward", "blood", "scan"):
             frame.loc[rng.random(N_ROWS) < 0.08, name] = np.nan
     return frame, np.asarray(y)

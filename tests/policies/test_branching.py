@@ -45,10 +45,10 @@ def test_the_order_depends_on_what_was_seen() -> None:
     assert result.cost.mean() < 6.5
 
 
-@pytest.mark.parametrize("holes", [False, True], ids=["complete", "holes"])
-def test_contract_with_branches(holes: bool) -> None:
+@pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
+def test_contract_with_branches(missing: bool) -> None:
     """No peeking, costs that add up (panels too), known values, missing ones, files."""
-    X, y = table(1, holes)
+    X, y = table(1, missing)
     estimator = BranchingClassifier(COSTS, cv=2, strengths="common")
     assert not BranchingClassifier(COSTS, cv=2, strengths="common").fit(X, y).in_one_order
     check_policy(estimator, X[:300], y[:300])
@@ -135,7 +135,7 @@ def test_where_a_fixed_order_must_lose_it_reaches_the_optimum() -> None:
 
 def test_realised_cost_is_that_of_adacos_with_the_same_model() -> None:
     """The cost by which splits are judged, against the policy itself."""
-    X, y = table(6, holes=True)
+    X, y = table(6, missing=True)
     policy = AdaCOSClassifier(COSTS, lookahead="coherent", cv=2, strengths="common").fit(X, y)
     encoded, labels = policy._encode(X), policy.model_.y
     data = growing_data(

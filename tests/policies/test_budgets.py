@@ -35,7 +35,7 @@ from adacos.models.sequences import SetSequence, payable_first
 from adacos.policies.budgets import least_multiplier
 from adacos.rivals import DWSMClassifier, GreedyMiserClassifier, POMDPClassifier
 from tests.policies.budget_table import COSTS, QUICK, world
-from tests.policy_checks import check_consultation, missing, price, same, with_holes
+from tests.policy_checks import check_consultation, missing, price, same, with_missing
 from tests.rivals.problems import MIXED_COSTS, mixed_table
 
 # The policies' own parameters, which hold for one more release.
@@ -83,7 +83,7 @@ def test_no_row_exceeds_the_ceiling(
     name: str, budget: float, discounted: bool, share_known: float, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    X = with_holes(mixed_table(60)[0], rng.random((60, 5)) < 0.15)
+    X = with_missing(mixed_table(60)[0], rng.random((60, 5)) < 0.15)
     known = ~missing(X) & (rng.random(X.shape) < share_known)
     policy = fitted(name, discounted, budget)
     result = policy.acquire(X, known=known)

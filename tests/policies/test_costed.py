@@ -280,7 +280,7 @@ def test_many_covariates_go_by_the_group_lasso_and_copies_stay_together() -> Non
     assert tree.cv_cost_.min() > 2.0
 
 
-def test_rare_classes_and_a_class_that_a_fold_lacks() -> None:
+def test_rare_classes_and_a_class_that_a_fold_misses() -> None:
     X, y = numbers(60)
     y = y.astype(int)
     y[:1] = 2

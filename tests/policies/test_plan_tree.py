@@ -112,7 +112,7 @@ def test_rows_are_asked_what_the_picture_says(n_classes: int) -> None:
     assert n_classes == 2 or " or " in str(tree)
 
 
-def test_rows_with_holes_follow_other_plans_and_are_not_counted() -> None:
+def test_rows_with_missing_values_follow_other_plans_and_are_not_counted() -> None:
     X, y = table(400, 1)
     X.loc[X.index[:100], "blood"] = np.nan
     policy = PlanningClassifier(costs()).fit(X, y)

@@ -100,12 +100,12 @@ def ends(cost: CostRange, which: str) -> list[tuple[float, int]]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "holes"),
+    ("kind", "missing"),
     [(AdaCOSClassifier, False), (AdaCOSClassifier, True), (COSClassifier, False)],
 )
-def test_within_its_range_a_cost_changes_no_question(kind: Any, holes: bool) -> None:
+def test_within_its_range_a_cost_changes_no_question(kind: Any, missing: bool) -> None:
     (X, y), (new, true) = world(500, 0), world(60, 1)
-    if holes:
+    if missing:
         new[::7, 2] = np.nan
     policy = kind(COSTS, **QUICK).fit(X, y)
     names = policy.encoder_.names

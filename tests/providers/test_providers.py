@@ -78,16 +78,16 @@ def test_fetched_values_lead_where_given_ones_do(make: Any, X: Any) -> None:
 
 def test_what_the_source_does_not_have_is_not_available(policy: Any) -> None:
     """As in a consultation in which the value asked for is said to be unavailable."""
-    holes = mixed_table()[0].head(60)
-    fetch = sources(holes.astype(object).where(holes.notna(), None))
-    result = policy.acquire(emptied(holes), providers=fetch)
-    assert not np.any(result.acquired & holes.isna().to_numpy())
+    incomplete = mixed_table()[0].head(60)
+    fetch = sources(incomplete.astype(object).where(incomplete.notna(), None))
+    result = policy.acquire(emptied(incomplete), providers=fetch)
+    assert not np.any(result.acquired & incomplete.isna().to_numpy())
     assert result.failures == ()
-    for row in range(len(holes)):
+    for row in range(len(incomplete)):
         consultation = policy.consultation()
         while hasattr(step := consultation.next(), "covariates"):
             for name in step.covariates:
-                value = holes[name][row]
+                value = incomplete[name][row]
                 if pd.isna(value):
                     consultation.unavailable(name)
                 else:
@@ -560,8 +560,8 @@ def test_one_bad_value_leaves_the_others_alone(bad: Any, X: Any, free_blood: Any
     options = {"cache": cache, "keys": range(len(X))}
     with pytest.warns(ProviderWarning, match=r"returned .* \(1 of its calls .* For 1 row it"):
         result = free_blood.acquire(rows, providers={"blood": fetch}, **options)
-    holes = X.assign(blood=X["blood"].where(X.index != 3))
-    same(result, free_blood.acquire(holes))
+    incomplete = X.assign(blood=X["blood"].where(X.index != 3))
+    same(result, free_blood.acquire(incomplete))
     assert [len(call.index) for call in result.calls] == [len(X) - 1, 1]
     assert sum(call.attempts for call in result.calls) == 1
     assert ("blood", 3) not in cache

@@ -36,7 +36,7 @@ WORDS = Description(
 
 @pytest.fixture(scope="module")
 def rows() -> tuple[pd.DataFrame, np.ndarray]:
-    X, y = table(1, holes=True)
+    X, y = table(1, missing=True)
     return X[:400], y[:400]
 
 
@@ -178,7 +178,7 @@ def test_the_report_speaks_of_the_tree(auto, policy, tmp_path, monkeypatch) -> N
     from adacos.report.held import hold, methods, sensitivity
     from tests.report.reading import readable
 
-    X, y = table(5, holes=True)
+    X, y = table(5, missing=True)
     held = hold(auto, X, y)
     own = methods(held)[0]
     result = policy.acquire(X)

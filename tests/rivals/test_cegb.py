@@ -34,12 +34,12 @@ def test_copied_trees_predict_as_lightgbm(missing_in_training: bool, max_depth: 
     rng = np.random.default_rng(0)
     # Thresholds on both sides of zero, where LightGBM puts unknown values of complete columns.
     X = X - np.median(X, axis=0) * rng.integers(0, 2, X.shape[1])
-    holes = np.where(rng.random(X.shape) < 0.2, np.nan, X)
-    holes[:5] = np.nan
-    train = np.where(np.arange(8) % 2, holes, X) if missing_in_training else X
+    incomplete = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+    incomplete[:5] = np.nan
+    train = np.where(np.arange(8) % 2, incomplete, X) if missing_in_training else X
     booster = trained(train, y, max_depth=max_depth, cegb_penalty_feature_lazy=[1e-3] * 8)
     forest = forest_of(booster, np.arange(8))
-    for table in (X, holes, np.zeros_like(X), -X):
+    for table in (X, incomplete, np.zeros_like(X), -X):
         values, _ = forest.walk(table)
         expected = booster.predict(table, raw_score=True)
         np.testing.assert_allclose(values.sum(axis=1), expected, rtol=0, atol=1e-10)

@@ -143,15 +143,15 @@ def test_unavailable_covariates_get_the_optimum_of_the_others() -> None:
     X, y = problem.sample(300, seed=0)
     costs = Costs(problem.prices, false_positive=9, false_negative=11)
     policy = OptimalPolicyClassifier(costs, joint=problem).fit(X, y)
-    holes = X.copy()
-    holes[:, 2] = np.nan
+    incomplete = X.copy()
+    incomplete[:, 2] = np.nan
     fewer = Costs(
         {k: v for k, v in problem.prices.items() if k != "x2"}, false_positive=9, false_negative=11
     )
     names = ["x0", "x1", "x3"]
     rest = pd.DataFrame(X[:, [0, 1, 3]], columns=names)
     other = OptimalPolicyClassifier(fewer, joint=problem.joint.sum(axis=3)).fit(rest, y)
-    ours, theirs = policy.acquire(holes), other.acquire(rest)
+    ours, theirs = policy.acquire(incomplete), other.acquire(rest)
     np.testing.assert_array_equal(ours.acquired[:, [0, 1, 3]], theirs.acquired)
     np.testing.assert_allclose(ours.probability, theirs.probability, rtol=1e-12)
     assert [ours.covariates(i) for i in range(300)] == [theirs.covariates(i) for i in range(300)]

@@ -155,10 +155,10 @@ def test_rows_with_missing_values_still_teach() -> None:
     problem = make_discrete_problem(4, dependence=0.0, seed=4)
     costs = Costs(problem.prices, false_positive=10, false_negative=10)
     X, y = problem.sample(2000, seed=0)
-    holes = np.where(np.random.default_rng(0).random(X.shape) < 0.4, np.nan, X)
+    incomplete = np.where(np.random.default_rng(0).random(X.shape) < 0.4, np.nan, X)
     new, truth = problem.sample(10_000, seed=1)
     complete = POMDPClassifier(costs, **SMALL).fit(X, y)
-    partial = POMDPClassifier(costs, **SMALL).fit(holes, y)
+    partial = POMDPClassifier(costs, **SMALL).fit(incomplete, y)
     assert total_cost(partial.acquire(new), truth, costs) <= 1.05 * total_cost(
         complete.acquire(new), truth, costs
     )

@@ -25,7 +25,7 @@ CLASSES = ["healthy", "sick", "very sick"]
 
 @pytest.fixture(scope="module")
 def three() -> tuple[list[dict[str, Any]], np.ndarray, AdaCOSClassifier]:
-    """Rows without holes, their classes, and a policy."""
+    """Complete rows, their classes, and a policy."""
     X, y = three_table()
     policy = AdaCOSClassifier(THREE_COSTS, cv=3, strengths="common").fit(X, y)
     whole = X.notna().all(axis=1).to_numpy()

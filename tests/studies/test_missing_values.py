@@ -101,7 +101,7 @@ def check(results: list[dict[str, float]]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("train", "missing"), [(0.0, "a"), (0.3, 0.3)])
-def test_calibrated_with_holes(kind: str, train: float, missing: Missing) -> None:
+def test_calibrated_with_missing_values(kind: str, train: float, missing: Missing) -> None:
     check(
         [judged(*fitted(kind, train, 10_000, seed), kind, missing, seed + 100) for seed in range(2)]
     )

@@ -29,7 +29,7 @@ def drawn(n: int, seed: int = 0, share: float = 0.3) -> tuple[Any, Any]:
     return rng.normal(size=(n, 3)) + y[:, None], y
 
 
-def with_holes(X: Any, chance: Any, seed: int = 1) -> Any:
+def with_missing(X: Any, chance: Any, seed: int = 1) -> Any:
     X = X.copy()
     X[np.random.default_rng(seed).random(len(X)) < chance, 1] = np.nan
     return X
@@ -85,7 +85,7 @@ def test_what_the_class_decides_is_not_named_by_values() -> None:
     alarms = 0
     for seed in range(100):
         X, y = drawn(500, seed)
-        found = kinds(with_holes(X, np.where(y == 1, 0.1, 0.5), seed + 1000), y)
+        found = kinds(with_missing(X, np.where(y == 1, 0.1, 0.5), seed + 1000), y)
         assert "missing_by_class" in found
         alarms += "missing_by_values" in found
     assert binom.sf(alarms - 1, 100, LEVEL) > 0.01, alarms
@@ -104,7 +104,7 @@ def test_a_value_that_decides_what_is_missing_is_named_with_the_shares() -> None
     X, y = drawn(500)
     centred = X[:, 0] - y
     # The share of each class is the same, so that the class says nothing of it.
-    X = with_holes(X, np.where(np.abs(centred - np.median(centred)) > 1, 0.9, 0.05))
+    X = with_missing(X, np.where(np.abs(centred - np.median(centred)) > 1, 0.9, 0.05))
     found = kinds(X, y)
     assert "missing_by_class" not in found
     assert found["missing_by_values"].startswith("x1 (")
@@ -132,8 +132,8 @@ def test_rows_recorded_by_a_policy_are_named() -> None:
 
 def test_a_fifth_of_missing_values_is_told() -> None:
     X, y = drawn(500)
-    assert "many_missing" not in kinds(with_holes(X, 0.15), y)
-    told = kinds(with_holes(X, 0.25), y)["many_missing"]
+    assert "many_missing" not in kinds(with_missing(X, 0.15), y)
+    told = kinds(with_missing(X, 0.25), y)["many_missing"]
     assert told.startswith("x1 (missing in 2")
     assert "too low" in told
 
@@ -153,8 +153,8 @@ def test_tests_that_were_ordered_for_one_class_are_named(classes: int) -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, classes, 600)
     X = rng.normal(size=(600, 3)) + y[:, None]
-    assert "missing_by_class" not in kinds(with_holes(X, 0.3), y)
-    told = kinds(with_holes(X, np.where(y == 1, 0.1, 0.5)), y)["missing_by_class"]
+    assert "missing_by_class" not in kinds(with_missing(X, 0.3), y)
+    told = kinds(with_missing(X, np.where(y == 1, 0.1, 0.5)), y)["missing_by_class"]
     assert told.startswith("x1 (missing in ")
     assert "missing at random" in told
 
@@ -164,7 +164,7 @@ def test_rows_of_a_group_count_once() -> None:
     alarms = {True: 0, False: 0}
     for seed in range(40):
         X, y = drawn(60, seed, 0.5)
-        X = np.repeat(with_holes(X, 0.4, seed + 100), 8, axis=0)
+        X = np.repeat(with_missing(X, 0.4, seed + 100), 8, axis=0)
         X = X + 0.01 * np.random.default_rng(seed).normal(size=X.shape)
         y, who = np.repeat(y, 8), np.repeat(np.arange(60), 8)
         alarms[True] += "missing_by_class" in kinds(X, y, who)
@@ -186,4 +186,4 @@ def test_fit_warns_once_and_weights_answer_the_question() -> None:
         warnings.simplefilter("error", TableWarning)
         policy.fit(X, y, sample_weight=np.where(y == 1, 0.6, 1.4))
     with pytest.warns(TableWarning, match=r"x1 \(missing in"):
-        policy.fit(with_holes(X, np.where(y == 1, 0.05, 0.6)), y, sample_weight=np.ones(len(y)))
+        policy.fit(with_missing(X, np.where(y == 1, 0.05, 0.6)), y, sample_weight=np.ones(len(y)))

@@ -16,7 +16,7 @@ from adacos.cli.workers import connect
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows
-from adacos.models.coded_holes import MOST_PAIRS
+from adacos.models.coded_missing import MOST_PAIRS
 from adacos.models.large_fits import LARGE_ROWS
 from adacos.models.streamed_fits import KEPT_ROWS
 from adacos.registry import POLICIES

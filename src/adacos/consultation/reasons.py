@@ -104,18 +104,18 @@ def _contributions(
     An unavailable covariate adds what is expected of it. The variance of what is unavailable draws
     the sum towards zero, each part alike.
     """
-    model, stage, lacking = state.model, state.stage, state.lacking
+    model, stage, missing_part = state.model, state.stage, state.missing_part
     pair = _explained(log_odds, label)
     covariates = model.sequence.set(stage)
     coef = (pair @ np.atleast_2d(model.coefs[stage]))[None]
-    means = {} if lacking is None else lacking.means
+    means = {} if missing_part is None else missing_part.means
     there = np.array([k not in means for k in covariates], dtype=np.bool_)
     amounts = np.empty(len(covariates))
     amounts[there] = model.basis.contributions(state.encoded, covariates[there], coef)[:, 0]
     amounts[~there] = [float(means[k][0] @ pair) for k in covariates[~there].tolist()]
     intercept = float(np.atleast_1d(model.intercepts[stage]) @ pair)
     total = intercept + float(amounts.sum())
-    if lacking is not None and total != 0:
+    if missing_part is not None and total != 0:
         shrink = float(np.atleast_1d(log_odds) @ pair) / total
         intercept, amounts = shrink * intercept, shrink * amounts
     pairs = zip(covariates.tolist(), amounts.tolist(), strict=True)

@@ -109,8 +109,8 @@ class TreeDecider(FoldedDecider[BranchState]):
                 continue
             k = place.split.covariate
             # Off the branches what was acquired on them counts as known.
-            lacking = here[~state.available[here, k]]
-            settle(lacking, self.model, state.known | self._on_path(number))
+            incomplete = here[~state.available[here, k]]
+            settle(incomplete, self.model, state.known | self._on_path(number))
             ready = here[state.have[here, k]]
             unseen = self.encoder.unseen(state.encoded[ready])
             if unseen is not None and unseen[:, k].any():

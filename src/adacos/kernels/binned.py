@@ -44,7 +44,7 @@ CORRELATION_UNIT = 32767
 BLOCK_ROWS = 131_072
 
 
-class CodedHoles(NamedTuple):
+class CodedMissing(NamedTuple):
     """Rows of a block with the same number of values missing.
 
     Attributes
@@ -80,7 +80,7 @@ class Block(NamedTuple):
     y, weight : labels and how often each row counts.
     ends : (folds + 1,).
     order : the place of each row before they were sorted by fold.
-    holes : what is known about missing values, whose codes say what to expect of them.
+    missing : what is known about missing values, whose codes say what to expect of them.
     factor : by what the log-odds of each row are multiplied, so that its missing values are
         integrated out; None where none is missing.
     """
@@ -90,7 +90,7 @@ class Block(NamedTuple):
     weight: Floats
     ends: Ints
     order: Ints
-    holes: tuple[CodedHoles, ...] = ()
+    missing: tuple[CodedMissing, ...] = ()
     factor: Floats | None = None
 
     @property
@@ -205,8 +205,8 @@ def sums(block: Block, design: Design, coef: Floats, *, gram: bool) -> Sums:
 def missing_variance(block: Block, own: Floats, loading: Floats) -> Floats:
     """Variance of what is missing of each row contributes to a function, from its tables."""
     total = np.zeros(len(block.y))
-    for holes in block.holes:
-        total[holes.rows] = holes.variance(own, loading)
+    for missing in block.missing:
+        total[missing.rows] = missing.variance(own, loading)
     return total
 
 

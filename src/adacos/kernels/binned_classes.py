@@ -26,7 +26,7 @@ from adacos.kernels.martingale import shrink
 from adacos.kernels.multinomial import contrasts, symmetric, to_contrasts, to_reference
 from adacos.typing import Floats
 
-# Of each function: own variance and loading at the places of `adacos.kernels.binned.CodedHoles`.
+# Of each function: own variance and loading at the places of `adacos.kernels.binned.CodedMissing`.
 Tables = tuple[Floats, Floats]
 
 

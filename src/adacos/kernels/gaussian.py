@@ -85,7 +85,7 @@ def unprojected_covariance(X: npt.ArrayLike, weight: Floats | None = None) -> tu
     return mean, gram / float(weight.sum()) / _joint_fraction(table, weight)
 
 
-class HolePattern(NamedTuple):
+class MissingPattern(NamedTuple):
     """Rows with the same values missing, and what is uncertain about these given the others.
 
     Attributes
@@ -119,7 +119,7 @@ def conditional_normal(
     observed: npt.ArrayLike,
     mean: npt.ArrayLike,
     covariance: npt.ArrayLike,
-) -> tuple[Floats, list[HolePattern]]:
+) -> tuple[Floats, list[MissingPattern]]:
     """The `conditional_mean`, and the covariance Σ_mm - Σ_mo Σ_oo⁻¹ Σ_om around it by pattern."""
     table, seen = np.asarray(X, dtype=float), np.asarray(observed, dtype=bool)
     center, sigma = np.asarray(mean, dtype=float), np.asarray(covariance, dtype=float)
@@ -152,11 +152,11 @@ def conditional_normal(
             center[unknown] + (standardised @ weights) * deviation[unknown]
         )
         left = correlation[np.ix_(unknown, unknown)] - cross.T @ weights
-        patterns.append(HolePattern(members, unknown, _rescale(left, deviation[unknown])))
+        patterns.append(MissingPattern(members, unknown, _rescale(left, deviation[unknown])))
     return filled, patterns
 
 
-class RowHoles(NamedTuple):
+class RowMissing(NamedTuple):
     """Rows with the same number of values missing, and what is known about these.
 
     Attributes
@@ -173,7 +173,7 @@ class RowHoles(NamedTuple):
     covariance: Floats
 
 
-def conditional_by_row(table: Floats, mean: Floats, covariance: Floats) -> list[RowHoles]:
+def conditional_by_row(table: Floats, mean: Floats, covariance: Floats) -> list[RowMissing]:
     """What `conditional_normal` says of rows that hardly ever miss the same values.
 
     With Ω = Σ⁻¹ the conditional covariance is (Ω_mm)⁻¹ and the mean μ_m - (Ω_mm)⁻¹ Ω_mo (x_o -
@@ -184,17 +184,17 @@ def conditional_by_row(table: Floats, mean: Floats, covariance: Floats) -> list[
     correlation = _rescale(covariance, _inverse(deviation))
     np.fill_diagonal(correlation, 1.0)
     precision = np.linalg.inv(correlation)
-    lacking = np.isnan(table)
-    pulled = np.where(lacking, 0.0, (table - mean) * _inverse(deviation)) @ precision
-    count, found = lacking.sum(axis=1), []
+    is_missing = np.isnan(table)
+    pulled = np.where(is_missing, 0.0, (table - mean) * _inverse(deviation)) @ precision
+    count, found = is_missing.sum(axis=1), []
     for number in np.unique(count[count > 0]).tolist():
         rows = np.flatnonzero(count == number)
-        missing = np.nonzero(lacking[rows])[1].reshape(-1, number)
+        missing = np.nonzero(is_missing[rows])[1].reshape(-1, number)
         left = np.linalg.inv(precision[missing[:, :, None], missing[:, None]])
         moved = np.matmul(left, pulled[rows[:, None], missing][:, :, None])[:, :, 0]
         scale = deviation[missing]
         own = left * (scale[:, :, None] * scale[:, None])
-        found.append(RowHoles(rows, missing, mean[missing] - scale * moved, own))
+        found.append(RowMissing(rows, missing, mean[missing] - scale * moved, own))
     return found
 
 

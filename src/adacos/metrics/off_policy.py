@@ -345,10 +345,10 @@ def _checked(propensities: Any, recorded: Bools, names: tuple[str, ...]) -> Floa
 
 def _refuse(stages: tuple[Stage, ...], recorded: Bools, names: tuple[str, ...]) -> None:
     """Say that nothing can be said, and for want of which covariates."""
-    lacks = np.zeros(len(names), dtype=np.intp)
+    n_missing = np.zeros(len(names), dtype=np.intp)
     for stage in stages:
-        lacks += (stage.asks & ~recorded[stage.rows]).sum(axis=0)
-    worst = [names[k] for k in np.argsort(-lacks)[:_NAMED] if lacks[k]]
+        n_missing += (stage.asks & ~recorded[stage.rows]).sum(axis=0)
+    worst = [names[k] for k in np.argsort(-n_missing)[:_NAMED] if n_missing[k]]
     raise InvalidInputError(
         "X",
         "must hold, in some rows with support, everything that the policy asks for",

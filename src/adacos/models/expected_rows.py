@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adacos.kernels.gaussian import HolePattern
+from adacos.kernels.gaussian import MissingPattern
 from adacos.models.basis import AdditiveBasis
 from adacos.models.missing import (
-    Holes,
+    FilledRows,
     JointModel,
     between_covariates,
     moments_of,
@@ -25,7 +25,7 @@ from adacos.typing import Floats, Ints
 _ROWS_AT_ONCE = 1024
 
 
-class HoleMoments(NamedTuple):
+class MissingMoments(NamedTuple):
     """Conditional covariance of the basis columns of missing covariates.
 
     Attributes
@@ -41,7 +41,7 @@ class HoleMoments(NamedTuple):
     covariance: dict[int, Floats]
     loading: dict[int, Floats]
     between: list[Floats]
-    patterns: list[HolePattern]
+    patterns: list[MissingPattern]
 
     def variance(self, basis: AdditiveBasis, coef: Floats, n: int) -> Floats:
         """Variance of what is missing of each of the first n rows contributes to the log-odds."""
@@ -82,25 +82,25 @@ class ExpectedRows(NamedTuple):
     standardised: Floats
     columns: Floats
     covariance: Floats
-    moments: HoleMoments
+    moments: MissingMoments
 
 
 def expected_rows(
-    joint: JointModel, basis: AdditiveBasis, holes: Holes, weight: Floats | None = None
+    joint: JointModel, basis: AdditiveBasis, filled: FilledRows, weight: Floats | None = None
 ) -> ExpectedRows:
     """Expectation of the values and basis columns of training rows, and what it leaves out."""
-    root = np.ones(len(holes.values)) if weight is None else np.sqrt(weight)
+    root = np.ones(len(filled.values)) if weight is None else np.sqrt(weight)
     n_encoded, n_columns = len(basis.source), len(basis.group)
     total = np.zeros((1 + n_encoded + n_columns,) * 2)
-    standardised, columns = basis.standardise(holes.values), basis.transform(holes.values)
-    missing = rows_without(joint, holes)
+    standardised, columns = basis.standardise(filled.values), basis.transform(filled.values)
+    missing = rows_without(joint, filled)
     position, loadings, covariances, own_loadings = {}, {}, {}, {}
     for k, rows in missing.items():
         encoded, own = np.flatnonzero(basis.source == k), np.flatnonzero(basis.group == k)
         position[k] = np.append(1 + encoded, 1 + n_encoded + own)
         moments = moments_of(
             joint,
-            holes,
+            filled,
             rows,
             k,
             partial(values_and_columns, basis, k),
@@ -113,8 +113,8 @@ def expected_rows(
         of_columns = moments.centred[:, :, len(encoded) :]
         covariances[k] = of_columns.transpose(0, 2, 1) @ of_columns
         own_loadings[k] = moments.loading[:, :, len(encoded) :]
-    between = [between_covariates(joint, pattern) for pattern in holes.patterns]
-    for pattern, correlation in zip(holes.patterns, between, strict=True):
+    between = [between_covariates(joint, pattern) for pattern in filled.patterns]
+    for pattern, correlation in zip(filled.patterns, between, strict=True):
         covariates = np.unique(joint.source[pattern.missing]).tolist()
         if len(covariates) > 1:
             where = np.concatenate([position[k] for k in covariates])
@@ -122,7 +122,7 @@ def expected_rows(
                 correlation,
                 [loadings[k][np.searchsorted(missing[k], pattern.rows)] for k in covariates],
             )
-    kept = HoleMoments(missing, covariances, own_loadings, between, holes.patterns)
+    kept = MissingMoments(missing, covariances, own_loadings, between, filled.patterns)
     return ExpectedRows(standardised, columns, total, kept)
 
 

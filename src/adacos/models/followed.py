@@ -77,10 +77,10 @@ class FollowedRows:
             classes.append(slice(number, number + n_groups))
             number += n_groups
         every, kept = np.bincount(group, weight, number), np.bincount(group, weight * has, number)
-        rows_kept, lacking = (np.bincount(group, counted & rows, number) for rows in (has, ~has))
+        rows_kept, rows_gone = (np.bincount(group, counted & rows, number) for rows in (has, ~has))
         enough = (rows_kept >= _LEAST_ROWS) & (kept >= _LEAST_SHARE * every)
         factor = np.divide(every, kept, out=np.zeros_like(every), where=enough & (kept > 0))
-        factor[(rows_kept > 0) & (lacking == 0)] = 1.0
+        factor[(rows_kept > 0) & (rows_gone == 0)] = 1.0
         if not all(factor[own].any() for own in classes):
             return np.zeros_like(weight)
         return np.asarray(np.where(has, weight * factor[group], 0.0))

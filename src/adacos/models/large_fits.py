@@ -36,10 +36,10 @@ from adacos.kernels.namespace import distinct, host, is_tensor, like, namespace
 from adacos.kernels.strengths import central_strengths
 from adacos.models.additive import AdditiveFit
 from adacos.models.basis import AdditiveBasis, uncentred_basis
-from adacos.models.coded_holes import (
+from adacos.models.coded_missing import (
     MOST_PAIRS,
     CodedRows,
-    HoleTables,
+    MissingTables,
     available,
     expected_states,
     gram_of,
@@ -103,7 +103,7 @@ class LargeFits:
     n_classes: int = 2
     kept: Ints | None = None
     there: Bools | None = None
-    states: HoleTables | None = None
+    states: MissingTables | None = None
     _fitted: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
     _of_sample: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
 

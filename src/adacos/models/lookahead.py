@@ -46,8 +46,8 @@ class WalkState(NamedTuple):
         and all that was acquired says something.
     part : (rows, functions) contribution of the acquired covariates to the log-odds of each model,
         see `SequenceModel.functions`.
-    lacking : what the unavailable covariates of S_stage contribute to them; None when everything is
-        available.
+    missing_part : what the unavailable covariates of S_stage contribute to them; None when
+        everything is available.
     left : (rows,) what they can still pay; None for any amount.
     ahead : what they expect of the later sets by the default forecast, if it was computed before;
         its costs do not count.
@@ -59,7 +59,7 @@ class WalkState(NamedTuple):
     encoded: Floats
     available: Bools | None
     part: Floats
-    lacking: MissingContribution | None
+    missing_part: MissingContribution | None
     left: Floats | None = None
     ahead: NormalLookahead | None = None
 
@@ -196,8 +196,8 @@ def begin(
         part = xp.zeros(shape, dtype=xp.float64, device=encoded.device)
         for covariate in derived.sequence.set(stage):
             part += contribution(derived, encoded, some, covariate)
-    lacking = None if some is None else derived.unavailable(encoded, stage)
-    return WalkState(derived, origin, stage, encoded, some, part, lacking)
+    missing_part = None if some is None else derived.unavailable(encoded, stage)
+    return WalkState(derived, origin, stage, encoded, some, part, missing_part)
 
 
 def _place(
@@ -229,9 +229,14 @@ def advance(state: WalkState, going: Bools, n_sets: int = 1) -> WalkState:
     part = state.part[rows]
     for covariate in acquired:
         part += contribution(state.model, encoded, available, covariate)
-    lacking = None if available is None else state.model.unavailable(encoded, stage)
+    missing_part = None if available is None else state.model.unavailable(encoded, stage)
     return state._replace(
-        stage=stage, encoded=encoded, available=available, part=part, lacking=lacking, ahead=None
+        stage=stage,
+        encoded=encoded,
+        available=available,
+        part=part,
+        missing_part=missing_part,
+        ahead=None,
     )
 
 
@@ -245,12 +250,12 @@ def _read(model: SequenceModel, encoded: Floats, covariates: Ints) -> Floats:
 
 def log_odds_now(state: WalkState) -> Floats:
     """Log-odds of the rows at their set, with what is unavailable integrated out."""
-    i, lacking = state.stage, state.lacking
+    i, missing_part = state.stage, state.missing_part
     part = state.part.reshape(-1, *state.model.intercepts.shape)[:, i]
     log_odds: Floats = part + like(part, state.model.intercepts[i])
-    if lacking is None:
+    if missing_part is None:
         return log_odds
-    return state.model.family.integrated(log_odds, lacking.mean, lacking.variance)
+    return state.model.family.integrated(log_odds, missing_part.mean, missing_part.variance)
 
 
 def stage_with(state: WalkState, covariate: int) -> int:
@@ -263,15 +268,15 @@ def log_odds_with(state: WalkState, covariate: int, values: Floats, stage: int) 
     n = len(values)
     encoded = np.repeat(state.encoded, n, axis=0)
     encoded[:, state.model.basis.source == covariate] = values
-    available, lacking = None, None
+    available, missing_part = None, None
     if state.available is not None:
         available = np.repeat(state.available, n, axis=0)
         available[:, covariate] = True
-        lacking = state.model.unavailable(encoded, stage)
+        missing_part = state.model.unavailable(encoded, stage)
     coefs = state.model.functions[:, state.model.basis.group == covariate].T
     part = state.part + state.model.basis.block(values, covariate) @ coefs
     return log_odds_now(
-        WalkState(state.model, state.origin, stage, encoded, available, part, lacking)
+        WalkState(state.model, state.origin, stage, encoded, available, part, missing_part)
     )
 
 

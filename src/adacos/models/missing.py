@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri, softmax
 
-from adacos.kernels.gaussian import HolePattern, conditional_normal, covariance_with_missing
+from adacos.kernels.gaussian import MissingPattern, conditional_normal, covariance_with_missing
 from adacos.kernels.spline_moments import interval_polynomials, spline_moments
 from adacos.models.basis import AdditiveBasis
 from adacos.tables.kinds import BINARY, CATEGORICAL, NUMERIC
@@ -112,7 +112,7 @@ def _quantiles(encoded: Floats, weight: Floats | None) -> Floats:
     return np.array(quantiles)
 
 
-class Holes(NamedTuple):
+class FilledRows(NamedTuple):
     """What is known about the missing values of some rows.
 
     Attributes
@@ -127,7 +127,7 @@ class Holes(NamedTuple):
     spread: Floats
     center: Floats
     deviation: Floats
-    patterns: list[HolePattern]
+    patterns: list[MissingPattern]
 
 
 class Points(NamedTuple):
@@ -145,9 +145,9 @@ class Points(NamedTuple):
     score: Floats
 
 
-def fill_holes(
+def fill_missing(
     joint: JointModel, encoded: Floats, inside: Bools, *, numeric_values: bool = True
-) -> Holes:
+) -> FilledRows:
     """Conditional moments of what is missing among the encoded columns `inside` of some rows.
 
     Columns outside are neither read nor filled: they come back as NaN. So do missing numeric values
@@ -155,7 +155,7 @@ def fill_holes(
     """
     columns = np.flatnonzero(inside)
     scores = joint.to_scores(encoded)[:, columns]
-    filled, same_holes = conditional_normal(
+    filled, same_missing = conditional_normal(
         scores, ~np.isnan(scores), joint.mean[columns], joint.covariance[np.ix_(columns, columns)]
     )
     center = np.full_like(encoded, np.nan)
@@ -163,9 +163,9 @@ def fill_holes(
     values = np.where(inside, encoded, np.nan)
     deviation, spread = np.zeros_like(encoded), np.zeros_like(encoded)
     patterns = []
-    for rows, missing, covariance in same_holes:
+    for rows, missing, covariance in same_missing:
         here = columns[missing]
-        patterns.append(HolePattern(rows, here, covariance))
+        patterns.append(MissingPattern(rows, here, covariance))
         deviation[np.ix_(rows, here)] = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         for covariate in np.unique(joint.source[here]):
             if joint.kinds[covariate] in (BINARY, CATEGORICAL):
@@ -180,13 +180,13 @@ def fill_holes(
         numeric = joint.kinds[joint.source[j]] == NUMERIC
         if numeric and not numeric_values:
             continue
-        lacking = np.flatnonzero(np.isnan(values[:, j]))
+        absent = np.flatnonzero(np.isnan(values[:, j]))
         if numeric:
-            points = at_scores(joint, j, center[lacking, j], deviation[lacking, j])
-            values[lacking, j], spread[lacking, j] = points.mean(axis=1), points.std(axis=1)
+            points = at_scores(joint, j, center[absent, j], deviation[absent, j])
+            values[absent, j], spread[absent, j] = points.mean(axis=1), points.std(axis=1)
         else:
-            values[lacking, j] = center[lacking, j]
-    return Holes(values, spread, center, deviation, patterns)
+            values[absent, j] = center[absent, j]
+    return FilledRows(values, spread, center, deviation, patterns)
 
 
 def at_scores(joint: JointModel, column: int, center: Floats, deviation: Floats) -> Floats:
@@ -240,14 +240,14 @@ def discriminate(
     return low + width * probability, spread
 
 
-def points_of(joint: JointModel, holes: Holes, rows: Ints, covariate: int) -> Points:
+def points_of(joint: JointModel, filled: FilledRows, rows: Ints, covariate: int) -> Points:
     """Distribution of one covariate in rows where it is missing."""
     columns = np.flatnonzero(joint.source == covariate)
-    mean, deviation = holes.values[np.ix_(rows, columns)], holes.deviation[np.ix_(rows, columns)]
+    mean, deviation = filled.values[np.ix_(rows, columns)], filled.deviation[np.ix_(rows, columns)]
     kind = joint.kinds[covariate]
     if kind == NUMERIC:
         j = columns[0]
-        values = at_scores(joint, j, holes.center[rows, j], holes.deviation[rows, j])
+        values = at_scores(joint, j, filled.center[rows, j], filled.deviation[rows, j])
         score = np.broadcast_to(_POINTS, values.shape)
         weight = np.full(values.shape, 1.0 / N_POINTS)
         return Points(values[:, :, None], weight, score[:, :, None])
@@ -282,13 +282,13 @@ class Moments(NamedTuple):
 
 def moments_of(
     joint: JointModel,
-    holes: Holes,
+    filled: FilledRows,
     rows: Ints,
     covariate: int,
     functions: Callable[[Floats], Floats],
 ) -> Moments:
     """Moments of functions of one covariate's encoded columns in rows where it is missing."""
-    points = points_of(joint, holes, rows, covariate)
+    points = points_of(joint, filled, rows, covariate)
     n, n_points, width = points.values.shape
     values = functions(points.values.reshape(n * n_points, width)).reshape(n, n_points, -1)
     mean = np.einsum("rp,rpf->rf", points.weight, values)
@@ -297,7 +297,7 @@ def moments_of(
     if joint.kinds[covariate] == CATEGORICAL:
         # Functions are linear in the indicators: a value at a corner is a coefficient.
         columns = np.flatnonzero(joint.source == covariate)
-        loading = (values - mean[:, None, :]) * holes.deviation[np.ix_(rows, columns)][:, :, None]
+        loading = (values - mean[:, None, :]) * filled.deviation[np.ix_(rows, columns)][:, :, None]
     else:
         loading = np.einsum("rpe,rpf->ref", points.score * root, centred)
     return Moments(mean, centred, loading)
@@ -318,7 +318,12 @@ class ContributionMoments(NamedTuple):
 
 
 def contribution_moments(
-    joint: JointModel, basis: AdditiveBasis, coefs: Floats, holes: Holes, rows: Ints, covariate: int
+    joint: JointModel,
+    basis: AdditiveBasis,
+    coefs: Floats,
+    filled: FilledRows,
+    rows: Ints,
+    covariate: int,
 ) -> ContributionMoments:
     """Moments of one covariate's contribution in rows where it is missing.
 
@@ -328,11 +333,11 @@ def contribution_moments(
     weights = coefs[:, basis.group == covariate].T
     if joint.kinds[covariate] != NUMERIC:
         functions = partial(weighted_block, basis, covariate, weights)
-        moments = moments_of(joint, holes, rows, covariate, functions)
+        moments = moments_of(joint, filled, rows, covariate, functions)
         variance = np.einsum("rpf,rpf->rf", moments.centred, moments.centred)
         return ContributionMoments(moments.mean, variance, moments.loading)
     j = int(np.searchsorted(joint.source, covariate))
-    center, deviation = holes.center[rows, j], holes.deviation[rows, j]
+    center, deviation = filled.center[rows, j], filled.deviation[rows, j]
     distinct, which = np.unique(center + 1j * deviation, return_inverse=True)
     low, high = float(basis.low[j]), float(basis.high[j])
     polynomials = interval_polynomials(
@@ -365,23 +370,23 @@ class MissingContribution(NamedTuple):
 
 
 def missing_contribution(
-    joint: JointModel, basis: AdditiveBasis, coefs: Floats, holes: Holes
+    joint: JointModel, basis: AdditiveBasis, coefs: Floats, filled: FilledRows
 ) -> MissingContribution:
     """Moments of what the missing covariates of each row contribute to the log-odds.
 
     `coefs` (models, basis columns) holds the additive models.
     """
-    size = (len(holes.values), len(coefs))
+    size = (len(filled.values), len(coefs))
     mean, variance = np.zeros(size), np.zeros(size)
-    missing, loadings, means = rows_without(joint, holes), {}, {}
+    missing, loadings, means = rows_without(joint, filled), {}, {}
     for covariate, rows in missing.items():
-        moments = contribution_moments(joint, basis, coefs, holes, rows, covariate)
+        moments = contribution_moments(joint, basis, coefs, filled, rows, covariate)
         means[covariate] = np.zeros(size)
         means[covariate][rows] = moments.mean
         mean += means[covariate]
         variance[rows] += moments.variance
         loadings[covariate] = moments.loading
-    for pattern in holes.patterns:
+    for pattern in filled.patterns:
         loading = [
             loadings[k][np.searchsorted(missing[k], pattern.rows)]
             for k in np.unique(joint.source[pattern.missing])
@@ -398,16 +403,16 @@ def weighted_block(basis: AdditiveBasis, covariate: int, coefs: Floats, values: 
     return basis.block(values, covariate) @ coefs
 
 
-def rows_without(joint: JointModel, holes: Holes) -> dict[int, Ints]:
+def rows_without(joint: JointModel, filled: FilledRows) -> dict[int, Ints]:
     """Rows in which each covariate is missing, in order."""
     rows: dict[int, list[Ints]] = {}
-    for pattern in holes.patterns:
+    for pattern in filled.patterns:
         for covariate in np.unique(joint.source[pattern.missing]).tolist():
             rows.setdefault(covariate, []).append(pattern.rows)
     return {k: np.sort(np.concatenate(parts)) for k, parts in rows.items()}
 
 
-def between_covariates(joint: JointModel, pattern: HolePattern) -> Floats:
+def between_covariates(joint: JointModel, pattern: MissingPattern) -> Floats:
     """Correlation of the missing encoded columns of a pattern, zero within a covariate."""
     deviation = np.sqrt(np.maximum(np.diag(pattern.covariance), 0.0))
     inverse = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)

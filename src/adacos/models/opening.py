@@ -13,8 +13,8 @@ def after_opening(state: WalkState) -> tuple[Floats, Floats]:
     Where nothing is known, those of training rows by models that did not see them; else normal ones
     by what the missing covariates contribute.
     """
-    model, i, lacking = state.model, state.stage, state.lacking
-    assert lacking is not None
+    model, i, missing_part = state.model, state.stage, state.missing_part
+    assert missing_part is not None
     informative = state.informative
     assert informative is not None
     if i == 0 and not informative[0, model.sequence.set(0)].any():
@@ -24,5 +24,5 @@ def after_opening(state: WalkState) -> tuple[Floats, Floats]:
         if on.any():
             return rows.log_odds[on, 0], weight[on] / weight.sum()
     part = state.part.reshape(-1, *model.intercepts.shape)[0, i]
-    mean = (model.intercepts[i] + part).reshape(-1) + lacking.mean[0]
-    return model.family.normal(mean, lacking.variance[0])
+    mean = (model.intercepts[i] + part).reshape(-1) + missing_part.mean[0]
+    return model.family.normal(mean, missing_part.variance[0])

@@ -27,12 +27,12 @@ _NO_SPREAD = 1e-9
 
 
 def quick_model(
-    fits: SetFits, weight: Floats, prices: Floats, first: Bools, lacking: Floats
+    fits: SetFits, weight: Floats, prices: Floats, first: Bools, missing: Floats
 ) -> SequenceModel:
     """Set sequence that begins with the covariates in `first`, its models and densities.
 
     `fits` are prepared rows without unlabelled ones, `weight` counts them, `prices` are the costs
-    of the covariates that are not in `first`, and `lacking` is what missing values add to the
+    of the covariates that are not in `first`, and `missing` is what missing values add to the
     moment matrix for one unit of weight. With three or more classes these rows say what comes of
     continuing.
     """
@@ -70,7 +70,7 @@ def quick_model(
     sequence = SetSequence(np.array(order, dtype=np.intp), n_first)
     coef = np.stack(coefs)
     moments = moment_matrix(fits.standardised[kept], columns, count)
-    moments += total * lacking
+    moments += total * missing
     densities = fit_densities(
         moments, basis.source, basis.group, coef, sequence.order, sequence.sizes
     )

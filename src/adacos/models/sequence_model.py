@@ -26,7 +26,7 @@ from adacos.models.large_fits import LargeFits, PreparedRows
 from adacos.models.missing import (
     JointModel,
     MissingContribution,
-    fill_holes,
+    fill_missing,
     missing_contribution,
     polarised,
     unpolarised,
@@ -226,9 +226,9 @@ class SequenceModel:
         of the log-odds by the model of the set, of which there are L = K - 1.
         """
         inside = np.isin(self.basis.source, self.sequence.set(stage))
-        holes = fill_holes(self.joint, encoded, inside, numeric_values=False)
+        filled = fill_missing(self.joint, encoded, inside, numeric_values=False)
         functions = np.atleast_2d(self.coefs[stage])
-        part = missing_contribution(self.joint, self.basis, polarised(functions), holes)
+        part = missing_contribution(self.joint, self.basis, polarised(functions), filled)
         size = len(functions)
         means = {k: mean[:, :size] for k, mean in part.means.items()}
         return MissingContribution(part.mean[:, :size], unpolarised(part.variance, size), means)
@@ -237,16 +237,18 @@ class SequenceModel:
         """Log-odds by the model of one set, with what is unavailable integrated out."""
         encoded = self.without_unseen(encoded, self.sequence.set(stage))
         result = np.full((len(encoded), *self.intercepts.shape[1:]), self.intercepts[stage])
-        lacking = np.zeros(len(encoded), dtype=np.bool_)
+        has_missing = np.zeros(len(encoded), dtype=np.bool_)
         for covariate in self.sequence.set(stage):
             own = encoded[:, self.basis.source == covariate]
             there = ~np.isnan(own).any(axis=1)
             coef = self.coefs[stage][..., self.basis.group == covariate]
             result[there] += self.basis.block(own[there], covariate) @ coef.T
-            lacking |= ~there
-        if lacking.any():
-            part = self.unavailable(encoded[lacking], stage)
-            result[lacking] = self.family.integrated(result[lacking], part.mean, part.variance)
+            has_missing |= ~there
+        if has_missing.any():
+            part = self.unavailable(encoded[has_missing], stage)
+            result[has_missing] = self.family.integrated(
+                result[has_missing], part.mean, part.variance
+            )
         return result
 
     def log_odds_by_set(self, encoded: Floats) -> Floats:
@@ -310,9 +312,9 @@ def _followed(fits: PreparedRows, out_of_fold: Floats) -> FollowedRows:
     there = np.ones((len(known), len(fits.basis.kinds)), dtype=np.bool_)
     if isinstance(fits, LargeFits):
         there = there if fits.there is None else fits.there
-    elif fits.holes is not None:
+    elif fits.missing is not None:
         # Unlabelled rows come last.
-        for pattern in fits.holes.patterns:
+        for pattern in fits.missing.patterns:
             labelled = pattern.rows[pattern.rows < len(known)]
             there[np.ix_(labelled, np.unique(fits.basis.source[pattern.missing]))] = False
     rows = np.flatnonzero(known)

@@ -20,9 +20,9 @@ from adacos.kernels.strengths import central_strengths
 from adacos.models.additive import AdditiveFit, fit_additive
 from adacos.models.basis import AdditiveBasis, affordable_splines, fit_basis
 from adacos.models.density import moment_matrix
-from adacos.models.expected_rows import HoleMoments, expected_rows
+from adacos.models.expected_rows import MissingMoments, expected_rows
 from adacos.models.long_sequences import KeptSet, fit_kept, fit_kept_classes
-from adacos.models.missing import JointModel, fill_holes, fit_joint
+from adacos.models.missing import JointModel, fill_missing, fit_joint
 from adacos.tables.encoder import TableEncoder
 from adacos.typing import Bools, Floats, Ints
 
@@ -58,7 +58,7 @@ class SetFits:
     y, weight, fold : labels, weights and folds of the labelled rows.
     families : candidates of the strengths.
     n_jobs : fits of one step that run at the same time.
-    holes : conditional covariance of what is missing; None when nothing is.
+    missing : conditional covariance of what is missing; None when nothing is.
     table : the labelled rows and their classes as they were given, to fit on some of them.
     n_classes : number of classes.
     directions : in which direction functions of covariates go, see `adacos.models.monotone`.
@@ -75,7 +75,7 @@ class SetFits:
     fold: Ints
     families: tuple[str, ...]
     n_jobs: int | None
-    holes: HoleMoments | None = None
+    missing: MissingMoments | None = None
     table: tuple[Any, Any, Ints | None] | None = None
     n_classes: int = 2
     directions: Ints | None = None
@@ -91,7 +91,7 @@ class SetFits:
             if start is not None and not self._adds(covariates, start):
                 self._fitted[key] = start
                 return start
-            if self.holes is not None and start is None:
+            if self.missing is not None and start is None:
                 # How wiggly the functions are decides how much the missing values vary.
                 start = self._fit_from(covariates, None)
             if start is not None and self._keeps_strengths(covariates, start):
@@ -183,7 +183,7 @@ class SetFits:
         found with it in a few rough fits, at the strengths of `start` where it has them. `known` is
         the factor that `start` was fitted with.
         """
-        if self.holes is None:
+        if self.missing is None:
             return None
         shrink, rough_fits = np.ones(len(self.y)), SHRINKING_FITS
         strengths = central_strengths(self.basis.linear)
@@ -210,10 +210,10 @@ class SetFits:
 
     def _factor(self, fit: AdditiveFit) -> Floats:
         """The factor of each row's log-odds by the variance that one model has."""
-        assert self.holes is not None
+        assert self.missing is not None
         if self.n_classes > 2:
             return pairwise_shrink(self._pair_variance(fit.coef))
-        variance = self.holes.variance(self.basis, fit.coef, len(self.y))
+        variance = self.missing.variance(self.basis, fit.coef, len(self.y))
         return shrink(fit.intercept + self.columns[: len(self.y)] @ fit.coef, variance)
 
     def _pair_variance(self, coef: Floats) -> Floats:
@@ -222,8 +222,8 @@ class SetFits:
         The mean over all pairs of classes, which is twice the sum of the variances of the centred
         log-odds over K - 1.
         """
-        assert self.holes is not None
-        own = [self.holes.variance(self.basis, one, len(self.y)) for one in symmetric(coef)]
+        assert self.missing is not None
+        own = [self.missing.variance(self.basis, one, len(self.y)) for one in symmetric(coef)]
         return np.asarray(2.0 * np.sum(own, axis=0) / (self.n_classes - 1))
 
     def _screen_one(self, covariates: Ints) -> AdditiveFit:
@@ -283,8 +283,8 @@ def prepare(
             every_weight = np.append(weight, np.ones(len(unlabeled)))
     weight = np.ones(len(y)) if weight is None else weight
     joint = fit_joint(every, encoder.source, encoder.kinds, every_weight)
-    holes = fill_holes(joint, every, np.ones(every.shape[1], dtype=np.bool_))
-    complete = holes.values
+    filled = fill_missing(joint, every, np.ones(every.shape[1], dtype=np.bool_))
+    complete = filled.values
     n_splines = affordable_splines(len(y), encoder.kinds, n_splines)
     kinds = encoder.kinds
     basis, columns = fit_basis(
@@ -293,7 +293,7 @@ def prepare(
     refuse_large(n_classes, columns.shape[1])
     if unlabeled is not None:
         columns = basis.transform(complete)
-    expected = expected_rows(joint, basis, holes, every_weight) if holes.patterns else None
+    expected = expected_rows(joint, basis, filled, every_weight) if filled.patterns else None
     if expected is not None:
         # The intercept is to be the log-odds of an average row in expectation.
         shift = np.average(expected.columns[: len(y)], axis=0, weights=weight)
@@ -314,7 +314,7 @@ def prepare(
         fold=fold,
         families=families,
         n_jobs=n_jobs,
-        holes=None if expected is None else expected.moments,
+        missing=None if expected is None else expected.moments,
         n_classes=n_classes,
         directions=directions,
     )

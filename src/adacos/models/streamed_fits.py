@@ -20,7 +20,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.kernels.binned import Block, block_of
 from adacos.kernels.folds import drawn_rows, folds_of_keys, row_keys
 from adacos.models.basis import AdditiveBasis
-from adacos.models.coded_holes import MOST_PAIRS, CodedRows, available, pairs_of_missing
+from adacos.models.coded_missing import MOST_PAIRS, CodedRows, available, pairs_of_missing
 from adacos.models.large_fits import SAMPLE_ROWS, LargeFits, assemble
 from adacos.models.levels import MOST_LEVELS, Cuts, LevelSums, cut, level_sums, level_values
 from adacos.models.row_blocks import HeldBlocks, RowBlocks

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adacos.kernels.gaussian import HolePattern
-from adacos.models.missing import contribution_moments, fill_holes, polarised, rows_without
+from adacos.kernels.gaussian import MissingPattern
+from adacos.models.missing import contribution_moments, fill_missing, polarised, rows_without
 from adacos.models.sequence_model import SequenceModel
 from adacos.typing import Bools, Floats, Ints
 
@@ -47,7 +47,7 @@ def learnable(model: SequenceModel, encoded: Floats, available: Bools, stage: in
     """
     basis, joint, sequence = model.basis, model.joint, model.sequence
     acquired = available & sequence.masks()[stage]
-    holes = fill_holes(
+    filled = fill_missing(
         joint,
         np.where(acquired[:, basis.source], encoded, np.nan),
         np.ones(len(basis.source), dtype=np.bool_),
@@ -60,13 +60,13 @@ def learnable(model: SequenceModel, encoded: Floats, available: Bools, stage: in
     result = Learnable(np.zeros(size), np.zeros(size), np.zeros(size))
     loading = np.zeros((len(encoded), len(basis.source), len(coefs)))
     variance = np.zeros((len(encoded), available.shape[1], len(coefs)))
-    for k, rows in rows_without(joint, holes).items():
-        moments = contribution_moments(joint, basis, coefs, holes, rows, k)
+    for k, rows in rows_without(joint, filled).items():
+        moments = contribution_moments(joint, basis, coefs, filled, rows, k)
         result.mean[rows] += moments.mean
         loading[np.ix_(rows, np.flatnonzero(basis.source == k))] = moments.loading
         variance[rows, k] = moments.variance
     upcoming = sequence.order[sequence.sizes[stage] :]
-    for pattern in holes.patterns:
+    for pattern in filled.patterns:
         scores = _Scores.of(pattern, basis.source, upcoming, sets)
         for first in range(0, len(pattern.rows), _ROWS_AT_ONCE):
             rows = pattern.rows[first : first + _ROWS_AT_ONCE]
@@ -93,7 +93,7 @@ class _Scores(NamedTuple):
     inside: Bools
 
     @classmethod
-    def of(cls, pattern: HolePattern, source: Ints, upcoming: Ints, sets: Bools) -> _Scores:
+    def of(cls, pattern: MissingPattern, source: Ints, upcoming: Ints, sets: Bools) -> _Scores:
         """Those of a pattern of missing values; the `upcoming` covariates can be acquired."""
         deviation = np.sqrt(np.maximum(np.diag(pattern.covariance), 1e-300))
         own = source[pattern.missing]

@@ -108,8 +108,8 @@ class Learner(NamedTuple):
         each, rest = first @ self.costs.matrix, second @ self.costs.matrix
         unknown = left.copy()
         unknown[rows] = False
-        lacking = float((self._counts(unknown) @ self.costs.matrix).min())
-        total = price * len(rows) + each.min(axis=1) + rest.min(axis=1) + lacking
+        cost_of_unknown = float((self._counts(unknown) @ self.costs.matrix).min())
+        total = price * len(rows) + each.min(axis=1) + rest.min(axis=1) + cost_of_unknown
         best = int(allowed[np.argmin(total[allowed])])
         leaves_first = each[best].min() / size[best] <= rest[best].min() / other[best]
         leave = np.zeros(len(self.y), dtype=np.bool_)

@@ -153,7 +153,7 @@ def growing_data(
         n_classes=len(costs.matrix),
     )
     missing_moments = np.zeros_like(fits.moments)
-    if fits.holes is not None:
+    if fits.missing is not None:
         plain = moment_matrix(fits.standardised, fits.columns, weight)
         missing_moments = (fits.moments - plain) / plain[0, 0]
     probability = out_of_fold_probabilities(fits, fold, order_among(order, kept))

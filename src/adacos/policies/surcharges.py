@@ -108,10 +108,10 @@ def least_surcharges(
         return bool(recall_at(tried, k) >= recalls[k] - _ROUNDING)
 
     for _ in range(cycles):
-        lacking = [k for k in range(len(surcharges)) if not reaches(k, surcharges[k])]
-        if not lacking:
+        short = [k for k in range(len(surcharges)) if not reaches(k, surcharges[k])]
+        if not short:
             return surcharges
-        for k in lacking:
+        for k in short:
             low, high = surcharges[k], max(4 * surcharges[k], _SMALLEST * scale)
             while not reaches(k, high):
                 low, high = high, 4 * high

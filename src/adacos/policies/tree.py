@@ -235,10 +235,10 @@ def tree_of(
     """
     place = route(nodes, encoded, encoder)
     here = [place == number for number in range(len(nodes))]
-    lacking = {}
+    incomplete = {}
     for number, node in enumerate(nodes):
         if node.split is not None and here[number].any():
-            lacking[number] = len(here)
+            incomplete[number] = len(here)
             here.append(here[number])
     for number in reversed(range(len(nodes))):
         for below in nodes[number].below:
@@ -247,7 +247,7 @@ def tree_of(
     places = [
         _place(node, rows, encoder, result, size) for node, rows in zip(nodes, here, strict=False)
     ]
-    for number, own in lacking.items():
+    for number, own in incomplete.items():
         places.append(_place(Node(nodes[number].path), here[own], encoder, result, size))
         places[number] = replace(places[number], below=(*places[number].below, own))
     bare = Tree(tuple(places), len(encoded), classes[1] if size == 2 else tuple(classes))

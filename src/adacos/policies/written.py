@@ -107,19 +107,19 @@ class _Written:
         if isinstance(policy, PlanningClassifier):
             self.nodes = policy._nodes(written=True)
         shares = [np.array(p.answers or (1 - p.positive, p.positive)) for p in tree.places]
-        self.answers, self.lacking = [], []
+        self.answers, self.otherwise = [], []
         for number in range(len(self.nodes)):
             node: Any = self.nodes[number]
             own: int | None = getattr(node, "label", None)
             if own is None:
                 below = tree.places[number].below
                 apart = below[-1] if len(below) > len(node.below) else number
-                answer, lacking = (int(np.argmax(shares[place])) for place in (number, apart))
+                answer, otherwise = (int(np.argmax(shares[place])) for place in (number, apart))
             else:
                 # A plan says what it would answer, also where a value is unavailable.
-                answer = lacking = own
+                answer = otherwise = own
             self.answers.append(classes[answer])
-            self.lacking.append(classes[lacking])
+            self.otherwise.append(classes[otherwise])
 
     def block(self, number: int) -> Block:
         """The statements from a node on."""
@@ -132,7 +132,7 @@ class _Written:
             return (Ask((self.encoder.names[node.split.covariate],)), *below[0])
         conditions = self._conditions(node.split)
         branches = tuple(zip(conditions, below[:-1], strict=True))
-        return (Choice(branches, below[-1], (Answer(self.lacking[number]),)),)
+        return (Choice(branches, below[-1], (Answer(self.otherwise[number]),)),)
 
     def _conditions(self, split: Split | CodeSplit) -> list[Condition]:
         """What leads each way but the last, which takes the rest."""

@@ -335,10 +335,10 @@ def _rule(item: dict[str, Any], where: str, depth: int) -> Choice | Ask:
             refuse((0, 0), f"{where}.ask: must be a list of covariates", str(names))
         return Ask(tuple(names))
     unknown = [str(key) for key in item if key not in _CLAUSES]
-    lacking = [key for key in ("if", "then") if key not in item]
-    if unknown or lacking or not isinstance(item["if"], str):
+    missing = [key for key in ("if", "then") if key not in item]
+    if unknown or missing or not isinstance(item["if"], str):
         meant = did_you_mean(unknown, _CLAUSES)
-        found = ", ".join(unknown) or f"no {' and no '.join(lacking)}"
+        found = ", ".join(unknown) or f"no {' and no '.join(missing)}"
         rule = f"{where}: must have if and then, and may have else and unavailable"
         refuse((0, 0), rule, found, f"{meant}{_EXAMPLE}")
     condition = parse_condition(item["if"], f"{where}.if")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from adacos.models.missing import fill_holes
+from adacos.models.missing import fill_missing
 from adacos.policies.sequence_policy import asked_in_order
 from adacos.report.held import Held
 from adacos.typing import Floats
@@ -95,7 +95,7 @@ def coefficient_covariance(held: Held, stage: int) -> tuple[NDArray[np.intp], Fl
     assert trained is not None
     members = model.sequence.set(stage)
     inside = np.flatnonzero(np.isin(basis.group, members))
-    filled = fill_holes(model.joint, held.encoded, np.isin(basis.source, members)).values
+    filled = fill_missing(model.joint, held.encoded, np.isin(basis.source, members)).values
     # What lies outside the set is not read, but a basis wants a number.
     columns = basis.transform(np.where(np.isnan(filled), basis.mean, filled))[:, inside]
     design = np.column_stack([np.ones(len(columns)), columns])

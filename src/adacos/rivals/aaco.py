@@ -126,8 +126,8 @@ class Neighbors:
         added = self.sets & ~acquired
         plans = acquired | self.sets
         total = losses[:, self.model_of(plans)] + costs.of(plans, given=acquired)
-        lacking = (~available).astype(np.float32) @ added.T.astype(np.float32) > 0
-        total[lacking] = np.inf
+        missing = (~available).astype(np.float32) @ added.T.astype(np.float32) > 0
+        total[missing] = np.inf
         # The first plan adds the empty set: stop.
         best = total.argmin(axis=1)
         rows = np.arange(len(codes))

@@ -243,15 +243,15 @@ def _in_rounds(
     while (left or due) and isinstance(step := consultation.next(), Acquire):
         batch = {name: left.pop(name) for name in step.covariates if name in left}
         waiting = [name for name in step.covariates if name in due]
-        lacking = [name for name in step.covariates if name in gone]
+        absent = [name for name in step.covariates if name in gone]
         if waiting:
             consultation.order(*(n for n in step.covariates if n in batch or n in waiting))
             due = [name for name in due if name not in waiting]
         if batch:
             consultation.observe(batch)
-        if lacking:
-            consultation.unavailable(*lacking)
-            gone = [name for name in gone if name not in lacking]
-        if len(batch) + len(lacking) < len(step.covariates):
+        if absent:
+            consultation.unavailable(*absent)
+            gone = [name for name in gone if name not in absent]
+        if len(batch) + len(absent) < len(step.covariates):
             break
     return left, due, gone

@@ -77,13 +77,13 @@ def validate_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 
 def _other_columns(fitted: list[Any], names: list[Any]) -> InvalidInputError:
     """Which columns a table is without and has besides, by name."""
-    lacking = [str(name) for name in fitted if name not in names]
+    missing = [str(name) for name in fitted if name not in names]
     more = [str(name) for name in names if name not in fitted]
-    told = [f"no {listed(lacking)}"] * bool(lacking) + [f"also {listed(more)}"] * bool(more)
+    told = [f"no {listed(missing)}"] * bool(missing) + [f"also {listed(more)}"] * bool(more)
     remedy = "Select X[policy.feature_names_in_]."
-    if lacking:
-        add = "Add it as a column" if len(lacking) == 1 else "Add them as columns"
-        remedy = did_you_mean(more, lacking) or f"{add}, empty where there is no value."
+    if missing:
+        add = "Add it as a column" if len(missing) == 1 else "Add them as columns"
+        remedy = did_you_mean(more, missing) or f"{add}, empty where there is no value."
     return InvalidInputError("X", "columns must be those of the fit", "; ".join(told), remedy)
 
 
@@ -93,13 +93,13 @@ def with_empty_columns(X: Any, names: Iterable[str]) -> Any:
         return X
     frame = _as_frame(X)
     there = set(frame.columns)
-    lacking = [name for name in names if name not in there]
-    if not lacking:
+    missing = [name for name in names if name not in there]
+    if not missing:
         return X
     if isinstance(frame, ColumnTable):
-        empty = {name: np.full(len(frame), np.nan) for name in lacking}
+        empty = {name: np.full(len(frame), np.nan) for name in missing}
         return ColumnTable({name: frame.column(name) for name in frame.columns} | empty)
-    return frame.with_columns(*(nw.lit(float("nan")).alias(name) for name in lacking)).to_native()
+    return frame.with_columns(*(nw.lit(float("nan")).alias(name) for name in missing)).to_native()
 
 
 def in_fitted_order(estimator: BaseEstimator, X: Any, mask: Any) -> Any:

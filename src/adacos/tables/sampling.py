@@ -124,10 +124,10 @@ def missing_by_class(missing: Bools, labels: Floats) -> Iterator[MissingByClass]
     number = labels.astype(np.intp)
     rows = np.bincount(number)
     for k in tested.tolist():
-        lacking = np.bincount(number, weights=missing[:, k], minlength=len(rows)).astype(np.intp)
-        table = np.array([lacking, rows - lacking])
+        n_missing = np.bincount(number, weights=missing[:, k], minlength=len(rows)).astype(np.intp)
+        table = np.array([n_missing, rows - n_missing])
         if _p_value(table) < LEVEL / len(tested):
-            yield MissingByClass(k, tuple((lacking / rows).tolist()))
+            yield MissingByClass(k, tuple((n_missing / rows).tolist()))
 
 
 def _p_value(table: NDArray[np.intp]) -> float:
@@ -172,10 +172,10 @@ def missing_by_values(
         member = np.eye(max(int(place.max()) + 1, 1))[place] * (place >= 0)[:, None]
         strata = [member * (labels == label)[:, None] for label in np.unique(labels)]
         count = np.array([own.sum(axis=0) for own in strata])
-        lacking = np.moveaxis(np.array([own.T @ absent for own in strata]), -1, 0)
+        n_missing = np.moveaxis(np.array([own.T @ absent for own in strata]), -1, 0)
         # Joining ranges lowers the statistic and the degrees of freedom: few have to be looked at.
-        likely = chi2.sf(_statistic(lacking, count), 1) < level
-        for k, own in zip(tested[likely].tolist(), lacking[likely], strict=True):
+        likely = chi2.sf(_statistic(n_missing, count), 1) < level
+        for k, own in zip(tested[likely].tolist(), n_missing[likely], strict=True):
             p = _p_value_by_range(own, count) if k != other else 1.0
             if p >= level or (k in found and p >= found[k][0]):
                 continue
@@ -213,13 +213,13 @@ def _ranges(values: Floats, categorical: bool) -> NDArray[np.intp]:
     return place
 
 
-def _p_value_by_range(lacking: Floats, count: Floats) -> float:
+def _p_value_by_range(n_missing: Floats, count: Floats) -> float:
     """That missing values depend on ranges given the class, both (classes, ranges) of rows.
 
     Ranges are joined with their neighbours until enough missing and other values are expected; 1
     where fewer than two are left.
     """
-    share = lacking.sum(axis=1) / np.maximum(count.sum(axis=1), 1)
+    share = n_missing.sum(axis=1) / np.maximum(count.sum(axis=1), 1)
     least = np.minimum(share @ count, (1 - share) @ count)
     starts, gathered = [0], 0.0
     for place, amount in enumerate(least.tolist()):
@@ -228,15 +228,15 @@ def _p_value_by_range(lacking: Floats, count: Floats) -> float:
         gathered += amount
     if len(starts) < 2:
         return 1.0
-    lacking, count = (np.add.reduceat(rows, starts, axis=1) for rows in (lacking, count))
-    return float(chi2.sf(_statistic(lacking[None], count)[0], len(starts) - 1))
+    n_missing, count = (np.add.reduceat(rows, starts, axis=1) for rows in (n_missing, count))
+    return float(chi2.sf(_statistic(n_missing[None], count)[0], len(starts) - 1))
 
 
-def _statistic(lacking: Floats, count: Floats) -> Floats:
+def _statistic(n_missing: Floats, count: Floats) -> Floats:
     """The chi squared of Cochran, Mantel and Haenszel, for (tables, classes, ranges) of rows."""
     rows = count.sum(axis=1)
-    share = lacking.sum(axis=2) / np.maximum(rows, 1)
-    difference = (lacking - share[..., None] * count).sum(axis=1)[:, :-1]
+    share = n_missing.sum(axis=2) / np.maximum(rows, 1)
+    difference = (n_missing - share[..., None] * count).sum(axis=1)[:, :-1]
     each = rows[:, None, None] * np.eye(count.shape[1]) * count[:, None] - np.einsum(
         "ci,cj->cij", count, count
     )

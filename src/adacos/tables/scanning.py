@@ -60,7 +60,7 @@ def scan(table: Any, names: tuple[str, ...], most: int) -> list[ColumnScan]:
         values = column_values(table, position, name)
         text = values.dtype.kind == "U"
         known = values[values != "" if text else ~np.isnan(values)]
-        lacking = len(values) - len(known)
+        n_missing = len(values) - len(known)
         distinct, counts = np.unique(known, return_counts=True)
         many = not text and len(distinct) > most
         low, high = np.inf, -np.inf
@@ -69,7 +69,7 @@ def scan(table: Any, names: tuple[str, ...], most: int) -> list[ColumnScan]:
         found.append(
             ColumnScan(
                 len(values),
-                lacking,
+                n_missing,
                 text,
                 None if many else distinct,
                 None if many else counts,

@@ -148,8 +148,8 @@ def suspicions(X: Any, y: Any = None, groups: Any = None) -> list[Suspicion]:
     if y is not None:
         together = equal if groups is None else group_numbers(groups, len(labels))
         rows = one_of_each(np.arange(len(labels)), together, 0)
-        lacking, leaks = np.isnan(codes[rows]), suspects.get("leak", [])
-        for found in missing_by_class(lacking, labels[rows]):
+        missing, leaks = np.isnan(codes[rows]), suspects.get("leak", [])
+        for found in missing_by_class(missing, labels[rows]):
             name = names[found.position]
             if name not in leaks:
                 suspects.setdefault("missing_by_class", []).append(name)
@@ -162,7 +162,7 @@ def suspicions(X: Any, y: Any = None, groups: Any = None) -> list[Suspicion]:
             text = describe_missing_by_values(name, other, at)
             told.setdefault("missing_by_values", []).append(text)
         explained = [*leaks, *suspects.get("missing_by_values", ())]
-        for name, share in zip(names, lacking.mean(axis=0), strict=True):
+        for name, share in zip(names, missing.mean(axis=0), strict=True):
             if share >= MANY_MISSING and name not in explained:
                 suspects.setdefault("many_missing", []).append(name)
                 told.setdefault("many_missing", []).append(

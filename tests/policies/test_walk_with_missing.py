@@ -1,4 +1,4 @@
-"""Algorithm 1 for rows with holes: what is unknown is drawn from the joint model, draw by draw."""
+"""Algorithm 1 for rows with missing values: what is unknown is drawn from the joint model, draw by draw."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def by_drawing(policy: Any, row: Floats) -> tuple[int, float]:
         ([[0.0, 60.0], [60.0, 0.0]], {"visit": (0.9, [0, 5, 6]), "blood": (10, [1, 4])}),
     ],
 )
-def test_rows_with_holes_walk_by_algorithm_1(matrix: Any, panels: Any) -> None:
+def test_rows_with_missing_values_walk_by_algorithm_1(matrix: Any, panels: Any) -> None:
     _, policy = pima_policy(AdaCOSClassifier, matrix, panels)
     rows = load_pima(as_frame=False).X[400:436].copy()
     rows[np.random.default_rng(0).random(rows.shape) < 0.25] = np.nan
@@ -113,6 +113,6 @@ def test_rows_with_holes_walk_by_algorithm_1(matrix: Any, panels: Any) -> None:
     assert len(agree) >= 0.94 * len(rows)
     expected = expit([log_odds for _, log_odds in walks])
     np.testing.assert_allclose(result.probability[agree], expected[agree], atol=0.006)
-    lacking = [np.isnan(rows[k, policy.model_.sequence.set(walks[k][0])]).any() for k in agree]
-    assert sum(lacking) >= 8
+    missing = [np.isnan(rows[k, policy.model_.sequence.set(walks[k][0])]).any() for k in agree]
+    assert sum(missing) >= 8
     assert len(set(result.stage)) >= 4

@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from adacos.kernels.binned import CORRELATION_UNIT, Block, CodedHoles, Codes, Design, plain_gram
-from adacos.kernels.gaussian import RowHoles, conditional_by_row, joint_fraction, projected
+from adacos.kernels.binned import CORRELATION_UNIT, Block, CodedMissing, Codes, Design, plain_gram
+from adacos.kernels.gaussian import RowMissing, conditional_by_row, joint_fraction, projected
 from adacos.kernels.namespace import counted
 from adacos.models.basis import AdditiveBasis
 from adacos.models.expected_rows import values_and_columns
 from adacos.models.levels import LevelSums
-from adacos.models.missing import Holes, JointModel, at_scores, discriminate, moments_of
+from adacos.models.missing import FilledRows, JointModel, at_scores, discriminate, moments_of
 from adacos.models.row_blocks import RowBlocks
 from adacos.tables.kinds import BINARY, CATEGORICAL, NUMERIC
 from adacos.typing import Bools, Floats, Ints
@@ -85,7 +85,7 @@ class Gram(NamedTuple):
         return type(self)(self.matrix + other.matrix)
 
 
-def with_states(rows: CodedRows, drawn: JointModel) -> tuple[CodedRows, HolePlan, JointModel]:
+def with_states(rows: CodedRows, drawn: JointModel) -> tuple[CodedRows, MissingPlan, JointModel]:
     """The rows with states for what is missing, how they were found, and the joint model of all."""
     joint = _joint(rows, drawn)
     plan = _plan(joint, rows.values, rows.sample)
@@ -159,7 +159,7 @@ def _plain(block: Block, design: Design) -> Gram:
 
 
 @dataclass(frozen=True)
-class HolePlan:
+class MissingPlan:
     """How missing values become codes.
 
     Attributes
@@ -190,10 +190,10 @@ class HolePlan:
         return len(self.scores[covariate]) - 1
 
 
-def _plan(joint: JointModel, values: list[Floats], sample: Block) -> HolePlan:
+def _plan(joint: JointModel, values: list[Floats], sample: Block) -> MissingPlan:
     """States of the missing values, from the rows of the sample as codes."""
     scores = [np.vstack([s, np.full(s.shape[1], np.nan)]) for s in _scores(joint, values)]
-    plan = HolePlan(joint, tuple(scores), (), np.empty(0, dtype=np.intp))
+    plan = MissingPlan(joint, tuple(scores), (), np.empty(0, dtype=np.intp))
     seen: list[list[Floats]] = [[own] for own in _unconditional(joint)]
     for rows in _parts(len(sample.y)):
         for found in _found(plan, sample, rows):
@@ -221,20 +221,22 @@ def _parts(n: int) -> list[slice]:
     return [slice(a, min(a + _ROWS_AT_ONCE, n)) for a in range(0, n, _ROWS_AT_ONCE)]
 
 
-def _found(plan: HolePlan, block: Block, rows: slice) -> list[RowHoles]:
+def _found(plan: MissingPlan, block: Block, rows: slice) -> list[RowMissing]:
     """Conditional moments of what is missing of some rows of a block."""
     pairs = zip(plan.scores, block.codes, strict=True)
     scores = np.hstack([table.take(code[rows], axis=0) for table, code in pairs])
     return conditional_by_row(scores, plan.joint.mean, plan.joint.covariance)
 
 
-def _where(plan: HolePlan, found: RowHoles, covariate: int) -> tuple[Ints, Ints]:
+def _where(plan: MissingPlan, found: RowMissing, covariate: int) -> tuple[Ints, Ints]:
     """Rows without a covariate, and the place of its first column among what is missing there."""
     row, position = np.nonzero(found.missing == plan.first(covariate))
     return row, position
 
 
-def _features(plan: HolePlan, found: RowHoles, covariate: int, row: Ints, position: Ints) -> Floats:
+def _features(
+    plan: MissingPlan, found: RowMissing, covariate: int, row: Ints, position: Ints
+) -> Floats:
     """What these rows say of a missing covariate."""
     joint = plan.joint
     width = int(np.sum(joint.source == covariate))
@@ -274,11 +276,11 @@ def _parted(points: Floats, most: int) -> Floats:
     return np.stack([own.mean(axis=0) for _, _, own in groups])
 
 
-def refine(block: Block, plan: HolePlan) -> Block:
+def refine(block: Block, plan: MissingPlan) -> Block:
     """A block whose missing values have the codes of their states."""
     trees = [KDTree(states) for states in plan.states]
     codes: list[Codes] = [code.astype(np.uint16) for code in block.codes]
-    groups: dict[int, list[CodedHoles]] = {}
+    groups: dict[int, list[CodedMissing]] = {}
     source = plan.joint.source
     for rows in _parts(len(block.y)):
         for found in _found(plan, block, rows):
@@ -289,18 +291,18 @@ def refine(block: Block, plan: HolePlan) -> Block:
                 codes[k][rows.start + found.rows[row]] = plan.levels(k) + state
                 for local, column in enumerate(np.flatnonzero(source == k)):
                     place[row, position + local] = plan.offset[column] + state
-            holes = CodedHoles(
+            coded = CodedMissing(
                 (rows.start + found.rows).astype(np.int32), place, _correlations(found, source)
             )
-            groups.setdefault(found.missing.shape[1], []).append(holes)
+            groups.setdefault(found.missing.shape[1], []).append(coded)
     joined = [
-        CodedHoles(*(np.concatenate(parts) for parts in zip(*own, strict=True)))
+        CodedMissing(*(np.concatenate(parts) for parts in zip(*own, strict=True)))
         for own in groups.values()
     ]
-    return block._replace(codes=tuple(codes), holes=tuple(joined))
+    return block._replace(codes=tuple(codes), missing=tuple(joined))
 
 
-def _correlations(found: RowHoles, source: Ints) -> NDArray[np.int16]:
+def _correlations(found: RowMissing, source: Ints) -> NDArray[np.int16]:
     """Correlations of the pairs of missing values, zero within a covariate."""
     deviation = np.sqrt(np.maximum(np.diagonal(found.covariance, axis1=1, axis2=2), 0.0))
     inverse = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
@@ -332,7 +334,7 @@ def _counted(block: Block, levels: list[int]) -> _Weights:
     return _Weights([counted(code, block.weight, n)[:n] for code, n in pairs])
 
 
-def _state_weights(plan: HolePlan, parts: list[RowBlocks]) -> list[Floats]:
+def _state_weights(plan: MissingPlan, parts: list[RowBlocks]) -> list[Floats]:
     """Weight of the rows in each state of each covariate."""
     first = [plan.levels(k) for k in range(len(plan.states))]
     pairs = zip(first, plan.states, strict=True)
@@ -340,7 +342,7 @@ def _state_weights(plan: HolePlan, parts: list[RowBlocks]) -> list[Floats]:
     return [own[n:] for own, n in zip(weights, first, strict=True)]
 
 
-def state_values(plan: HolePlan, covariate: int) -> Holes:
+def state_values(plan: MissingPlan, covariate: int) -> FilledRows:
     """The states of a missing covariate as rows without it."""
     joint, states = plan.joint, plan.states[covariate]
     columns = np.flatnonzero(joint.source == covariate)
@@ -356,11 +358,11 @@ def state_values(plan: HolePlan, covariate: int) -> Holes:
         share = np.clip((states - low) / np.where(width > 0, width, 1.0), 0.0, 1.0)
         values[:, columns], center[:, columns] = states, states
         deviation[:, columns] = np.sqrt(share * (1 - share)) * width
-    return Holes(values, deviation, center, deviation, [])
+    return FilledRows(values, deviation, center, deviation, [])
 
 
 @dataclass(frozen=True)
-class HoleTables:
+class MissingTables:
     """What a function of the covariates needs of the states to have a variance.
 
     Attributes
@@ -370,7 +372,7 @@ class HoleTables:
     loading : likewise (states, encoded columns, columns).
     """
 
-    plan: HolePlan
+    plan: MissingPlan
     covariance: dict[int, Floats]
     loading: dict[int, Floats]
 
@@ -405,10 +407,10 @@ class ExpectedStates(NamedTuple):
     standardised: list[Floats]
     columns: list[Floats]
     covariance: Floats
-    tables: HoleTables
+    tables: MissingTables
 
 
-def expected_states(plan: HolePlan, basis: AdditiveBasis, rows: CodedRows) -> ExpectedStates:
+def expected_states(plan: MissingPlan, basis: AdditiveBasis, rows: CodedRows) -> ExpectedStates:
     """Expectation of values and columns in the states, and what it leaves out."""
     n_encoded, size = len(basis.source), 1 + len(basis.source) + len(basis.group)
     total, standardised, columns = np.zeros((size, size)), [], []
@@ -429,18 +431,20 @@ def expected_states(plan: HolePlan, basis: AdditiveBasis, rows: CodedRows) -> Ex
     work = partial(_cross_moments, plan=plan, loading=loading, place=place, size=size)
     total += _total(rows.parts, work).matrix
     of_functions = {k: own[:, :, own.shape[1] :] for k, own in loading.items()}
-    return ExpectedStates(standardised, columns, total, HoleTables(plan, covariance, of_functions))
+    return ExpectedStates(
+        standardised, columns, total, MissingTables(plan, covariance, of_functions)
+    )
 
 
 def _cross_moments(
-    block: Block, plan: HolePlan, loading: dict[int, Floats], place: dict[int, Ints], size: int
+    block: Block, plan: MissingPlan, loading: dict[int, Floats], place: dict[int, Ints], size: int
 ) -> Gram:
     """Sum over rows of the covariances between the columns of values missing together.
 
     `loading` is that of `Moments`, `place` where these columns are in a matrix of that size.
     """
     total = np.zeros((size, size))
-    parts = [_pairs(block, holes) for holes in block.holes if holes.place.shape[1] > 1]
+    parts = [_pairs(block, coded) for coded in block.missing if coded.place.shape[1] > 1]
     if not parts:
         return Gram(total)
     first, second, weight = (np.concatenate(own) for own in zip(*parts, strict=True))
@@ -463,14 +467,14 @@ def _cross_moments(
     return Gram(total)
 
 
-def _pairs(block: Block, holes: CodedHoles) -> tuple[Ints, Ints, Floats]:
+def _pairs(block: Block, coded: CodedMissing) -> tuple[Ints, Ints, Floats]:
     """Places of the pairs of values missing together, and weight times correlation of each."""
-    first, second = np.triu_indices(holes.place.shape[1], 1)
-    weight = block.weight[holes.rows, None] * holes.correlation / CORRELATION_UNIT
+    first, second = np.triu_indices(coded.place.shape[1], 1)
+    weight = block.weight[coded.rows, None] * coded.correlation / CORRELATION_UNIT
     kept = weight.ravel() != 0.0
     return (
-        holes.place[:, first].ravel()[kept].astype(np.intp),
-        holes.place[:, second].ravel()[kept].astype(np.intp),
+        coded.place[:, first].ravel()[kept].astype(np.intp),
+        coded.place[:, second].ravel()[kept].astype(np.intp),
         weight.ravel()[kept],
     )
 

@@ -1,16 +1,16 @@
-"""Total cost of AdaCOS on tables with holes, beside another version of the library.
+"""Total cost of AdaCOS on tables with missing values, next to another version of the library.
 
     git worktree add ../before df2e2c9
-    python -m benchmarks.holes --before ../before --splits 10 --seed 16
+    python -m benchmarks.missing --before ../before --splits 10 --seed 16
 
 Fresh five-fold splits of the bundled data, false positive 100 and miss 1000; 30% of the values are
 removed at random in the training rows, in the rows to be decided, in both, and in none. Both
-versions see the same splits and the same holes, each in a process of its own. The version at
-df2e2c9 put a missing value at its conditional mean as if it were known. It had the paper's
-lookahead only: this version is therefore run with that one, for what the holes alone make, and with
-its own. A difference is the mean over rows of each row's own (averaged over the splits); its 95%
-interval is over rows, a normal one. PhysioNet 2012 (`--physionet PATH --folds 2`) has holes of its
-own in all rows, and none are added.
+versions see the same splits and the same missing values, each in a process of its own. The version
+at df2e2c9 put a missing value at its conditional mean as if it were known. It had the paper's
+lookahead only: this version is therefore run with that one, for what missing values alone make, and
+with its own. A difference is the mean over rows of each row's own (averaged over the splits); its
+95% interval is over rows, a normal one. PhysioNet 2012 (`--physionet PATH --folds 2`) has missing
+ones of its own in all rows, and none are added.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def load(name: str, given: argparse.Namespace) -> Any:
 def splits(
     data: Any, given: argparse.Namespace
 ) -> Iterator[tuple[Any, np.ndarray, np.ndarray, float]]:
-    """The table with holes, rows to train on and to decide, and one over the number of splits."""
+    """The table with missing values, rows to train on and to decide, one over the number of splits."""
     y = np.asarray(data.y)
     for split in range(given.splits):
         rng = np.random.default_rng([given.seed, split])
@@ -76,7 +76,7 @@ def splits(
 
 
 def row_costs(name: str, given: argparse.Namespace) -> dict[str, np.ndarray]:
-    """Mean total cost of each row by lookahead and by where the holes are; NaN if never decided."""
+    """Mean total cost of each row by lookahead and by what is missing; NaN if never decided."""
     data = load(name, given)
     y, where = np.asarray(data.y), where_of(name)
     costs = Costs(data.prices, false_positive=100, false_negative=1000, panels=data.panels)
@@ -84,15 +84,15 @@ def row_costs(name: str, given: argparse.Namespace) -> dict[str, np.ndarray]:
     decided = np.zeros(len(y), dtype=bool)
     for holed, train, test, share in splits(data, given):
         decided[test] = True
-        for holes_in_training in sorted({in_training for in_training, _ in where.values()}):
-            table = holed if holes_in_training else data.X
+        for missing_in_training in sorted({in_training for in_training, _ in where.values()}):
+            table = holed if missing_in_training else data.X
             fitted = AdaCOSClassifier(costs).fit(table.iloc[train], y[train])
             for lookahead in given.lookaheads:
                 policy = fitted
                 if lookahead != "own":
                     policy = AdaCOSClassifier(costs, lookahead=lookahead).from_model(fitted)
                 for title, (in_training, in_test) in where.items():
-                    if in_training != holes_in_training:
+                    if in_training != missing_in_training:
                         continue
                     result = policy.acquire((holed if in_test else data.X).iloc[test])
                     sums = total.setdefault(f"{lookahead} {title}", np.zeros(len(y)))
@@ -116,7 +116,7 @@ def run(source: Path | None, given: argparse.Namespace, lookaheads: list[str]) -
 
 
 def tell(before: dict[str, Any], after: dict[str, Any], datasets: list[str]) -> None:
-    """One line for each data set, lookahead and place of the holes."""
+    """One line for each data set, lookahead and place of the missing values."""
     for name in datasets:
         for lookahead in ("paper", "own"):
             for where in where_of(name):
