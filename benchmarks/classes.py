@@ -97,12 +97,12 @@ def held_out(name: str, table: Table, splits: int, first: int) -> None:
     peers = {model: value for model, value in means.items() if model not in (OWN, OWN_PAIRS)}
     better = min(peers.values())
     additive = min(value for model, value in peers.items() if model != PEER_PAIRS)
-    told = ", ".join(
+    described = ", ".join(
         f"{model} {value:.4f} ({np.mean(seconds[model]):.1f} s)" for model, value in means.items()
     )
     ratios = means[OWN_PAIRS] / better, means[OWN] / better, means[OWN] / additive
     print(
-        f"{name}: {told}; with pairs / better peer {ratios[0]:.3f}, "
+        f"{name}: {described}; with pairs / better peer {ratios[0]:.3f}, "
         f"additive / better peer {ratios[1]:.3f}, / better additive peer {ratios[2]:.3f}",
         flush=True,
     )

@@ -122,8 +122,8 @@ def apart(one: AdaCOSClassifier, other: AdaCOSClassifier) -> str:
         "leave-out log-odds": one.model_.out_of_fold_log_odds - other.model_.out_of_fold_log_odds,
         "probabilities": answers.probability - others.probability,
     }
-    told = ", ".join(f"{name} {np.abs(gap).max():.0e}" for name, gap in gaps.items())
-    return f"{told}, decisions of {differ.sum()} in {len(fresh):,} fresh rows"
+    described = ", ".join(f"{name} {np.abs(gap).max():.0e}" for name, gap in gaps.items())
+    return f"{described}, decisions of {differ.sum()} in {len(fresh):,} fresh rows"
 
 
 def fit(n: int, device: str, compare: bool, profile: bool) -> None:

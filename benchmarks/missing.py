@@ -62,7 +62,7 @@ def load(name: str, given: argparse.Namespace) -> Any:
 def splits(
     data: Any, given: argparse.Namespace
 ) -> Iterator[tuple[Any, np.ndarray, np.ndarray, float]]:
-    """The table with missing values, rows to train on and to decide, one over the number of splits."""
+    """The table without some values, rows to train on and to decide, one over their number."""
     y = np.asarray(data.y)
     for split in range(given.splits):
         rng = np.random.default_rng([given.seed, split])
@@ -115,7 +115,7 @@ def run(source: Path | None, given: argparse.Namespace, lookaheads: list[str]) -
             return dict(found)
 
 
-def tell(before: dict[str, Any], after: dict[str, Any], datasets: list[str]) -> None:
+def print_lines(before: dict[str, Any], after: dict[str, Any], datasets: list[str]) -> None:
     """One line for each data set, lookahead and place of the missing values."""
     for name in datasets:
         for lookahead in ("paper", "own"):
@@ -156,7 +156,7 @@ def main() -> None:
     if given.before is None:
         parser.error("--before: give a checkout of the version to compare with")
     after = run(None, given, ["paper", "own"])
-    tell(run(given.before, given, ["own"]), after, given.datasets)
+    print_lines(run(given.before, given, ["own"]), after, given.datasets)
 
 
 if __name__ == "__main__":

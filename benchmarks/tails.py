@@ -123,8 +123,8 @@ def load(name: str, folder: Path | None) -> Table:
     path = next(path for path in folder.glob(f"{name}.csv*"))
     X = pd.read_csv(path)
     y = X.pop("y").to_numpy()
-    told = folder / f"{name}.json"
-    costs = json.loads(told.read_text()) if told.exists() else {}
+    described = folder / f"{name}.json"
+    costs = json.loads(described.read_text()) if described.exists() else {}
     return Table(X, y, costs.get("prices", dict.fromkeys(X, 1.0)), costs.get("panels") or None)
 
 
@@ -188,7 +188,7 @@ def simulated_part(part: Part, out: Path) -> None:
     np.savez(part.path(out), rows=numbers, **{EQUAL: before, MAPPED: after, SCORES: scored})
 
 
-def tell(name: str, parts: list[Part], out: Path) -> float | None:
+def print_lines(name: str, parts: list[Part], out: Path) -> float | None:
     """One line: each policy beside equal knots. The mapped one's ratio."""
     total: dict[str, dict[int, list[np.ndarray]]] = defaultdict(lambda: defaultdict(list))
     there = [part for part in parts if part.path(out).exists()]
@@ -245,7 +245,7 @@ def main() -> None:
     Parallel(n_jobs=given.jobs)(
         delayed(work)(part, given.tables, given.out, given.maps) for part in todo
     )
-    ratios = [tell(name, own, given.out) for name, own in parts.items()]
+    ratios = [print_lines(name, own, given.out) for name, own in parts.items()]
     middle = np.exp(np.mean([np.log(one) for one in ratios if one is not None]))
     print(f"geometric mean {middle:.3f}   {time.perf_counter() - start:.0f} s")
 

@@ -442,9 +442,9 @@ def test_values_by_covariate_are_refused_where_rows_hold_them() -> None:
     costs = Costs(prices, false_positive=100, false_negative=1000)
     policy = COSClassifier(costs, strengths="common").fit(X[:200], y[:200])
     for call in (policy.acquire, policy.predict_proba):
-        with pytest.raises(InvalidInputError, match="the values of rows are in X") as told:
+        with pytest.raises(InvalidInputError, match="the values of rows are in X") as reported:
             call(X[200:210], known={"Age": 30})
-        assert told.value.remedy == "Put the values into X and pass known=['Age']."
-    with pytest.raises(InvalidInputError, match="not a mapping") as told:
+        assert reported.value.remedy == "Put the values into X and pass known=['Age']."
+    with pytest.raises(InvalidInputError, match="not a mapping") as reported:
         policy.next(X[200:210], unavailable={"Age": True})
-    assert told.value.remedy == "Pass unavailable=['Age']."
+    assert reported.value.remedy == "Pass unavailable=['Age']."

@@ -97,10 +97,10 @@ def test_a_policy_that_costs_more_than_asking_nothing_is_doubted():
         assert (cost_doubt(policy, alike + noise + more, true) is not None) == doubted
     assert cost_doubt(policy, alike, true) is None
     own, true = np.append(alike + 3.0 + noise, np.nan), np.append(true, 1)
-    told = cost_doubt(policy, own, true)
-    assert "costs 13.00 a row, everyone positive 10.00" in told
+    reported = cost_doubt(policy, own, true)
+    assert "costs 13.00 a row, everyone positive 10.00" in reported
     error = noise.std(ddof=1) / 10
-    assert f"3.00 ± {error:.2f}" in told
+    assert f"3.00 ± {error:.2f}" in reported
     groups = np.append(np.arange(100) // 10, 10)
     assert f"3.00 ± {standard_error(noise, groups[:-1]):.2f}" in cost_doubt(
         policy, own, true, groups=groups
@@ -120,23 +120,23 @@ def test_a_nested_estimate_takes_its_place(kind):
     assert {"everyone positive", "everyone negative"} <= {i.name for i in cost_estimates(policy)}
 
 
-def test_the_threshold_is_told_with_its_reason():
+def test_the_threshold_is_reported_with_its_reason():
     X, y = table(80)
     policy = AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)
 
-    def told(false_positive: float, false_negative: float) -> tuple[str, str]:
+    def reported(false_positive: float, false_negative: float) -> tuple[str, str]:
         costs = Costs([1.0, 2.0, 3.0], false_positive=false_positive, false_negative=false_negative)
         other = AdaCOSClassifier(costs).from_model(policy)
         return percent(cut_off_of(other.rule_)), threshold_reason(other)
 
-    assert told(100, 1000) == (
+    assert reported(100, 1000) == (
         "9.1%",
         "missing a case counts as much as ten false alarms",
     )
-    assert told(5, 5)[1] == "missing a case counts as much as a false alarm"
-    assert told(40, 10)[1] == "a false alarm counts as much as four missed cases"
-    assert told(10, 25)[1] == "missing a case counts as much as 2.5 false alarms"
-    assert told(1, 999)[0] == "0.1%"
+    assert reported(5, 5)[1] == "missing a case counts as much as a false alarm"
+    assert reported(40, 10)[1] == "a false alarm counts as much as four missed cases"
+    assert reported(10, 25)[1] == "missing a case counts as much as 2.5 false alarms"
+    assert reported(1, 999)[0] == "0.1%"
     recall = TargetRecallClassifier(
         AdaCOSClassifier(Costs([1.0, 2.0, 3.0], false_positive=5)), target_recall=0.9
     ).from_model(policy)
@@ -219,10 +219,10 @@ def test_a_recall_that_calls_everyone_positive_is_said_first(around):
     policy.fit(X, y)
     result = policy.acquire(X)
     if (result.label == 1).all() and not result.acquired.any():
-        told = model_card(policy)["headline"]
-        assert "calls everyone positive" in told
-        assert "does not discriminate" in told
-        assert "not reached at a lower cost" not in told
+        reported = model_card(policy)["headline"]
+        assert "calls everyone positive" in reported
+        assert "does not discriminate" in reported
+        assert "not reached at a lower cost" not in reported
     else:
         assert around
         assert model_card(policy)["headline"] is None

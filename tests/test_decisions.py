@@ -188,17 +188,19 @@ def test_a_consultation_decides_as_many_rows_do(policy):
 
 
 def test_the_explanation_says_between_which_probabilities_each_decision_is_best(fitted):
-    told = fitted.consultation().next().explanation
+    reported = fitted.consultation().next().explanation
     assert "discharge below 2.2%, refer between 2.2% and 53.3%, treat at or above 53.3%" in str(
-        told
+        reported
     )
-    assert told.cut_off is None
-    names = [one.decision for one in told.decisions]
+    assert reported.cut_off is None
+    names = [one.decision for one in reported.decisions]
     assert names == list(DECISIONS)
-    risk = (1 - told.probability) * np.array(REFER[0]) + told.probability * np.array(REFER[1])
-    assert [one.expected_cost for one in told.decisions] == pytest.approx(risk.tolist())
+    risk = (1 - reported.probability) * np.array(REFER[0]) + reported.probability * np.array(
+        REFER[1]
+    )
+    assert [one.expected_cost for one in reported.decisions] == pytest.approx(risk.tolist())
     # Where two ranges meet both decisions cost the same.
-    for d, (one, other) in enumerate(itertools.pairwise(told.decisions)):
+    for d, (one, other) in enumerate(itertools.pairwise(reported.decisions)):
         p = one.below
         assert p == other.above
         cost = (1 - p) * np.array(REFER[0]) + p * np.array(REFER[1])
@@ -357,8 +359,8 @@ def test_a_certificate_counts_the_decisions_that_protect_a_class():
     policy = TargetRecallClassifier(
         AdaCOSClassifier(protected(), **QUICK), target_recall={1: 0.9}, recall_confidence=0.9
     ).fit(X, y)
-    told = str(policy.certificate_)
-    assert "found is who gets refer or treat for 1" in told
+    reported = str(policy.certificate_)
+    assert "found is who gets refer or treat for 1" in reported
     assert recall(policy.acquire(new), true, ["refer", "treat"]) > policy.certificate_.bounds[0]
     assert any("(refer or treat)" in line for line in recalls_in_words(policy))
 
@@ -383,10 +385,10 @@ def test_a_protocol_decides_whatever_the_probability():
     policy = ProtocolClassifier(costs, protocol=text).fit(X, y)
     expected = np.where(X[:, 1] > 1, "treat", np.where(X[:, 0] > 0.5, "refer", "discharge"))
     np.testing.assert_array_equal(policy.predict(X), expected)
-    told = policy.consultation({"x1": 2.0}).next().explanation
-    assert told.label == "treat"
-    assert all(one.above is None for one in told.decisions)
-    assert "between" not in str(told)
+    reported = policy.consultation({"x1": 2.0}).next().explanation
+    assert reported.label == "treat"
+    assert all(one.above is None for one in reported.decisions)
+    assert "between" not in str(reported)
     assert "protocol" in rule_in_words(policy)
 
 

@@ -107,9 +107,9 @@ def test_the_service_answers_with_decisions(policy, tmp_path):
 def test_the_report_counts_decisions(policy, tmp_path):
     pytest.importorskip("matplotlib")
     X, y = rows(120, seed=3)
-    told = write_report(policy, X, y, tmp_path / "report.html", "Report")
+    reported = write_report(policy, X, y, tmp_path / "report.html", "Report")
     label = policy.predict(X)
-    assert told["decisions"] == {name: float(np.mean(label == name)) for name in DECISIONS}
+    assert reported["decisions"] == {name: float(np.mean(label == name)) for name in DECISIONS}
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "Classes and decisions" in page
     assert "everyone refer" in page

@@ -91,19 +91,19 @@ def test_which_word_is_positive_is_said_where_it_matters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rival", "told"),
+    ("rival", "reported"),
     [
         (GreedyMiserClassifier(PRICES, n_trees=2, n_lambdas=1, cv=2), "fold 2 of 2"),
         (POMDPClassifier(PRICES, n_components=2, cv=2, n_init=1), "fold 2 of 2"),
         (DWSMClassifier(PRICES, n_rounds=2, n_states=200, n_init=1), "round 2 of 2"),
     ],
 )
-def test_rivals_say_where_they_are_if_asked(rival: Any, told: str, capsys: Any) -> None:
+def test_rivals_say_where_they_are_if_asked(rival: Any, reported: str, capsys: Any) -> None:
     X, y = rows()
     rival.fit(X, y)
     assert capsys.readouterr().out == ""
     rival.set_params(verbose=1).fit(X, y)
-    assert f"[{type(rival).__name__}] {told}" in capsys.readouterr().out
+    assert f"[{type(rival).__name__}] {reported}" in capsys.readouterr().out
 
 
 def test_weights_are_refused_by_those_that_cannot_count_them() -> None:
@@ -117,6 +117,8 @@ def test_weights_are_refused_by_those_that_cannot_count_them() -> None:
             continue
         with pytest.raises(TypeError, match="does not support sample_weight") as refused:
             cls().fit(X, y, sample_weight=np.ones(len(y)))
-        told = str(refused.value)
-        assert told.startswith(f"{cls.__name__}.fit()")
-        assert accepting == set(re.findall(r"\b(\w+Classifier)\b", told.partition("weight.")[2]))
+        reported = str(refused.value)
+        assert reported.startswith(f"{cls.__name__}.fit()")
+        assert accepting == set(
+            re.findall(r"\b(\w+Classifier)\b", reported.partition("weight.")[2])
+        )

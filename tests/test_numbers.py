@@ -78,7 +78,7 @@ def test_weights_beyond_their_bounds(weight: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "told"),
+    ("first", "reported"),
     [
         (np.inf, "inf for row 0"),
         (np.nan, "nan for row 0"),
@@ -88,10 +88,10 @@ def test_weights_beyond_their_bounds(weight: Any) -> None:
         ([1.0], "inhomogeneous"),
     ],
 )
-def test_weights_that_are_no_finite_numbers(first: Any, told: str) -> None:
+def test_weights_that_are_no_finite_numbers(first: Any, reported: str) -> None:
     X, y = rows()
     message = (
-        rf"sample_weight: must be {len(y)} finite numbers, one for each row; received .*{told}"
+        rf"sample_weight: must be {len(y)} finite numbers, one for each row; received .*{reported}"
     )
     weight = [first, *[1.0] * (len(y) - 1)]
     for estimator in (AdaCOSClassifier(Costs([1.0, 2.0]), **QUICK), LogisticGAM()):

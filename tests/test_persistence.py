@@ -445,8 +445,8 @@ def test_a_part_of_a_newer_version_is_named_with_the_remedy(
 
     def renamed(members: dict[str, bytes]) -> None:
         altered("model.json", b'"TableEncoder"', b'"LaterRows"')(members)
-        told = json.loads(members["manifest.json"])
-        members["manifest.json"] = json.dumps({**told, "version": "9.1"}).encode()
+        reported = json.loads(members["manifest.json"])
+        members["manifest.json"] = json.dumps({**reported, "version": "9.1"}).encode()
 
     newer = rewritten(path, tmp_path / "newer.adacos", renamed, honest=True)
     with pytest.raises(ModelFileError, match=r"LaterRows.*adacos 9\.1.*Upgrade adacos"):
@@ -660,9 +660,9 @@ def decisions_said(change: Any) -> Any:
     """A change of what the manifest says of decisions."""
 
     def apply(members: dict[str, bytes]) -> None:
-        told = json.loads(members["manifest.json"])
-        change(told)
-        members["manifest.json"] = json.dumps(told).encode()
+        reported = json.loads(members["manifest.json"])
+        change(reported)
+        members["manifest.json"] = json.dumps(reported).encode()
 
     return apply
 
@@ -679,7 +679,7 @@ def test_what_a_file_says_of_its_decisions_is_compared(adacos_file: Path, tmp_pa
         {"decisions": None},
     ]
     for more in taken:
-        change = decisions_said(lambda told, more=more: told.update(more))
+        change = decisions_said(lambda reported, more=more: reported.update(more))
         load(rewritten(adacos_file, tmp_path / "taken.adacos", change, honest=True))
     load(
         rewritten(
@@ -690,13 +690,15 @@ def test_what_a_file_says_of_its_decisions_is_compared(adacos_file: Path, tmp_pa
         )
     )
     for wrong in ("0" * 16, 7):
-        change = decisions_said(lambda told, wrong=wrong: told["decisions"].update(digest=wrong))
+        change = decisions_said(
+            lambda reported, wrong=wrong: reported["decisions"].update(digest=wrong)
+        )
         path = rewritten(adacos_file, tmp_path / "refused.adacos", change, honest=True)
         with pytest.raises(
             ModelFileError, match=r"refused\.adacos was altered .*decides otherwise"
         ):
             load(path)
-    change = decisions_said(lambda told: told.update(decisions=[1]))
+    change = decisions_said(lambda reported: reported.update(decisions=[1]))
     with pytest.raises(ModelFileError, match="no valid manifest"):
         load(rewritten(adacos_file, tmp_path / "list.adacos", change, honest=True))
 
@@ -721,7 +723,7 @@ def test_a_file_of_an_earlier_format_decides_as_it_did(name: str) -> None:
     assert {field: hashed(getattr(result, field)) for field in expected} == expected
 
 
-def test_a_file_that_is_not_there_is_told_with_the_nearest_name(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported_with_the_nearest_name(tmp_path: Path) -> None:
     (tmp_path / "model.adacos").write_bytes(b"")
     with pytest.raises(FileNotFoundError, match=r"Did you mean model\.adacos\?"):
         adacos.load(tmp_path / "modle.adacos")

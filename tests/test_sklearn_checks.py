@@ -118,7 +118,7 @@ def test_splits_must_hold_out_every_row_once(held_out: list[Any]) -> None:
 
 
 def weighted_and_repeated() -> tuple[Any, ...]:
-    """Rows with weights 0 to 3 and missing values, the same rows repeated, and the same splits of both."""
+    """Incomplete rows of weights 0 to 3, the same rows repeated, and the same splits of both."""
     rng = np.random.default_rng(8)
     X, y = draw(90, seed=8)
     X = X.mask(rng.random(X.shape) < 0.15)

@@ -73,9 +73,9 @@ def without_digests(change: Callable[[dict[str, bytes]], None]) -> Any:
 
     def apply(members: dict[str, bytes]) -> None:
         change(members)
-        told = json.loads(members["manifest.json"])
-        del told["statements"]
-        members["manifest.json"] = json.dumps(told).encode()
+        reported = json.loads(members["manifest.json"])
+        del reported["statements"]
+        members["manifest.json"] = json.dumps(reported).encode()
 
     return apply
 
@@ -130,9 +130,9 @@ def test_statements_made_in_another_way_are_not_compared(
     files: dict[str, Path], tmp_path: Path
 ) -> None:
     def of_tomorrow(members: dict[str, bytes]) -> None:
-        told = json.loads(members["manifest.json"])
-        told["statements"] = {"scheme": STATEMENT_SCHEME + 1, "digest": "0" * 16}
-        members["manifest.json"] = json.dumps(told).encode()
+        reported = json.loads(members["manifest.json"])
+        reported["statements"] = {"scheme": STATEMENT_SCHEME + 1, "digest": "0" * 16}
+        members["manifest.json"] = json.dumps(reported).encode()
 
     load(rewritten(files["Planning"], tmp_path / "m.adacos", of_tomorrow, honest=True))
 

@@ -55,8 +55,8 @@ def methods(cls: type[Any]) -> Iterator[str]:
         if not (inspect.isfunction(function) and function.__module__.startswith("adacos.")):
             continue
         above = [base for base in cls.__mro__ if name in vars(base)][1:]
-        told_above = any("Returns" in (vars(base)[name].__doc__ or "") for base in above)
-        if not (told_above and len((function.__doc__ or "").splitlines()) == 1):
+        shown_above = any("Returns" in (vars(base)[name].__doc__ or "") for base in above)
+        if not (shown_above and len((function.__doc__ or "").splitlines()) == 1):
             yield name
 
 

@@ -249,15 +249,15 @@ def _multiplier(policy: BasePolicy) -> float | None:
 
 def budgets_in_words(policy: BasePolicy) -> str | None:
     """What a row may pay, and how a mean budget is kept; None without a budget."""
-    told, money, policy = [], description_of(policy).money, policy.unwrapped.chosen
+    described, money, policy = [], description_of(policy).money, policy.unwrapped.chosen
     if policy.decider_.budget is not None:
-        told.append(f"No row pays more than {money(policy.decider_.budget)} for covariates.")
+        described.append(f"No row pays more than {money(policy.decider_.budget)} for covariates.")
     mean = policy.mean_budget
     if mean is not None:
-        told.append(f"Rows pay {money(mean)} on average at most.")
+        described.append(f"Rows pay {money(mean)} on average at most.")
     multiplier, spent = policy.multiplier_, policy.mean_spent_
     if spent is not None:
-        told.append(
+        described.append(
             f"To keep it covariate costs count {1 + multiplier:.4g} times: training rows, "
             f"cross-validated, pay {money(spent)}." + describe_mixture(policy.mixture_)
             if multiplier > 0
@@ -265,11 +265,11 @@ def budgets_in_words(policy: BasePolicy) -> str | None:
         )
     complete = policy.mean_spent_complete_
     if spent is not None and complete is not None and abs(complete - spent) > _NEARLY * spent:
-        told.append(
+        described.append(
             "That is the mean of rows with values missing as in training: complete rows pay "
             f"{money(complete)}."
         )
-    return " ".join(told) or None
+    return " ".join(described) or None
 
 
 def panel_titles(policy: BasePolicy) -> list[str]:
@@ -334,10 +334,12 @@ def _misfit(policy: BasePolicy) -> dict[str, Any] | None:
             f"{rows:,} rows that stopped with {names}, answered {said.class_name(label)}: "
             f"{said.money(expected)} expected per row, {said.money(realised)} found."
         )
-    told = advice(policy.chosen, cells)
-    if told is None and states:
-        told = "AutoPolicyClassifier (--policy auto) finds out whether another policy is cheaper."
-    return {"cells": [cell.told(said) for cell in cells], "states": states, "advice": told}
+    described = advice(policy.chosen, cells)
+    if described is None and states:
+        described = (
+            "AutoPolicyClassifier (--policy auto) finds out whether another policy is cheaper."
+        )
+    return {"cells": [cell.describe(said) for cell in cells], "states": states, "advice": described}
 
 
 def recalibration_in_words(policy: BasePolicy) -> str | None:
@@ -345,9 +347,9 @@ def recalibration_in_words(policy: BasePolicy) -> str | None:
     found = policy.recalibration_
     if found is None:
         return None
-    told = found.text(np.array(list(map(description_of(policy).class_name, policy.classes_))))
+    described = found.text(np.array(list(map(description_of(policy).class_name, policy.classes_))))
     wanted = resolved_target_recall(policy) is not None and policy.certificate_ is None
-    return told + (" No recall is certified since then." if wanted else "")
+    return described + (" No recall is certified since then." if wanted else "")
 
 
 def _recalibration(policy: BasePolicy) -> dict[str, Any] | None:

@@ -164,8 +164,8 @@ def load(path: str | os.PathLike[str], *, sha256: str | None = None) -> Any:
     """
     if not os.path.exists(path):
         near = near_file(Path(path)).rstrip()
-        told = os.strerror(errno.ENOENT) + (f". {near}" if near else "")
-        raise FileNotFoundError(errno.ENOENT, told, os.fspath(path))
+        text = os.strerror(errno.ENOENT) + (f". {near}" if near else "")
+        raise FileNotFoundError(errno.ENOENT, text, os.fspath(path))
     if not os.path.isfile(path):
         raise ModelFileError(f"{path} is not a readable adacos model: it is not a plain file.")
     with open(path, "rb") as file:
@@ -266,12 +266,12 @@ class _Manifest(NamedTuple):
 def _manifest(archive: Archive, path: str | os.PathLike[str]) -> _Manifest:
     """The manifest of a file that this version reads."""
     try:
-        told = values_of(archive.read("manifest.json"))
-        application, number = told["application"], told["format"]
-        digests, version = dict(told["sha256"]), str(told["version"])[:40]
+        text = values_of(archive.read("manifest.json"))
+        application, number = text["application"], text["format"]
+        digests, version = dict(text["sha256"]), str(text["version"])[:40]
         compared = []
         for name, scheme in (("decisions", DIGEST_SCHEME), ("statements", STATEMENT_SCHEME)):
-            said = told.get(name) or {}
+            said = text.get(name) or {}
             alike = type(number) is int and number >= 2 and said.get("scheme") == scheme
             compared.append(said.get("digest") if alike else None)
     except (*UNREADABLE, TypeError, AttributeError, RecursionError) as error:
@@ -294,8 +294,8 @@ def _members(
     except UNREADABLE as error:
         file.seek(0)
         if not file.read(4).startswith(b"PK"):
-            told = f"{path} is not an adacos model; create one with `adacos fit`."
-            raise ModelFileError(told) from error
+            text = f"{path} is not an adacos model; create one with `adacos fit`."
+            raise ModelFileError(text) from error
         raise ModelFileError(
             f"{path} is not a readable adacos model: it is truncated or of another kind ({error})."
         ) from error
@@ -367,9 +367,9 @@ def _not_saved(value: Any) -> str:
         held, name = held.steps[-1][1], f"{name}[-1]"
     if held is value or _known_class(type(held).__name__, _NOTHING)[0] is not type(held):
         return str(getattr(type(held), "not_saved", ""))
-    told = f"Save the policy in it: save({name}, path)."
+    text = f"Save the policy in it: save({name}, path)."
     return (
-        told if rows == "X" else f"{told} It takes rows as the steps before it make them, {rows}."
+        text if rows == "X" else f"{text} It takes rows as the steps before it make them, {rows}."
     )
 
 

@@ -105,7 +105,7 @@ def mixed(model: Path, took: dict[str, float], seconds: float) -> int:
     for one in attackers:
         one.join()
     service.stop()
-    first, last = _tell_memory(samples, seconds)
+    first, last = _print_memory(samples, seconds)
     print(
         f"{seconds:.0f} s of mixed traffic: {counts['hostile']} hostile, {counts['good']} good "
         f"requests, {counts['failed']} of them failed, the slowest took {slowest:.2f} s; "
@@ -114,7 +114,7 @@ def mixed(model: Path, took: dict[str, float], seconds: float) -> int:
     return counts["failed"] + (last > 1.1 * first) + (last > MOST_MEMORY)
 
 
-def _tell_memory(samples: list[tuple[float, float]], seconds: float) -> tuple[float, float]:
+def _print_memory(samples: list[tuple[float, float]], seconds: float) -> tuple[float, float]:
     """Print the mean of each minute; means of the second and the last quarter of the time (MiB)."""
 
     def between(begin: float, end: float) -> float:

@@ -64,7 +64,7 @@ def rows_of(name: str, n: int, seed: int) -> tuple[Any, Any]:
 class Change(NamedTuple):
     """Where and how a mutant differs, and its members."""
 
-    told: str
+    reported: str
     members: dict[str, bytes]
 
 
@@ -224,9 +224,11 @@ class Mutants:
         text = json.dumps(tree).encode()
         if text == json.dumps(self.tree).encode():
             return None
-        told = ".".join(str(key) for key in path if key not in ("state", "tuple", "list", "dict"))
-        told += f": {str(value)[:30]} -> {str(node[path[-1]])[:30]}"
-        return Change(told, {**self.members, "model.json": text})
+        reported = ".".join(
+            str(key) for key in path if key not in ("state", "tuple", "list", "dict")
+        )
+        reported += f": {str(value)[:30]} -> {str(node[path[-1]])[:30]}"
+        return Change(reported, {**self.members, "model.json": text})
 
     def fate(self, change: Change) -> str:
         """Whether the mutant is refused, decides as before, or otherwise."""
@@ -264,7 +266,7 @@ class Mutants:
             except Exception as error:  # a file may lead any part of the library into any error
                 found = f"{type(error).__name__}: {error}"[:100]
             if found not in (REFUSED, SAME):
-                wrong.append(f"{change.told}: {found}")
+                wrong.append(f"{change.reported}: {found}")
                 found = OTHERWISE
             counts[found] += 1
         return counts, wrong

@@ -124,11 +124,11 @@ def test_no_row_vanishes_in_silence(count: int, tmp_path: Path) -> None:
             assert rows_accounted_for(path) == odd.rows, (number, odd.text)
             read += 1
         except (InvalidInputError, MalformedRowsError) as error:
-            told = str(error)
-            assert re.search(r"line \d+|needs at least one row", told), (number, told)
+            reported = str(error)
+            assert re.search(r"line \d+|needs at least one row", reported), (number, reported)
             refused += 1
-            whole = odd.whole and "over whole rows" not in told
-            assert not whole or "at least one row" in told, (number, odd.text, told)
+            whole = odd.whole and "over whole rows" not in reported
+            assert not whole or "at least one row" in reported, (number, odd.text, reported)
     print(f"{count} odd CSV files: of {read} every row is accounted for, {refused} are refused")
     assert read > 0.4 * count
     assert refused > 0.1 * count

@@ -95,8 +95,8 @@ def test_command(small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     arguments += ["--jobs", "1", "--out", str(tmp_path), "--json"]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert told["mean_regret_percent"]["COS (group lasso)"] > 0
+    reported = json.loads(done.stdout)
+    assert reported["mean_regret_percent"]["COS (group lasso)"] > 0
     assert (tmp_path / "regret.csv").read_text().count("\n") == 3
     monkeypatch.setattr(continuous, "optimal_cost", None)
-    assert json.loads(CliRunner().invoke(app, arguments).stdout) == told
+    assert json.loads(CliRunner().invoke(app, arguments).stdout) == reported

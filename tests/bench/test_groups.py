@@ -101,17 +101,17 @@ def command(table: Dataset, path: Path, *more: Any, **columns: Any) -> Any:
 @pytest.mark.usefixtures("methods")
 def test_copies_do_not_help_a_method_that_remembers_rows(tmp_path: Path) -> None:
     once, six = (tmp_path / name for name in ("once", "six"))
-    told = []
+    reported = []
     for path, times in ((once, 1), (six, 6)):
         path.mkdir()
         result = command(copied(times)[0], path)
         assert result.exit_code == 0, result.output
-        told.append(json.loads(result.stdout))
-    assert told[0]["warnings"] == []
-    (doubt,) = told[1]["warnings"]
+        reported.append(json.loads(result.stdout))
+    assert reported[0]["warnings"] == []
+    (doubt,) = reported[1]["warnings"]
     assert doubt.startswith("720 of 720 rows are equal to another row")
     assert "--groups COLUMN" in doubt
-    first, second = ({line["method"]: line for line in one["table"]} for one in told)
+    first, second = ({line["method"]: line for line in one["table"]} for one in reported)
     # With copies on both sides it was never wrong: 5 in all.
     assert second["remembers"]["total_cost"] > 8
     for name in ("toy", "remembers"):
@@ -168,9 +168,9 @@ def test_registered_data_sets_are_looked_at_too(tmp_path: Path) -> None:
     register_dataset("copied", lambda: table)
     settings = (asymmetric(10.0),)
     config = BenchConfig(("copied",), ("toy", "remembers"), settings, tmp_path / "a", splits=1)
-    with pytest.warns(TableWarning, match="copied: 720 of 720 rows are equal") as told:
+    with pytest.warns(TableWarning, match="copied: 720 of 720 rows are equal") as reported:
         result = run(config, progress=False)
-    assert "run with paper_folds=False" in str(told[0].message)
+    assert "run with paper_folds=False" in str(reported[0].message)
     own = [outcome for outcome in result.outcomes if outcome.method == "remembers"]
     paper = [outcome for outcome in own if outcome.split == "paper"]
     random = [outcome for outcome in own if outcome.split != "paper"]
@@ -250,7 +250,7 @@ def test_the_interval_over_groups_is_that_of_their_means() -> None:
     rng = np.random.default_rng(3)
     means = rng.normal(size=30)
     groups = np.repeat(np.arange(30), 4)
-    told = row_interval(means[groups], groups)
+    reported = row_interval(means[groups], groups)
     half = stats.t.ppf(0.975, 29) * means.std(ddof=1) / np.sqrt(30)
-    assert told.high - told.estimate == pytest.approx(half)
-    assert told.estimate == pytest.approx(means.mean())
+    assert reported.high - reported.estimate == pytest.approx(half)
+    assert reported.estimate == pytest.approx(means.mean())

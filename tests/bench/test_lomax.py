@@ -197,7 +197,7 @@ def test_three_classes_are_run_by_what_takes_them(folder: Path, registered: None
     assert cell.mean == pytest.approx(total)
 
 
-def test_what_is_absent_is_told(folder: Path, registered: None, tmp_path: Path) -> None:
+def test_what_is_absent_is_reported(folder: Path, registered: None, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="no folder"):
         run_lomax(options(tmp_path / "nowhere"), progress=False)
     with pytest.raises(InvalidInputError, match="tiny"):

@@ -64,9 +64,9 @@ def test_the_costs_are_those_of_the_policies(tmp_path: Path) -> None:
     table.to_csv(path, index=False)
     errors = ("--false-positive", 20, "--false-negative", 50)
     common = (*errors, "--methods", "walks,one set", "--splits", 1, "--seed", 3, "--out", out)
-    told = invoked(path, *common, "--json")
-    assert told.exit_code == 0, told.output
-    records = {line["method"]: line for line in json.loads(told.stdout)["table"]}
+    reported = invoked(path, *common, "--json")
+    assert reported.exit_code == 0, reported.output
+    records = {line["method"]: line for line in json.loads(reported.stdout)["table"]}
     # By hand: the same folds, of all rows.
     X, y = table[["bmi", "town", "crp"]], table["state"].to_numpy()
     costs = Costs(
@@ -114,15 +114,15 @@ def test_three_classes_with_a_matrix_and_methods_that_cannot(tmp_path: Path) -> 
     errors = tmp_path / "errors.toml"
     errors.write_text("[errors]\nmisclassification = [[0, 9, 30], [20, 0, 20], [60, 40, 0]]\n")
     common = ("--prices", errors, "--splits", 1, "--out", out)
-    told = invoked(path, *common, "--methods", "walks,dwsm")
-    assert told.exit_code == 0, told.output
-    assert "skipped: DWSM: it takes two classes, and the table has 3" in told.output
-    assert re.search(r"walks\s+│\s+[\d.]+ ± ", told.output)
+    reported = invoked(path, *common, "--methods", "walks,dwsm")
+    assert reported.exit_code == 0, reported.output
+    assert "skipped: DWSM: it takes two classes, and the table has 3" in reported.output
+    assert re.search(r"walks\s+│\s+[\d.]+ ± ", reported.output)
 
 
 @pytest.mark.usefixtures("methods")
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "reported"),
     [
         (["--methods", "walk"], "Did you mean walks"),
         (["--false-negative", 0], "must be a finite number > 0"),
@@ -132,11 +132,11 @@ def test_three_classes_with_a_matrix_and_methods_that_cannot(tmp_path: Path) -> 
         (["--positive", "ill"], "--positive: must be a value of the target"),
     ],
 )
-def test_mistakes(tmp_path: Path, more: list[Any], told: str) -> None:
+def test_mistakes(tmp_path: Path, more: list[Any], reported: str) -> None:
     path = tmp_path / "t.csv"
     frame(2).to_csv(path, index=False)
     errors = ("--false-positive", 20, "--false-negative", 50, "--out", tmp_path / "out")
     result = invoked(path, *errors, *more)
     assert result.exit_code != 0
-    assert told in " ".join(f"{result.output} {result.exception}".split())
+    assert reported in " ".join(f"{result.output} {result.exception}".split())
     assert not (tmp_path / "out").exists()

@@ -131,7 +131,7 @@ def exchangeable(n, seed, moved=0.0):
         ),
     ],
 )
-def test_exchangeable_methods_are_rarely_told_apart(n, moved, worlds):
+def test_exchangeable_methods_are_rarely_distinguished(n, moved, worlds):
     """Quantiles of plain bootstrap draws over rows say so in 7 to 9 and in 20% of data sets."""
     rejected = sum(
         geometric_ratio_by_rows({("x", "1"): exchangeable(n, seed, moved)}).excludes(1.0)
@@ -141,14 +141,14 @@ def test_exchangeable_methods_are_rarely_told_apart(n, moved, worlds):
     assert rejected <= 0.065 * worlds
 
 
-def test_methods_that_differ_are_told_apart():
+def test_methods_that_differ_are_reported_apart():
     """It is not the interval of everything."""
-    told = 0
+    reported = 0
     for seed in range(20):
         found = exchangeable(300, seed)
         half = Pairs(0.5 * found.first, found.second, found.rows, found.folds)
-        told += geometric_ratio_by_rows({("x", "1"): half}).excludes(1.0)
-    assert told >= 15
+        reported += geometric_ratio_by_rows({("x", "1"): half}).excludes(1.0)
+    assert reported >= 15
 
 
 def test_repeated_splits_do_not_narrow_the_fold_interval_without_end():

@@ -125,7 +125,7 @@ def test_the_printed_ratios_are_those_of_a_table_of_ones_own(tmp_path, registry,
     assert f"{ratio:.3f}" in printed
 
 
-def test_command_line_tells_an_error_in_one_line(tmp_path, monkeypatch, capsys):
+def test_command_line_prints_an_error_in_one_line(tmp_path, monkeypatch, capsys):
     from adacos.cli.app import main
 
     monkeypatch.setattr(
@@ -134,8 +134,8 @@ def test_command_line_tells_an_error_in_one_line(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as caught:
         main()
     assert caught.value.code == 2
-    told = capsys.readouterr().err
-    assert told.startswith("adacos: methods: must be registered; received nothing.")
+    reported = capsys.readouterr().err
+    assert reported.startswith("adacos: methods: must be registered; received nothing.")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -87,7 +87,7 @@ def test_results_are_not_reused_after_the_plugin_changed(plugin):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "reported"),
     [
         ({"paid": "np.zeros(n)"}, r"cost must be .* received 0 in place of 2 in row \d+"),
         ({"bought": 1, "paid": "np.full(n, 5.0)"}, "received 5 in place of 2"),
@@ -95,13 +95,13 @@ def test_results_are_not_reused_after_the_plugin_changed(plugin):
         ({"answer": 7}, r"labels must be classes of the data set, \[0, 1\]"),
     ],
 )
-def test_what_a_method_says_of_itself_is_not_believed(plugin, wrong, told):
+def test_what_a_method_says_of_itself_is_not_believed(plugin, wrong, reported):
     """A plugin that returned cost 0 was reported at 0; one label too few ended the whole run."""
     result = run(plugin(methods=("mine", "toy"), **wrong), progress=False)
     assert len(result.failures) == 2
     for failure in result.failures:
         assert "method 'mine': " in failure.error
-        assert re.search(told, failure.error)
+        assert re.search(reported, failure.error)
     assert {outcome.method for outcome in result.outcomes} == {"toy"}
     assert len(FoldTable(result.outcomes).cells()) == 1
 
@@ -149,16 +149,16 @@ def test_the_code_of_a_function_passed_in_python_counts_too(tmp_path, registry):
     assert len(names[1]) == 2 * len(names[0])
 
 
-def test_failures_are_told_once_with_file_and_line(plugin, tmp_path):
+def test_failures_are_reported_once_with_file_and_line(plugin, tmp_path):
     plugin(acquire="raise ValueError('no [answer]')")
     line = 1 + PLUGIN.splitlines().index("        {acquire}")
     arguments = ["bench", "paper", "--methods", "mine", "--datasets", "made up", "--quick"]
     arguments += ["--jobs", "1", "--out", str(tmp_path / "report")]
     done = CliRunner().invoke(app, arguments, env={"COLUMNS": "300"})
     assert done.exit_code == 1
-    told = f"failed ValueError: no [answer] (mine.py, line {line}) in made up, paper fold 0"
+    reported = f"failed ValueError: no [answer] (mine.py, line {line}) in made up, paper fold 0"
     assert done.output.count("failed") == 1
-    assert told in done.output
+    assert reported in done.output
     assert "and 13 more" in done.output
     assert (tmp_path / "report" / "summary.md").read_text().count("no [answer]") == 1
     again = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
@@ -166,16 +166,18 @@ def test_failures_are_told_once_with_file_and_line(plugin, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("x = 1\ny = nobody\n", r"NameError: .*nobody.* \(bad\.py, line 2\)"),
         ("x = (", "bad.py, line 1"),
     ],
 )
-def test_a_plugin_that_does_not_run_is_told_with_its_line(tmp_path, monkeypatch, text, told):
+def test_a_plugin_that_does_not_run_is_reported_with_its_line(
+    tmp_path, monkeypatch, text, reported
+):
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "bad.py").write_text(text)
-    with pytest.raises(InvalidInputError, match=told):
+    with pytest.raises(InvalidInputError, match=reported):
         load_plugins([tmp_path / "bad.py"])
 
 

@@ -142,8 +142,8 @@ def test_command(registered: None, tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, arguments)
     assert shown.exit_code == 0, shown.output
     assert "DWSM" in shown.output
-    told = CliRunner().invoke(app, [*arguments, "--json"])
-    assert json.loads(told.stdout)["below_optimum"] == []
+    reported = CliRunner().invoke(app, [*arguments, "--json"])
+    assert json.loads(reported.stdout)["below_optimum"] == []
 
 
 def test_bad_options_are_refused(tmp_path: Path) -> None:

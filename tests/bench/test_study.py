@@ -46,13 +46,13 @@ def test_study_answers_what_it_can_and_says_what_it_skips(tmp_path, registry, mo
     text = io.StringIO()
     options = study.StudyOptions(splits=2, out=tmp_path / "study")
     held = study.run_study(options, console=Console(file=text, width=200))
-    told = text.getvalue()
-    assert held == ("does not hold" not in told)
-    assert told.count("skipped") == 3
-    assert "Pass the table of the authors' code" in told
-    assert "Pass its path as data" in told
-    assert "Without EBM (no interactions); install with: pip install interpret" in told
-    assert "AdaCOS above COS in" in told
+    reported = text.getvalue()
+    assert held == ("does not hold" not in reported)
+    assert reported.count("skipped") == 3
+    assert "Pass the table of the authors' code" in reported
+    assert "Pass its path as data" in reported
+    assert "Without EBM (no interactions); install with: pip install interpret" in reported
+    assert "AdaCOS above COS in" in reported
 
 
 @pytest.mark.parametrize(

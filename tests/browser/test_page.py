@@ -201,8 +201,8 @@ def test_a_saving_that_no_single_value_brings_is_explained(service, models, open
     start(page)
     explained = 0
     while isinstance(step := consultation.next(), Acquire):
-        told = page.locator("#flips").inner_text()
-        assert (NO_SINGLE_VALUE in told) == (not step.explanation.flips)
+        reported = page.locator("#flips").inner_text()
+        assert (NO_SINGLE_VALUE in reported) == (not step.explanation.flips)
         explained += not step.explanation.flips
         consultation.observe({name: ROW[name] for name in step.covariates})
         answer(page)
@@ -223,9 +223,9 @@ def test_shared_costs_are_shown(models, open_page, tmp_path):
         assert (
             page.locator("#question-title").inner_text() == f"Insulin – costs {SAID.money(20.68)}"
         )
-        told = page.locator("#lowered").inner_text()
-        assert told.startswith(f"Insulin: {SAID.money(2.1)} less than alone")
-        assert "because the shared cost of panel blood was paid with Glucose" in told
+        reported = page.locator("#lowered").inner_text()
+        assert reported.startswith(f"Insulin: {SAID.money(2.1)} less than alone")
+        assert "because the shared cost of panel blood was paid with Glucose" in reported
         answer(page)
         assert (
             f"{SAID.money(20.68)} (alone {SAID.money(22.78)})"
@@ -278,7 +278,7 @@ def test_the_certificate_is_shown(models, open_page):
         text = page.locator("#certificate").inner_text()
         assert text == str(adacos.load(models["recall"]).certificate_)
 
-        def told() -> str:
+        def reported() -> str:
             finish(page)
             page.locator("#decision").wait_for()
             # The caveat is drawn with the answer, which may still be on its way.
@@ -291,17 +291,17 @@ def test_the_certificate_is_shown(models, open_page):
 
         page.get_by_role("button", name="New consultation").click()
         start(page, {"Age (years)": "52"})
-        assert told() == "values were known from the start."
+        assert reported() == "values were known from the start."
         start(page)
         with page.expect_response("**/v1/step"):
             page.get_by_role("button", name="Not available").click()
         expect(page.locator("button:disabled")).to_have_count(0)
-        assert told() == "a question was skipped."
+        assert reported() == "a question was skipped."
         start(page)
         with page.expect_response("**/v1/step"):
             page.get_by_role("button", name="Stop now").click()
         expect(page.locator("button:disabled")).to_have_count(0)
-        assert told() == "it was stopped early."
+        assert reported() == "it was stopped early."
         start(page, {"Pregnancies": "3"})
         page.locator("summary", has_text="Other questions").click()
         page.get_by_label("Other question").select_option("Glucose")
@@ -309,7 +309,7 @@ def test_the_certificate_is_shown(models, open_page):
         with page.expect_response("**/v1/step"):
             page.get_by_role("button", name="Enter it").click()
         expect(page.locator("button:disabled")).to_have_count(0)
-        assert told() == (
+        assert reported() == (
             "values were known from the start and a value was entered that was not asked for."
         )
 

@@ -83,9 +83,9 @@ def test_a_typed_value_is_not_dropped_by_deciding(service, models, open_page):
     page.get_by_label("Value of Glucose (mg/dl)").fill("150")
     page.get_by_role("button", name="Stop now").click()
     page.locator("#decision").wait_for()
-    told = page.locator("#events").inner_text()
-    assert "24 years" in told
-    assert "150 mg/dl" in told
+    reported = page.locator("#events").inner_text()
+    assert "24 years" in reported
+    assert "150 mg/dl" in reported
     policy = adacos.load(models["costs"])
     consultation = policy.consultation().observe(Age=24.0, Glucose=150.0)
     if consultation.next().to_dict()["action"] == "acquire":
@@ -226,7 +226,7 @@ def test_the_threshold_is_shown_with_the_probability(service, open_page):
     expect(page.locator("#rule")).to_have_text(rule)
 
 
-def test_a_value_outside_is_told_beside_the_certificate(models, open_page):
+def test_a_value_outside_is_reported_beside_the_certificate(models, open_page):
     with served(models["recall"]) as url:
         page = open_page(url)
         start(page)
@@ -234,12 +234,12 @@ def test_a_value_outside_is_told_beside_the_certificate(models, open_page):
         press(page, "Enter")
         press(page, "Enter")
         finish(page)
-        told = page.locator("#certificate").inner_text()
-        assert "a value is unlike those in training" in told
+        reported = page.locator("#certificate").inner_text()
+        assert "a value is unlike those in training" in reported
         assert page.locator("#headline").is_hidden()
 
 
-def test_a_certificate_that_says_nothing_is_told_first(open_page, tmp_path):
+def test_a_certificate_that_says_nothing_is_reported_first(open_page, tmp_path):
     data = adacos.load_pima()
     policy = TargetRecallClassifier(
         AdaCOSClassifier(Costs(data.prices, false_positive=100), strengths="common", cv=5),
@@ -252,8 +252,8 @@ def test_a_certificate_that_says_nothing_is_told_first(open_page, tmp_path):
         page = open_page(url)
         expect(page.locator("#headline")).to_contain_text("The model calls everyone positive")
         start(page)
-        told = page.locator("#certificate").inner_text()
-        assert told.startswith("The model calls everyone positive")
+        reported = page.locator("#certificate").inner_text()
+        assert reported.startswith("The model calls everyone positive")
 
 
 @pytest.mark.parametrize("width", ["desktop", "phone"])

@@ -30,19 +30,19 @@ def heart(tmp_path_factory: Any) -> Path:
 def model(heart: Path, run: Any) -> Path:
     out = heart / "m.adacos"
     if not out.exists():
-        code, _, told = run(
+        code, _, reported = run(
             "fit", heart / "train.csv", "--target", "y", "--drop", "site,visit", "--policy", "cos",
             "--default-price", 1, "--false-positive", 100, "--false-negative", 300, "--out", out,
         )  # fmt: skip
-        assert code == 0, told
+        assert code == 0, reported
     return out
 
 
 def test_groups_of_a_file_are_those_of_python(run: Any, heart: Path, model: Path) -> None:
     rows = ("--data", heart / "held.csv", "--target", "y")
     options = ("--group", "sex,site", "--group", "age", "--bands", "age=50,60", "--recall", 0.8)
-    code, out, told = run("audit", model, *rows, *options, "--json")
-    assert code == 0, told
+    code, out, reported = run("audit", model, *rows, *options, "--json")
+    assert code == 0, reported
     found = json.loads(out)
     X, y, *_ = load_heart()
     X, y = X[1::2], y[1::2]
@@ -61,20 +61,20 @@ def test_groups_of_a_file_are_those_of_python(run: Any, heart: Path, model: Path
 
 def test_crossed_clustered_and_drawn(run: Any, heart: Path, model: Path, tmp_path: Path) -> None:
     plot = tmp_path / "a.png"
-    code, out, told = run(
+    code, out, reported = run(
         "audit", model, "--data", heart / "held.csv", "--target", "y", "--group", "sex",
         "--group", "site", "--cross", "--groups", "visit", "--plot", plot,
     )  # fmt: skip
-    assert code == 0, told
+    assert code == 0, reported
     assert "1 × north" in out
     assert "groups of dependent rows" in out
-    assert "fewer than 30 rows" in told
+    assert "fewer than 30 rows" in reported
     assert plot.read_bytes().startswith(b"\x89PNG")
-    code, _, told = run(
+    code, _, reported = run(
         "audit", model, "--data", heart / "train.csv", "--target", "y", "--group", "sex"
     )
     assert code == 0
-    assert "rows that the policy was trained on" in told
+    assert "rows that the policy was trained on" in reported
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,9 @@ def test_crossed_clustered_and_drawn(run: Any, heart: Path, model: Path, tmp_pat
     ],
 )
 def test_what_cannot_be_audited(run: Any, heart: Path, model: Path, options, message) -> None:  # type: ignore[no-untyped-def]
-    code, out, told = run("audit", model, "--data", heart / "held.csv", "--target", "y", *options)
+    code, out, reported = run(
+        "audit", model, "--data", heart / "held.csv", "--target", "y", *options
+    )
     assert code == 2
     assert not out
-    assert message in told
+    assert message in reported

@@ -53,6 +53,6 @@ def test_blank_cells_are_counted_in_one_line(tmp_path: Path, table: Any) -> None
 
 def test_nothing_is_said_of_complete_rows_and_of_absent_columns(tmp_path: Path, table: Any) -> None:
     assert "lank" not in scored(tmp_path, table).stderr
-    told = scored(tmp_path, table.drop(columns="crp")).stderr
-    assert "lank" not in told
-    assert "has no column crp" in told
+    reported = scored(tmp_path, table.drop(columns="crp")).stderr
+    assert "lank" not in reported
+    assert "has no column crp" in reported

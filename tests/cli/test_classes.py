@@ -80,8 +80,8 @@ def test_explain_and_ask(files: dict[str, Path]) -> None:
     each = last["explanation"]["probabilities"]
     assert sum(each.values()) == pytest.approx(1.0)
     assert last["probability"] == each["virginica"]
-    told = run("explain", files["model.adacos"], "--row", row).output
-    assert "setosa" in told
+    reported = run("explain", files["model.adacos"], "--row", row).output
+    assert "setosa" in reported
     asked = CliRunner().invoke(app, ["ask", str(files["model.adacos"])], input="6.3\n3.3\n6\n2.5\n")
     assert asked.exit_code == 0, f"{asked.output}\n{asked.exception!r}"
     assert "virginica" in asked.output
@@ -103,8 +103,8 @@ def test_recalls_by_class(files: dict[str, Path]) -> None:
     asked = ("--target-recall", "versicolor=0.9", "--target-recall", "virginica=0.9")
     done = run(*data, *asked)
     assert done.exit_code == 0, f"{done.output}\n{done.exception!r}"
-    told = " ".join(run("info", out).output.split())
-    assert "Recall of versicolor: target 90.0%" in told
+    reported = " ".join(run("info", out).output.split())
+    assert "Recall of versicolor: target 90.0%" in reported
     card = json.loads(run("info", out, "--json").stdout)
     assert card["target_recall"] == {"versicolor": 0.9, "virginica": 0.9}
     assert card["recall_estimate"]["versicolor"] >= 0.9
@@ -135,9 +135,9 @@ def test_recalls_by_class_of_other_policies(files: dict[str, Path]) -> None:
     assert "Recall of virginica: target 70.0%" in " ".join(run("info", out).output.split())
     done = run(*data, "--policy", "planning", *recall, "--recall-confidence", 0.8, "--json")
     assert done.exit_code == 0, f"{done.output}\n{done.exception!r}"
-    told = json.loads(done.stdout)
-    assert told["calibration_rows"] == 75
-    assert told["card"]["certificate"]["classes"] == ["virginica"]
+    reported = json.loads(done.stdout)
+    assert reported["calibration_rows"] == 75
+    assert reported["card"]["certificate"]["classes"] == ["virginica"]
     done = run(*data, *recall, "--mean-budget", 3, "--json")
     assert done.exit_code == 0, f"{done.output}\n{done.exception!r}"
     assert json.loads(done.stdout)["card"]["mean_budget"] == 3

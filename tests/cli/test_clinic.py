@@ -137,7 +137,7 @@ def test_a_target_recall_implies_the_false_negative_cost(fit):
     assert "--target-recall: cannot be combined with a false-negative cost" in words(err)
 
 
-def test_none_is_a_category_and_missing_values_are_told(run, fit):
+def test_none_is_a_category_and_missing_values_are_reported(run, fit):
     arguments = ("--false-positive", 500, "--false-negative", 600)
     _, out, _ = fit(*arguments, "--json")
     fitted = json.loads(out)
@@ -221,7 +221,7 @@ def test_names_with_commas_in_pairs(run, fit, model):
         ),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_with_what_was_meant(run, model, clinic, arguments, message):
+def test_mistakes_are_reported_with_what_was_meant(run, model, clinic, arguments, message):
     code, out, err = run(*(a.format(model=model, table=clinic / "t.csv") for a in arguments))
     assert code == 2
     assert out == ""
@@ -275,7 +275,7 @@ def test_an_answer_never_seen_is_asked_for_again(run, model):
     assert events[:2] == [{"Chest pain": "foo"}, {"Age": 55.0}]
 
 
-def test_a_warning_is_told_once(run, model):
+def test_a_warning_is_reported_once(run, model):
     _, out, _ = run("ask", model, answers="Age=20\nnone\nno\nquit")
     assert out.count("Age = 20 lies outside the training range") == 1
     _, out, _ = run("ask", model, answers="foo\nfoo\nSmoker=no\nstop")

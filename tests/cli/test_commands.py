@@ -205,7 +205,7 @@ def test_parquet_goes_in_and_out(run, folder, tmp_path):
     assert found["probability"] == [float(row["probability"]) for row in rows]
 
 
-def test_malformed_rows_are_told_with_their_lines(run, folder, tmp_path):
+def test_malformed_rows_are_reported_with_their_lines(run, folder, tmp_path):
     lines = (folder / "held_out.csv").read_text().splitlines()
     lines[3] = lines[3].replace(lines[3].split(",")[6], "tall", 1)
     lines[7] += ",9"
@@ -319,12 +319,12 @@ def test_the_exported_pima_has_no_zero_that_was_not_recorded(run, tmp_path):
     """A page must not offer a body mass index of 0, nor a demo advise on one of 0.55."""
     code, out, _ = run("datasets", "export", "pima", "--out", tmp_path, "--json")
     assert code == 0
-    told = json.loads(out)
-    with open(told["table"], newline="") as file:
+    reported = json.loads(out)
+    with open(reported["table"], newline="") as file:
         rows = list(csv.DictReader(file))
     for name in ("Glucose", "BloodPressure", "SkinThickness", "Insulin", "BMI"):
         assert min(float(row[name]) for row in rows if row[name]) > 0
-    description = read_description(told["description"])
+    description = read_description(reported["description"])
     assert set(description.covariates) == set(rows[0]) - {"y"}
     for name, own in description.covariates.items():
         low, high = own.range
@@ -336,15 +336,15 @@ def test_the_exported_pima_has_no_zero_that_was_not_recorded(run, tmp_path):
 def test_an_exported_table_is_read_back_as_it_was(run, tmp_path):
     code, out, _ = run("datasets", "export", "heart", "--out", tmp_path, "--json")
     assert code == 0
-    told = json.loads(out)
+    reported = json.loads(out)
     data = adacos.load_heart(as_frame=False)
-    with open(told["table"], newline="") as file:
+    with open(reported["table"], newline="") as file:
         header, *lines = csv.reader(file)
-    assert header == [*data.names, told["target"]]
+    assert header == [*data.names, reported["target"]]
     values = np.array([[float(cell or "nan") for cell in line[:-1]] for line in lines])
     np.testing.assert_allclose(values, data.X, rtol=1e-11)
     assert [int(line[-1]) for line in lines] == data.y.tolist()
-    with open(told["prices"], "rb") as file:
+    with open(reported["prices"], "rb") as file:
         prices = tomllib.load(file)
     assert prices["prices"] == data.prices
     panels = {name: (p["shared"], p["members"]) for name, p in prices["panels"].items()}
@@ -370,11 +370,11 @@ def test_the_terminal_shows_how_far_a_fit_is(monkeypatch):
     from adacos.cli import fit as command
     from adacos.cli.training import TrainingRows
 
-    told = []
+    reported = []
 
     @contextmanager
     def terminal(what, quiet, unit="rows"):
-        yield lambda done, share: told.append((unit, done, share))
+        yield lambda done, share: reported.append((unit, done, share))
 
     monkeypatch.setattr(command, "progress", terminal)
     rng = np.random.default_rng(0)
@@ -383,8 +383,8 @@ def test_the_terminal_shows_how_far_a_fit_is(monkeypatch):
     rows = TrainingRows(table, y, 80, [], {}, {})
     policy = adacos.AdaCOSClassifier(adacos.Costs([1.0, 1.0]), cv=2, strengths="common")
     command._learn(policy, rows, 0.0, nested=False, as_json=False)
-    assert [(unit, done) for unit, done, _ in told] == [("sets", k) for k in (1, 2, 3)]
-    shares = [share for *_, share in told]
+    assert [(unit, done) for unit, done, _ in reported] == [("sets", k) for k in (1, 2, 3)]
+    shares = [share for *_, share in reported]
     assert shares == sorted(shares)
     assert shares[-1] == 1
 

@@ -62,18 +62,18 @@ def test_a_model_next_to_text_and_to_a_model(files: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (("compare", "cos.adacos", "absent.txt", "--data", "b.csv"), "readable text file"),
         (("compare", "cos.adacos", "cos.adacos", "--data", "b.csv"), "different files"),
         (("fit", "a.csv", *PRICES, "--protocol", "today.txt"), "goes with --policy protocol"),
     ],
 )
-def test_mistakes(files: Path, arguments: tuple[str, ...], told: str) -> None:
+def test_mistakes(files: Path, arguments: tuple[str, ...], reported: str) -> None:
     named = [files / one if "." in one and one[0] != "-" else one for one in arguments]
     done = run(*named, "--target", "state")
     assert isinstance(done.exception, InvalidInputError)
-    assert told in str(done.exception)
+    assert reported in str(done.exception)
     done = run("protocol", files / "cos.adacos")
     assert "must ask by a tree" in str(done.exception)
 

@@ -57,9 +57,11 @@ def expected(tables: Path) -> Any:
 )
 def test_every_command_reads_dates_as_fit_did(run, tables, expected, tmp_path, name, form) -> None:
     model, plain = tmp_path / "m.adacos", tmp_path / "plain.adacos"
-    code, _, told = run("fit", tables / name, *OPTIONS, "--date", f"when={form}", "--out", model)
-    assert code == 0, told
-    assert "looks like dates" not in told
+    code, _, reported = run(
+        "fit", tables / name, *OPTIONS, "--date", f"when={form}", "--out", model
+    )
+    assert code == 0, reported
+    assert "looks like dates" not in reported
     assert run("fit", expected, *OPTIONS, "--out", plain)[0] == 0
     assert load(model).encoder_.date_forms == {"when": form}
     answers = []
@@ -71,12 +73,12 @@ def test_every_command_reads_dates_as_fit_did(run, tables, expected, tmp_path, n
         curve = run("tradeoff", own, "--data", source, "--target", "ill", "--json")
         answers.append(json.loads(curve[1])["total_cost"])
         out = tmp_path / "r.html"
-        told = run("report", own, "--data", source, "--target", "ill", "--out", out, "--json")
-        answers.append(json.loads(told[1])["total_cost"])
+        reported = run("report", own, "--data", source, "--target", "ill", "--out", out, "--json")
+        answers.append(json.loads(reported[1])["total_cost"])
         # A Parquet file has no line with names.
         line = 3 if source.suffix == ".parquet" else 4
-        told = run("explain", own, "--data", source, "--line", line, "--json")
-        answers.append(json.loads(told[1])["steps"][-1]["probability"])
+        reported = run("explain", own, "--data", source, "--line", line, "--json")
+        answers.append(json.loads(reported[1])["steps"][-1]["probability"])
     half = len(answers) // 2
     assert answers[:half] == answers[half:]
 
@@ -96,7 +98,7 @@ def test_a_date_is_typed_as_a_date(run, tables, tmp_path) -> None:
 
 def test_mistakes_with_dates(run, tables, tmp_path) -> None:
     out = ("--out", tmp_path / "m.adacos")
-    for form, told in (
+    for form, reported in (
         ("when=months", "must say what is taken of a date"),
         ("when", "must be NAME=VALUE"),
         ("wen=month", "Did you mean when"),
@@ -105,7 +107,7 @@ def test_mistakes_with_dates(run, tables, tmp_path) -> None:
     ):
         code, _, err = run("fit", tables / "iso.csv", *OPTIONS, "--date", form, *out)
         assert code != 0
-        assert told in " ".join(err.split()), form
+        assert reported in " ".join(err.split()), form
     code, _, err = run("fit", tables / "us.csv", *OPTIONS, "--date", "when=month", *out)
     assert code != 0
     assert "day or month first? Add :day-first" in " ".join(err.split())
@@ -124,8 +126,10 @@ def test_the_service_takes_dates(run, tables, tmp_path) -> None:
     date = ("--date", "when=month", "--drop", "x")
     assert run("fit", tables / "iso.csv", *OPTIONS, *date, "--out", model)[0] == 0
     client = TestClient(create_app(load(model)), base_url="http://localhost")
-    told = [client.post("/v1/step", json={"known": {"when": w}}).json() for w in ("2026-01-31", 1)]
-    assert told[0]["explanation"] == told[1]["explanation"]
+    reported = [
+        client.post("/v1/step", json={"known": {"when": w}}).json() for w in ("2026-01-31", 1)
+    ]
+    assert reported[0]["explanation"] == reported[1]["explanation"]
     assert client.post("/v1/step", json={"known": {"when": "soon"}}).status_code == 422
     rows = {"rows": [{"when": "2026-01-31"}, {"when": 1}]}
     first, second = client.post("/v1/score", json=rows).json()["results"]

@@ -104,7 +104,7 @@ def test_what_is_typed_may_have_a_comma(run, models):
     assert "must be a point or a comma" in err
 
 
-def test_without_the_option_it_is_told(run, tables):
+def test_without_the_option_it_is_reported(run, tables):
     code, _, err = fit(run, tables, "commas")
     assert code == 2
     assert "prices_commas.csv" in err
@@ -133,7 +133,7 @@ def test_thousands_are_not_guessed(tmp_path, decimal, cell):
         file.read(["a", "b"], Kinds(frozenset("b")))
 
 
-def test_a_column_of_thousands_is_told(run, tmp_path):
+def test_a_column_of_thousands_is_reported(run, tmp_path):
     rows = [f"1'{k:03}.5;{'ill' if k % 3 else 'well'}" for k in range(200)]
     (tmp_path / "t.csv").write_text("\n".join(["a;b", *rows]) + "\n")
     arguments = "--default-price", 1, *ERRORS, "--out", tmp_path / "no.adacos"

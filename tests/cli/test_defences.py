@@ -49,7 +49,7 @@ def test_an_unclosed_quotation_mark_ends_score_and_fit(run, folder, tmp_path):
     assert list(tmp_path.iterdir()) == [bad]
 
 
-def test_the_number_of_rows_read_is_told(run, folder, tmp_path):
+def test_the_number_of_rows_read_is_reported(run, folder, tmp_path):
     arguments = ("score", folder / "model.adacos", folder / "held_out.csv", tmp_path / "o.csv")
     assert "268 of 268 rows read" in run(*arguments)[1]
     found = json.loads(run(*arguments, "--json")[1])
@@ -85,9 +85,9 @@ def test_values_unlike_those_in_training_are_counted_and_named(run, folder, tmp_
     strange = {2: {"Age": "50000"}, 3: {"Age": "-5"}, 4: {"Age": "85", "BMI": "200"}}
     odd = with_changes(folder / "held_out.csv", tmp_path / "odd.csv", strange)
     arguments = ("score", folder / "model.adacos", odd, tmp_path / "o.csv", "--known", "Age")
-    code, _, told = run(*arguments)
+    code, _, reported = run(*arguments)
     assert code == 0
-    assert "--flag-unusual names them" in told
+    assert "--flag-unusual names them" in reported
     assert "unusual" not in read_rows(tmp_path / "o.csv")[0]
     code, out, _ = run(*arguments, "--flag-unusual", "--json")
     rows = read_rows(tmp_path / "o.csv")
@@ -101,7 +101,7 @@ def test_values_unlike_those_in_training_are_counted_and_named(run, folder, tmp_
     assert sum(found["unusual"].values()) == len(named)
     implausible = sum(part.endswith(":implausible") for part in named)
     assert implausible >= 2
-    assert f"{implausible} implausible" in told
+    assert f"{implausible} implausible" in reported
 
 
 def test_formulas_are_escaped_on_demand(run, folder, tmp_path):
@@ -282,7 +282,7 @@ def test_interrupted_scoring_leaves_nothing(folder, tmp_path, signals):
     assert list(target.iterdir()) == []
 
 
-def test_an_output_that_cannot_be_written_is_told_before_any_work(run, tmp_path):
+def test_an_output_that_cannot_be_written_is_reported_before_any_work(run, tmp_path):
     """None of the inputs is there: they are not looked at."""
     absent = tmp_path / "absent.csv"
     fit = ("fit", absent, "--target", "y", "--false-positive", 1, "--false-negative", 1)

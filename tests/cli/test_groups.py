@@ -22,23 +22,23 @@ def test_groups_are_a_column_that_is_no_covariate(run: Any, tmp_path: Any) -> No
     out = tmp_path / "m.adacos"
     common = ("fit", tmp_path / "visits.csv", "--target", "ill", "--default-price", 1, "--out", out)
     errors = ("--false-positive", 10, "--false-negative", 10)
-    code, printed, told = run(*common, *errors, "--groups", "patient", "--json")
-    assert code == 0, told
+    code, printed, reported = run(*common, *errors, "--groups", "patient", "--json")
+    assert code == 0, reported
     assert '"patient"' not in printed
-    code, _, told = run(*common, *errors, "--groups", "patient", "--policy", "dwsm")
+    code, _, reported = run(*common, *errors, "--groups", "patient", "--policy", "dwsm")
     assert code != 0
-    assert "--groups: goes with --target-recall or --policy adacos" in told
-    code, _, told = run(*common, *errors, "--groups", "ill")
+    assert "--groups: goes with --target-recall or --policy adacos" in reported
+    code, _, reported = run(*common, *errors, "--groups", "ill")
     assert code != 0
-    assert "must be another column than the target" in told
-    code, _, told = run(*common, *errors, "--groups", "who")
+    assert "must be another column than the target" in reported
+    code, _, reported = run(*common, *errors, "--groups", "who")
     assert code != 0
-    assert "must name a column" in told
+    assert "must name a column" in reported
     certified = ("--target-recall", 0.6, "--recall-confidence", 0.8, "--largest")
-    code, printed, told = run(
+    code, printed, reported = run(
         *common, "--false-positive", 10, *certified, "--groups", "patient", "--json"
     )
-    assert code == 0, told
+    assert code == 0, reported
     assert '"n_positives": 6' in printed
 
 
@@ -68,11 +68,11 @@ def test_report_and_tradeoff_know_groups(run: Any, tmp_path: Any) -> None:
     common = ("--target", "ill", "--json")
     curves, found = [], []
     for data, options in ((once, ()), (often, ("--groups", "patient")), (often, ())):
-        code, printed, told = run("tradeoff", model, "--data", data, *common, *options)
-        assert code == 0, told
+        code, printed, reported = run("tradeoff", model, "--data", data, *common, *options)
+        assert code == 0, reported
         curves.append(json.loads(printed))
-        code, _, told = run("report", model, "--data", data, *common, *options, "--out", page)
-        assert code == 0, told
+        code, _, reported = run("report", model, "--data", data, *common, *options, "--out", page)
+        assert code == 0, reported
         text = page.read_text()
         found.append(re.search(r"interval[ a-z]* ([\d.]+)% to ([\d.]+)%", text).groups())
         assert ("in 150 groups" in text) == (options != ())
@@ -81,7 +81,7 @@ def test_report_and_tradeoff_know_groups(run: Any, tmp_path: Any) -> None:
     ends = np.array(found, dtype=float)
     np.testing.assert_allclose(ends[0], ends[1], atol=1.0)
     assert np.ptp(ends[2]) < 0.6 * np.ptp(ends[0])
-    for name, told in (("a", "must be another column"), ("Patient", "Did you mean patient")):
+    for name, reported in (("a", "must be another column"), ("Patient", "Did you mean patient")):
         code, _, err = run("tradeoff", model, "--data", often, *common, "--groups", name)
         assert code != 0
-        assert told in err
+        assert reported in err

@@ -26,8 +26,8 @@ def fit(run, tmp_path):
 
 
 def test_a_model_with_directions(fit, tmp_path):
-    code, _, told = fit("--monotonic", "dose, mg=1", "--monotonic", "age=+1")
-    assert code == 0, told
+    code, _, reported = fit("--monotonic", "dose, mg=1", "--monotonic", "age=+1")
+    assert code == 0, reported
     policy = load(tmp_path / "m.adacos")
     assert policy.monotonic_cst == {"dose, mg": 1, "age": 1}
     rows = pd.DataFrame({"dose, mg": np.linspace(-5, 5, 200), "age": 0.0})
@@ -35,14 +35,14 @@ def test_a_model_with_directions(fit, tmp_path):
     assert np.all(np.diff(p) >= -1e-12)
 
 
-def test_mistakes_are_told(fit, tmp_path):
+def test_mistakes_are_reported(fit, tmp_path):
     for options, message in (
         (("--monotonic", "Age=1"), "Did you mean age"),
         (("--monotonic", "age"), "must be NAME=VALUE"),
         (("--monotonic", "age=up"), "must be 1 or -1 for age"),
         (("--monotonic", "age=1", "--policy", "planning"), "cannot be combined with --policy"),
     ):
-        code, _, told = fit(*options)
+        code, _, reported = fit(*options)
         assert code == 2, options
-        assert message in told, (options, told)
+        assert message in reported, (options, reported)
         assert not (tmp_path / "m.adacos").exists()

@@ -47,10 +47,10 @@ def test_ordering_until_all_stop_ends_as_score(run, folder, tmp_path, truth):
         source = write(tmp_path / "known.csv", known)
         code, out, _ = run("next", model, source, orders, "--chunk-rows", 23, "--json")
         assert code == 0
-        told = read_rows(orders)
-        assert [row["id"] for row in told] == [row["id"] for row in truth]
-        spent += [float(row["next_cost"]) for row in told]
-        for row, order, values in zip(known, told, truth, strict=True):
+        reported = read_rows(orders)
+        assert [row["id"] for row in reported] == [row["id"] for row in truth]
+        spent += [float(row["next_cost"]) for row in reported]
+        for row, order, values in zip(known, reported, truth, strict=True):
             assert (order["next"] == "") == (order["label"] != "")
             for name in filter(None, order["next"].split(";")):
                 row[name] = values[name] or UNAVAILABLE
@@ -65,7 +65,7 @@ def test_ordering_until_all_stop_ends_as_score(run, folder, tmp_path, truth):
     asked = {name for row in known for name, cell in row.items() if cell == UNAVAILABLE}
     assert asked, "something that was ordered must have been unavailable"
     # What a lab cannot deliver costs nothing; the others were paid once, panels counted.
-    paid = np.array([float(row["paid"]) for row in told])
+    paid = np.array([float(row["paid"]) for row in reported])
     assert np.all(paid <= spent + 1e-9)
 
     # Had it been said at the start, the rows are those of score, which takes empty cells so.
@@ -87,15 +87,15 @@ def test_what_is_said_at_the_start_ends_exactly_as_score(run, folder, tmp_path, 
     spent = np.zeros(len(truth))
     for _ in range(20):
         assert run("next", model, write(tmp_path / "k.csv", known), orders)[0] == 0
-        told = read_rows(orders)
-        spent += [float(row["next_cost"]) for row in told]
-        for row, order, values in zip(known, told, truth, strict=True):
+        reported = read_rows(orders)
+        spent += [float(row["next_cost"]) for row in reported]
+        for row, order, values in zip(known, reported, truth, strict=True):
             row |= {name: values[name] for name in filter(None, order["next"].split(";"))}
-        if not any(row["next"] for row in told):
+        if not any(row["next"] for row in reported):
             break
     scored = tmp_path / "scored.csv"
     assert run("score", model, write(tmp_path / "truth.csv", truth), scored)[0] == 0
-    for order, row, own, paid in zip(told, read_rows(scored), known, spent, strict=True):
+    for order, row, own, paid in zip(reported, read_rows(scored), known, spent, strict=True):
         assert order["label"] == row["label"]
         assert float(order["probability"]) == pytest.approx(float(row["probability"]), rel=1e-9)
         assert float(order["paid"]) == pytest.approx(float(row["cost"]))

@@ -31,17 +31,19 @@ def towns(tmp_path: Path) -> Path:
 def fitted(run, data: Path, out: Path, *options: object) -> dict:
     prices = ("--default-price", 1)
     arguments = (data, "--target", "y", *prices, *ERRORS, "--out", out, "--json", *options)
-    code, told, err = run("fit", *arguments)
+    code, reported, err = run("fit", *arguments)
     assert code == 0, err
-    return json.loads(told)
+    return json.loads(reported)
 
 
 def test_codes_with_zeros_in_front_are_categories(run, towns, tmp_path):
-    told = fitted(run, towns, tmp_path / "a.adacos")
-    assert any(w.startswith("zip: digits with zeros in front are codes") for w in told["warnings"])
+    reported = fitted(run, towns, tmp_path / "a.adacos")
+    assert any(
+        w.startswith("zip: digits with zeros in front are codes") for w in reported["warnings"]
+    )
     numbers = fitted(run, towns, tmp_path / "b.adacos", "--numeric", "zip")
     assert not any("zip" in warning for warning in numbers["warnings"])
-    costs = [min(fit["card"]["out_of_fold_cost_by_set"]) for fit in (told, numbers)]
+    costs = [min(fit["card"]["out_of_fold_cost_by_set"]) for fit in (reported, numbers)]
     assert costs[0] < 0.5 * costs[1]
     named = fitted(run, towns, tmp_path / "c.adacos", "--categorical", "zip")
     assert not any("zip" in warning for warning in named["warnings"])
@@ -54,12 +56,12 @@ def test_codes_with_zeros_in_front_are_categories(run, towns, tmp_path):
 
 
 def test_report_and_tradeoff_on_training_rows_say_so(run, folder, tmp_path):
-    for rows, told in (("train", True), ("held_out", False)):
+    for rows, reported in (("train", True), ("held_out", False)):
         data = (folder / "model.adacos", "--data", folder / f"{rows}.csv", "--target", "diabetes")
         for command in (("tradeoff",), ("report", "--out", tmp_path / "r.html")):
             code, _, err = run(command[0], *data, *command[1:])
             assert code == 0
-            assert ("of 500 rows are rows that the" in err) is told
+            assert ("of 500 rows are rows that the" in err) is reported
 
 
 @pytest.fixture
@@ -164,17 +166,17 @@ def test_the_order_is_found_as_it_is_asked_for(run, tmp_path):
     found = {}
     for word in ("group-lasso", "group_lasso", "forward", "both"):
         out = tmp_path / f"{word}.adacos"
-        code, told, err = run("fit", data, *common, "--out", out, "--sequence", word, "--json")
+        code, reported, err = run("fit", data, *common, "--out", out, "--sequence", word, "--json")
         assert code == 0, err
-        found[word] = json.loads(told)["card"]
+        found[word] = json.loads(reported)["card"]
     assert found["group-lasso"]["sequence"] == found["group_lasso"]["sequence"] == "group_lasso"
     assert found["forward"]["sequence"] == "forward"
     assert found["forward"]["order"][0] == "dear"
     assert found["both"]["sequence"] in ("forward", "group_lasso")
-    code, told, _ = run("info", tmp_path / "both.adacos")
-    assert "unless forward selection costs less" in told
-    code, told, _ = run("info", tmp_path / "forward.adacos")
-    assert "unless forward selection" not in told
+    code, reported, _ = run("info", tmp_path / "both.adacos")
+    assert "unless forward selection costs less" in reported
+    code, reported, _ = run("info", tmp_path / "forward.adacos")
+    assert "unless forward selection" not in reported
     for policy, word, text in (
         ("adacos", "forwards", "Did you mean forward?"),
         ("planning", "forward", "goes with --policy adacos, branching, cos and full"),
@@ -214,7 +216,7 @@ def test_another_spelling_of_the_positive_class_is_not_the_other_class(run, tmp_
     lines = [f"{v:.3f},{c}" for v, c in zip(rng.normal(size=80), y, strict=True)]
     (tmp_path / "t.csv").write_text("x,y\n" + "\n".join(lines) + "\n")
     options = ("--target", "y", "--default-price", 1, *ERRORS, "--positive", "yes")
-    code, _, told = run("fit", tmp_path / "t.csv", *options, "--out", tmp_path / "m.adacos")
+    code, _, reported = run("fit", tmp_path / "t.csv", *options, "--out", tmp_path / "m.adacos")
     assert code == 2
-    assert "one spelling of the positive class" in " ".join(told.split())
+    assert "one spelling of the positive class" in " ".join(reported.split())
     assert not (tmp_path / "m.adacos").exists()

@@ -27,18 +27,18 @@ def model(run, folder):
     if out.exists():
         return out
     costs = ("--prices", "a=1", "--prices", "b=2", "--prices", "c=2", "--false-positive", 100)
-    code, _, told = run(
+    code, _, reported = run(
         "fit", folder / "there.csv", "--target", "outcome", "--positive", "ill",
         *costs, "--false-negative", 1000, "--out", out,
     )  # fmt: skip
-    assert code == 0, told
+    assert code == 0, reported
     return out
 
 
 def test_a_known_prevalence(run, folder, model):
     out = folder / "here.adacos"
-    code, printed, told = run("recalibrate", model, "--prevalence", 0.04, "--out", out)
-    assert code == 0, told
+    code, printed, reported = run("recalibrate", model, "--prevalence", 0.04, "--out", out)
+    assert code == 0, reported
     assert "Recalibrated from a prevalence of" in printed
     moved, policy = load(out), load(model)
     assert moved.recalibration_.after[1] == pytest.approx(0.04)
@@ -55,15 +55,15 @@ def test_a_known_prevalence(run, folder, model):
 def test_local_rows(run, folder, model):
     out = folder / "local.adacos"
     data = ("--data", folder / "local.csv", "--target", "outcome")
-    code, printed, told = run("recalibrate", model, *data, "--out", out, "--json")
-    assert code == 0, told
+    code, printed, reported = run("recalibrate", model, *data, "--out", out, "--json")
+    assert code == 0, reported
     found = json.loads(printed)["card"]["recalibration"]
     assert found["rows"] == 250
     assert 0.05 < found["after"][1] < 0.16
     assert f"± {found['shift_error'][0]:.2f}" in found["text"]
 
 
-def test_what_is_told_wrong(run, folder, model):
+def test_what_is_reported_wrong(run, folder, model):
     data = ("--data", folder / "local.csv", "--target", "outcome")
     there = ("--data", folder / "there.csv", "--target", "outcome")
     out = folder / "none.adacos"
@@ -76,10 +76,10 @@ def test_what_is_told_wrong(run, folder, model):
         (("--prevalence", "1=0.2,sick=0.8"), "must name classes"),
         (there, "must not be rows that the policy was trained on"),
     ):
-        code, _, told = run("recalibrate", model, *given, "--out", out)
+        code, _, reported = run("recalibrate", model, *given, "--out", out)
         assert code == 2, given
-        assert message in told, (given, told)
+        assert message in reported, (given, reported)
         assert not out.exists()
-    code, _, told = run("recalibrate", model, "--prevalence", 0.1, "--out", model)
+    code, _, reported = run("recalibrate", model, "--prevalence", 0.1, "--out", model)
     assert code == 2
     assert load(model).recalibration_ is None

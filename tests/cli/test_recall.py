@@ -76,10 +76,10 @@ def test_the_answers_of_the_wrapped_policy_reach_the_recall(run, fit, clinic):
         "--policy", "planning", "--target-recall", 0.9, "--json", prices="errors.toml"
     )
     assert (code, err) == (0, "")
-    told = json.loads(out)
-    assert told["calibration_rows"] == 300
-    assert told["card"]["threshold"] == direct.threshold_
-    assert told["card"]["misclassification_costs"] == [[0, 50], [80, 0]]
+    reported = json.loads(out)
+    assert reported["calibration_rows"] == 300
+    assert reported["card"]["threshold"] == direct.threshold_
+    assert reported["card"]["misclassification_costs"] == [[0, 50], [80, 0]]
 
 
 @pytest.mark.parametrize("policy", ["planning", "dwsm"])
@@ -147,7 +147,7 @@ def test_both_costs_are_asked_for_and_none_is_invented(fit):
     assert "--policy adacos and branching take --target-recall in its place" in words(err)
 
 
-def test_the_positive_class_is_told_once(fit, recwarn):
+def test_the_positive_class_is_reported_once(fit, recwarn):
     recall = ("--policy", "planning", "--target-recall", 0.9, *BOTH)
     code, out, _ = fit(*recall, "--nested")
     assert code == 0
@@ -188,18 +188,18 @@ def test_the_terminal_says_where_the_certificate_does_not_hold(run, clinic):
         consultation.observe({name: X[0][NAMES.index(name)] for name in step.covariates})
     caveat = "The certificate does not cover this consultation"
 
-    def told(*options, lines):
+    def reported(*options, lines):
         _, out, _ = run("ask", clinic / "certified.adacos", *options, answers="\n".join(lines))
         return " ".join(out.split())
 
-    followed = told(lines=[*answers, ""])
+    followed = reported(lines=[*answers, ""])
     assert caveat not in followed
     assert str(policy.certificate_).split(".")[0] in followed
-    known = told("--known", "age=52", lines=["stop", ""])
+    known = reported("--known", "age=52", lines=["stop", ""])
     before, _, after = known.partition("Result")
     assert f"{caveat}: values were known from the start." in before
     assert f"{caveat}: values were known from the start and it was stopped early." in after
-    odd = told(lines=["900", "900", *answers[1:], ""])
+    odd = reported(lines=["900", "900", *answers[1:], ""])
     assert f"{caveat}: a value is unlike those in training." in odd
     _, out, _ = run("ask", clinic / "certified.adacos", "--json", answers="stop")
     last = json.loads(out.splitlines()[-1])

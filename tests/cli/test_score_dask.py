@@ -151,7 +151,7 @@ def test_words_of_many_classes(run, address, tmp_path):
         ("rows", "o", ["--decimal", ","], "--decimal: cannot be combined"),
     ],
 )
-def test_mistakes_are_told_and_leave_nothing(
+def test_mistakes_are_reported_and_leave_nothing(
     run, place, address, tmp_path, monkeypatch, source, out, options, message
 ):
     monkeypatch.chdir(tmp_path)

@@ -32,7 +32,7 @@ def test_sensitivity_from_pairs_and_price_lists(run, folder, held, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         ("Glucos=1:2", "Did you mean Glucose"),
         ("Glucose=2:1", "rise"),
@@ -40,10 +40,10 @@ def test_sensitivity_from_pairs_and_price_lists(run, folder, held, tmp_path):
         ("nothing.toml", "NAME=LOW:HIGH"),
     ],
 )
-def test_wrong_costs_are_told(run, folder, held, given, told):
+def test_wrong_costs_are_reported(run, folder, held, given, reported):
     code, _, err = run("sensitivity", folder / "model.adacos", *held, "--uncertain", given)
     assert code == 2
-    assert told in err
+    assert reported in err
 
 
 def test_the_report_has_sections_about_uncertain_costs(run, folder, held, tmp_path):
@@ -56,7 +56,7 @@ def test_the_report_has_sections_about_uncertain_costs(run, folder, held, tmp_pa
         assert part in text
 
 
-def test_a_price_list_without_the_table_is_told(run, folder, held):
+def test_a_price_list_without_the_table_is_reported(run, folder, held):
     code, _, err = run(
         "sensitivity", folder / "model.adacos", *held, "--uncertain", folder / "prices.toml"
     )
@@ -90,12 +90,13 @@ def test_a_single_draw_is_refused(run, folder, held):
 
 
 @pytest.mark.parametrize(
-    ("confidence", "told"), [(95, "Did you mean 0.95?"), (-1, "> 0 and < 1"), (0, "> 0 and < 1")]
+    ("confidence", "reported"),
+    [(95, "Did you mean 0.95?"), (-1, "> 0 and < 1"), (0, "> 0 and < 1")],
 )
-def test_a_confidence_that_is_no_share_is_refused(run, folder, held, confidence, told):
+def test_a_confidence_that_is_no_share_is_refused(run, folder, held, confidence, reported):
     model = folder / "model.adacos"
     code, out, err = run("compare", model, model, *held, "--confidence", confidence)
     assert code == 2
     assert not out
     assert "--confidence: must be a finite number" in err
-    assert told in err
+    assert reported in err

@@ -51,11 +51,11 @@ def cases(tmp_path_factory: Any) -> Path:
 def test_a_case_control_sample_speaks_of_new_rows(run, cases, tmp_path, weighted) -> None:
     model, out = tmp_path / "m.adacos", tmp_path / "a.csv"
     weighted = [*weighted, *([] if "--drop" in weighted else ["--drop", "id"])]
-    code, printed, told = run(
+    code, printed, reported = run(
         "fit", cases / "train.csv", *BOTH, *weighted, "--out", model, "--json"
     )
-    assert code == 0, told
-    assert "looks designed" not in told
+    assert code == 0, reported
+    assert "looks designed" not in reported
     card = json.loads(printed)["card"]
     np.testing.assert_allclose(card["weighted_shares"], [0.95, 0.05])
     stated = {item["name"]: item["cost"] for item in card["out_of_fold"]}
@@ -76,19 +76,19 @@ def test_a_case_control_sample_speaks_of_new_rows(run, cases, tmp_path, weighted
 
 def test_without_weights_the_options_are_named(run, cases, tmp_path) -> None:
     train, out = cases / "train.csv", tmp_path / "m.adacos"
-    code, _, told = run("fit", train, *BOTH, "--drop", "id", "--drop", "w", "--out", out)
+    code, _, reported = run("fit", train, *BOTH, "--drop", "id", "--drop", "w", "--out", out)
     assert code == 0
-    assert "--prevalence" in told
-    assert "sample_weight" not in told
+    assert "--prevalence" in reported
+    assert "sample_weight" not in reported
     rows = read_rows(train)
     again = tmp_path / "copies.csv"
     with open(again, "w", newline="") as file:
         writer = csv.DictWriter(file, NAMES)
         writer.writeheader()
         writer.writerows([*rows, *rows])
-    told = run("fit", again, *BOTH, "--drop", "id,w", "--out", out)[2]
-    assert "--groups COLUMN" in told
-    assert "groups=" not in told
+    reported = run("fit", again, *BOTH, "--drop", "id,w", "--out", out)[2]
+    assert "--groups COLUMN" in reported
+    assert "groups=" not in reported
 
 
 def test_weights_are_counts_of_rows_also_nested(run, tmp_path) -> None:
@@ -100,10 +100,10 @@ def test_weights_are_counts_of_rows_also_nested(run, tmp_path) -> None:
     weighted = write(tmp_path / "w.csv", X, y, [*([2] * 200), *none])
     plain = write(tmp_path / "p.csv", X[:200], y[:200], [1] * 200)
     for path in (weighted, plain):
-        code, printed, told = run(
+        code, printed, reported = run(
             "fit", path, *BOTH, "--weights", "w", "--drop", "id", "--nested", "--out", out, "--json"
         )
-        assert code == 0, told
+        assert code == 0, reported
         card = json.loads(printed)["card"]
         costs.append({item["name"]: item["cost"] for item in card["out_of_fold"]})
         assert card["training_rows"] == 200
@@ -119,7 +119,7 @@ def test_weights_are_counts_of_rows_also_nested(run, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         ([*BOTH, "--weights", "W"], "Did you mean w"),
         ([*BOTH, "--weights", "ill"], "must be another column than the target"),
@@ -136,10 +136,10 @@ def test_weights_are_counts_of_rows_also_nested(run, tmp_path) -> None:
         ),
     ],
 )
-def test_mistakes_with_weights(run, cases, tmp_path, options, told) -> None:
+def test_mistakes_with_weights(run, cases, tmp_path, options, reported) -> None:
     code, _, err = run("fit", cases / "train.csv", *options, "--out", tmp_path / "m.adacos")
     assert code != 0
-    assert told in " ".join(err.split())
+    assert reported in " ".join(err.split())
 
 
 def test_prevalence_weights_give_each_class_its_share() -> None:
@@ -148,10 +148,10 @@ def test_prevalence_weights_give_each_class_its_share() -> None:
     assert weight.mean() == pytest.approx(1)
     for name, share in (("a", 0.2), ("b", 0.7), ("c", 0.1)):
         assert weight[y == name].sum() / 6 == pytest.approx(share)
-    for wrong, told in (
+    for wrong, reported in (
         (0.5, "three or more"),
         ({"a": 0.5, "b": 0.5}, "must name every class"),
         ({"a": 0.5, "b": 0.5, "c": 0.5}, "must add up to 1"),
     ):
-        with pytest.raises(InvalidInputError, match=told):
+        with pytest.raises(InvalidInputError, match=reported):
             prevalence_weights(y, wrong)

@@ -426,19 +426,19 @@ def test_free_covariates_at_the_first_step_are_weighed_by_themselves(workshop):
     step = policy.consultation().next()
     assert step.covariates == ("hours", "model")
     assert step.cost == 0
-    told = step.explanation
-    assert told.best_plan.covariates == step.covariates
-    assert told.acquire_next == told.best_plan.expected_total_cost
+    reported = step.explanation
+    assert reported.best_plan.covariates == step.covariates
+    assert reported.acquire_next == reported.best_plan.expected_total_cost
     # With nothing entered the probability is the base rate, within the model's own error.
-    assert told.probability == pytest.approx(np.mean(y), abs=0.03)
+    assert reported.probability == pytest.approx(np.mean(y), abs=0.03)
     # What deciding with both costs, by the answers to rows whose test cannot be had.
     without = table.assign(heat=np.nan)
     realised = policy.acquire(without)
     wrong = policy.rule_.matrix[y.astype(int), realised.label.astype(int)]
     error = wrong.std() / np.sqrt(len(wrong))
-    assert told.acquire_next == pytest.approx(wrong.mean(), abs=3 * error + 0.1 * wrong.mean())
+    assert reported.acquire_next == pytest.approx(wrong.mean(), abs=3 * error + 0.1 * wrong.mean())
     # A value that is said to turn the label does, and one just outside the range does not.
-    turned = {flip.covariate: flip for flip in told.flips}
+    turned = {flip.covariate: flip for flip in reported.flips}
     assert set(turned) == {"hours", "model"} or set(turned) == {"hours"}
     low, high = turned["hours"].ranges[0]
     inside, outside = (high - 1, high + 1) if high is not None else (low + 1, low - 1)
@@ -449,9 +449,11 @@ def test_free_covariates_at_the_first_step_are_weighed_by_themselves(workshop):
 
 def test_what_is_being_asked_for_is_not_called_unavailable(workshop):
     _, _, policy = workshop
-    told = policy.consultation().next().explanation
-    assert told.contributions == ()
-    assert told.intercept == pytest.approx(np.log(told.probability / (1 - told.probability)))
+    reported = policy.consultation().next().explanation
+    assert reported.contributions == ()
+    assert reported.intercept == pytest.approx(
+        np.log(reported.probability / (1 - reported.probability))
+    )
     one = policy.consultation().observe(hours=300).next()
     assert one.covariates == ("model",)
     assert [part.covariate for part in one.explanation.contributions] == ["hours"]

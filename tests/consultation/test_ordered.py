@@ -159,14 +159,14 @@ def test_requests_name_what_is_ordered_and_cost_what_acquire_pays(heart: Any) ->
                     acquired[name] = float(row[name])
             assert step["label"] == result.label[number]
             assert step["cost"] == pytest.approx(result.cost[number])
-        for wrong, told in (
+        for wrong, reported in (
             ({"acquired": {"ca": 1.0}, "ordered": ["ca"]}, "has a value"),
             ({"unavailable": ["ca"], "ordered": ["ca"]}, "is listed twice"),
             ({"ordered": ["ca", "ca"]}, "is listed twice"),
         ):
             answer = client.post("/v1/step", json=wrong)
             assert answer.status_code == 422
-            assert told in answer.text
+            assert reported in answer.text
 
 
 def ask(client: Any, acquired: dict[str, float], ordered: list[str]) -> Any:

@@ -22,7 +22,7 @@ def test_three_covariates_are_the_corner_and_others_are_uniform() -> None:
         np.testing.assert_allclose(others.mean(axis=0), 0.5, atol=4.5 * 0.289 / np.sqrt(len(own)))
 
 
-def test_a_context_says_which_block_tells_and_nothing_by_itself() -> None:
+def test_a_context_says_which_block_decides_and_nothing_by_itself() -> None:
     problem = make_cube_problem(contexts=3, noise=0.05)
     X, y = problem.sample(9000, seed=1)
     assert next(iter(problem.prices)) == "context"

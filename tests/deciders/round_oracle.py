@@ -97,7 +97,7 @@ def realised(policy: Any) -> float:
     return float((mass.sum(axis=0) * result.cost).sum() + (mass * ERRORS[:, result.label]).sum())
 
 
-def told(policy: Any) -> float:
+def expected_by(policy: Any) -> float:
     """The total cost that a consultation states before anything is known."""
     explanation = policy.consultation().next().explanation
     best = explanation.best_plan

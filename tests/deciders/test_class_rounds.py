@@ -81,10 +81,10 @@ def test_what_may_be_ordered_later_is_never_a_loss() -> None:
         future = values.by_move(stage, p, 4)
         assert future.shape == (50, 4 - stage)
         for j in range(4 - stage):
-            told = values.evidence.between(stage, stage + 1 + j)
-            free = expected_cost(p, *told, values.best[stage + 1 + j])
+            expected_by = values.evidence.between(stage, stage + 1 + j)
+            free = expected_cost(p, *expected_by, values.best[stage + 1 + j])
             # Plans are charged by what became of rows: by chance one belief may seem to lose.
-            plain = expected_cost(p, *told, ERRORS.T)
+            plain = expected_cost(p, *expected_by, ERRORS.T)
             assert free.mean() <= plain.mean()
         # After the last set nothing is left to order.
         assert len(values.best[4]) == 3

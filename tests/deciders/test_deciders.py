@@ -166,12 +166,12 @@ def test_a_consultation_ends_with_the_decider_it_began_with(pima: Any) -> None:
     row = {name: X.iloc[3][name] for name in X.columns}
     expected = policy.consultation()
     expected.observe(Age=row["Age"])
-    told = expected.next().to_dict()
+    expected_by = expected.next().to_dict()
     begun = policy.consultation()
     policy.set_params(costs=Costs(prices, false_positive=1, false_negative=1)).fit(X, y)
     begun.observe(Age=row["Age"])
     found = begun.next().to_dict()
-    assert found == told
+    assert found == expected_by
 
 
 def test_a_decider_is_frozen_and_made_anew(pima: Any) -> None:

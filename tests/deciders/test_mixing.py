@@ -163,8 +163,8 @@ def test_a_file_and_the_card_keep_the_mixture(tmp_path: Any) -> None:
     assert again.mixture_ == policy.mixture_
     X = drawn(2, 100)[0]
     same(again.acquire(X), policy.acquire(X))
-    told = model_card(policy)["budget_text"]
-    assert f"For {policy.mixture_.share:.1%} of the rows, drawn by their keys" in told
+    expected_by = model_card(policy)["budget_text"]
+    assert f"For {policy.mixture_.share:.1%} of the rows, drawn by their keys" in expected_by
 
 
 def test_the_trade_off_is_that_of_single_policies() -> None:
@@ -216,10 +216,10 @@ def test_a_column_of_keys_is_checked(tmp_path: Any) -> None:
     policy, source = fitted(), tmp_path / "rows.csv"
     source.write_text("id,x0,x1,x2,x3\n7,1,2,3,4\n,1,2,3,4\n")
     for function in (score_file, next_file):
-        for key, told in (
+        for key, expected_by in (
             ("x0", "must not be a covariate"),
             ("Id", "Did you mean"),
             ("id", "line 3"),
         ):
-            with pytest.raises(InvalidInputError, match=told):
+            with pytest.raises(InvalidInputError, match=expected_by):
                 function(policy, source, tmp_path / "out.csv", key=key)

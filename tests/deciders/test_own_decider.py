@@ -48,7 +48,7 @@ def test_it_keeps_the_promises_of_every_policy(budget: float | None) -> None:
     assert len({result.covariates(row) for row in range(len(result))}) > 1
 
 
-def test_its_reasons_are_told(fitted: Any) -> None:
+def test_its_reasons_are_reported(fitted: Any) -> None:
     _, _, policy = fitted
     assert "cheapest next step" in str(policy.consultation().next().explanation)
 
@@ -80,8 +80,8 @@ def test_it_is_saved_served_and_reported_on(fitted: Any, tmp_path: Path) -> None
         asked |= {name: float(row[name]) for name in step["covariates"]}
     assert tuple(asked) == result.covariates(0)
     assert step["probability"] == pytest.approx(result.probability[0])
-    told = CliRunner().invoke(app, ["info", str(tmp_path / "model.adacos"), "--json"])
-    assert json.loads(told.stdout)["policy"] == "EvidenceClassifier"
+    expected_by = CliRunner().invoke(app, ["info", str(tmp_path / "model.adacos"), "--json"])
+    assert json.loads(expected_by.stdout)["policy"] == "EvidenceClassifier"
 
 
 def test_a_file_says_that_its_policy_has_to_be_registered(fitted: Any, tmp_path: Path) -> None:
@@ -100,6 +100,6 @@ def test_it_is_benchmarked_by_either_name(tmp_path: Path, name: str) -> None:
     assert [cell.method for cell in FoldTable(result.outcomes).cells()] == ["Evidence"]
 
 
-def test_a_name_that_is_nearly_right_is_told(tmp_path: Path) -> None:
+def test_a_name_that_is_nearly_right_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="Did you mean Evidence"):
         BenchConfig(("pima",), ("evidense",), (asymmetric(10.0),), tmp_path / "out")

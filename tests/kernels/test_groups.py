@@ -20,8 +20,8 @@ def test_copies_of_rows_say_as_much_as_the_rows() -> None:
     rng = np.random.default_rng(1)
     values, hits, row = rng.normal(size=50), rng.random(50) < 0.3, np.repeat(np.arange(50), 6)
     assert standard_error(values[row], row) == pytest.approx(standard_error(values, None))
-    told = share_interval(hits[row], row, 0.95)
-    np.testing.assert_allclose(told, interval(int(hits.sum()), 50, 0.95), atol=0.02)
+    reported = share_interval(hits[row], row, 0.95)
+    np.testing.assert_allclose(reported, interval(int(hits.sum()), 50, 0.95), atol=0.02)
     assert share_interval(np.ones(300, dtype=bool), row, 0.95)[0] == pytest.approx(
         interval(50, 50, 0.95)[0], abs=0.01
     )

@@ -116,9 +116,11 @@ def test_covariates_of_few_values_say_nothing() -> None:
 def test_fit_and_check_ask_for_groups_once() -> None:
     X, y, who = visits(3)
     policy = COSClassifier(COSTS, strengths="common", n_splines=5, cv=3)
-    with pytest.warns(TableWarning, match="1,200 of 1,200 rows are equal to another row") as told:
+    with pytest.warns(
+        TableWarning, match="1,200 of 1,200 rows are equal to another row"
+    ) as reported:
         policy.fit(X, y)
-    (message,) = [str(item.message) for item in told if item.category is TableWarning]
+    (message,) = [str(item.message) for item in reported if item.category is TableWarning]
     assert "all covariates but x0" in message
     assert "groups=patient" in message
     assert [item.covariates for item in policy.check(X, y) if item.kind == "near_copies"]

@@ -73,7 +73,7 @@ def test_labels_must_belong_together() -> None:
             total_cost(answered(label), y, COSTS)
 
 
-def test_the_order_of_scikit_learn_is_told_apart() -> None:
+def test_the_order_of_scikit_learn_is_reported_apart() -> None:
     with pytest.raises(InvalidInputError, match=r"total_cost\(result, y, costs\)"):
         total_cost([0, 1], answered([0, 1]), COSTS)
     with pytest.raises(InvalidInputError, match="costs: must be a Costs object"):
@@ -243,7 +243,7 @@ def test_errors_without_a_cost_count_as_one_and_it_is_said() -> None:
         operation_cost(result, [1, 0], Costs([1.0], false_positive=5))
 
 
-def test_words_and_numbers_are_told_apart() -> None:
+def test_words_and_numbers_are_reported_apart() -> None:
     result = SimpleNamespace(label=np.array(["no", "yes"], dtype=object), cost=np.ones(2))
     for measure in (
         lambda: adacos.metrics.recall(result, [0, 1]),
@@ -251,6 +251,6 @@ def test_words_and_numbers_are_told_apart() -> None:
             result, [0, 1], Costs(false_positive=1, false_negative=2)
         ),
     ):
-        with pytest.raises(InvalidInputError, match="words or numbers, not both") as told:
+        with pytest.raises(InvalidInputError, match="words or numbers, not both") as reported:
             measure()
-        assert "'no', 'yes', 0, 1" in str(told.value)
+        assert "'no', 'yes', 0, 1" in str(reported.value)

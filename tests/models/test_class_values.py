@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris, load_wine
 
 from adacos import AdaCOSClassifier, Costs, load, save
 from adacos.metrics import total_costs
-from tests.deciders.round_oracle import ERRORS, JOINT, PRICES, Oracle, draw, realised, told
+from tests.deciders.round_oracle import ERRORS, JOINT, PRICES, Oracle, draw, expected_by, realised
 from tests.policies.budget_table import QUICK
 from tests.policy_checks import check_consultation, same, with_missing
 
@@ -93,9 +93,9 @@ def test_the_stated_cost_is_what_fresh_rows_pay(name: str) -> None:
     policy = AdaCOSClassifier(costs, cv=5).fit(rows(slice(n)), y[:n])
     paid = total_costs(policy.acquire(rows(slice(n, None))), y[n:], costs)
     error = float(paid.std() * np.sqrt(1 / n + 1 / len(paid)))
-    assert abs(told(policy) - paid.mean()) < 2 * error
+    assert abs(expected_by(policy) - paid.mean()) < 2 * error
     risk = policy.consultation().next().explanation.stop_now
-    assert told(policy) < risk - error
+    assert expected_by(policy) < risk - error
 
 
 @pytest.mark.parametrize("lookahead", ["realised", "dynamic"])
@@ -110,7 +110,7 @@ def test_total_cost_is_near_the_least_of_all_policies(lookahead: str) -> None:
     assert least - 1e-9 <= found <= 1.03 * least
     assert found <= realised(fixed) + 1e-9
     error = total_costs(policy.acquire(X), y, costs).std() / np.sqrt(len(y))
-    assert abs(told(policy) - found) < 2.5 * error
+    assert abs(expected_by(policy) - found) < 2.5 * error
 
 
 def test_what_is_known_and_what_is_unavailable_is_counted(tmp_path: Any) -> None:
@@ -140,4 +140,4 @@ def test_rows_with_missing_values_say_what_they_can() -> None:
     assert policy.model_.followed.there is not None
     least = Oracle(JOINT, PRICES, ERRORS, 0.0).value(())
     assert realised(policy) <= 1.06 * least
-    assert told(policy) < 1.1 * realised(policy)
+    assert expected_by(policy) < 1.1 * realised(policy)

@@ -273,7 +273,7 @@ def test_arrays_few_rows_and_what_is_refused():
             AdaCOSClassifier(COSTS, sequence="both").fit(frames, "ill")
 
 
-def test_forward_selection_and_the_harness_run_where_joblib_is_told_to(tmp_path):
+def test_forward_selection_and_the_harness_run_where_joblib_is_reported_to(tmp_path):
     """`parallel_config("dask")` spreads them unchanged; rows held as codes stay where they are."""
     table = frame(1500)
     X, y = table.drop(columns="ill"), table["ill"]

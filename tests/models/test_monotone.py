@@ -210,7 +210,7 @@ def test_it_shares_fits_and_recalls(rows):
         ({"word": 1}, "categories have no order"),
     ],
 )
-def test_mistakes_are_told(rows, given, message):
+def test_mistakes_are_reported(rows, given, message):
     X, y = rows
     if "word" in given:
         X = X.assign(word=np.where(X["up"] > 0, "a", np.where(X["free"] > 0, "b", "c")))

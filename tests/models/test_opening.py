@@ -12,7 +12,7 @@ from adacos.metrics import total_costs
 from adacos.models.lookahead import begin
 from adacos.models.opening import after_opening
 from adacos.tables.columns import ColumnTable
-from tests.deciders.round_oracle import told
+from tests.deciders.round_oracle import expected_by
 
 STRENGTH = np.array([0.8, 0.6, 0.5, 1.0, 1.2])
 
@@ -42,7 +42,7 @@ def test_the_first_figure_counts_what_comes_after_the_free_covariates(
     paid = total_costs(policy.acquire(fresh), truth, costs)
     assert policy.consultation().next().covariates == ("x0",)
     error = paid.std() * np.sqrt(1 / 2000 + 1 / 10_000)
-    assert abs(told(policy) - paid.mean()) < 2.5 * error
+    assert abs(expected_by(policy) - paid.mean()) < 2.5 * error
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

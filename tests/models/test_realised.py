@@ -222,15 +222,15 @@ def test_the_explanation_says_where_rows_left_out_turn_the_decision(
 ) -> None:
     policy, X, _ = pima
     dynamic = AdaCOSClassifier(policy.costs, lookahead="dynamic").from_model(policy)
-    told = set()
+    turned = set()
     for row in range(60):
         known = X.iloc[row][["Age"]].to_dict()
         step, other = (one.consultation(known=known).next() for one in (policy, dynamic))
         because = step.explanation.because
         assert ("The model alone" in because) == (type(step) is not type(other))
         assert not other.explanation.because
-        told.add(because)
-    assert len(told) > 1
+        turned.add(because)
+    assert len(turned) > 1
 
 
 def test_rows_that_cannot_go_on_like_others_are_not_corrected(

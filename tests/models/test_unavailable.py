@@ -25,7 +25,7 @@ def by_the_formula(model, row: np.ndarray, available: np.ndarray, stage: int):
     mean, learned, unknown = (np.zeros(len(coefs)) for _ in range(3))
     for j, coef in enumerate(coefs):
         inside = sequence.masks()[stage + 1 + j]
-        loading, curved, told = [], 0.0, 0.0
+        loading, curved, total_by_score = [], 0.0, 0.0
         for k in np.unique(source):
             own = partial(weighted_block, basis, k, coef[basis.group == k][:, None])
             moments = moments_of(joint, filled, np.array([0]), k, own)
@@ -34,13 +34,13 @@ def by_the_formula(model, row: np.ndarray, available: np.ndarray, stage: int):
             block = R[np.ix_(source == k, source == k)]
             left = np.sum(moments.centred**2) - loading[-1] @ block @ loading[-1]
             curved += max(left, 0.0)
-            told += max(left, 0.0) if available[k] else 0.0
+            total_by_score += max(left, 0.0) if available[k] else 0.0
         L = np.concatenate(loading)
         C = np.flatnonzero(inside[source] & available[source])
         cross = R[C] @ L
-        told += cross @ np.linalg.solve(R[np.ix_(C, C)] + 1e-6 * np.eye(len(C)), cross)
+        total_by_score += cross @ np.linalg.solve(R[np.ix_(C, C)] + 1e-6 * np.eye(len(C)), cross)
         total = L @ R @ L + curved
-        learned[j] = min(told, total)
+        learned[j] = min(total_by_score, total)
         unknown[j] = total - learned[j]
     return mean, learned, unknown
 

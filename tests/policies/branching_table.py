@@ -31,8 +31,8 @@ def table(seed: int = 0, missing: bool = False) -> tuple[pd.DataFrame, np.ndarra
             "scan": rng.normal(size=N_ROWS),
         }
     )
-    told = np.where(np.isin(ward, ["east", "south"]), frame["blood"], frame["urine"])
-    y = (3 * told + 0.3 * frame["scan"] + 0.4 * rng.normal(size=N_ROWS) > 0).astype(int)
+    deciding = np.where(np.isin(ward, ["east", "south"]), frame["blood"], frame["urine"])
+    y = (3 * deciding + 0.3 * frame["scan"] + 0.4 * rng.normal(size=N_ROWS) > 0).astype(int)
     if missing:
         for name in ("ward", "blood", "scan"):
             frame.loc[rng.random(N_ROWS) < 0.08, name] = np.nan

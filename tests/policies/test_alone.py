@@ -75,12 +75,12 @@ def test_what_is_said_to_cost_less_does_on_fresh_rows() -> None:
     assert own is not None
     found = cheaper_alone(policy, X, own, y)
     assert found is not None
-    told = float(found[1].split(" alone costs ")[1].split()[0])
+    reported = float(found[1].split(" alone costs ")[1].split()[0])
     fresh, classes = drawn(3, 40_000)
     # By the true density of the class given the covariate.
     distance = (fresh[:, 6:] - 2.0 * np.arange(4)) ** 2
     best = 10 + 60 * np.mean(distance.argmin(axis=1) != classes)
-    assert best - 0.5 < told < best + 2.0
+    assert best - 0.5 < reported < best + 2.0
 
 
 @pytest.mark.parametrize("load", [load_pima, load_wisconsin, load_heart])
@@ -125,10 +125,10 @@ def test_categories_and_missing_values_are_cells() -> None:
     own = np.full(900, 9.0)
     found = cheaper_alone(policy, X, own, y)
     assert found is not None
-    told = float(found[1].split(" alone costs ")[1].split()[0])
+    reported = float(found[1].split(" alone costs ")[1].split()[0])
     missing = pd.isna(X["word"]).to_numpy()
     wrong = 30 * min(np.mean(y[missing] == 0), np.mean(y[missing] == 1)) * missing.mean()
-    assert told == pytest.approx(4 * np.mean(~missing) + wrong, abs=0.5)
+    assert reported == pytest.approx(4 * np.mean(~missing) + wrong, abs=0.5)
     assert cheaper_alone(policy, X, own - 5, y) is None
 
 

@@ -312,14 +312,14 @@ def test_waiting_is_part_of_the_burden() -> None:
     assert found["paid"] + found["waits"] == pytest.approx(found["covariates"])
 
 
-def test_rows_that_it_was_trained_on_are_told() -> None:
+def test_rows_that_it_was_trained_on_are_reported() -> None:
     X, y, prices, *_ = load_heart()
     own = AdaCOSClassifier(Costs(prices, false_positive=1, false_negative=3)).fit(X, y)
     with pytest.warns(TrainingRowsWarning, match="so the audit is too optimistic"):
         assert audit(own, X, y, "sex").training_rows == len(y)
 
 
-def test_small_groups_and_many_numbers_are_told(policy: ProtocolClassifier) -> None:
+def test_small_groups_and_many_numbers_are_reported(policy: ProtocolClassifier) -> None:
     X, y, _ = drawn(np.random.default_rng(0), {"x": 100})
     few = np.where(np.arange(100) < FEW_ROWS - 1, "few", "many")
     with pytest.warns(TableWarning, match=r"fewer than 30 rows: g few \(29\)\."):

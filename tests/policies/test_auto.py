@@ -128,7 +128,7 @@ def test_it_is_the_chosen_policy(chosen: str, words: str) -> None:
     assert words in f"{step} {step.explanation}"
 
 
-def test_progress_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     problem = make_value_dependent_problem()
     X, y = problem.sample(120, seed=3)
     costs = Costs(list(problem.prices.values()), false_positive=50, false_negative=75)

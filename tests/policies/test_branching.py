@@ -61,16 +61,16 @@ def test_consultation_and_pickle_with_branches() -> None:
     check_pickle(policy, X, policy.acquire(X))
 
 
-def test_the_reason_of_a_branch_is_told() -> None:
+def test_the_reason_of_a_branch_is_reported() -> None:
     X, y = table(3)
     consultation = BranchingClassifier(COSTS, cv=2, strengths="common").fit(X, y).consultation()
     consultation.observe({"age": 50})
     step = consultation.next()
     first = step.covariates[0]
     assert f"{first} is asked here of everyone: 100%" in str(step.explanation)
-    told = {"ward": "south", "blood": 1.5, "urine": 1.5, "scan": 0.0}
+    deciding = {"ward": "south", "blood": 1.5, "urine": 1.5, "scan": 0.0}
     while isinstance(step, Acquire):
-        last = consultation.observe({name: told[name] for name in step.covariates})
+        last = consultation.observe({name: deciding[name] for name in step.covariates})
         step = last.next()
     assert step.explanation.because == ""
 
@@ -244,17 +244,17 @@ def test_many_covariates_and_rows_are_grown_on_in_part(monkeypatch: pytest.Monke
     monkeypatch.setattr(growing, "MOST_COVARIATES", 4)
     rng = np.random.default_rng(4)
     noise = rng.normal(size=(1500, 6))
-    told, first, second = rng.integers(0, 2, 1500), rng.normal(size=1500), rng.normal(size=1500)
-    y = np.where(told == 1, first, second) > 0
-    X = np.column_stack([noise[:, :3], second, noise[:, 3:], told, first])
+    deciding, first, second = rng.integers(0, 2, 1500), rng.normal(size=1500), rng.normal(size=1500)
+    y = np.where(deciding == 1, first, second) > 0
+    X = np.column_stack([noise[:, :3], second, noise[:, 3:], deciding, first])
     prices = [9.0, 9.0, 9.0, 2.0, 9.0, 9.0, 9.0, 0.1, 2.0]
     costs = Costs(prices, false_positive=50, false_negative=50)
     policy = BranchingClassifier(costs, cv=2, strengths="common").fit(X, y)
     result = policy.acquire(X)
     asked = {int(node.split.covariate) for node in policy.nodes_ if node.split is not None}
     assert asked <= {3, 7, 8}
-    assert result.acquired[told == 1, 8].mean() > 0.95
-    assert result.acquired[told == 0, 3].mean() > 0.95
+    assert result.acquired[deciding == 1, 8].mean() > 0.95
+    assert result.acquired[deciding == 0, 3].mean() > 0.95
     assert (result.label == y).mean() > 0.9
     assert not result.acquired[:, [0, 1, 2, 4, 5, 6]].any()
 

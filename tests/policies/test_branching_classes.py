@@ -84,8 +84,8 @@ def test_the_tree_counts_every_answer(
     assert "positive" not in card["tree"]["places"][0]
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(figures, "_svg", lambda figure: b"")
-    told = write_report(policy, X, y, tmp_path / "r.html", "Report")
-    assert told["recall"] == {"high": 1.0, "low": 1.0, "none": 1.0}
+    reported = write_report(policy, X, y, tmp_path / "r.html", "Report")
+    assert reported["recall"] == {"high": 1.0, "low": 1.0, "none": 1.0}
 
 
 @pytest.mark.parametrize(("title", "budget"), [("Branching", 1000.0), ("Planning", None)])

@@ -196,7 +196,7 @@ def test_what_can_be_paid_comes_first(budget: float) -> None:
 
 
 def test_dear_covariates_do_not_bar_the_way() -> None:
-    """Without the dearest, which is the most telling, the others are still asked."""
+    """Without the dearest, which is the most printing_warnings, the others are still asked."""
     X, y = world(800, 3)
     costs = Costs([30.0, 1.0, 1.0, 1.0], false_positive=500, false_negative=500)
     free = AdaCOSClassifier(costs, **QUICK).fit(X, y)
@@ -354,7 +354,7 @@ def test_a_file_keeps_budgets_and_older_files_have_none(tmp_path: Any) -> None:
     same(old.acquire(X), result)
 
 
-def test_the_card_tells_of_budgets() -> None:
+def test_the_card_describes_budgets() -> None:
     X, y = world(300, 0)
     policy = AdaCOSClassifier(COSTS, budget=3.0, mean_budget=1.5, **QUICK).fit(X, y)
     card = model_card(policy)
@@ -373,20 +373,20 @@ def test_the_card_tells_of_budgets() -> None:
 def test_a_consultation_says_what_budgets_have_to_do_with_it() -> None:
     X, y = world(300, 0)
     policy = AdaCOSClassifier(COSTS, budget=3.0, mean_budget=1.5, **QUICK).fit(X, y)
-    ahead, told = False, set()
+    ahead, reported = False, set()
     for row in X[:40]:
         consultation = policy.consultation()
         while isinstance(step := consultation.next(), Acquire):
             consultation.observe({name: row[int(name[1:])] for name in step.covariates})
             ahead |= step.explanation.expected_saving > 0
-        told.add(step.explanation.because)
+        reported.add(step.explanation.because)
         assert step.cost <= 3.0
         plan = step.explanation.best_plan
         assert plan is None or step.cost + plan.cost <= 3.0 + 1e-9
         json.dumps(step.to_dict(), allow_nan=False)
     assert ahead
-    assert any("of the 3.00 budget is left: not enough for" in text for text in told)
-    assert all(f"count {1 + policy.multiplier_:.2f} times" in text for text in told)
+    assert any("of the 3.00 budget is left: not enough for" in text for text in reported)
+    assert all(f"count {1 + policy.multiplier_:.2f} times" in text for text in reported)
 
 
 def test_who_overspends_in_a_consultation_is_asked_for_nothing_more() -> None:
@@ -403,9 +403,9 @@ def test_a_budget_that_pays_for_nothing_is_warned_of(kind) -> None:
     y = np.arange(200) % 2
     X = rng.normal(size=(200, 2)) + y[:, None]
     costs = Costs([2.0, 3.0], false_positive=50, false_negative=50)
-    with pytest.warns(UnspentBudgetWarning, match="budget=1 pays for no set") as told:
+    with pytest.warns(UnspentBudgetWarning, match="budget=1 pays for no set") as reported:
         policy = kind(costs, budget=1.0, **QUICK).fit(X, y)
-    assert len([item for item in told if item.category is UnspentBudgetWarning]) == 1
+    assert len([item for item in reported if item.category is UnspentBudgetWarning]) == 1
     assert not policy.acquire(X).cost.any()
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnspentBudgetWarning)

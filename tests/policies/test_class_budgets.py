@@ -81,11 +81,11 @@ def test_a_mean_budget_is_kept() -> None:
     # Between nothing and the budget, up to the error of a mean over the training rows.
     allowed = 3 * cost.std() * np.sqrt(1 / 300 + 1 / 4000)
     assert 0.5 * budget < cost.mean() < budget + allowed
-    told = policy.consultation().next().explanation
-    assert "mean budget" in told.because
+    reported = policy.consultation().next().explanation
+    assert "mean budget" in reported.because
     # The cost of a plan is told in money.
-    assert told.best_plan.cost == pytest.approx(
-        FLAT.of([int(name[1:]) for name in told.best_plan.covariates])
+    assert reported.best_plan.cost == pytest.approx(
+        FLAT.of([int(name[1:]) for name in reported.best_plan.covariates])
     )
     loose = AdaCOSClassifier(FLAT, mean_budget=1e3, **QUICK).fit(X, y)
     assert loose.multiplier_ == 0
@@ -96,7 +96,7 @@ UNEVEN = np.array([[0.0, 60.0, 90.0], [75.0, 0.0, 135.0], [120.0, 45.0, 0.0]])
 TELLING_COSTS = Costs([1.0, 2.0, 4.0], misclassification=UNEVEN)
 
 
-def telling(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def printing_warnings(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """One number for each class, which it moves so far that recalls are within reach."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, n)
@@ -106,14 +106,14 @@ def telling(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("confidence", [None, 0.9])
 def test_a_mean_budget_and_recalls_by_class_hold_together(confidence: float | None) -> None:
     """The wrapped policy keeps the budget, and answers alone change for the recalls."""
-    X, y = telling(900, 0)
+    X, y = printing_warnings(900, 0)
     free = AdaCOSClassifier(TELLING_COSTS, **QUICK).fit(X, y).acquire(X).cost.mean()
     budget, wanted = 0.7 * free, {2: 0.85, 0: 0.7}
     base = AdaCOSClassifier(TELLING_COSTS, mean_budget=budget, **QUICK)
     policy = TargetRecallClassifier(base, target_recall=wanted, recall_confidence=confidence)
     policy.fit(X, y)
     assert policy.policy_.multiplier_ > 0
-    X_new, y_new = telling(20_000, 1)
+    X_new, y_new = printing_warnings(20_000, 1)
     result = policy.acquire(X_new)
     # The budget was kept on the mean of the 450 training rows.
     error = result.cost.std() * np.sqrt(1 / 450 + 1 / 20_000)

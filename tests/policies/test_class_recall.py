@@ -159,8 +159,8 @@ def test_what_is_said_of_recalls() -> None:
     assert card["surcharges"] == policy.surcharges_
     assert card["misclassification_costs"] == UNEVEN.tolist()
     held = hold(policy, X, names)
-    told = str(_summary(held, methods(held)))
-    assert "Recall of oak: target 90.0%" in told
+    reported = str(_summary(held, methods(held)))
+    assert "Recall of oak: target 90.0%" in reported
 
 
 def test_a_certificate_of_several_classes(tmp_path: Any) -> None:

@@ -102,7 +102,7 @@ def test_intervals_cover() -> None:
     assert abs(hits / runs - 0.95) < 4 * np.sqrt(0.95 * 0.05 / runs) + 0.01
 
 
-def test_rows_that_were_trained_on_are_told(fitted) -> None:  # type: ignore[no-untyped-def]
+def test_rows_that_were_trained_on_are_reported(fitted) -> None:  # type: ignore[no-untyped-def]
     policy, X, y = fitted
     again = COSClassifier(policy.costs, cv=2, strengths="common").fit(X, y)
     with pytest.warns(TrainingRowsWarning, match="COS was trained on"):

@@ -128,7 +128,7 @@ def test_a_rule_answers_as_it_does_and_its_errors_are_foretold(rule: Any) -> Non
     np.testing.assert_allclose(result.probability[fresh[:, 1] > 0], share, atol=0.01)
 
 
-def test_without_probabilities_answers_are_shares_and_another_answer_is_told() -> None:
+def test_without_probabilities_answers_are_shares_and_another_answer_is_reported() -> None:
     X, y = numbers(300)
     words = np.where(y == 1, "sick", "well")
     even = Costs([1.0, 2.0, 4.0], false_positive=10, false_negative=10)
@@ -177,7 +177,7 @@ def test_missing_values_are_refused_in_words_where_the_estimator_takes_none() ->
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         ({"estimator": COSTS}, "Costs"),
         ({"estimator": LogisticRegression}, r"add \(\)"),
@@ -193,23 +193,23 @@ def test_missing_values_are_refused_in_words_where_the_estimator_takes_none() ->
         ({"cv": 1}, "cv"),
     ],
 )
-def test_natural_mistakes_are_told(given: dict[str, Any], told: str) -> None:
+def test_natural_mistakes_are_reported(given: dict[str, Any], reported: str) -> None:
     X, y = numbers(60)
     policy = CostedClassifier(**{"estimator": LOGISTIC, "costs": COSTS, **given})
-    with pytest.raises(InvalidInputError, match=told):
+    with pytest.raises(InvalidInputError, match=reported):
         policy.fit(X, y)
 
 
 @pytest.mark.parametrize(
-    ("rule", "told"),
+    ("rule", "reported"),
     [
         (lambda rows: rows, "one class"),
         (lambda rows: np.full(len(rows), "yes"), "classes 0, 1"),
         (lambda rows: np.full(len(rows), 2), "classes 0, 1"),
     ],
 )
-def test_a_rule_that_answers_otherwise_is_refused(rule: Any, told: str) -> None:
-    with pytest.raises(InvalidInputError, match=told):
+def test_a_rule_that_answers_otherwise_is_refused(rule: Any, reported: str) -> None:
+    with pytest.raises(InvalidInputError, match=reported):
         CostedClassifier(rule, COSTS).fit(*numbers(60))
 
 

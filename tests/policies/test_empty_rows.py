@@ -26,7 +26,7 @@ def fitted() -> tuple[COSClassifier, Any, Any]:
     return COSClassifier(COSTS, strengths="common", n_splines=5, cv=3).fit(X, y), X, y
 
 
-def told(policy: Any, X: Any) -> list[str]:
+def reported(policy: Any, X: Any) -> list[str]:
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("default")
         for _ in range(3):
@@ -34,19 +34,19 @@ def told(policy: Any, X: Any) -> list[str]:
     return [str(item.message) for item in found if item.category is TableWarning]
 
 
-def test_rows_without_a_value_are_told_of_once(fitted: Any) -> None:
+def test_rows_without_a_value_are_reported_once(fitted: Any) -> None:
     policy, X, _ = fitted
     some = X.copy()
     some.loc[:4, "a"] = np.nan
     some.loc[:3, "t"] = None
-    (message,) = told(policy, some)
+    (message,) = reported(policy, some)
     assert message.startswith("4 of 300 rows have no value of any covariate")
     assert "policy.next(X)" in message
     result = policy.acquire(some)
     assert not result.acquired[:4].any()
     assert len(set(result.label[:4].tolist())) == 1
     some.loc[:3, "t"] = "u"
-    assert told(policy, some) == []
+    assert reported(policy, some) == []
     with pytest.warns(TableWarning, match="1 of 1 rows"):
         policy.predict(X.iloc[:1].assign(a=np.nan, t=None))
 

@@ -282,12 +282,12 @@ def test_classes_are_counted_by_patients() -> None:
         assert "of each group of rows one was drawn" in policy.certificate_.method
 
 
-def test_copies_are_told_of_once() -> None:
+def test_copies_are_reported_once() -> None:
     X, y = repeated(*drawn(0, 200), 3)
     for policy in (COSClassifier(PRICES, **QUICK), target_recall_policy(0)):
-        with pytest.warns(TableWarning, match="600 of 600 rows are equal to another") as told:
+        with pytest.warns(TableWarning, match="600 of 600 rows are equal to another") as reported:
             policy.fit(X, y)
-        assert len([item for item in told if "rows are equal" in str(item.message)]) == 1
+        assert len([item for item in reported if "rows are equal" in str(item.message)]) == 1
         with warnings.catch_warnings():
             warnings.filterwarnings("error", ".*rows are equal", TableWarning)
             policy.fit(X, y, groups=np.arange(600))
@@ -296,7 +296,7 @@ def test_copies_are_told_of_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("groups", "told"),
+    ("groups", "reported"),
     [
         (np.arange(59), "needs one group for each of the 60 rows"),
         ([None, *range(59)], "must name a group for every row"),
@@ -304,10 +304,10 @@ def test_copies_are_told_of_once() -> None:
         (np.zeros(60), "must be two or more for the rows of each class"),
     ],
 )
-def test_what_is_no_group_is_refused(groups: Any, told: str) -> None:
+def test_what_is_no_group_is_refused(groups: Any, reported: str) -> None:
     X, y = drawn(0, 60)
     for policy in (COSClassifier(PRICES, **QUICK), PlanningClassifier(PRICES)):
-        with pytest.raises(InvalidInputError, match=told):
+        with pytest.raises(InvalidInputError, match=reported):
             policy.fit(X, y, groups=groups)
 
 

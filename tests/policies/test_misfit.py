@@ -80,8 +80,8 @@ def test_new_rows_are_held_against_what_few_training_rows_could_tell() -> None:
         rng = np.random.default_rng(seed)
         for strength in (0.0, 1.2):
             X = rng.normal(size=(3250, 4))
-            told = strength * np.sign(X[:, 0] * X[:, 1])
-            log_odds = 1.2 * X[:, 0] - X[:, 1] + 0.8 * np.sin(2 * X[:, 2]) + told
+            reported = strength * np.sign(X[:, 0] * X[:, 1])
+            log_odds = 1.2 * X[:, 0] - X[:, 1] + 0.8 * np.sin(2 * X[:, 2]) + reported
             y = (rng.random(3250) < expit(log_odds)).astype(int)
             costs = Costs([1.0] * 4, false_positive=20, false_negative=30)
             policy = AdaCOSClassifier(costs, **QUICK).fit(X[:250], y[:250])

@@ -93,7 +93,7 @@ def test_misfits_are_found_where_they_are():
     acquired[: n // 2, 0] = True
     wrong = rng.random(n) < 0.2
     expected = np.where(np.arange(n) < n // 2, 0.8, 2.0)
-    told = NestedCost(
+    reported = NestedCost(
         mean=0.0,
         error=0.0,
         realised=10.0 * wrong,
@@ -104,7 +104,7 @@ def test_misfits_are_found_where_they_are():
         ),
         fold=nested.fold,
     )
-    early, late = sorted(misfit_by_state(told), key=lambda state: state.acquired, reverse=True)
+    early, late = sorted(misfit_by_state(reported), key=lambda state: state.acquired, reverse=True)
     assert early.acquired == ("x0",)
     assert late.acquired == ()
     assert early.rows == late.rows == 200
@@ -122,7 +122,7 @@ def test_a_state_without_an_error_yet_is_not_called_better_than_promised():
     realised[-1] = 1000.0
     acquired = np.zeros((n, 12), dtype=bool)
     acquired[30:, 0] = True
-    told = NestedCost(
+    reported = NestedCost(
         mean=0.0,
         error=0.0,
         realised=realised,
@@ -133,7 +133,7 @@ def test_a_state_without_an_error_yet_is_not_called_better_than_promised():
         ),
         fold=nested.fold,
     )
-    assert not any(state.misfits for state in misfit_by_state(told))
+    assert not any(state.misfits for state in misfit_by_state(reported))
 
 
 def test_text_classes_where_all_rows_are_answered_alike():
@@ -142,7 +142,7 @@ def test_text_classes_where_all_rows_are_answered_alike():
     y[:] = 0
     y[::20] = 1
     policy = AdaCOSClassifier(Costs([5.0] * 3, false_positive=10, false_negative=10), **QUICK)
-    told = nested_cost(policy, X, np.array(["no", "yes"])[y])
+    reported = nested_cost(policy, X, np.array(["no", "yes"])[y])
     counted = nested_cost(policy, X, y)
-    assert set(told.result.label) == {"no"}
-    np.testing.assert_array_equal(told.realised, counted.realised)
+    assert set(reported.result.label) == {"no"}
+    np.testing.assert_array_equal(reported.realised, counted.realised)

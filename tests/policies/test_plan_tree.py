@@ -96,8 +96,8 @@ def test_rows_are_asked_what_the_picture_says(n_classes: int) -> None:
             if depth < MOST_QUESTIONS and not np.isin(asked[:, :depth], ["blood", "scan"]).any():
                 assert (result.acquired[rows].sum(axis=1) == depth).all()
             further = {name: np.mean((asked[:, depth:] == name).any(axis=1)) for name in PRICES}
-            told = {name: share for name, share in further.items() if share > 0}
-            assert dict(place.acquired) == pytest.approx(told)
+            reported = {name: share for name, share in further.items() if share > 0}
+            assert dict(place.acquired) == pytest.approx(reported)
             return
         assert (asked[:, depth] == place.question).all()
         inside = [holds(tree.places[below].condition, X.iloc[rows]) for below in place.below]
@@ -157,14 +157,14 @@ def test_card_info_and_file(tmp_path: Path) -> None:
     save(policy, tmp_path / "plan.adacos")
     loaded = load(tmp_path / "plan.adacos")
     assert loaded.tree_ == policy.tree_
-    told = model_card(loaded)["tree"]
-    assert json.loads(json.dumps(told)) == json.loads(json.dumps(model_card(policy)["tree"]))
-    assert "East wing" in told["text"]
-    assert "answered ill: " in told["text"]
+    reported = model_card(loaded)["tree"]
+    assert json.loads(json.dumps(reported)) == json.loads(json.dumps(model_card(policy)["tree"]))
+    assert "East wing" in reported["text"]
+    assert "answered ill: " in reported["text"]
     console = Console(file=io.StringIO(), width=120)
     show(loaded, console)
     shown = console.file.getvalue()
-    assert told["text"].splitlines()[1] in shown
+    assert reported["text"].splitlines()[1] in shown
 
 
 def test_a_policy_wrapped_for_a_recall_is_named(tmp_path: Path) -> None:

@@ -101,9 +101,9 @@ def test_a_plan_that_costs_more_than_asking_nothing_is_named_in_python() -> None
             warnings.simplefilter("always")
             policy.fit(X, y)
         alike = float((MIXED.bind(tuple("abcdef"), 2).matrix[y]).mean(axis=0).min())
-        told = [str(item.message) for item in caught if "everyone" in str(item.message)]
-        assert ("no_better" in {found.kind for found in policy.check(X, y)}) == bool(told)
-        named.append(bool(told))
+        reported = [str(item.message) for item in caught if "everyone" in str(item.message)]
+        assert ("no_better" in {found.kind for found in policy.check(X, y)}) == bool(reported)
+        named.append(bool(reported))
         worse.append(policy.expected_cost_ > alike)
         # Other rows, and a copy, have no such cost.
         assert "no_better" not in {found.kind for found in policy.check(X, 1 - y)}
@@ -231,7 +231,7 @@ def test_reasons_are_those_of_the_step(caution: float, prices: list[float]) -> N
     policy.caution_ = caution
     policy.table_ = tabulate(policy.joint_, policy._costs_of(policy.planned_), caution)
     policy.finish_fit()
-    told = set()
+    reported = set()
     for row in X[:30]:
         consultation = policy.consultation()
         step = consultation.next()
@@ -251,10 +251,10 @@ def test_reasons_are_those_of_the_step(caution: float, prices: list[float]) -> N
             ]
             changed = step.explanation.label != before.label
             assert turned == ([step.explanation.label] if changed else [])
-        saves, told_why = step.explanation.expected_saving > 0, bool(step.explanation.because)
-        assert saves == told_why
-        told.add(told_why)
-    assert told == ({False} if caution == 1 or prices[0] == 0 else {False, True})
+        saves, reported_why = step.explanation.expected_saving > 0, bool(step.explanation.because)
+        assert saves == reported_why
+        reported.add(reported_why)
+    assert reported == ({False} if caution == 1 or prices[0] == 0 else {False, True})
 
 
 def test_a_category_never_seen_says_nothing() -> None:

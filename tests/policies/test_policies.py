@@ -544,7 +544,7 @@ def test_a_fit_says_where_it_is_if_asked(capsys: pytest.CaptureFixture[str]) -> 
     silent = AdaCOSClassifier(costs, sequence="forward", **quick).fit(X, y)
     assert capsys.readouterr() == ("", "")
     heard: list[tuple[str, int, int]] = []
-    with listening(lambda *told: heard.append(told)):
+    with listening(lambda *reported: heard.append(reported)):
         spoken = AdaCOSClassifier(costs, sequence="forward", verbose=1, **quick).fit(X, y)
     expected = [("forward step", k, 2) for k in (1, 2)] + [("set", k, 3) for k in (1, 2, 3)]
     assert heard == expected

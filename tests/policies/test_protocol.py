@@ -164,8 +164,8 @@ def test_probabilities_of_what_is_known() -> None:
     assert before == pytest.approx(share)
     row = X[old & X["BMI"].notna()].head(1)
     m = policy.smoothing_
-    told = policy.predict_proba(row, known=["Age"])[0, 1]
-    assert told == pytest.approx((np.sum(y[old]) + m * share) / (old.sum() + m))
+    probability = policy.predict_proba(row, known=["Age"])[0, 1]
+    assert probability == pytest.approx((np.sum(y[old]) + m * share) / (old.sum() + m))
 
 
 def test_words_as_classes_and_a_protocol_in_a_file(tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -155,8 +155,8 @@ def test_the_mixture_behind_a_plan_says_the_same_at_other_shares(fitted):
     # Whatever is known of a row.
     known = np.random.default_rng(0).random(X.shape) < 0.5
     old, new = (one.mixture.log_joint(statistics, known) for one in (within, other))
-    told = old[:, 1] - old[:, 0] + change.shift[0]
-    assert new[:, 1] - new[:, 0] == pytest.approx(told)
+    reported = old[:, 1] - old[:, 0] + change.shift[0]
+    assert new[:, 1] - new[:, 0] == pytest.approx(reported)
     assert np.exp(other.mixture.log_weight).sum() == pytest.approx(1)
     assert other.weight == within.weight
 
@@ -302,7 +302,7 @@ def test_what_cannot_be_recalibrated_is_refused_by_name(fitted):
         ({"X": np.zeros((2, 4)), "y": [0, 7]}, r"classes must be \[0, 1\]"),
     ],
 )
-def test_mistakes_are_told(fitted, given, message):
+def test_mistakes_are_reported(fitted, given, message):
     with pytest.raises(InvalidInputError, match=message):
         fitted["adacos"].recalibrate(**given)
 

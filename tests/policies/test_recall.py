@@ -383,7 +383,7 @@ def test_the_largest_recall_is_certified_in_the_same_attempt(base, fresh, kind):
     assert policy.certificate_.bound >= 0.95
 
 
-def test_thresholds_begin_where_rows_are_told_apart():
+def test_thresholds_begin_where_rows_are_reported_apart():
     thresholds = np.linspace(-3, 3, 61)
     np.testing.assert_array_equal(
         from_first_discriminating(thresholds, lambda t: t > -1.05), thresholds[thresholds > -1.05]
@@ -419,7 +419,7 @@ def test_one_step_keeps_the_confidence_that_asking_again_loses():
     assert again / draws > allowed
 
 
-def test_a_policy_that_tells_no_row_apart_is_no_success():
+def test_a_policy_that_separates_no_rows_is_no_success():
     # The model believes in a covariate that means nothing in the calibration rows.
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 200)

@@ -36,7 +36,7 @@ def rows(n: int = 120) -> tuple[Any, Any]:
     return X, (X.sum(axis=1) + rng.normal(size=n) > 0).astype(int)
 
 
-def told(call: Any) -> tuple[Any, list[warnings.WarningMessage]]:
+def warned(call: Any) -> tuple[Any, list[warnings.WarningMessage]]:
     """What a call gives, and that the name has changed."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -47,8 +47,8 @@ def told(call: Any) -> tuple[Any, list[warnings.WarningMessage]]:
 @pytest.mark.parametrize("kind", [AdaCOSClassifier, BranchingClassifier])
 def test_the_old_name_does_as_the_new_one_and_shows_the_new_call(kind: Any) -> None:
     X, y = rows()
-    new, silent = told(lambda: kind(COSTS, lookahead="paper", **QUICK).fit(X, y))
-    old, heard = told(lambda: kind(COSTS, outlook="paper", **QUICK).fit(X, y))
+    new, silent = warned(lambda: kind(COSTS, lookahead="paper", **QUICK).fit(X, y))
+    old, heard = warned(lambda: kind(COSTS, outlook="paper", **QUICK).fit(X, y))
     assert not silent
     assert len(heard) == 1
     assert f"{kind.__name__}(..., lookahead='paper')" in str(heard[0].message)
@@ -63,7 +63,7 @@ def test_sharing_a_model_warns_too() -> None:
     X, y = rows()
     fitted = AdaCOSClassifier(COSTS, **QUICK).fit(X, y)
     other = AdaCOSClassifier(COSTS, outlook="coherent", **QUICK)
-    other, heard = told(lambda: other.from_model(fitted))
+    other, heard = warned(lambda: other.from_model(fitted))
     assert len(heard) == 1
     assert Path(heard[0].filename) == Path(__file__)
     assert other.resolved_lookahead == "coherent"
@@ -76,7 +76,7 @@ def test_it_is_a_parameter_as_scikit_learn_knows_them() -> None:
     assert policy.get_params()["lookahead"] == "realised"
     assert clone(policy).get_params() == policy.get_params()
     assert clone(policy).set_params(outlook="deprecated", lookahead="paper").fit(X, y)
-    found, heard = told(
+    found, heard = warned(
         lambda: GridSearchCV(
             AdaCOSClassifier(COSTS, **QUICK), {"outlook": ["paper", "dynamic"]}, cv=2
         ).fit(X, y)
@@ -84,7 +84,7 @@ def test_it_is_a_parameter_as_scikit_learn_knows_them() -> None:
     assert heard
     assert found.best_params_["outlook"] in ("paper", "dynamic")
     around = TargetRecallClassifier(AdaCOSClassifier(NO_MISS, **QUICK), target_recall=0.8)
-    nested, heard = told(lambda: around.set_params(policy__outlook="paper").fit(X, y))
+    nested, heard = warned(lambda: around.set_params(policy__outlook="paper").fit(X, y))
     assert heard
     assert nested.policy_.resolved_lookahead == "paper"
 
@@ -99,16 +99,16 @@ def test_both_names_at_once_are_refused() -> None:
 
 def test_a_file_holds_the_new_name_alone(tmp_path: Path) -> None:
     X, y = rows()
-    policy, _ = told(lambda: AdaCOSClassifier(COSTS, outlook="paper", **QUICK).fit(X, y))
+    policy, _ = warned(lambda: AdaCOSClassifier(COSTS, outlook="paper", **QUICK).fit(X, y))
     save(policy, tmp_path / "model.adacos")
     with zipfile.ZipFile(tmp_path / "model.adacos") as archive:
         state = json.loads(archive.read("model.json"))
     assert "outlook" not in json.dumps(state)
-    again, heard = told(lambda: load(tmp_path / "model.adacos"))
+    again, heard = warned(lambda: load(tmp_path / "model.adacos"))
     assert not heard
     assert (again.lookahead, again.outlook) == ("paper", "deprecated")
     assert fingerprint(again) == fingerprint(policy)
-    _, heard = told(lambda: clone(again).fit(X, y))
+    _, heard = warned(lambda: clone(again).fit(X, y))
     assert not heard
 
 
@@ -137,7 +137,7 @@ KINDS = [AdaCOSClassifier, BranchingClassifier, COSClassifier, FullModelClassifi
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_recall_of_the_policy_itself_warns_once_and_shows_the_new_call(kind: Any) -> None:
     X, y = rows()
-    own, heard = told(lambda: kind(NO_MISS, **CERTIFIED, **QUICK).fit(X, y))
+    own, heard = warned(lambda: kind(NO_MISS, **CERTIFIED, **QUICK).fit(X, y))
     assert len(heard) == 1
     call = (
         f"call TargetRecallClassifier({kind.__name__}(...), target_recall=0.7, "
@@ -146,7 +146,7 @@ def test_a_recall_of_the_policy_itself_warns_once_and_shows_the_new_call(kind: A
     assert call in str(heard[0].message)
     assert Path(heard[0].filename) == Path(__file__), "the warning is at the caller's line"
     new = TargetRecallClassifier(kind(NO_MISS, **QUICK), **CERTIFIED)
-    new, silent = told(lambda: new.fit(X, y))
+    new, silent = warned(lambda: new.fit(X, y))
     assert not silent
     assert fingerprint(new) == fingerprint(own)
     assert new.certificate_ == own.certificate_
@@ -157,19 +157,19 @@ def test_so_does_calibrating_and_sharing() -> None:
     new = TargetRecallClassifier(
         AdaCOSClassifier(NO_MISS, **QUICK), target_recall=0.7, on_uncertifiable="largest"
     ).fit(X, y)
-    own, heard = told(lambda: AdaCOSClassifier(NO_MISS, target_recall=0.7).from_model(new))
+    own, heard = warned(lambda: AdaCOSClassifier(NO_MISS, target_recall=0.7).from_model(new))
     assert len(heard) == 1
     assert Path(heard[0].filename) == Path(__file__)
     own.set_params(on_uncertifiable="largest")
-    _, heard = told(lambda: own.calibrate(*others(), confidence=0.8))
+    _, heard = warned(lambda: own.calibrate(*others(), confidence=0.8))
     assert len(heard) == 1
     assert Path(heard[0].filename) == Path(__file__)
     assert "call TargetRecallClassifier(AdaCOSClassifier(...)" in str(heard[0].message)
-    _, silent = told(lambda: new.calibrate(*others(), confidence=0.8))
+    _, silent = warned(lambda: new.calibrate(*others(), confidence=0.8))
     assert not silent
     assert own.certificate_ == new.certificate_
     around = TargetRecallClassifier(AdaCOSClassifier(NO_MISS), target_recall=0.9)
-    _, silent = told(lambda: around.from_model(new))
+    _, silent = warned(lambda: around.from_model(new))
     assert not silent
     assert around.recall_estimate_ >= 0.9
 
@@ -177,29 +177,29 @@ def test_so_does_calibrating_and_sharing() -> None:
 def test_a_file_holds_them_only_where_they_are_given(tmp_path: Path) -> None:
     X, y = rows()
     new = TargetRecallClassifier(AdaCOSClassifier(NO_MISS, **QUICK), **CERTIFIED).fit(X, y)
-    own, _ = told(lambda: AdaCOSClassifier(NO_MISS, **CERTIFIED, **QUICK).fit(X, y))
+    own, _ = warned(lambda: AdaCOSClassifier(NO_MISS, **CERTIFIED, **QUICK).fit(X, y))
     for policy, number in ((new, 1), (own, 1)):
         save(policy, tmp_path / "model.adacos")
         with zipfile.ZipFile(tmp_path / "model.adacos") as archive:
             state = archive.read("model.json").decode()
         assert "deprecated" not in state
         assert state.count('"on_uncertifiable"') == number
-        again, heard = told(lambda: load(tmp_path / "model.adacos"))
+        again, heard = warned(lambda: load(tmp_path / "model.adacos"))
         assert not heard
         assert again.recall_aim == policy.recall_aim
         assert fingerprint(again) == fingerprint(policy)
         for each in (again, policy):
-            told(lambda each=each: each.calibrate(*others(), confidence=0.7))
+            warned(lambda each=each: each.calibrate(*others(), confidence=0.7))
         assert again.certificate_ == policy.certificate_
 
 
 def test_a_file_of_an_older_release_is_calibrated_without_a_warning() -> None:
     """Its policy holds the recall in parameters of its own."""
     saved = Path(__file__).parents[1] / "saved"
-    _, heard = told(lambda: load(saved / "recall-around.adacos"))
+    _, heard = warned(lambda: load(saved / "recall-around.adacos"))
     assert not heard
     for name in ("adacos.adacos", "branching.adacos"):
-        policy, heard = told(lambda name=name: load(saved / name))
+        policy, heard = warned(lambda name=name: load(saved / name))
         assert not heard
         assert policy.get_params()["target_recall"] == "deprecated"
 

@@ -238,9 +238,9 @@ def test_the_value_of_knowing_costs_is_that_of_every_case(discrete: Any) -> None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = sensitivity(policy, X, y, UNCERTAIN, draws=300, grid=0)
-    told = found.information
-    assert told is not None
-    assert abs(told.value - brute) < 4 * told.simulation_error
+    reported = found.information
+    assert reported is not None
+    assert abs(reported.value - brute) < 4 * reported.simulation_error
     assert found.best == OWN
 
 
@@ -288,15 +288,15 @@ def test_the_interval_of_being_cheapest_covers_other_rows() -> None:
     assert np.ptp(shares(*twice)[:, 1:], axis=1).max() < np.ptp(every[0][:, 1:], axis=1).max()
 
 
-def test_knowing_is_never_told_to_do_harm(policy: Any) -> None:
+def test_knowing_is_never_said_to_do_harm(policy: Any) -> None:
     found = sensitivity(policy, *world(200, 1), {"x0": (0.9, 1.1)}, draws=2, grid=0)
-    for value, error, told in (
+    for value, error, reported in (
         (0.5, 0.2, "is worth 0.5 per row (EVPI), standard error 0.22 over 200 rows and 2 draws."),
         (-0.3, 0.2, "is worth 0 per row within its error (EVPI): the estimate is -0.3, standard"),
         (-0.9, 0.2, "below 0 by more than chance"),
     ):
         said = replace(found, information=Information(value, error, 0.1)).notes()
-        assert any(told in line for line in said), said
+        assert any(reported in line for line in said), said
     known = replace(found, costs=(replace(found.costs[0], known=-0.39, known_error=0.8),))
     assert known.tables()[0].rows[0][-1] == "0 ± 0.8"
     with pytest.raises(InvalidInputError, match="one draw has no error"):
@@ -327,10 +327,10 @@ def test_everything_in_tables_words_and_figures(policy: Any) -> None:
     found = sensitivity(
         policy, X, y, {"false_negative": (60, 200), "x0": {"mean": 1, "sd": 0.3}}, draws=3, grid=2
     )
-    told = json.loads(json.dumps(found.to_dict()))
-    assert [cost["name"] for cost in told["costs"]] == ["false_negative", "x0"]
-    assert told["map"]["first"] == "false_negative"
-    assert len(told["map"]["cheapest"]) == 2
+    reported = json.loads(json.dumps(found.to_dict()))
+    assert [cost["name"] for cost in reported["costs"]] == ["false_negative", "x0"]
+    assert reported["map"]["first"] == "false_negative"
+    assert len(reported["map"]["cheapest"]) == 2
     assert "Held fixed: the order of the covariates" in str(found)
     assert "EVPI" in found._repr_html_()
     pytest.importorskip("matplotlib")
@@ -376,11 +376,11 @@ def test_three_classes_and_target_recalls() -> None:
     recall = TargetRecallClassifier(
         AdaCOSClassifier(Costs([1, 2, 3], false_positive=20), **QUICK), target_recall=0.9
     ).fit(X[:250], binary[:250])
-    told = sensitivity(recall, X[250:], binary[250:], draws=0, grid=0)
-    assert "false_negative" not in [cost.name for cost in told.costs]
-    (alarm,) = [cost for cost in told.costs if cost.name == "false_positive"]
+    reported = sensitivity(recall, X[250:], binary[250:], draws=0, grid=0)
+    assert "false_negative" not in [cost.name for cost in reported.costs]
+    (alarm,) = [cost for cost in reported.costs if cost.name == "false_positive"]
     assert alarm.cut_off_at_low == pytest.approx(recall.threshold_)
-    assert "the cut-off of the target recall" in told.held_fixed
+    assert "the cut-off of the target recall" in reported.held_fixed
     with pytest.raises(InvalidInputError, match="a target recall took its place"):
         sensitivity(recall, X[250:], binary[250:], {"false_negative": (1, 2)})
 
@@ -438,7 +438,7 @@ def test_wrong_costs_are_refused(policy: Any, wrong: str) -> None:
         sensitivity(policy, *world(50, 1), given)
 
 
-def test_wrong_parameters_are_refused_and_training_rows_told(policy: Any) -> None:
+def test_wrong_parameters_are_refused_and_training_rows_reported(policy: Any) -> None:
     X, y = world(50, 1)
     for name, value in (("draws", -1), ("grid", 1.5), ("tolerance", 0), ("map_of", ("x0", "x9"))):
         with pytest.raises(InvalidInputError, match=name):

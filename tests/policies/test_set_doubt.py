@@ -30,7 +30,7 @@ def by_class(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def test_where_nothing_is_asked_and_a_set_pays_it_is_told_with_its_cost() -> None:
+def test_where_nothing_is_asked_and_a_set_pays_it_is_reported_with_its_cost() -> None:
     X, y = by_class(1500, 0)
     policy = collapsed(X, y)
     assert not policy.acquire(world(500, 1)[0]).acquired.any()

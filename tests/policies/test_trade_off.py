@@ -53,7 +53,7 @@ def test_a_point_is_the_policy_with_that_multiplier(policy: Any) -> None:
     assert policy.multiplier_ == 0, "the policy was changed"
 
 
-def test_rows_that_were_trained_on_are_told(policy: Any) -> None:
+def test_rows_that_were_trained_on_are_reported(policy: Any) -> None:
     X, y = world(1000, 0)
     with pytest.warns(TrainingRowsWarning, match="300 of 300 rows are rows that the policy was"):
         trade_off(policy, X[:300], y[:300], points=2)

@@ -1,4 +1,4 @@
-"""Algorithm 1 for rows with missing values: what is unknown is drawn from the joint model, draw by draw."""
+"""Algorithm 1 for incomplete rows: what is unknown is drawn from the joint model, draw by draw."""
 
 from __future__ import annotations
 

@@ -79,12 +79,12 @@ def test_what_is_always_or_never_acquired_has_no_highest_price() -> None:
     X, y = world(300, 0)
     full = FullModelClassifier(COSTS, **QUICK).fit(X, y)
     new = world(50, 1)
-    told = covariate_worth(full, *new)
-    assert all(item.price_for_half == np.inf for item in told.covariates)
-    assert json.loads(json.dumps(told.to_dict(), allow_nan=False))["covariates"][0][
+    reported = covariate_worth(full, *new)
+    assert all(item.price_for_half == np.inf for item in reported.covariates)
+    assert json.loads(json.dumps(reported.to_dict(), allow_nan=False))["covariates"][0][
         "price_for_some"
     ] == "any"  # fmt: skip
-    assert "any price" in str(told)
+    assert "any price" in str(reported)
     noise = np.column_stack([X, np.zeros(300)])
     costs = Costs([1.0, 2.0, 3.0, 4.0, 1.0], false_positive=50, false_negative=80)
     policy = AdaCOSClassifier(costs, **QUICK).fit(noise, y)
@@ -152,7 +152,7 @@ def test_wrong_tests_are_refused(policy: Any, given: tuple[dict[str, Any], str])
         new_test_worth(policy, *world(30, 1), **given[0])
 
 
-def test_training_rows_are_told_and_figures_drawn(policy: Any) -> None:
+def test_training_rows_are_reported_and_figures_drawn(policy: Any) -> None:
     X, y = world(600, 0)
     with pytest.warns(TrainingRowsWarning, match="the values are too optimistic"):
         new_test_worth(policy, X[:200], y[:200], sensitivity=0.9, specificity=0.9)

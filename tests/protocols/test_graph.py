@@ -170,7 +170,7 @@ def test_values_beyond_the_range_stay_on_their_side() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("if aa > 1: 1\n0", r"line 1, column 4: must name a covariate.*Did you mean a\?"),
         ("if c = redd: 1\n0", r"c: must be a category.*Did you mean red"),
@@ -180,8 +180,8 @@ def test_values_beyond_the_range_stay_on_their_side() -> None:
         ("ask z\n0", r"line 1, column 1: must name a covariate"),
     ],
 )
-def test_what_does_not_fit_the_table_is_named(text: str, told: str) -> None:
-    with pytest.raises(InvalidInputError, match=told):
+def test_what_does_not_fit_the_table_is_named(text: str, reported: str) -> None:
+    with pytest.raises(InvalidInputError, match=reported):
         bind(DecisionProtocol(text), ENCODER, CLASSES)
 
 

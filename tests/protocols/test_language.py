@@ -93,7 +93,7 @@ def test_text_to_protocol_to_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("", "needs at least one answer"),
         ("if TSH > 4,5: refer\nx", r"line 1, column 11: .*comma.*point"),
@@ -118,12 +118,12 @@ def test_text_to_protocol_to_text() -> None:
         ("import os", "x"),
     ],
 )
-def test_mistakes_have_a_place_and_a_remedy(text: str, told: str) -> None:
+def test_mistakes_have_a_place_and_a_remedy(text: str, reported: str) -> None:
     if text == "import os":
         # Words are an answer: nothing is ever executed.
         assert DecisionProtocol(text).answers == ("import os",)
         return
-    with pytest.raises(InvalidInputError, match=told):
+    with pytest.raises(InvalidInputError, match=reported):
         DecisionProtocol(text)
 
 
@@ -154,7 +154,7 @@ def test_rules_and_toml_are_the_same_protocol(tmp_path) -> None:  # type: ignore
 
 
 @pytest.mark.parametrize(
-    ("rules", "told"),
+    ("rules", "reported"),
     [
         ([{"if": "a >", "then": "x"}, "y"], r"rules\[0\].if, column 4: must have a value"),
         ([{"if": "a > 1", "than": "x"}, "y"], r"rules\[0\].*Did you mean then"),
@@ -164,8 +164,8 @@ def test_rules_and_toml_are_the_same_protocol(tmp_path) -> None:  # type: ignore
         ([{"ask": 3}, "y"], r"rules\[0\].ask"),
     ],
 )
-def test_wrong_rules_are_named(rules, told) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(InvalidInputError, match=told):
+def test_wrong_rules_are_named(rules, reported) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InvalidInputError, match=reported):
         DecisionProtocol.from_rules(rules)
 
 

@@ -201,7 +201,7 @@ def test_one_bad_batch_leaves_the_others_alone(X: Any, free_blood: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "reported"),
     [
         (lambda request: 3.5, "returned float in place of a list or an array of"),
         (lambda request: "abc", "returned str in place of"),
@@ -213,8 +213,8 @@ def test_one_bad_batch_leaves_the_others_alone(X: Any, free_blood: Any) -> None:
         (lambda request: [[1.0, 2.0]] * len(request), "blood needs a finite number"),
     ],
 )
-def test_wrong_answers_are_told_and_not_asked_again(
-    answer: Any, told: str, X: Any, free_blood: Any
+def test_wrong_answers_are_reported_and_not_asked_again(
+    answer: Any, reported: str, X: Any, free_blood: Any
 ) -> None:
     """What was delivered, however wrong, may have been charged."""
     calls = []
@@ -225,7 +225,7 @@ def test_wrong_answers_are_told_and_not_asked_again(
 
     with pytest.warns(ProviderWarning, match="The provider of 'blood' ") as warned:
         result = free_blood.acquire(X.drop(columns="blood"), providers={"blood": fetch})
-    assert told in str(warned[0].message)
+    assert reported in str(warned[0].message)
     assert calls == [1]
     same(result, free_blood.acquire(X.assign(blood=np.nan)))
 
@@ -568,7 +568,7 @@ def test_one_bad_value_leaves_the_others_alone(bad: Any, X: Any, free_blood: Any
     assert len(cache) == len(X) - 1
 
 
-def test_a_cache_that_fails_is_told(X: Any, free_blood: Any) -> None:
+def test_a_cache_that_fails_is_reported(X: Any, free_blood: Any) -> None:
     class Failing(dict[Any, Any]):
         def __setitem__(self, key: Any, value: Any) -> None:
             raise OSError("no space left")
@@ -578,13 +578,16 @@ def test_a_cache_that_fails_is_told(X: Any, free_blood: Any) -> None:
             raise TypeError("keys must be text")
 
     rows, providers = X.drop(columns="blood"), sources(X, ["blood"])
-    for cache, told in ((Failing(), "OSError: no space"), (Unreadable(), "TypeError: keys must")):
-        with pytest.raises(InvalidInputError, match=rf"cache: must .*received {told}"):
+    for cache, reported in (
+        (Failing(), "OSError: no space"),
+        (Unreadable(), "TypeError: keys must"),
+    ):
+        with pytest.raises(InvalidInputError, match=rf"cache: must .*received {reported}"):
             free_blood.acquire(rows, providers=providers, cache=cache, keys=range(len(X)))
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_a_coroutine_that_nobody_awaits_is_told(X: Any, policy: Any) -> None:
+def test_a_coroutine_that_nobody_awaits_is_reported(X: Any, policy: Any) -> None:
     async def service(request: Any) -> list[Any]:
         return [1.0] * len(request)
 
@@ -619,7 +622,7 @@ class Unlisted:
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "reported"),
     [
         (Decimal("sNaN"), ""),
         (Decimal("NaN"), ""),
@@ -628,7 +631,7 @@ class Unlisted:
     ],
 )
 def test_a_value_that_cannot_be_compared_or_written(
-    bad: Any, told: str, X: Any, free_blood: Any
+    bad: Any, reported: str, X: Any, free_blood: Any
 ) -> None:
     """The row has no value; the others have theirs, and the run ends as it does with None."""
     values = X["blood"].tolist()
@@ -644,10 +647,10 @@ def test_a_value_that_cannot_be_compared_or_written(
         warnings.simplefilter("always")
         result = free_blood.acquire(rows, providers={"blood": lambda r: source(r, bad)})
     same(result, expected)
-    assert [str(w.message) for w in caught if told in str(w.message)] or not told
+    assert [str(w.message) for w in caught if reported in str(w.message)] or not reported
 
 
-def test_an_error_without_words_is_told(X: Any, free_blood: Any) -> None:
+def test_an_error_without_words_is_reported(X: Any, free_blood: Any) -> None:
     def fails(request: Any) -> Any:
         raise Wordless
 
@@ -655,11 +658,11 @@ def test_an_error_without_words_is_told(X: Any, free_blood: Any) -> None:
         return Unlisted()
 
     rows = X.drop(columns="blood")
-    for source, told in (
+    for source, reported in (
         (fails, "raised Wordless, whose message cannot be written"),
         (gives_no_list, "returned Unlisted without a list of its values: Wordless"),
     ):
-        with pytest.warns(ProviderWarning, match=told):
+        with pytest.warns(ProviderWarning, match=reported):
             free_blood.acquire(rows, providers={"blood": source})
 
 

@@ -95,9 +95,9 @@ def test_the_page_names_every_class_and_none_positive(
 ) -> None:
     monkeypatch.setattr(figures, "_svg", lambda figure: b"")
     y = held.policy.classes_[held.true]
-    told = write_report(held.policy, held.table, y, tmp_path / "r.html", "Report")
+    reported = write_report(held.policy, held.table, y, tmp_path / "r.html", "Report")
     recall = recall_score(held.true, held.label, average=None)
-    assert list(told["recall"].values()) == pytest.approx(recall.tolist())
+    assert list(reported["recall"].values()) == pytest.approx(recall.tolist())
     page = re.sub(r"<style>.*?</style>|<[^>]*>", " ", (tmp_path / "r.html").read_text())
     page = html.unescape(page)
     for name in ("healthy", "sick", "very sick"):

@@ -93,7 +93,7 @@ def reached(tree: Any, X: pd.DataFrame) -> list[np.ndarray]:
     return found
 
 
-def test_every_place_tells_of_the_rows_that_come_to_it(policy, rows) -> None:
+def test_every_place_describes_the_rows_that_come_to_it(policy, rows) -> None:
     """Rows without the covariate of a branch included: nobody is left out of the picture."""
     X, _ = rows
     tree, result = policy.tree_, policy.acquire(X)
@@ -153,11 +153,11 @@ def test_the_card_is_that_of_the_chosen_policy(auto, policy, rows) -> None:
 def test_info_shows_tree_and_comparison(auto) -> None:
     text = io.StringIO()
     show(auto, Console(file=text, width=200))
-    told = text.getvalue()
-    assert "every row is asked" in told
-    assert "Branching (chosen)" in told
-    assert "-5.00 ± 0.60" in told
-    assert "total cost if all stop here" not in told
+    reported = text.getvalue()
+    assert "every row is asked" in reported
+    assert "Branching (chosen)" in reported
+    assert "-5.00 ± 0.60" in reported
+    assert "total cost if all stop here" not in reported
 
 
 def test_a_consultation_gives_the_reason_of_the_branch_in_words(auto, rows) -> None:

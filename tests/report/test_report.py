@@ -129,11 +129,11 @@ def test_calibration_rows_are_those_of_the_certificate_alone(page, tmp_path):
         target_recall=0.85,
         recall_confidence=0.9,
     ).fit(data.X, data.y)
-    told = write_report(policy, data.X[:200], data.y[:200], tmp_path / "r.html", "Report")
+    reported = write_report(policy, data.X[:200], data.y[:200], tmp_path / "r.html", "Report")
     result = policy.acquire(data.X[:200])
     paid = result.cost + 400 * ((result.label == 1) & (data.y[:200] == 0))
-    assert told["operation_cost"] == pytest.approx(paid.mean())
-    assert "total_cost" not in told
+    assert reported["operation_cost"] == pytest.approx(paid.mean())
+    assert "total_cost" not in reported
     found = readable((tmp_path / "r.html").read_text())
     assert "Without missed positives, which nobody gave a cost, the policy costs" in found
     assert "A missed positive counts as " in found
@@ -328,18 +328,18 @@ def test_every_policy_has_a_report(kind, tmp_path):
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("classes", [2, 3])
-def test_training_rows_are_told(classes, tmp_path):
+def test_training_rows_are_reported(classes, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(450, 2))
     y = np.digitize(X[:, 0] + rng.normal(size=450), [0, 1][: classes - 1])
     costs = Costs([1.0, 2.0], misclassification=40 * (1 - np.eye(classes)))
     policy = AdaCOSClassifier(costs, strengths="common", cv=2).fit(X[:300], y[:300])
-    for rows, told in ((slice(300), 300), (slice(300, None), 0)):
+    for rows, reported in ((slice(300), 300), (slice(300, None), 0)):
         found = write_report(policy, X[rows], y[rows], tmp_path / "r.html", "Report")
-        assert found["training_rows"] == told
+        assert found["training_rows"] == reported
         text = readable((tmp_path / "r.html").read_text())
-        assert ("The model was trained on 300 of them." in text) == bool(told)
-        assert ("They should not have been used for fitting." in text) != bool(told)
+        assert ("The model was trained on 300 of them." in text) == bool(reported)
+        assert ("They should not have been used for fitting." in text) != bool(reported)
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -414,17 +414,17 @@ def test_boosting_is_compared_row_by_row(heart, undrawn, few_trees, tmp_path):
     train, test = np.arange(0, 303, 2), np.arange(1, 303, 2)
     policy = AdaCOSClassifier(costs, strengths="common").fit(X.iloc[train], y[train])
     training, path = (X.iloc[train], y[train]), tmp_path / "r.html"
-    told = write_report(policy, X.iloc[test], y[test], path, "Report", training)["boosting"]
+    reported = write_report(policy, X.iloc[test], y[test], path, "Report", training)["boosting"]
     boosted = CostedClassifier(None, costs, covariates="best").fit(*training)
     theirs = total_costs(boosted.acquire(X.iloc[test]), y[test], costs)
     ours = total_costs(policy.acquire(X.iloc[test]), y[test], costs)
-    assert told["covariates"] == list(boosted.covariates_)
-    assert told["cost"] == pytest.approx(theirs.mean())
-    assert told["more"] == pytest.approx((theirs - ours).mean())
-    assert told["more_error"] == pytest.approx((theirs - ours).std(ddof=1) / np.sqrt(len(test)))
+    assert reported["covariates"] == list(boosted.covariates_)
+    assert reported["cost"] == pytest.approx(theirs.mean())
+    assert reported["more"] == pytest.approx((theirs - ours).mean())
+    assert reported["more_error"] == pytest.approx((theirs - ours).std(ddof=1) / np.sqrt(len(test)))
     text = readable(path.read_text(encoding="utf-8"))
     assert f"fitted on {len(train)} training rows, of which the model learned from 152" in text
-    low = told["more"] - 1.96 * told["more_error"]
+    low = reported["more"] - 1.96 * reported["more_error"]
     assert f"95% interval of the difference {low:.2f} to" in text
     # Rows that are judged are not learned from, and every class is learned of.
     with pytest.raises(InvalidInputError, match="151 rows that are in both"):

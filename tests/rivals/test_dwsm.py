@@ -123,8 +123,8 @@ def twins(n: int = 800) -> tuple[np.ndarray, np.ndarray]:
     """Two nearly equal covariates that tell the class, and noise."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, n)
-    told = 3.0 * y + rng.normal(size=n)
-    X = np.column_stack([told + 0.01 * rng.normal(size=n), told, rng.normal(size=n)])
+    reported = 3.0 * y + rng.normal(size=n)
+    X = np.column_stack([reported + 0.01 * rng.normal(size=n), reported, rng.normal(size=n)])
     return X, y
 
 

@@ -26,12 +26,12 @@ from adacos.rivals import (
         (POMDPClassifier, {"n_codes": 3, "cv": 2, "n_init": 1}),
     ],
 )
-def test_a_rival_tells_how_much_of_its_fit_is_done(cls: Any, parameters: dict[str, Any]) -> None:
+def test_a_rival_says_how_much_of_its_fit_is_done(cls: Any, parameters: dict[str, Any]) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 3))
     y = (X.sum(axis=1) + rng.normal(size=120) > 0).astype(int)
     heard: list[tuple[str, int, int]] = []
-    with listening(lambda *told: heard.append(told)):
+    with listening(lambda *reported: heard.append(reported)):
         cls(Costs([1.0] * 3, false_positive=9, false_negative=9), **parameters).fit(X, y)
     # A rival may hold a model of ours, which tells of its sets.
     own = [(done, whole) for what, done, whole in heard if what != "set"]

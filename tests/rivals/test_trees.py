@@ -171,7 +171,7 @@ def test_bins_keep_the_order_and_their_edges_lie_between_values(n: int) -> None:
     assert counts.max() <= max(2 * n // 64 + 1, 1)
 
 
-def test_neighbouring_floats_are_told_apart() -> None:
+def test_neighbouring_floats_are_reported_apart() -> None:
     x = np.array([[1.0], [np.nextafter(1.0, 2.0)]])
     bins = cut(x)
     assert bins.codes.tolist() == [[0, 1]]

@@ -114,8 +114,8 @@ class Postgres:
 
     def kill_connection(self) -> None:
         """End the process of one connection; the server then drops the others and recovers."""
-        told = self.client("psql", "-Atc", _CONNECTIONS, "postgres").stdout.split()
-        os.kill(int(told[0]), signal.SIGKILL)
+        reported = self.client("psql", "-Atc", _CONNECTIONS, "postgres").stdout.split()
+        os.kill(int(reported[0]), signal.SIGKILL)
 
     def client(self, program: str, *arguments: object, **options: object):
         """Run one of the server's clients against it."""

@@ -69,8 +69,8 @@ def test_roles(pima, keyring, tmp_path):
 
 
 def test_keys_are_changed_without_a_restart(model, keyring):
-    process, told = start(model, "--keys", str(keyring))
-    url = told["url"].rstrip("/")
+    process, reported = start(model, "--keys", str(keyring))
+    url = reported["url"].rstrip("/")
     try:
         assert ask(url, "/v1/model", headers=bearer(WARD))[0] == 200
         write_keys(keyring, {"ward-4": ("another-key-0123456789", ["ask"])})
@@ -169,8 +169,8 @@ def test_head(client):
 
 def test_ready(client, logged):
     assert client.get("/v1/ready").json()["case_log"] == "absent"
-    told = logged.get("/v1/ready")
-    assert (told.status_code, told.json()["status"]) == (200, "ready")
+    reported = logged.get("/v1/ready")
+    assert (reported.status_code, reported.json()["status"]) == (200, "ready")
 
 
 def test_log_lines_are_json_without_messages_of_errors():

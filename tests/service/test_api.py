@@ -79,7 +79,7 @@ def test_stop_gives_the_label_that_stands(pima, client):
     assert not last["stopped_early"]
 
 
-def test_a_price_lowered_by_a_panel_is_told(pima):
+def test_a_price_lowered_by_a_panel_is_reported(pima):
     data, policy = pima
     row = data.X.to_dict("records")[0]
     full = FullModelClassifier(policy.costs).from_model(policy)
@@ -315,7 +315,7 @@ def test_key(pima):
     assert client.get("/v1/model", headers=right).status_code == 200
     assert client.post("/v1/step", json={}, headers=right).status_code == 200
     assert client.get("/openapi.json", headers=right).status_code == 200
-    for wrong, told in (
+    for wrong, reported in (
         ("", "blank one"),
         (" ", "blank one"),
         ("secret", "6 characters"),
@@ -323,7 +323,7 @@ def test_key(pima):
     ):
         with pytest.raises(ValueError, match="api_key") as refused:
             Settings(api_key=wrong)
-        assert told in str(refused.value)
+        assert reported in str(refused.value)
         assert not wrong.strip() or wrong not in str(refused.value)
 
 

@@ -270,7 +270,7 @@ def test_a_log_with_other_columns_is_refused(tmp_path):
         CaseLog(f"sqlite:///{tmp_path}/cases.db").prepare([])
 
 
-def test_a_log_that_fails_is_told_without_values(pima, logged, tmp_path, caplog):
+def test_a_log_that_fails_is_reported_without_values(pima, logged, tmp_path, caplog):
     body, _ = finish(logged, pima[0].X.to_dict("records")[0])
     with sqlite3.connect(tmp_path / "cases.db") as connection:
         connection.execute("drop table adacos_cases")

@@ -46,8 +46,8 @@ def test_steps_scores_and_cases(three, client):
     for number, (row, answer) in enumerate(zip(rows, scored["results"], strict=True)):
         body, step = finish(client, row)
         TypeAdapter(StepAnswer).validate_python(step)
-        told = policy.consultation(body["known"]).observe(body["acquired"]).next()
-        assert step["label"] == told.label == answer["label"]
+        reported = policy.consultation(body["known"]).observe(body["acquired"]).next()
+        assert step["label"] == reported.label == answer["label"]
         each = step["explanation"]["probabilities"]
         assert list(each) == CLASSES
         assert sum(each.values()) == pytest.approx(1.0)

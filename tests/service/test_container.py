@@ -109,7 +109,7 @@ class Layer:
 @contextmanager
 def built(folder: Path) -> Iterator[tuple[Layer, dict[str, str]]]:
     """The last stage of the file, and what it says of starting."""
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     stages: dict[str, Layer] = {}
     with ExitStack() as stack:
         for name, rest in instructions():
@@ -129,8 +129,8 @@ def built(folder: Path) -> Iterator[tuple[Layer, dict[str, str]]]:
             elif name == "ENV":
                 stage.env |= dict(pair.split("=", 1) for pair in shlex.split(rest))
             else:
-                told[name] = rest
-        yield stage, told
+                reported[name] = rest
+        yield stage, reported
 
 
 def copy(rest: str, stage: Layer, stages: dict[str, Layer]) -> None:
@@ -155,11 +155,11 @@ def test_the_steps_of_the_dockerfile(model):
     (folder / "models").mkdir()
     shutil.copy(model, folder / "models" / "model.adacos")
     try:
-        with built(folder) as (stage, told):
+        with built(folder) as (stage, reported):
             stage.writable("/cases", folder / "cases")
             stage.writable("/models", folder / "models")
             stage.seal()
-            entry = [*json.loads(told["ENTRYPOINT"]), "/models/model.adacos"]
+            entry = [*json.loads(reported["ENTRYPOINT"]), "/models/model.adacos"]
             url = f"http://127.0.0.1:{entry[entry.index('--port') + 1]}"
             stage.env["ADACOS_API_KEY"] = "0123456789abcdef"
             started = subprocess.Popen(
@@ -167,7 +167,7 @@ def test_the_steps_of_the_dockerfile(model):
             )
             try:
                 assert until(lambda: answers(url), 120), started.stderr.read1().decode()
-                health = json.loads(told["HEALTHCHECK"].partition("CMD ")[2])
+                health = json.loads(reported["HEALTHCHECK"].partition("CMD ")[2])
                 subprocess.run(stage.command(health), check=True, timeout=30)
                 assert owner(started.pid) == int(stage.user) > 0
                 assert sealed(stage)
@@ -176,7 +176,7 @@ def test_the_steps_of_the_dockerfile(model):
                 started.terminate()
                 started.wait(20)
             assert started.returncode == 0
-            assert told["STOPSIGNAL"] == "SIGTERM"
+            assert reported["STOPSIGNAL"] == "SIGTERM"
     finally:
         time.sleep(0.2)
         shutil.rmtree(folder, ignore_errors=True)

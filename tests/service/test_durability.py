@@ -148,8 +148,8 @@ def test_a_frozen_log(model, log_url, cases, seconds, request):
             seen.struck.set()
             time.sleep(seconds)
             if log_url.startswith("postgres"):
-                status, told = ask(service.url, "/v1/ready")
-                assert (status, json.loads(told)["case_log"]) == (503, "failing")
+                status, reported = ask(service.url, "/v1/ready")
+                assert (status, json.loads(reported)["case_log"]) == (503, "failing")
                 assert "adacos_case_log_up 0" in ask(service.url, "/metrics")[1]
 
     assert survived(model, log_url, cases, freeze, workers=1).refused > 0

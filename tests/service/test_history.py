@@ -161,16 +161,16 @@ def test_what_was_changed_is_named_and_refused(pima, history, statement):
 def test_a_log_that_is_not_checked_at_the_start_says_so_once(pima, log_url, monkeypatch, caplog):
     """A file beyond a length, and any other database; the command that checks it is named."""
 
-    def told():
+    def reported():
         return [r for r in caplog.records if "not checked for changes" in r.getMessage()]
 
     served(pima[1], log_url).post("/v1/cases", json={**ONE, "id": "c"})
     file = log_url.startswith("sqlite")
-    assert len(told()) == (0 if file else 1)
+    assert len(reported()) == (0 if file else 1)
     caplog.clear()
     monkeypatch.setattr(case_log, "_CHECKED_AT_START", 1)
     assert served(pima[1], log_url).get("/v1/health").status_code == 200
-    (record,) = told()
+    (record,) = reported()
     assert (record.levelname, record.remedy, record.rows) == ("WARNING", "adacos cases verify", 3)
 
 
@@ -276,10 +276,10 @@ def test_old_cases_are_deleted_with_a_trace(pima, log_url, tmp_path):
         client.post("/v1/cases", json=body)
     client.post("/v1/cases/c0/outcome", json={"outcome": 1})
     run = CliRunner()
-    told = run.invoke(app, ["cases", "delete", log_url, "--before", "2020-01-01"])
-    assert (told.exit_code, told.stdout) == (0, "0 cases deleted\n")
-    told = run.invoke(app, ["cases", "delete", log_url, "--before", "2999-01-01"])
-    assert told.stdout == "3 cases deleted\n"
+    reported = run.invoke(app, ["cases", "delete", log_url, "--before", "2020-01-01"])
+    assert (reported.exit_code, reported.stdout) == (0, "0 cases deleted\n")
+    reported = run.invoke(app, ["cases", "delete", log_url, "--before", "2999-01-01"])
+    assert reported.stdout == "3 cases deleted\n"
     assert rows_of(log_url, "select * from adacos_outcomes") == []
     noted = rows_of(log_url, "select case_id from adacos_audit where action = 'deleted'")
     assert sorted(noted) == [("c0",), ("c1",), ("c2",)]

@@ -26,9 +26,9 @@ def test_lists_and_reason_are_taken_and_kept(tmp_path: Path) -> None:
     step = client.post("/v1/step", json=lists).json()
     assert step["covariates"][0] == "Pregnancies" or "Pregnancies" in step["covariates"]
     ours = policy.consultation(**lists)
-    told = [one["covariate"] for one in step["alternatives"]]
-    assert told == [one.covariate for one in ours.alternatives()]
-    assert "BMI" not in told
+    reported = [one["covariate"] for one in step["alternatives"]]
+    assert reported == [one.covariate for one in ours.alternatives()]
+    assert "BMI" not in reported
     wrong = client.post("/v1/step", json={"never": ["BIM"]})
     assert wrong.status_code == 422
     acquired = {"Pregnancies": 2.0}

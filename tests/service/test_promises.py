@@ -122,8 +122,8 @@ def test_certified_recalls_of_several_classes_are_judged_one_by_one():
     assert found.certified_recalls["elm"].observed == pytest.approx(0.2)
     assert found.certified_recalls['the "oak"'].promise == "kept"
     assert "certified_recalls" not in summary(policy(), positives(3, 1), 0).to_dict()
-    told = readiness._promises(found)
-    assert 'what="certified_recall of the \\"oak\\"",promise="kept"} 1.0' in told
+    reported = readiness._promises(found)
+    assert 'what="certified_recall of the \\"oak\\"",promise="kept"} 1.0' in reported
 
 
 FIRST = date(2026, 1, 5)

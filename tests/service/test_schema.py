@@ -85,8 +85,8 @@ def test_generated_requests(model, examples, request, tmp_path):
         for mode in modes:
             statuses = send(operation, mode, examples if operation.body else 5)
             answered[operation.label] += statuses.total()
-            told = ", ".join(f"{status} x {n}" for status, n in sorted(statuses.items()))
-            print(f"{model}, {operation.label}, {mode.value}: {told}", flush=True)
+            reported = ", ".join(f"{status} x {n}" for status, n in sorted(statuses.items()))
+            print(f"{model}, {operation.label}, {mode.value}: {reported}", flush=True)
             assert max(statuses) < 500
     print(f"{model}: {answered.total()} requests")
     # Four routes take a body, right and wrong ones.

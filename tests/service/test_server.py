@@ -29,15 +29,15 @@ from tests.service.starting import start
 
 def test_workers_share_port_metrics_and_case_log(model, tmp_path):
     log = f"sqlite:///{tmp_path}/cases.db"
-    process, told = start(model, "--workers", "2", "--case-log", log)
+    process, reported = start(model, "--workers", "2", "--case-log", log)
     try:
         answered = 0
         for _ in range(30):
             # A new connection each time, so that both workers get some.
-            answer = httpx.post(f"{told['url']}v1/step", json={}, timeout=30)
+            answer = httpx.post(f"{reported['url']}v1/step", json={}, timeout=30)
             assert answer.status_code == 200
             answered += 1
-        text = httpx.get(f"{told['url']}metrics", timeout=30).text
+        text = httpx.get(f"{reported['url']}metrics", timeout=30).text
         assert f'adacos_requests_total{{route="step",status="2xx"}} {answered}\n' in text
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         assert len(children) == 2
@@ -92,7 +92,7 @@ def test_workers_end_with_their_supervisor(model):
             pass
 
 
-def test_dead_workers_are_replaced_and_told(model):
+def test_dead_workers_are_replaced_and_reported(model):
     """Two deaths within seconds of the start: the service goes on, and its log names them."""
     with running(model, workers=2) as service:
         first = service.workers()
@@ -181,9 +181,11 @@ def test_earlier_models_are_there_after_a_restart(model, pima, tmp_path):
     adacos.save(new, tmp_path / "new.adacos")
     log = f"sqlite:///{tmp_path}/cases.db"
     for _ in range(2):
-        process, told = start(tmp_path / "new.adacos", "--earlier", str(model), "--case-log", log)
+        process, reported = start(
+            tmp_path / "new.adacos", "--earlier", str(model), "--case-log", log
+        )
         try:
-            url, named = told["url"].rstrip("/"), {"Adacos-Model": fingerprint(old)}
+            url, named = reported["url"].rstrip("/"), {"Adacos-Model": fingerprint(old)}
             assert model_of(url) == fingerprint(new)
             body = {"known": {"Age": 50}}
             step = httpx.post(f"{url}/v1/step", json=body, headers=named).json()
@@ -235,9 +237,9 @@ def test_a_hangup_before_the_service_is_ready_reloads_it(model, when):
         stdin=subprocess.DEVNULL,
         text=True,
     )
-    told = json.loads(process.stdout.readline())
+    reported = json.loads(process.stdout.readline())
     assert '"reloaded"' in process.stderr.readline()
-    assert until(lambda: answers(told["url"]))
+    assert until(lambda: answers(reported["url"]))
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 0
 
@@ -261,10 +263,10 @@ def alive(process: int) -> bool:
 
 
 def test_nothing_of_requests_is_logged(model):
-    process, told = start(model)
-    httpx.post(f"{told['url']}v1/step", json={"known": {"Age": 61.25}}, timeout=30)
-    httpx.post(f"{told['url']}v1/step", json={"known": {"Age": "61.25"}}, timeout=30)
-    httpx.get(f"{told['url']}61.25", timeout=30)
+    process, reported = start(model)
+    httpx.post(f"{reported['url']}v1/step", json={"known": {"Age": 61.25}}, timeout=30)
+    httpx.post(f"{reported['url']}v1/step", json={"known": {"Age": "61.25"}}, timeout=30)
+    httpx.get(f"{reported['url']}61.25", timeout=30)
     process.send_signal(signal.SIGINT)
     process.wait(30)
     assert "61.25" not in process.stderr.read() + process.stdout.read()
@@ -273,9 +275,9 @@ def test_nothing_of_requests_is_logged(model):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_interrupted_twice_with_a_request_in_hand(model, workers):
     """The first Ctrl-C waits for a body that does not come, the second one does not."""
-    process, told = start(model, "--workers", str(workers))
-    port = int(told["url"].rstrip("/").rpartition(":")[2])
-    assert httpx.get(f"{told['url']}v1/health", timeout=30).status_code == 200
+    process, reported = start(model, "--workers", str(workers))
+    port = int(reported["url"].rstrip("/").rpartition(":")[2])
+    assert httpx.get(f"{reported['url']}v1/health", timeout=30).status_code == 200
     with socket.create_connection(("127.0.0.1", port)) as one:
         one.sendall(
             b"POST /v1/step HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -303,7 +305,7 @@ def test_other_machines_need_a_key(model, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("options", "environment", "told"),
+    ("options", "environment", "reported"),
     [
         ([], {"ADACOS_API_KEY": ""}, "empty or blank"),
         ([], {"ADACOS_API_KEY": "  \n"}, "empty or blank"),
@@ -313,11 +315,11 @@ def test_other_machines_need_a_key(model, monkeypatch, capsys):
         ([], {"ADACOS_CASE_LOG": "nosuch://me:hush@127.0.0.1/x"}, "nosuch://me:***@127.0.0.1/x"),
     ],
 )
-def test_refusals_to_start(model, options, environment, told):
+def test_refusals_to_start(model, options, environment, reported):
     process, _ = start(model, *options, **environment)
     _, error = process.communicate(timeout=30)
     assert process.returncode == 2
-    assert told in " ".join(error.split())
+    assert reported in " ".join(error.split())
     assert "hush" not in error
 
 

@@ -93,10 +93,10 @@ def check(results: list[dict[str, float]]) -> None:
     """
     mean = {name: float(np.mean([r[name] for r in results])) for name in results[0]}
     error = mean["error"] / np.sqrt(len(results))
-    told = f"{mean} {mean['bias'] / error:.2f} standard errors"
-    assert 0.95 <= mean["slope"] <= 1.05, told
-    assert abs(mean["bias"]) <= 2 * error, told
-    assert mean["cost"] <= mean["constant"] + mean["cost error"], told
+    reported = f"{mean} {mean['bias'] / error:.2f} standard errors"
+    assert 0.95 <= mean["slope"] <= 1.05, reported
+    assert abs(mean["bias"]) <= 2 * error, reported
+    assert mean["cost"] <= mean["constant"] + mean["cost error"], reported
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -155,9 +155,9 @@ def test_a_stated_cost_is_too_low_as_the_warnings_say() -> None:
                 share = {"none": 0.0, "fifth": 0.2, "half": 0.5}[kind]
                 X[rng.random(X.shape) < share] = np.nan
             policy = AdaCOSClassifier(costs, strengths="common", cv=5).fit(X, y)
-            told = {suspicion.kind for suspicion in policy.check(X, y)}
+            reported = {suspicion.kind for suspicion in policy.check(X, y)}
             wanted = {"policy": "missing_by_values", "none": ""}.get(kind, "many_missing")
-            assert wanted in told or (kind == "none" and not told)
+            assert wanted in reported or (kind == "none" and not reported)
             fresh, labels = two_normals(rng, 20_000)
             result = policy.acquire(fresh)
             true = total_costs(result, labels, costs).mean()

@@ -117,6 +117,6 @@ def test_mistakes_are_named(policy, path, old, new, message):
     assert message in str(error.value)
 
 
-def test_a_missing_file_is_told(policy, tmp_path):
+def test_a_missing_file_is_reported(policy, tmp_path):
     with pytest.raises(InvalidInputError, match="must be a readable TOML file"):
         describe(policy, tmp_path / "nowhere.toml")

@@ -84,7 +84,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch:
         TableFile(book(tmp_path / "t.xlsx", HEADER, *ROWS))
 
 
-def test_without_openpyxl_the_command_that_installs_it_is_told(
+def test_without_openpyxl_the_command_that_installs_it_is_reported(
     tmp_path: Path, monkeypatch: Any
 ) -> None:
     path = book(tmp_path / "t.xlsx", HEADER, *ROWS)

@@ -200,8 +200,8 @@ def test_columns_of_other_kinds_are_refused_by_name(tmp_path):
     read_in_part = file.read(["a", "none"], file.kinds()).table
     assert np.isnan(read_in_part.column("none")).all()
     for name in odd:
-        told = rf"column '{name}' of t.parquet: must be numeric, .*received {name}"
-        with pytest.raises(InvalidInputError, match=told):
+        reported = rf"column '{name}' of t.parquet: must be numeric, .*received {name}"
+        with pytest.raises(InvalidInputError, match=reported):
             file.read(["a", name], file.kinds())
     (piece,) = file.pieces(["timestamp"], Kinds(frozenset({"timestamp"})))
     assert piece.table.column("timestamp").tolist() == [str(day)]  # kept as text
@@ -426,7 +426,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path, kind):
     assert sorted(tmp_path.iterdir()) == sorted([path, *similar])
 
 
-def test_other_encodings_are_told_and_read(tmp_path):
+def test_other_encodings_are_reported_and_read(tmp_path):
     path = write(tmp_path / "t.csv", "größe,y\n1,0\n", "latin-1")
     with pytest.raises(InvalidInputError, match="--encoding latin-1"):
         TableFile(path)
@@ -456,6 +456,6 @@ def test_a_column_that_was_asked_for_is_not_meant_by_another(tmp_path: Path) -> 
     path.write_text("credit1,incme\n1,2\n")
     with pytest.raises(InvalidInputError, match=r"Did you mean incme\? It has"):
         TableFile(path).require(["income"])
-    with pytest.raises(InvalidInputError) as told:
+    with pytest.raises(InvalidInputError) as reported:
         TableFile(path).require(["credit1", "credit2"])
-    assert "Did you mean" not in str(told.value)
+    assert "Did you mean" not in str(reported.value)

@@ -240,10 +240,10 @@ def test_rare_categories_are_one_and_keep_their_names() -> None:
     # A rare one and the word itself are one column; one never seen is an average row.
     where = levels.index(OTHER)
     given = pd.DataFrame({"town": [rare[0], OTHER, "Nowhere", "Rome"]})
-    told = encoder.transform(validate_table(BaseEstimator(), given, reset=True))
-    assert told[0, where] == told[1, where] == 1
-    np.testing.assert_allclose(told[2], encoder.frequencies[0])
-    assert told[3, levels.index("Rome")] == 1
+    reported = encoder.transform(validate_table(BaseEstimator(), given, reset=True))
+    assert reported[0, where] == reported[1, where] == 1
+    np.testing.assert_allclose(reported[2], encoder.frequencies[0])
+    assert reported[3, levels.index("Rome")] == 1
     assert np.isnan(encoded[-1]).all()
     seen = validate_table(BaseEstimator(), given, reset=True)
     kinds = unusual(encoder, seen, Description())[:, 0]
@@ -434,11 +434,11 @@ def test_the_columns_that_are_wrong_are_named() -> None:
     names = [f"a_rather_long_name_{k}" for k in range(12)]
     probe = BaseEstimator()
     validate_table(probe, pd.DataFrame(np.ones((3, 12)), columns=names), reset=True)
-    for columns, told in (
+    for columns, reported in (
         ([*names, "extra"], "received also extra. Select"),
         (names[:-1], "received no a_rather_long_name_11. Add it as a column"),
         ([*names[:-1], "A_rather_long_name_11"], "Did you mean a_rather_long_name_11?"),
     ):
         table = pd.DataFrame(np.ones((3, len(columns))), columns=columns)
-        with pytest.raises(InvalidInputError, match=re.escape(told)):
+        with pytest.raises(InvalidInputError, match=re.escape(reported)):
             validate_table(probe, table, reset=False)

@@ -39,9 +39,9 @@ def test_classes_of_exactly_one_size_are_asked_about() -> None:
     X, y = drawn(400)
     assert "class_shares" not in kinds(X, y)
     half = np.concatenate([np.flatnonzero(y == k)[:100] for k in (0, 1)])
-    told = kinds(X[half], y[half])["class_shares"]
-    assert "exactly 100 rows" in told
-    assert "sample_weight" in told
+    reported = kinds(X[half], y[half])["class_shares"]
+    assert "exactly 100 rows" in reported
+    assert "sample_weight" in reported
     assert "class_shares" not in kinds(X[half[1:]], y[half[1:]])
     few = half[[*range(20), *range(100, 120)]]
     assert "class_shares" not in kinds(X[few], y[few])
@@ -130,12 +130,12 @@ def test_rows_recorded_by_a_policy_are_named() -> None:
         assert "missing_by_values" not in kinds(X[400:], y[400:])
 
 
-def test_a_fifth_of_missing_values_is_told() -> None:
+def test_a_fifth_of_missing_values_is_reported() -> None:
     X, y = drawn(500)
     assert "many_missing" not in kinds(with_missing(X, 0.15), y)
-    told = kinds(with_missing(X, 0.25), y)["many_missing"]
-    assert told.startswith("x1 (missing in 2")
-    assert "too low" in told
+    reported = kinds(with_missing(X, 0.25), y)["many_missing"]
+    assert reported.startswith("x1 (missing in 2")
+    assert "too low" in reported
 
 
 def test_thousands_of_pairs_are_looked_at_on_some_of_the_rows() -> None:
@@ -154,9 +154,9 @@ def test_tests_that_were_ordered_for_one_class_are_named(classes: int) -> None:
     y = rng.integers(0, classes, 600)
     X = rng.normal(size=(600, 3)) + y[:, None]
     assert "missing_by_class" not in kinds(with_missing(X, 0.3), y)
-    told = kinds(with_missing(X, np.where(y == 1, 0.1, 0.5)), y)["missing_by_class"]
-    assert told.startswith("x1 (missing in ")
-    assert "missing at random" in told
+    reported = kinds(with_missing(X, np.where(y == 1, 0.1, 0.5)), y)["missing_by_class"]
+    assert reported.startswith("x1 (missing in ")
+    assert "missing at random" in reported
 
 
 def test_rows_of_a_group_count_once() -> None:
@@ -178,9 +178,9 @@ def test_fit_warns_once_and_weights_answer_the_question() -> None:
     half = np.concatenate([np.flatnonzero(y == k)[:100] for k in (0, 1)])
     X, y = X[half], y[half]
     policy = COSClassifier(COSTS, strengths="common", n_splines=5, cv=3)
-    with pytest.warns(TableWarning, match="looks designed") as told:
+    with pytest.warns(TableWarning, match="looks designed") as reported:
         policy.fit(X, y)
-    assert len([item for item in told if item.category is TableWarning]) == 1
+    assert len([item for item in reported if item.category is TableWarning]) == 1
     assert "class_shares" in {found.kind for found in policy.check(X, y)}
     with warnings.catch_warnings():
         warnings.simplefilter("error", TableWarning)

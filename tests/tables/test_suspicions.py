@@ -97,7 +97,7 @@ def test_many_categories_alone_are_no_leak() -> None:
     assert kinds(X, y) == {}
 
 
-def test_covariates_of_one_kind_are_told_together() -> None:
+def test_covariates_of_one_kind_are_reported_together() -> None:
     X, y = table()
     X = X.assign(first=np.arange(200), second=np.arange(200)[::-1])
     (found,) = suspicions(X, y)
@@ -120,7 +120,7 @@ TAILS = {
 
 
 @pytest.mark.parametrize("tail", TAILS)
-def test_slips_are_told_from_heavy_tails(tail: str) -> None:
+def test_slips_are_reported_from_heavy_tails(tail: str) -> None:
     """At a level of 1e-4 two of 600 sound columns may be named, Monte Carlo error included."""
     rng = np.random.default_rng(0)
     sound = sum(len(far_values(TAILS[tail](rng, n))) for n in (60, 200, 1000) for _ in range(200))
@@ -139,11 +139,11 @@ def test_fit_warns_once_and_check_lists_the_same(policy: Any) -> None:
     assert expected == ["identifier", "far_value"]
     with pytest.warns(TableWarning) as caught:
         fresh.fit(X, y)
-    told = [w for w in caught if w.category is TableWarning]
-    assert len(told) == 1
-    assert told[0].filename == __file__
+    reported = [w for w in caught if w.category is TableWarning]
+    assert len(reported) == 1
+    assert reported[0].filename == __file__
     for suspicion in fresh.check(X, y):
-        assert str(suspicion) in str(told[0].message)
+        assert str(suspicion) in str(reported[0].message)
 
 
 def test_a_fitted_policy_lists_values_that_training_did_not_see() -> None:

@@ -49,8 +49,10 @@ def check_result(
         given: Any = getattr(result, name, None)
         shape = np.shape(given)
         if shape not in allowed:
-            rule, told = f"{name} must have the shape {allowed.pop()}", f"shape {shape}"
-            raise _refused(method, rule, told, "Return it for every row that acquire was given.")
+            rule, described = f"{name} must have the shape {allowed.pop()}", f"shape {shape}"
+            raise _refused(
+                method, rule, described, "Return it for every row that acquire was given."
+            )
     strange = np.setdiff1d(np.asarray(result.label), classes).tolist()
     if strange:
         rule = f"labels must be classes of the data set, {classes.tolist()}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from adacos.bench.settings import CrossValidation, Setting
-from adacos.bench.tasks import told
+from adacos.bench.tasks import describe
 from adacos.costs import Costs
 from adacos.exceptions import AdacosError, InvalidInputError, MissingExtraError
 from adacos.registry import DATASETS, METHODS, POLICIES, Method, Source
@@ -196,7 +196,7 @@ def check_method(method: Method) -> None:
         raise InvalidInputError(
             "methods",
             f"{method.name} must build an object from costs",
-            told(error),
+            describe(error),
             "Correct the registered function or leave the method out.",
         ) from error
     if not (hasattr(policy, "fit") and hasattr(policy, "acquire")):

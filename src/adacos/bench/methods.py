@@ -45,8 +45,8 @@ def parameters(method: Method) -> dict[str, Any]:
 
 def signature(method: Method) -> str:
     """Name, parameters and code from elsewhere as text, the same in every process."""
-    told = re.sub(r" at 0x[0-9a-f]+", "", repr(parameters(method)))
-    return method.name + told + code_digest(method)
+    described = re.sub(r" at 0x[0-9a-f]+", "", repr(parameters(method)))
+    return method.name + described + code_digest(method)
 
 
 def build(method: Method, costs: Costs, setting: Setting, seed: int) -> Any:

@@ -204,9 +204,9 @@ def _methods(options: TableOptions) -> tuple[list[str], tuple[str, ...]]:
             found.remove(name)
             absent[name] = f"it takes two classes, and the table has {n_classes}"
     if not found:
-        told = "; ".join(f"{name}: {why}" for name, why in absent.items())
+        described = "; ".join(f"{name}: {why}" for name, why in absent.items())
         remedy = "For example adacos-group-lasso."
-        raise InvalidInputError("methods", "must be able to run on the table", told, remedy)
+        raise InvalidInputError("methods", "must be able to run on the table", described, remedy)
     return found, tuple(f"{name}: {why}" for name, why in absent.items())
 
 

@@ -297,8 +297,8 @@ def _settings(f: Findings) -> Iterator[Block]:
     )
     rows = []
     for method in f.config.chosen_methods:
-        told = (f"{name}={value!r}" for name, value in parameters(method).items())
-        rows.append((method.name, ", ".join(told) or "none"))
+        described = (f"{name}={value!r}" for name, value in parameters(method).items())
+        rows.append((method.name, ", ".join(described) or "none"))
     yield Grid(("Method", "Parameters"), tuple(rows))
 
 

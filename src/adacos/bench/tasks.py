@@ -60,7 +60,7 @@ def run_tasks(
     return tuple(sorted(failures, key=lambda failure: failure.unit))
 
 
-def told(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """An error in one line with its place, in the user's own code where any took part."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if not is_ours(f.filename) and not is_installed(f.filename)]
@@ -87,7 +87,7 @@ def _attempt(task: Task) -> tuple[str, float, str | None]:
     try:
         task.work()
     except Exception as error:
-        return task.title, task.effort, told(error)
+        return task.title, task.effort, describe(error)
     return task.title, task.effort, None
 
 

@@ -36,7 +36,7 @@ from adacos.cli import (
     tradeoff,
     worth,
 )
-from adacos.cli.common import say, telling
+from adacos.cli.common import printing_warnings, say
 from adacos.exceptions import AdacosError, InvalidInputError, MissingExtraError
 from adacos.validation import did_you_mean
 
@@ -106,7 +106,7 @@ def options(
         raise typer.Exit
     if context.invoked_subcommand != "serve":  # which has handlers of its own
         context.call_on_close(_end_tidily())
-        context.with_resource(telling())
+        context.with_resource(printing_warnings())
 
 
 def main() -> None:
@@ -125,10 +125,10 @@ def main() -> None:
 
 
 def _fail(error: BaseException, code: int) -> None:
-    told = f"adacos: {error or type(error).__name__}"
-    if isinstance(error, InvalidInputError) and error.remedy and len(told) > _LINE:
-        told = f"{told.removesuffix(error.remedy).rstrip()}\n  {error.remedy}"
-    say(told, err=True)
+    text = f"adacos: {error or type(error).__name__}"
+    if isinstance(error, InvalidInputError) and error.remedy and len(text) > _LINE:
+        text = f"{text.removesuffix(error.remedy).rstrip()}\n  {error.remedy}"
+    say(text, err=True)
     sys.exit(code)
 
 

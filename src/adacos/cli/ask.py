@@ -120,14 +120,14 @@ class _Dialogue:
         self.console = plain_console(quiet=as_json)
         self._policy, self._as_json, self._decimal = policy, as_json, decimal
         self._said, self._binary = description_of(policy), len(policy.classes_) == 2
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._doubtful = ""
         self._introduce()
         self.consultation = policy.consultation(
             self._confirmed(known), key=0 if key is None else key, must=chosen[0], never=chosen[1]
         )
         if known:
-            self._tell_coverage()
+            self._report_coverage()
 
     def question(self, step: Acquire) -> None:
         """Show the question, the possible answers and what it costs."""
@@ -135,21 +135,21 @@ class _Dialogue:
             typer.echo(json.dumps(step.to_dict(), allow_nan=False))
             return
         self._warn(step.warnings)
-        told, money = step.explanation, self._said.money
+        why, money = step.explanation, self._said.money
         note = "" if step.ordered else price_note(self._policy, step, self.consultation.values)
         price = f"costs {money(step.cost)}{f' ({note})' if note else ''}"
         price = "ordered, and paid for" if step.ordered else price
         *others, last = (self._said.label(name) for name in step.covariates)
         asked = f"{', '.join(others)} and {last}?" if others else f"{last}?"
-        self._headline(asked, f"{price}, paid so far {money(told.paid)}")
+        self._headline(asked, f"{price}, paid so far {money(why.paid)}")
         for name in step.covariates:
-            self._tell_values(name, several=len(step.covariates) > 1)
-        expected = f"{self._now(told)}; expected total cost {money(told.stop_now)} if you stop"
-        if told.best_plan is not None:
-            expected += f", {money(told.best_plan.expected_total_cost)} if you continue"
+            self._report_values(name, several=len(step.covariates) > 1)
+        expected = f"{self._now(why)}; expected total cost {money(why.stop_now)} if you stop"
+        if why.best_plan is not None:
+            expected += f", {money(why.best_plan.expected_total_cost)} if you continue"
         self.console.print(expected, style="dim")
-        if told.expected_saving <= 0 and not step.ordered:
-            self.console.print(told.because, style="dim")
+        if why.expected_saving <= 0 and not step.ordered:
+            self.console.print(why.because, style="dim")
         for name, cost in step.sharing:
             self.console.print(
                 f"once it is paid, {self._said.label(name)} costs {money(cost)}", style="dim"
@@ -253,10 +253,10 @@ class _Dialogue:
         self.console.print(
             f"paid {money(step.cost)}, expected total cost {money(step.expected_cost)}"
         )
-        self._tell_coverage()
+        self._report_coverage()
         self.console.print(self._reasons(step), style="dim")
 
-    def _tell_coverage(self) -> None:
+    def _report_coverage(self) -> None:
         """The certificate once, and why it does not cover the consultation, if so."""
         certificate = self._policy.certificate_
         if certificate is None:
@@ -264,9 +264,9 @@ class _Dialogue:
         caveat = not_covered(self.consultation.departures)
         if caveat:
             self.console.print(caveat, style="yellow")
-        if str(certificate) not in self._told:
+        if str(certificate) not in self._reported:
             self.console.print(str(certificate), style="dim")
-            self._told.add(str(certificate))
+            self._reported.add(str(certificate))
 
     def _introduce(self) -> None:
         said, positive = self._said, self._policy.classes_.tolist()[1]
@@ -310,13 +310,13 @@ class _Dialogue:
     def _reasons(self, step: Acquire | Classify) -> str:
         return reasons_in_words(in_words(step, self._said), self._said.money)
 
-    def _now(self, told: Explanation) -> str:
+    def _now(self, why: Explanation) -> str:
         """The probability so far, with the cut-off, or with what would be decided."""
-        if told.probabilities is None:
+        if why.probabilities is None:
             decided = self._policy.cost_table_.decisions is not None
-            rule = f" ({told.label})" if decided else self._cut_off()
-            return f"now {told.probability:.1%}{rule}"
-        each = told.probabilities.items()
+            rule = f" ({why.label})" if decided else self._cut_off()
+            return f"now {why.probability:.1%}{rule}"
+        each = why.probabilities.items()
         return "now " + ", ".join(f"{self._said.class_name(name)} {p:.1%}" for name, p in each)
 
     def _cut_off(self) -> str:
@@ -327,7 +327,7 @@ class _Dialogue:
             return f" ({ranges_in_words(named_ranges(named, self._policy.rule_.matrix))})"
         return f" (cut-off {percent(cut_off_of(self._policy.rule_))})"
 
-    def _tell_values(self, name: str, several: bool) -> None:
+    def _report_values(self, name: str, several: bool) -> None:
         """The values that may be answered, the meaning of codes, and what the covariate is."""
         encoder, own = self._policy.encoder_, self._said.of(name)
         lead = "one of" if self._categories(name) else "in training"
@@ -365,7 +365,7 @@ class _Dialogue:
             if 0 < len(back) < len(step.covariates) and self._waits(step.covariates):
                 self.consultation.order(*step.covariates)
         self.consultation.observe(values)
-        self._told |= {warning.message for warning in self.consultation.warnings if doubts}
+        self._reported |= {warning.message for warning in self.consultation.warnings if doubts}
 
     def _waits(self, names: tuple[str, ...]) -> bool:
         """Whether the results of these covariates are waited for."""
@@ -436,8 +436,8 @@ class _Dialogue:
     def _warn(self, warnings: tuple[ValueWarning, ...]) -> None:
         """Print what is odd about the values, each thing once."""
         for warning in warnings:
-            if warning.message not in self._told:
-                self._told.add(warning.message)
+            if warning.message not in self._reported:
+                self._reported.add(warning.message)
                 self.console.print(f"! {warning}", style="yellow")
 
     def _complain(self, message: str) -> None:

@@ -315,7 +315,7 @@ def load_plugins(paths: list[Path]) -> None:
     import runpy
     import sys
 
-    from adacos.bench.tasks import told
+    from adacos.bench.tasks import describe
 
     for path in paths:
         if not path.is_file():
@@ -329,7 +329,7 @@ def load_plugins(paths: list[Path]) -> None:
             raise
         except Exception as error:
             raise InvalidInputError(
-                "plugin", f"{path} must run without an error", told(error), "Correct the file."
+                "plugin", f"{path} must run without an error", describe(error), "Correct the file."
             ) from error
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adacos.cli.bench_results import print_afa
-from adacos.cli.common import Decimal, Encoding, SkipMalformed, progress, tell_malformed
+from adacos.cli.common import Decimal, Encoding, SkipMalformed, progress, report_malformed
 from adacos.cli.prices import read_prices
 from adacos.cli.table_columns import Categorical, Columns, Dropped, Numeric
 from adacos.cli.training import read_training_rows
@@ -113,9 +113,9 @@ def _own_table(
     covariates = list(columns.covariates)
     listed = read_prices(prices, [], covariates, ".", columns.others(file))
     costs = {name: float(listed.prices.get(name, 1.0)) for name in covariates}
-    with progress(f"reading {file.path.name}", quiet) as tell:
-        rows = read_training_rows(file, columns, skip_malformed, tell, many=True)
-    tell_malformed(rows.malformed)
+    with progress(f"reading {file.path.name}", quiet) as report_progress:
+        rows = read_training_rows(file, columns, skip_malformed, report_progress, many=True)
+    report_malformed(rows.malformed)
     name = file.path.name.split(".")[0]
     panels: Any = listed.panels
     dataset = Dataset(rows.table, rows.y, costs, panels, str(file.path), tuple(covariates))

@@ -110,10 +110,10 @@ def print_budgets(report: BudgetReport) -> None:
 
     table = Table("Method", "Budget", "Covariates", "Errors", "Total", "Kept")
     for spending in report.spendings:
-        told = [f"{mean:.2f} ± {error:.2f}" for mean, error in spending.means]
+        described = [f"{mean:.2f} ± {error:.2f}" for mean, error in spending.means]
         kept = {True: "yes", False: "no", None: ""}[spending.kept(report.kind)]
         named = "none" if spending.budget is None else f"{spending.budget:.2f}"
-        table.add_row(spending.method, named, *told, kept)
+        table.add_row(spending.method, named, *described, kept)
     table.title = "Means per held-out row ± standard error"
     console = Console()
     console.print(table)

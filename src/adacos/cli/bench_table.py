@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from adacos.cli.bench_results import print_table
-from adacos.cli.common import Decimal, Encoding, SkipMalformed, progress, say, tell_malformed
+from adacos.cli.common import Decimal, Encoding, SkipMalformed, progress, report_malformed, say
 from adacos.cli.prices import costs_given, read_prices
 from adacos.cli.table_columns import (
     Categorical,
@@ -115,10 +115,10 @@ def table(
     )
     errors = {"false_positive": false_positive, "false_negative": false_negative}
     costs = costs_given(listed_prices, covariates, default_price, errors, _UNKNOWN)
-    with progress(f"reading {data.name}", as_json) as tell:
-        rows = read_training_rows(file, columns, skip_malformed, tell, many=True)
+    with progress(f"reading {data.name}", as_json) as report_progress:
+        rows = read_training_rows(file, columns, skip_malformed, report_progress, many=True)
     check_errors(costs, rows, target)
-    tell_malformed(rows.malformed)
+    report_malformed(rows.malformed)
     if np.unique(rows.y, return_counts=True)[1].max() < 5:
         rule = "needs five rows of a class at least"
         raise InvalidInputError(data.name, rule, f"{len(rows.y)} rows", "Add rows.")

@@ -275,11 +275,11 @@ def in_words(step: Acquire | Classify, said: Description) -> Acquire | Classify:
     def labels(names: Sequence[str]) -> tuple[str, ...]:
         return tuple(said.label(name) for name in names)
 
-    told = step.explanation
-    plan = told.best_plan
-    told = replace(
-        told,
-        label=said.class_name(told.label) if said.classes else told.label,
+    explanation = step.explanation
+    plan = explanation.best_plan
+    explanation = replace(
+        explanation,
+        label=said.class_name(explanation.label) if said.classes else explanation.label,
         best_plan=plan and replace(plan, covariates=labels(plan.covariates)),
         flips=tuple(
             replace(
@@ -288,7 +288,7 @@ def in_words(step: Acquire | Classify, said: Description) -> Acquire | Classify:
                 label=said.class_name(flip.label),
                 values=tuple(said.shown(flip.covariate, value) for value in flip.values),
             )
-            for flip in told.flips
+            for flip in explanation.flips
         ),
         contributions=tuple(
             replace(
@@ -296,12 +296,12 @@ def in_words(step: Acquire | Classify, said: Description) -> Acquire | Classify:
                 covariate=said.label(part.covariate),
                 value=None if part.value is None else said.shown(part.covariate, part.value),
             )
-            for part in told.contributions
+            for part in explanation.contributions
         ),
     )
     if isinstance(step, Acquire):
-        return replace(step, covariates=labels(step.covariates), explanation=told)
-    return replace(step, label=said.class_name(step.label), explanation=told)
+        return replace(step, covariates=labels(step.covariates), explanation=explanation)
+    return replace(step, label=said.class_name(step.label), explanation=explanation)
 
 
 def print_json(content: Any) -> None:
@@ -309,7 +309,7 @@ def print_json(content: Any) -> None:
     typer.echo(json.dumps(content, indent=2, allow_nan=False, default=_plain))
 
 
-def tell_malformed(malformed: Sequence[Malformed]) -> None:
+def report_malformed(malformed: Sequence[Malformed]) -> None:
     """List rows that were skipped, on standard error."""
     if malformed:
         say(f"skipped {len(malformed)} malformed rows:", err=True)
@@ -351,17 +351,17 @@ def progress(what: str, quiet: bool, unit: str = "rows") -> Iterator[Callable[[i
 
 
 @contextmanager
-def telling() -> Iterator[None]:
+def printing_warnings() -> Iterator[None]:
     """Print warnings of the library at once as lines on standard error, each once."""
-    told = set()
+    printed = set()
 
-    def tell(message: Warning | str, *_: Any, **__: Any) -> None:
-        if str(message) not in told:
-            told.add(str(message))
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in printed:
+            printed.add(str(message))
             say(f"warning: {message}", err=True)
 
     with warnings.catch_warnings():
-        warnings.showwarning = tell
+        warnings.showwarning = show
         yield
 
 

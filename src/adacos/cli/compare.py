@@ -94,7 +94,7 @@ def compare(
         table_of.add_row(measure, *cells)
     plain_console().print(table_of)
     for one in found.policies[1:]:
-        say(found.told(one))
+        say(found.describe(one))
 
 
 def protocol(

@@ -31,7 +31,7 @@ _REMEDIES = {
 _LONG = 60
 
 
-def tell_doubts(estimator: BasePolicy, rows: TrainingRows, seconds: float) -> list[str]:
+def report_doubts(estimator: BasePolicy, rows: TrainingRows, seconds: float) -> list[str]:
     """Print what looks like a mistake and what will take long, once, on standard error."""
     found = estimator.check(rows.table, rows.y, groups=rows.groups)
     answered = set() if rows.weights is None else {"class_shares"}

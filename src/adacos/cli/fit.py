@@ -20,10 +20,10 @@ from adacos.cli.common import (
     plain_console,
     print_json,
     progress,
+    report_malformed,
     say,
-    tell_malformed,
 )
-from adacos.cli.doubts import check_described, tell_doubts, with_classes
+from adacos.cli.doubts import check_described, report_doubts, with_classes
 from adacos.cli.policy_options import (
     Monotonic,
     effort,
@@ -277,7 +277,7 @@ def fit(
             rows = read_training_rows(file, columns, skip_malformed, report, many)
         rows = rows if dask is None else on_workers(rows, dask, dask_timeout)
     check_errors(costs, rows, target)
-    tell_malformed(rows.malformed)
+    report_malformed(rows.malformed)
     if said is not None:
         said = with_classes(said, rows)
         check_described(said, covariates, rows, positive)
@@ -302,7 +302,7 @@ def fit(
     )
     check_takes_groups(estimator, policy, groups)
     check_takes_weights(estimator, policy, columns, prevalence, sequence)
-    warnings = tell_doubts(estimator, rows, seconds)
+    warnings = report_doubts(estimator, rows, seconds)
     for doubt in _learn(estimator, rows, seconds, nested, as_json):
         say(f"warning: {doubt}", err=True)
         warnings.append(doubt)
@@ -310,7 +310,7 @@ def fit(
     if said is not None:
         describe(estimator, said)
     save(estimator, out)
-    _tell(estimator, rows, out, warnings, time.perf_counter() - started, as_json)
+    _report(estimator, rows, out, warnings, time.perf_counter() - started, as_json)
 
 
 def _check_options(policy: str, out: Path, inputs: list[Path]) -> None:
@@ -372,7 +372,7 @@ def _learn(
         return [one for one in (doubt, alone) if one is not None]
 
 
-def _tell(
+def _report(
     estimator: BasePolicy,
     rows: TrainingRows,
     out: Path,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from adacos.cli.common import progress, tell_malformed
+from adacos.cli.common import progress, report_malformed
 from adacos.cli.training import as_in_fit, row_groups
 from adacos.exceptions import InvalidInputError
 from adacos.policies.base import BasePolicy
@@ -63,10 +63,10 @@ def held_out_rows(
     more = {name for name in besides if name not in encoder.names}
     kinds = kinds._replace(text=(kinds.text | {target, *grouping, *more}))
     _check_groups(groups, [*encoder.names, target], file.columns)
-    with progress(f"reading {file.path.name}", as_json) as tell:
+    with progress(f"reading {file.path.name}", as_json) as report_progress:
         columns = {*encoder.names, target, *grouping, *more}
-        piece = file.read(columns, kinds, skip_malformed=skip_malformed, progress=tell)
-    tell_malformed(piece.malformed)
+        piece = file.read(columns, kinds, skip_malformed=skip_malformed, progress=report_progress)
+    report_malformed(piece.malformed)
     given = piece.table.column(target)
     labelled = given != ""
     y = as_in_fit(policy, given[labelled], positive)

@@ -155,7 +155,7 @@ def _errors_in_words(card: dict[str, Any], said: Description) -> str:
 def _matrix_in_words(card: dict[str, Any], said: Description) -> str:
     """What each error costs, one true class after the other."""
     names = [said.class_name(label) for label in card["classes"]]
-    told = []
+    costs = []
     decided = "decisions" in card
     # In the order of the columns.
     labels = card["decision_names"] if decided else [f"called {name}" for name in names]
@@ -165,8 +165,8 @@ def _matrix_in_words(card: dict[str, Any], said: Description) -> str:
             for j, c in enumerate(row)
             if j != k or c or decided
         ]
-        told.append(f"{name} costs {', '.join(pairs)}")
-    return "Error costs: " + "; ".join(told) + "."
+        costs.append(f"{name} costs {', '.join(pairs)}")
+    return "Error costs: " + "; ".join(costs) + "."
 
 
 def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table:

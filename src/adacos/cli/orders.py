@@ -23,8 +23,8 @@ from adacos.cli.common import (
     load_policy,
     print_json,
     progress,
+    report_malformed,
     say,
-    tell_malformed,
 )
 from adacos.cli.table_columns import split_columns, split_names
 from adacos.tables.description import Description, description_of
@@ -97,16 +97,16 @@ def next_steps(
             progress=report,
         )
     seconds = time.perf_counter() - started
-    tell_malformed(summary.malformed)
+    report_malformed(summary.malformed)
     if as_json:
         malformed = [bad._asdict() for bad in summary.malformed]
         content = {**asdict(summary), "malformed": malformed, "seconds": round(seconds, 2)}
         print_json({"output": str(destination), **content})
         return
-    _tell(summary, description_of(policy), source, destination, seconds)
+    _report(summary, description_of(policy), source, destination, seconds)
 
 
-def _tell(
+def _report(
     summary: OrderSummary, said: Description, source: Path, destination: Path, seconds: float
 ) -> None:
     if summary.absent:

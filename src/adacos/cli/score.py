@@ -24,8 +24,8 @@ from adacos.cli.common import (
     load_policy,
     print_json,
     progress,
+    report_malformed,
     say,
-    tell_malformed,
 )
 from adacos.cli.table_columns import split_columns, split_names
 from adacos.cli.workers import DaskTimeout, connect, refuse_timeout_alone
@@ -117,15 +117,15 @@ def score(
         with progress(f"scoring {source.name}", as_json) as report:
             summary = score_file(policy, source, destination, **columns, **options, progress=report)
     seconds = time.perf_counter() - started
-    tell_malformed(summary.malformed)
+    report_malformed(summary.malformed)
     if as_json:
-        _tell_json(summary, destination, seconds)
+        _report_json(summary, destination, seconds)
     else:
         named = "column unusual" if flag_unusual else "--flag-unusual names them"
         named += " without --dask" * (dask is not None)
-        _tell_absent(summary.absent, source)
-        _tell_blank(summary)
-        _tell(summary, description_of(policy), destination, seconds, named)
+        _report_absent(summary.absent, source)
+        _report_blank(summary)
+        _report(summary, description_of(policy), destination, seconds, named)
 
 
 def _check_alone(options: dict[str, Any]) -> None:
@@ -151,13 +151,13 @@ def _by_workers(
         return score_folder(policy, source, destination, client, **columns, progress=report)
 
 
-def _tell_json(summary: ScoreSummary, destination: Path, seconds: float) -> None:
+def _report_json(summary: ScoreSummary, destination: Path, seconds: float) -> None:
     malformed = [bad._asdict() for bad in summary.malformed]
     content = {**asdict(summary), "malformed": malformed, "seconds": round(seconds, 2)}
     print_json({"output": str(destination), **content})
 
 
-def _tell_absent(absent: Sequence[str], source: Path) -> None:
+def _report_absent(absent: Sequence[str], source: Path) -> None:
     if absent:
         say(
             f"{source.name} has no column {listed(absent)}: unavailable for every row. "
@@ -166,7 +166,7 @@ def _tell_absent(absent: Sequence[str], source: Path) -> None:
         )
 
 
-def _tell_blank(summary: ScoreSummary) -> None:
+def _report_blank(summary: ScoreSummary) -> None:
     if summary.blank:
         cells = listed(f"{name} {count:,}" for name, count in summary.blank.items())
         say(
@@ -177,7 +177,7 @@ def _tell_blank(summary: ScoreSummary) -> None:
         )
 
 
-def _tell(
+def _report(
     summary: ScoreSummary, said: Description, destination: Path, seconds: float, named: str
 ) -> None:
     counts = ", ".join(

@@ -117,6 +117,6 @@ def _table(curve: Any, said: Any) -> Table:
             (p.misclassification_cost, p.misclassification_error),
             (p.total_cost, p.total_error),
         )
-        told = (f"{said.money(mean)} ± {error:.2f}" for mean, error in amounts)
-        table.add_row(name, *told)
+        described = (f"{said.money(mean)} ± {error:.2f}" for mean, error in amounts)
+        table.add_row(name, *described)
     return table

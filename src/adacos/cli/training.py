@@ -152,7 +152,7 @@ def read_training_rows(
         )
     table = piece.table.select(list(columns.covariates))[labelled]
     n_read = len(piece.lines) + len(piece.malformed)
-    told = tuple(name for name in columns.covariates if name in codes)
+    described = tuple(name for name in columns.covariates if name in codes)
     groups, weights = columns.groups, columns.weights
     return TrainingRows(
         table,
@@ -161,7 +161,7 @@ def read_training_rows(
         piece.malformed,
         missing_shares(table),
         names,
-        told,
+        described,
         None if groups is None else row_groups(piece.table.column(groups)[labelled], groups),
         None if weights is None else _weights(piece, labelled, weights),
     )

@@ -32,8 +32,8 @@ def not_covered(reasons: tuple[str, ...]) -> str:
     if not reasons:
         return ""
     *others, last = reasons
-    told = f"{', '.join(others)} and {last}" if others else last
-    return f"The certificate does not cover this consultation: {told}."
+    described = f"{', '.join(others)} and {last}" if others else last
+    return f"The certificate does not cover this consultation: {described}."
 
 
 def _has_other_values(consultation: Consultation) -> bool:

@@ -378,7 +378,7 @@ class Classify:
 
 def ranges_in_words(decisions: Sequence[WeighedDecision]) -> str:
     """Between which probabilities each decision is the cheapest; empty if that is not known."""
-    told = []
+    described = []
     for one in decisions:
         if one.above is None or one.below is None:
             continue
@@ -388,8 +388,8 @@ def ranges_in_words(decisions: Sequence[WeighedDecision]) -> str:
             where = f"at or above {percent(one.above)}"
         else:
             where = f"below {percent(one.below)}" if one.below < 1 else "always"
-        told.append(f"{one.decision} {where}")
-    return ", ".join(told)
+        described.append(f"{one.decision} {where}")
+    return ", ".join(described)
 
 
 def _in_brackets(words: str) -> str:

@@ -119,8 +119,8 @@ def make_cube_problem(
     informative = N_CLASSES + 2
     block = 2 * informative if contexts == 1 else informative
     names = [f"x{k}" for k in range(block * contexts)]
-    telling = np.arange(block * contexts) % block < informative
-    costs = np.where(telling, 2.0, 1.0) if prices == "informative" else np.ones(len(names))
+    deciding = np.arange(block * contexts) % block < informative
+    costs = np.where(deciding, 2.0, 1.0) if prices == "informative" else np.ones(len(names))
     if contexts > 1:
         names, costs = ["context", *names], np.append(1.0, costs)
     if prices == "random":

@@ -197,8 +197,8 @@ def make_value_dependent_problem(
     for price in prices:
         real("prices", price, at_least=0)
     y, x0, x1, x2 = np.ogrid[:2, :2, :2, :2]
-    telling = np.where(x0 == 0, x1, x2)
-    joint = np.where(y == telling, 1 - noise, noise) / 8
+    deciding = np.where(x0 == 0, x1, x2)
+    joint = np.where(y == deciding, 1 - noise, noise) / 8
     shape = joint.shape + (2,) * n_irrelevant
     joint = joint.reshape(*joint.shape, *[1] * n_irrelevant) / 2**n_irrelevant
     names = [f"x{i}" for i in range(3 + n_irrelevant)]

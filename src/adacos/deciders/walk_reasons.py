@@ -32,8 +32,8 @@ def walk_reasons(decider: SequenceDecider, state: WalkState, decision: Decision)
     lookahead = lookahead.unweighted(1 + decider.multiplier)
     own = state, lookahead, decider.rule, decider.encoder, decider.decisions.tolist(), asked
     reasons = sequence_reasons(*own, decider.costs, decider.worth)
-    told = past, describe_recalls(decider), describe_budgets(decider, state, lookahead)
-    return replace(reasons, because=" ".join(filter(None, told)))
+    described = past, describe_recalls(decider), describe_budgets(decider, state, lookahead)
+    return replace(reasons, because=" ".join(filter(None, described)))
 
 
 def describe_past_cases(lookahead: Lookahead, matrix: Floats) -> str:
@@ -53,19 +53,19 @@ def describe_past_cases(lookahead: Lookahead, matrix: Floats) -> str:
 
 def describe_budgets(decider: Decider[WalkState], state: WalkState, lookahead: Lookahead) -> str:
     """What budgets have to do with a decision about one row, in words."""
-    told, times = [], 1 + decider.multiplier
+    described, times = [], 1 + decider.multiplier
     if state.left is not None and np.isinf(lookahead.cost).any():
         first = state.upcoming[int(np.argmax(np.isinf(lookahead.cost[0])))]
-        told.append(
+        described.append(
             f"{state.left[0] / times:.2f} of the {decider.budget:.2f} budget is left: not "
             f"enough for {decider.encoder.names[first]}."
         )
     if times > 1:
-        told.append(
+        described.append(
             f"To keep the mean budget of {decider.terms.mean_budget:.2f}, covariate costs count "
             f"{times:.2f} times when continuing is weighed."
         )
-    return " ".join(told)
+    return " ".join(described)
 
 
 def describe_recalls(decider: Decider[State]) -> str:

@@ -118,14 +118,14 @@ def plain_text(grid: Grid) -> str:
     """A table for a terminal: its caption, then columns that are padded with spaces."""
     lines = [grid.header, *grid.rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    told = [
+    described = [
         "  ".join(
             cell.rjust(width) if number else cell.ljust(width)
             for number, (cell, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines
     ]
-    return "\n".join([*([grid.caption] if grid.caption else []), *told])
+    return "\n".join([*([grid.caption] if grid.caption else []), *described])
 
 
 def to_markdown(title: str, blocks: Sequence[Block]) -> str:

@@ -34,18 +34,18 @@ def log_growth(
     `total` is what the errors of a period cost; `promised` and `cases` are what was promised and
     how many cases there were, by period and group; `most` is what an error costs at most, by group.
     """
-    paid, told = np.asarray(total, dtype=float), np.asarray(promised, dtype=float)
+    paid, expected = np.asarray(total, dtype=float), np.asarray(promised, dtype=float)
     number, largest = np.asarray(cases, dtype=float), np.asarray(most, dtype=float)
     # Where nothing can be lost, nothing is learned.
     there = largest > 0
     if not there.any():
         return np.zeros((len(paid), 1))
-    told, number, largest = told[:, there], number[:, there], largest[there]
+    expected, number, largest = expected[:, there], number[:, there], largest[there]
     greatest = largest.max()
     weights = np.geomspace(
         _LEAST / greatest, min(_MOST / largest.min(), _LARGEST / greatest), _POINTS
     )
-    share = np.divide(told, number * largest, out=np.zeros_like(told), where=number > 0)
+    share = np.divide(expected, number * largest, out=np.zeros_like(expected), where=number > 0)
     raised = np.expm1(np.multiply.outer(largest, weights))
     spread = np.log1p(np.clip(share, 0.0, 1.0)[:, :, None] * raised)
     return np.asarray(np.multiply.outer(paid, weights) - (number[:, :, None] * spread).sum(axis=1))

@@ -156,7 +156,7 @@ def conditional_normal(
     return filled, patterns
 
 
-class RowMissing(NamedTuple):
+class RowGaps(NamedTuple):
     """Rows with the same number of values missing, and what is known about these.
 
     Attributes
@@ -173,7 +173,7 @@ class RowMissing(NamedTuple):
     covariance: Floats
 
 
-def conditional_by_row(table: Floats, mean: Floats, covariance: Floats) -> list[RowMissing]:
+def conditional_by_row(table: Floats, mean: Floats, covariance: Floats) -> list[RowGaps]:
     """What `conditional_normal` says of rows that hardly ever miss the same values.
 
     With Ω = Σ⁻¹ the conditional covariance is (Ω_mm)⁻¹ and the mean μ_m - (Ω_mm)⁻¹ Ω_mo (x_o -
@@ -194,7 +194,7 @@ def conditional_by_row(table: Floats, mean: Floats, covariance: Floats) -> list[
         moved = np.matmul(left, pulled[rows[:, None], missing][:, :, None])[:, :, 0]
         scale = deviation[missing]
         own = left * (scale[:, :, None] * scale[:, None])
-        found.append(RowMissing(rows, missing, mean[missing] - scale * moved, own))
+        found.append(RowGaps(rows, missing, mean[missing] - scale * moved, own))
     return found
 
 

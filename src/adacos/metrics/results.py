@@ -570,11 +570,11 @@ def _as_numbers(
     else:
         n_classes = len(classes)
     if len(classes) != n_classes or not np.all(np.isin(present, classes)):
-        told = "two" if n_classes == 2 else str(n_classes)
+        number = "two" if n_classes == 2 else str(n_classes)
         coded = "0 and 1" if n_classes == 2 else f"0 … {n_classes - 1}"
         raise InvalidInputError(
             "y",
-            f"y and the labels must be of {told} classes",
+            f"y and the labels must be of {number} classes",
             present.tolist(),
             f"Pass labels of the classes the policy was fitted with, or code them as {coded}. If "
             "the labels are decisions, pass the costs that name them, or protects=.",

@@ -112,8 +112,8 @@ def _expected(
     patterns, number = np.unique(can, axis=0, return_inverse=True)
     for kind, pattern in enumerate(patterns):
         own = np.flatnonzero(number.ravel() == kind)
-        told = evidence.between(state.stage, j, pattern[:-1])
-        found[own] = expected_cost(belief[rows[own]], *told, plans if pattern[-1] else labels)
+        partition = evidence.between(state.stage, j, pattern[:-1])
+        found[own] = expected_cost(belief[rows[own]], *partition, plans if pattern[-1] else labels)
     return found
 
 

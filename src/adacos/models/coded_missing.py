@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from adacos.kernels.binned import CORRELATION_UNIT, Block, CodedMissing, Codes, Design, plain_gram
-from adacos.kernels.gaussian import RowMissing, conditional_by_row, joint_fraction, projected
+from adacos.kernels.gaussian import RowGaps, conditional_by_row, joint_fraction, projected
 from adacos.kernels.namespace import counted
 from adacos.models.basis import AdditiveBasis
 from adacos.models.expected_rows import values_and_columns
@@ -85,7 +85,7 @@ class Gram(NamedTuple):
         return type(self)(self.matrix + other.matrix)
 
 
-def with_states(rows: CodedRows, drawn: JointModel) -> tuple[CodedRows, MissingPlan, JointModel]:
+def with_states(rows: CodedRows, drawn: JointModel) -> tuple[CodedRows, FillPlan, JointModel]:
     """The rows with states for what is missing, how they were found, and the joint model of all."""
     joint = _joint(rows, drawn)
     plan = _plan(joint, rows.values, rows.sample)
@@ -159,7 +159,7 @@ def _plain(block: Block, design: Design) -> Gram:
 
 
 @dataclass(frozen=True)
-class MissingPlan:
+class FillPlan:
     """How missing values become codes.
 
     Attributes
@@ -190,10 +190,10 @@ class MissingPlan:
         return len(self.scores[covariate]) - 1
 
 
-def _plan(joint: JointModel, values: list[Floats], sample: Block) -> MissingPlan:
+def _plan(joint: JointModel, values: list[Floats], sample: Block) -> FillPlan:
     """States of the missing values, from the rows of the sample as codes."""
     scores = [np.vstack([s, np.full(s.shape[1], np.nan)]) for s in _scores(joint, values)]
-    plan = MissingPlan(joint, tuple(scores), (), np.empty(0, dtype=np.intp))
+    plan = FillPlan(joint, tuple(scores), (), np.empty(0, dtype=np.intp))
     seen: list[list[Floats]] = [[own] for own in _unconditional(joint)]
     for rows in _parts(len(sample.y)):
         for found in _found(plan, sample, rows):
@@ -221,22 +221,20 @@ def _parts(n: int) -> list[slice]:
     return [slice(a, min(a + _ROWS_AT_ONCE, n)) for a in range(0, n, _ROWS_AT_ONCE)]
 
 
-def _found(plan: MissingPlan, block: Block, rows: slice) -> list[RowMissing]:
+def _found(plan: FillPlan, block: Block, rows: slice) -> list[RowGaps]:
     """Conditional moments of what is missing of some rows of a block."""
     pairs = zip(plan.scores, block.codes, strict=True)
     scores = np.hstack([table.take(code[rows], axis=0) for table, code in pairs])
     return conditional_by_row(scores, plan.joint.mean, plan.joint.covariance)
 
 
-def _where(plan: MissingPlan, found: RowMissing, covariate: int) -> tuple[Ints, Ints]:
+def _where(plan: FillPlan, found: RowGaps, covariate: int) -> tuple[Ints, Ints]:
     """Rows without a covariate, and the place of its first column among what is missing there."""
     row, position = np.nonzero(found.missing == plan.first(covariate))
     return row, position
 
 
-def _features(
-    plan: MissingPlan, found: RowMissing, covariate: int, row: Ints, position: Ints
-) -> Floats:
+def _features(plan: FillPlan, found: RowGaps, covariate: int, row: Ints, position: Ints) -> Floats:
     """What these rows say of a missing covariate."""
     joint = plan.joint
     width = int(np.sum(joint.source == covariate))
@@ -276,7 +274,7 @@ def _parted(points: Floats, most: int) -> Floats:
     return np.stack([own.mean(axis=0) for _, _, own in groups])
 
 
-def refine(block: Block, plan: MissingPlan) -> Block:
+def refine(block: Block, plan: FillPlan) -> Block:
     """A block whose missing values have the codes of their states."""
     trees = [KDTree(states) for states in plan.states]
     codes: list[Codes] = [code.astype(np.uint16) for code in block.codes]
@@ -302,7 +300,7 @@ def refine(block: Block, plan: MissingPlan) -> Block:
     return block._replace(codes=tuple(codes), missing=tuple(joined))
 
 
-def _correlations(found: RowMissing, source: Ints) -> NDArray[np.int16]:
+def _correlations(found: RowGaps, source: Ints) -> NDArray[np.int16]:
     """Correlations of the pairs of missing values, zero within a covariate."""
     deviation = np.sqrt(np.maximum(np.diagonal(found.covariance, axis1=1, axis2=2), 0.0))
     inverse = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
@@ -334,7 +332,7 @@ def _counted(block: Block, levels: list[int]) -> _Weights:
     return _Weights([counted(code, block.weight, n)[:n] for code, n in pairs])
 
 
-def _state_weights(plan: MissingPlan, parts: list[RowBlocks]) -> list[Floats]:
+def _state_weights(plan: FillPlan, parts: list[RowBlocks]) -> list[Floats]:
     """Weight of the rows in each state of each covariate."""
     first = [plan.levels(k) for k in range(len(plan.states))]
     pairs = zip(first, plan.states, strict=True)
@@ -342,7 +340,7 @@ def _state_weights(plan: MissingPlan, parts: list[RowBlocks]) -> list[Floats]:
     return [own[n:] for own, n in zip(weights, first, strict=True)]
 
 
-def state_values(plan: MissingPlan, covariate: int) -> FilledRows:
+def state_values(plan: FillPlan, covariate: int) -> FilledRows:
     """The states of a missing covariate as rows without it."""
     joint, states = plan.joint, plan.states[covariate]
     columns = np.flatnonzero(joint.source == covariate)
@@ -362,7 +360,7 @@ def state_values(plan: MissingPlan, covariate: int) -> FilledRows:
 
 
 @dataclass(frozen=True)
-class MissingTables:
+class FillTables:
     """What a function of the covariates needs of the states to have a variance.
 
     Attributes
@@ -372,7 +370,7 @@ class MissingTables:
     loading : likewise (states, encoded columns, columns).
     """
 
-    plan: MissingPlan
+    plan: FillPlan
     covariance: dict[int, Floats]
     loading: dict[int, Floats]
 
@@ -407,10 +405,10 @@ class ExpectedStates(NamedTuple):
     standardised: list[Floats]
     columns: list[Floats]
     covariance: Floats
-    tables: MissingTables
+    tables: FillTables
 
 
-def expected_states(plan: MissingPlan, basis: AdditiveBasis, rows: CodedRows) -> ExpectedStates:
+def expected_states(plan: FillPlan, basis: AdditiveBasis, rows: CodedRows) -> ExpectedStates:
     """Expectation of values and columns in the states, and what it leaves out."""
     n_encoded, size = len(basis.source), 1 + len(basis.source) + len(basis.group)
     total, standardised, columns = np.zeros((size, size)), [], []
@@ -431,13 +429,11 @@ def expected_states(plan: MissingPlan, basis: AdditiveBasis, rows: CodedRows) ->
     work = partial(_cross_moments, plan=plan, loading=loading, place=place, size=size)
     total += _total(rows.parts, work).matrix
     of_functions = {k: own[:, :, own.shape[1] :] for k, own in loading.items()}
-    return ExpectedStates(
-        standardised, columns, total, MissingTables(plan, covariance, of_functions)
-    )
+    return ExpectedStates(standardised, columns, total, FillTables(plan, covariance, of_functions))
 
 
 def _cross_moments(
-    block: Block, plan: MissingPlan, loading: dict[int, Floats], place: dict[int, Ints], size: int
+    block: Block, plan: FillPlan, loading: dict[int, Floats], place: dict[int, Ints], size: int
 ) -> Gram:
     """Sum over rows of the covariances between the columns of values missing together.
 

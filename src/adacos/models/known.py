@@ -77,9 +77,9 @@ def _derive(model: SequenceModel, first: Bools) -> SequenceModel:
 
 def _in_another_order(log_odds: Floats, original: SetSequence, sequence: SetSequence) -> Floats:
     """Log-odds of rows at the sets of `sequence`, each covariate saying what it said before."""
-    told = np.zeros((len(log_odds), len(original.order), *log_odds.shape[2:]))
-    told[:, original.order[original.n_free :]] = np.diff(log_odds, axis=1)
-    moved = told[:, sequence.order].cumsum(axis=1)[:, sequence.n_free - 1 :]
+    added = np.zeros((len(log_odds), len(original.order), *log_odds.shape[2:]))
+    added[:, original.order[original.n_free :]] = np.diff(log_odds, axis=1)
+    moved = added[:, sequence.order].cumsum(axis=1)[:, sequence.n_free - 1 :]
     return np.asarray(log_odds[:, :1] + moved)
 
 

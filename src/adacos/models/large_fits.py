@@ -39,7 +39,7 @@ from adacos.models.basis import AdditiveBasis, uncentred_basis
 from adacos.models.coded_missing import (
     MOST_PAIRS,
     CodedRows,
-    MissingTables,
+    FillTables,
     available,
     expected_states,
     gram_of,
@@ -103,7 +103,7 @@ class LargeFits:
     n_classes: int = 2
     kept: Ints | None = None
     there: Bools | None = None
-    states: MissingTables | None = None
+    states: FillTables | None = None
     _fitted: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
     _of_sample: dict[frozenset[int], AdditiveFit] = field(default_factory=dict)
 

@@ -1,7 +1,7 @@
 """Where a fit is: reported by the loops that take long, heard by whoever asked for it.
 
-A loop calls `tell`; it does nothing unless somebody listens. `listening` is a context, so that
-neither the fits nor the estimators carry a listener.
+A loop calls `report_progress`; it does nothing unless somebody listens. `listening` is a context,
+so that neither the fits nor the estimators carry a listener.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def listening(listener: Listener) -> Iterator[None]:
         _LISTENERS.reset(token)
 
 
-def tell(what: str, done: int, whole: int) -> None:
+def report_progress(what: str, done: int, whole: int) -> None:
     """Say that `done` parts of the whole are done."""
     for listener in _LISTENERS.get():
         listener(what, done, whole)
 
 
-def told(fit: Callable[P, Result]) -> Callable[P, Result]:
+def prints_progress(fit: Callable[P, Result]) -> Callable[P, Result]:
     """Let a method print where it is if the estimator's parameter `verbose` asks for it."""
 
     @wraps(fit)

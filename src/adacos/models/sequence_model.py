@@ -31,7 +31,7 @@ from adacos.models.missing import (
     polarised,
     unpolarised,
 )
-from adacos.models.progress import tell
+from adacos.models.progress import report_progress
 from adacos.models.recent import Recent
 from adacos.models.sequences import (
     SetSequence,
@@ -284,7 +284,7 @@ def build_sequence_model(
     models: list[AdditiveFit] = []
     for i in range(len(sets)):
         models.append(fits.fit(sets.set(i), models[-1] if models else None))
-        tell("set", i + 1, len(sets))
+        report_progress("set", i + 1, len(sets))
     basis = fits.basis
     coefs = np.stack([model.coef for model in models])
     out_of_fold = np.stack([model.out_of_fold_log_odds for model in models], axis=1)

@@ -16,7 +16,7 @@ from adacos.costs import ROUNDING, CostTable
 from adacos.kernels.class_risk import best_label, log_loss
 from adacos.kernels.group_lasso import entry_order
 from adacos.models.basis import AdditiveBasis, sequence_splines
-from adacos.models.progress import tell
+from adacos.models.progress import report_progress
 from adacos.tables.kinds import NUMERIC
 from adacos.typing import Floats, Ints
 
@@ -155,5 +155,5 @@ def forward_sequence(
             total = round(float(wrong + costs.of_order(members)), 9)
             ranks.append((total, float((weight * log_loss(log_odds, y)).sum())))
         order.append(left[ranks.index(min(ranks))])
-        tell("forward step", len(order) - n_free, p - n_free)
+        report_progress("forward step", len(order) - n_free, p - n_free)
     return SetSequence(np.array(order, dtype=np.intp), n_free)

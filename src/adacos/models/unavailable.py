@@ -144,7 +144,7 @@ def _split(
     learned = np.einsum("rk,rkj->rj", available.astype(np.float64), curved)
     if len(scores.to_come):
         weights, which = scores.weights(available[:, of[scores.to_come]])
-        told = weights[which] @ loading
-        learned += np.einsum("rbj,rbj,bj->rj", told, told, scores.inside.astype(np.float64))
+        moved = weights[which] @ loading
+        learned += np.einsum("rbj,rbj,bj->rj", moved, moved, scores.inside.astype(np.float64))
     learned = np.minimum(learned, total)
     return learned, total - learned

@@ -360,15 +360,15 @@ class Audit:
             All fields, what is unknown as None; each grouping with `by_group`, `overall`,
             `difference` and `ratio`.
         """
-        told = asdict(self)
-        for own, grouping in zip(told["groupings"], self.groupings, strict=True):
+        fields = asdict(self)
+        for own, grouping in zip(fields["groupings"], self.groupings, strict=True):
             own |= {
                 "by_group": grouping.by_group,
                 "overall": grouping.overall,
                 "difference": grouping.difference(),
                 "ratio": grouping.ratio(),
             }
-        plain: dict[str, Any] = _without_nan(told)
+        plain: dict[str, Any] = _without_nan(fields)
         return plain
 
 

@@ -31,7 +31,7 @@ from adacos.kernels.prior_shift import LogOddsChange
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
 from adacos.models.basis import MOST_SPLINES
-from adacos.models.progress import listening, print_progress, tell
+from adacos.models.progress import listening, print_progress, report_progress
 from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.branching import BranchingClassifier
@@ -326,7 +326,7 @@ class AutoPolicyClassifier(BasePolicy):
                 label = policy.numbers_of(result.label)
                 total = total_of(result.cost, number[inside], label, matrix)
                 cost[candidate.title][inside] = total
-            tell(COMPARISON, part + 1, n_folds)
+            report_progress(COMPARISON, part + 1, n_folds)
         if BRANCHING in candidates and BRANCHING not in tried:
             cost[BRANCHING.title] = cost[ADACOS.title].copy()
         return cost

@@ -134,9 +134,9 @@ def _misfit(policy: BasePolicy, encoded: Floats, y: Any, groups: Any) -> Iterato
     cells = misfit_by_cell(
         chosen.encoder_, encoded, true, p, groups=number, learned_from=n_training
     )
-    told = advice(chosen, cells)
-    if told is not None:
+    advised = advice(chosen, cells)
+    if advised is not None:
         said = description_of(chosen)
-        text = " ".join(cell.told(said) for cell in cells[:_MOST_NAMED])
+        text = " ".join(cell.describe(said) for cell in cells[:_MOST_NAMED])
         names = dict.fromkeys(side.covariate for cell in cells for side in cell[:2])
-        yield Suspicion("misfit", tuple(names), f"{text} {told}")
+        yield Suspicion("misfit", tuple(names), f"{text} {advised}")

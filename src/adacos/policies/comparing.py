@@ -103,7 +103,7 @@ class Comparison:
             "  ".join(f"{cell:<{w}}" for cell, w in zip(row, width, strict=True)).rstrip()
             for row in (grid.header, *grid.rows)
         ]
-        return "\n".join([*lines, *(self.told(one) for one in self.policies[1:]), grid.caption])
+        return "\n".join([*lines, *(self.describe(one) for one in self.policies[1:]), grid.caption])
 
     def _repr_html_(self) -> str:
         return fragment([self.grid()])
@@ -124,7 +124,7 @@ class Comparison:
         )
         return Grid(("", *_TITLES), tuple(rows), caption)
 
-    def told(self, one: PolicyMeasures) -> str:
+    def describe(self, one: PolicyMeasures) -> str:
         """Say in one sentence how much more or less a policy costs than the first."""
         first, more = self.policies[0].name, one.total.more
         if not more.excludes(0.0):

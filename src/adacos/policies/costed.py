@@ -282,8 +282,8 @@ def _check_estimator(estimator: object) -> None:
     if isinstance(estimator, Costs):
         raise InvalidInputError("estimator", rule, "Costs", _REMEDY)
     knows = callable(estimator) or hasattr(estimator, "predict")
-    told = hasattr(estimator, "__sklearn_tags__")
-    if estimator is not None and (not knows or (told and is_regressor(estimator))):
+    has_tags = hasattr(estimator, "__sklearn_tags__")
+    if estimator is not None and (not knows or (has_tags and is_regressor(estimator))):
         raise InvalidInputError("estimator", rule, type(estimator).__name__, _REMEDY)
 
 

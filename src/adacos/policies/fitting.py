@@ -78,11 +78,11 @@ def checked(fit: Callable[..., Any]) -> Callable[..., Any]:
         groups = kwargs.get("groups")
         found = [] if self._streams_from(X) else self.check(X, y, groups=groups)
         # Of copies the fit has warned itself, where it found groups for its splits.
-        told = {"copies"}
+        named = {"copies"}
         if kwargs.get("sample_weight") is not None:
             # Weights answer the one, and the other compares with rows that are not weighed.
-            told |= {"class_shares", "misfit", "no_better"}
-        text = "\n".join(f"- {suspicion}" for suspicion in found if suspicion.kind not in told)
+            named |= {"class_shares", "misfit", "no_better"}
+        text = "\n".join(f"- {suspicion}" for suspicion in found if suspicion.kind not in named)
         if text:
             warnings.warn(f"The training rows:\n{text}", TableWarning, stacklevel=2)
         return result

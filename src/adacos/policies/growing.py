@@ -32,7 +32,7 @@ from adacos.models.density import moment_matrix
 from adacos.models.dynamic import ValueTables
 from adacos.models.lookahead import WalkState, advance, begin
 from adacos.models.pairs import out_of_fold_probabilities
-from adacos.models.progress import tell
+from adacos.models.progress import report_progress
 from adacos.models.quick import central_fit, quick_model
 from adacos.models.sequence_model import SequenceModel
 from adacos.models.sequences import order_among
@@ -190,7 +190,7 @@ def grow(data: GrowingData, deepest: int) -> list[Node]:
                 (len(nodes), depth + 1, rows & on_side, _side_weight(weight, on_side), after)
             )
             nodes.append(Node(path))
-        tell("branch", len(nodes) // 2, 2**deepest - 1)
+        report_progress("branch", len(nodes) // 2, 2**deepest - 1)
     return [_in_table(node, data.kept) for node in nodes]
 
 

@@ -33,7 +33,7 @@ class Side(NamedTuple):
     relation: str
     value: float | str
 
-    def told(self, said: Description) -> str:
+    def describe(self, said: Description) -> str:
         """The same in words."""
         return f"{said.label(self.covariate)} {self.relation} {said.shown(*self[::2])}"
 
@@ -49,10 +49,11 @@ class MisfitCell(NamedTuple):
     low: float
     high: float
 
-    def told(self, said: Description) -> str:
+    def describe(self, said: Description) -> str:
         """What is wrong there, in words."""
+        where = f"{self.first.describe(said)} and {self.second.describe(said)}"
         return (
-            f"Of the {self.rows:,} rows with {self.first.told(said)} and {self.second.told(said)}, "
+            f"Of the {self.rows:,} rows with {where}, "
             f"{self.expected:.0%} were expected to be positive and {self.found:.0%} are "
             f"(interval {self.low:.0%} to {self.high:.0%})."
         )
@@ -142,16 +143,17 @@ def advice(policy: BasePolicy, cells: Sequence[MisfitCell]) -> str | None:
     """Which policy to try where cells misfit; None where none does."""
     if not cells:
         return None
-    told = (
+    described = (
         "What one covariate says here depends on the value of another, which a sum cannot express."
     )
     if policy.in_one_order:
         return (
-            f"{told} Try BranchingClassifier (--policy branching) or, where most covariates have "
-            "few values, PlanningClassifier (--policy planning): their questions depend on the "
-            "values. Or let AutoPolicyClassifier (--policy auto) find out whether that is cheaper."
+            f"{described} Try BranchingClassifier (--policy branching) or, where most covariates "
+            "have few values, PlanningClassifier (--policy planning): their questions depend on "
+            "the values. Or let AutoPolicyClassifier (--policy auto) find out whether that is "
+            "cheaper."
         )
-    return f"{told} More branches (max_depth) or trees (--policy cegb) may cost less."
+    return f"{described} More branches (max_depth) or trees (--policy cegb) may cost less."
 
 
 def _sides(encoder: TableEncoder, encoded: Floats) -> tuple[list[Side], Bools]:

@@ -143,20 +143,22 @@ class Recalibration:
             One sentence or two.
         """
         if len(self.before) == 2:
-            told = f"from a prevalence of {percent(self.before[1])} to {percent(self.after[1])}"
+            described = (
+                f"from a prevalence of {percent(self.before[1])} to {percent(self.after[1])}"
+            )
         else:
             names = range(len(self.before)) if classes is None else classes.tolist()
             each = zip(names, self.before, self.after, strict=True)
             every = [f"{k} {percent(b)} (was {percent(a)})" for k, a, b in each]
-            told = "to other shares of the classes, " + listed(every)
+            described = "to other shares of the classes, " + listed(every)
         if self.rows is None:
-            return f"Recalibrated {told}."
+            return f"Recalibrated {described}."
         assert self.shift_error is not None
         errors = zip(self.shift, self.shift_error, strict=True)
         moved = listed([f"{shift:+.2f} ± {error:.2f}" for shift, error in errors])
         slope = f"; slope {self.slope:.2f} ± {self.slope_error:.2f}" if self.slope_error else ""
         return (
-            f"Recalibrated {told} by {self.rows:,} local rows: log-odds {moved}{slope} "
+            f"Recalibrated {described} by {self.rows:,} local rows: log-odds {moved}{slope} "
             "(estimate ± standard error)."
         )
 

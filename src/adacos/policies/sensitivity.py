@@ -225,23 +225,25 @@ class Sensitivity:
             lines.append(self._worth_of_knowing(self.information))
         return [*lines, self.held_fixed]
 
-    def _worth_of_knowing(self, told: Information) -> str:
+    def _worth_of_knowing(self, measured: Information) -> str:
         """The EVPI in a sentence; knowing cannot do harm, so a value below 0 has a reason."""
         error = (
-            f"standard error {told.whole_error:.2g} over {self.rows:,} rows and "
+            f"standard error {measured.whole_error:.2g} over {self.rows:,} rows and "
             f"{self.draws:,} draws"
         )
-        if told.value >= 0:
-            return f"Knowing all costs exactly is worth {told.value:.4g} per row (EVPI), {error}."
-        if told.value >= -2 * told.whole_error:
+        if measured.value >= 0:
+            return (
+                f"Knowing all costs exactly is worth {measured.value:.4g} per row (EVPI), {error}."
+            )
+        if measured.value >= -2 * measured.whole_error:
             return (
                 "Knowing all costs exactly is worth 0 per row within its error (EVPI): the "
-                f"estimate is {told.value:.2g}, {error}."
+                f"estimate is {measured.value:.2g}, {error}."
             )
         return (
             "Knowing all costs exactly is worth nothing on these rows (EVPI): the estimate is "
-            f"{told.value:.2g}, {error}. That is below 0 by more than chance: the probabilities "
-            "of the models do not fit these rows."
+            f"{measured.value:.2g}, {error}. That is below 0 by more than chance: the "
+            "probabilities of the models do not fit these rows."
         )
 
     def tornado(self, *, ax: Any = None, currency: str = "") -> Any:
@@ -427,19 +429,19 @@ def _range_of(asked: Asked, k: int, tolerance: float, *, informed: bool) -> Cost
     """What depends on one cost."""
     every = asked.every
     cost, at = every.costs[k], every.kept(OWN, every.stated)
-    told: dict[str, Any] = {}
+    measured: dict[str, Any] = {}
     rule, stated = every.policy.rule_, every.policy.cost_table_
     for end, amount in (("low", cost.low), ("high", cost.high)):
         amounts = _with(every.stated, k, amount)
         act = every.kept(OWN, amounts)
         more = act.total - at.total
-        told[f"cost_at_{end}"] = float(act.total.mean())
-        told[f"more_at_{end}"] = float(more.mean())
-        told[f"error_at_{end}"] = standard_error(more, every.rows.groups)
-        told[f"acquired_at_{end}"] = float(act.acquired.sum(axis=1).mean())
-        told[f"changed_at_{end}"] = float(np.mean((act.order != at.order).any(axis=1)))
+        measured[f"cost_at_{end}"] = float(act.total.mean())
+        measured[f"more_at_{end}"] = float(more.mean())
+        measured[f"error_at_{end}"] = standard_error(more, every.rows.groups)
+        measured[f"acquired_at_{end}"] = float(act.acquired.sum(axis=1).mean())
+        measured[f"changed_at_{end}"] = float(np.mean((act.order != at.order).any(axis=1)))
         there = rule.restated(stated.matrix, at_amounts(stated, every.costs, amounts).matrix)
-        told[f"cut_off_at_{end}"] = cut_off_of(there) if there.matrix.shape == (2, 2) else None
+        measured[f"cut_off_at_{end}"] = cut_off_of(there) if there.matrix.shape == (2, 2) else None
     # Where what was stated lies beyond an end, there is no way towards that end.
     questions = (
         asked.same_up_to(k, cost.low, tolerance) if cost.low < cost.stated else None,
@@ -452,7 +454,7 @@ def _range_of(asked: Asked, k: int, tolerance: float, *, informed: bool) -> Cost
         cost.mean,
         cost.low,
         cost.high,
-        **told,
+        **measured,
         questions=questions,
         answers=_same_answers(every, k, at, questions),
         known=None if known is None else known.value,

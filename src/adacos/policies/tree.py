@@ -112,7 +112,7 @@ class Tree:
         root = self.places[0]
         if not root.question:
             rows = f"{self.rows} rows, no branches: " if self.rows else "No branches: "
-            return rows + self.told(root, money)
+            return rows + self.describe(root, money)
         rows = f"{self.rows} rows: every" if self.rows else "Every"
         head = f"{rows} row is asked {root.question}"
         return "\n".join([head, *self._below(root, "", money)])
@@ -122,12 +122,14 @@ class Tree:
             last = number == place.below[-1]
             below = self.places[number]
             share = f" ({percent(below.share)})" if self.rows else ""
-            told = f"{below.condition}{share}: "
-            told += f"asked {below.question}" if below.question else self.told(below, money)
-            yield f"{indent}{'└─' if last else '├─'} {told}"
+            described = f"{below.condition}{share}: "
+            described += (
+                f"asked {below.question}" if below.question else self.describe(below, money)
+            )
+            yield f"{indent}{'└─' if last else '├─'} {described}"
             yield from self._below(below, indent + ("   " if last else "│  "), money)
 
-    def told(self, place: Place, money: Callable[[float], str] = "{:.2f}".format) -> str:
+    def describe(self, place: Place, money: Callable[[float], str] = "{:.2f}".format) -> str:
         """Say what happens to the rows of a leaf.
 
         Parameters
@@ -209,9 +211,9 @@ class Tree:
 
 def _plain(place: Place) -> dict[str, Any]:
     """A place as JSON values: how it is answered, of two classes as one share, of more as many."""
-    told = asdict(place)
-    del told["positive" if place.answers else "answers"]
-    return told
+    described = asdict(place)
+    del described["positive" if place.answers else "answers"]
+    return described
 
 
 def percent(share: float) -> str:

@@ -115,9 +115,13 @@ def decision_shares(held: Held) -> dict[str, float]:
 def _by_decision(held: Held) -> list[Block]:
     """How many rows of each class each decision is taken for, and what that costs."""
     grid = _counted(held)
-    told = rule_in_words(held.policy)
+    described = rule_in_words(held.policy)
     each = ", ".join(f"{name} {share:.1%}" for name, share in decision_shares(held).items())
-    return [Heading("Classes and decisions"), Items((told, f"Share of the rows: {each}.")), grid]
+    return [
+        Heading("Classes and decisions"),
+        Items((described, f"Share of the rows: {each}.")),
+        grid,
+    ]
 
 
 def _counted(held: Held) -> Grid:
@@ -146,8 +150,8 @@ def _by_class(held: Held) -> list[Block]:
     by_class = tuple(
         (
             line.name,
-            *_told(line.recall),
-            *_told(line.right),
+            *_cells_of_share(line.recall),
+            *_cells_of_share(line.right),
             money(line.cost) if line.recall.among else "–",
         )
         for line in class_lines(held)
@@ -164,7 +168,7 @@ def _by_class(held: Held) -> list[Block]:
     ]
 
 
-def _told(share: Share) -> tuple[str, str]:
+def _cells_of_share(share: Share) -> tuple[str, str]:
     if not share.among:
         return "none", ""
     return (

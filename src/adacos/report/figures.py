@@ -226,8 +226,8 @@ def sensitivity(
         figure.legend(loc="outside upper center", ncols=3)
         return figure
 
-    told = "a missed positive costs" if what == "false-negative cost" else "every error costs"
-    return picture(draw, "sensitivity", f"The same model when {told} less or more.")
+    described = "a missed positive costs" if what == "false-negative cost" else "every error costs"
+    return picture(draw, "sensitivity", f"The same model when {described} less or more.")
 
 
 @styled
@@ -283,8 +283,8 @@ def _asked(level: Level, number: int, names: dict[str, str]) -> str:
     parts = [(names[name], share / everyone) for name, share in level.asked if share > 0]
     if len(parts) == 1 or parts[0][1] >= 0.995:
         return f"{number}. {parts[0][0]}"
-    told = ", ".join(f"{name} {share:.0%}" for name, share in parts[:2])
-    return f"{number}. {told}{', …' if len(parts) > 2 else ''}"
+    described = ", ".join(f"{name} {share:.0%}" for name, share in parts[:2])
+    return f"{number}. {described}{', …' if len(parts) > 2 else ''}"
 
 
 def picture(draw: Callable[[bool], Any], name: str, caption: str) -> Picture:

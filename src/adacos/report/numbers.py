@@ -372,11 +372,13 @@ def stops_of(held: Held) -> tuple[Ints, dict[int, str]]:
     policy, label = held.policy, held.said.label
     if branches(policy):
         place = route(policy.nodes_, held.encoded, policy.encoder_)
-        told = described_tree(policy)
+        described = described_tree(policy)
         names = {}
         for number, node in enumerate(policy.nodes_):
-            absent = "" if node.split is None else f", {told.places[number].question} not available"
-            names[number] = f"where {told.way(number)}{absent}".replace("where ,", "where")
+            absent = (
+                "" if node.split is None else f", {described.places[number].question} not available"
+            )
+            names[number] = f"where {described.way(number)}{absent}".replace("where ,", "where")
         return place, names
     stage = held.result.stage
     if asked_in_order(policy):

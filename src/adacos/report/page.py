@@ -64,21 +64,21 @@ def write_report(
     held = hold(policy.as_fitted, table, y, training, groups)
     compared = methods(held)
     path.write_text(to_html(title, _sections(held, compared, uncertain)), encoding="utf-8")
-    told: dict[str, Any] = {
+    content: dict[str, Any] = {
         "rows": len(held.true),
         "training_rows": held.trained_on,
         "total_cost" if held.missed_is_priced else "operation_cost": compared[0].total.value,
         "covariate_cost": compared[0].covariate.value,
     }
     if held.boosted is not None:
-        told["boosting"] = _of_boosting(held.boosted, compared)
+        content["boosting"] = _of_boosting(held.boosted, compared)
     if held.decides:
-        return {**told, "decisions": decision_shares(held)}
+        return {**content, "decisions": decision_shares(held)}
     shares = [line.recall for line in class_lines(held)]
     recalls = [share.value if share.among else None for share in shares]
     classes = map(str, held.policy.classes_.tolist())
     recall = recalls[1] if held.has_cut_off else dict(zip(classes, recalls, strict=True))
-    return {**told, "recall": recall}
+    return {**content, "recall": recall}
 
 
 def _of_boosting(boosted: Boosted, compared: list[MethodCost]) -> dict[str, Any]:
@@ -286,10 +286,10 @@ def _misfit(held: Held) -> list[Block]:
 def _additivity(held: Held) -> list[Block]:
     """Cells of two covariates in which the model is wrong, and what to try."""
     cells = numbers.additivity(held)
-    told = advice(held.policy, cells)
-    if told is None:
+    content = advice(held.policy, cells)
+    if content is None:
         return []
-    return [Text(told), Items(tuple(cell.told(held.said) for cell in cells[:3]))]
+    return [Text(content), Items(tuple(cell.describe(held.said) for cell in cells[:3]))]
 
 
 def _coherence(held: Held) -> str:

@@ -107,9 +107,9 @@ def _texts(
     place = line.place
     fits = int((space - _INDENT * line.depth) * _CHARACTERS)
     first = f"{place.condition} ({percent(place.share)})" if place.condition else "everyone"
-    told = f"asked {place.question}" if place.question else tree.told(place, money)
+    described = f"asked {place.question}" if place.question else tree.describe(place, money)
     # Bold is wider.
-    parts = ((first, "bold", int(0.9 * fits)), (told, "normal", fits))
+    parts = ((first, "bold", int(0.9 * fits)), (described, "normal", fits))
     return [(words, weight) for text, weight, most in parts for words in wrap(text, most)]
 
 

@@ -63,12 +63,12 @@ def explained(names: Collection[str], two_classes: bool) -> tuple[str, ...]:
 def described(held: Held) -> list[str]:
     """What the description says of the model as a whole."""
     said = held.said
-    told = {
+    parts = {
         "Outcome": said.outcome,
         "Intended use": said.intended_use,
         "Source": said.citation,
     }
-    return [f"{lead}: {text}" for lead, text in told.items() if text]
+    return [f"{lead}: {text}" for lead, text in parts.items() if text]
 
 
 def part_in_fitting(held: Held) -> str:
@@ -89,14 +89,14 @@ def class_in_words(held: Held, number: int) -> str:
 
 def shares(held: Held) -> str:
     """Of which class the rows are."""
-    told = [
+    parts = [
         f"{(held.true == k).mean():.1%} {class_in_words(held, k)}"
         for k in range(len(held.class_names))
     ]
     grouped = ""
     if held.groups is not None:
         grouped = f" in {held.groups.max() + 1:,} groups"
-    return f"{len(held.true):,} held-out rows{grouped}: {', '.join(told)}."
+    return f"{len(held.true):,} held-out rows{grouped}: {', '.join(parts)}."
 
 
 def errors(held: Held) -> list[str]:

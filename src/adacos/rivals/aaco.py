@@ -27,7 +27,7 @@ from adacos.kernels.folds import stratified_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
 from adacos.models.basis import AdditiveBasis
-from adacos.models.progress import tell
+from adacos.models.progress import report_progress
 from adacos.models.set_fits import SetFits, prepare
 from adacos.policies.base import BasePolicy
 from adacos.typing import Bools, Fields, Floats, Ints
@@ -348,7 +348,7 @@ def _models(fits: SetFits, pool: list[Ints], p: int) -> tuple[Bools, Floats, Flo
     models = []
     for size in range(p + 1):
         models += fits.screened([members for members in pool if len(members) == size])
-        tell("set", len(models), len(pool))
+        report_progress("set", len(models), len(pool))
     order = sorted(range(len(pool)), key=lambda i: (len(pool[i]), -models[i].out_of_fold_loss))
     sets = np.zeros((len(pool), p), dtype=np.bool_)
     for place, i in enumerate(order):

@@ -26,7 +26,7 @@ from adacos.kernels.bayes_risk import decision_threshold, label_of
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
 from adacos.models.gam import LogisticGAM
-from adacos.models.progress import tell, told
+from adacos.models.progress import prints_progress, report_progress
 from adacos.policies.base import BasePolicy, TrainingTable
 from adacos.rivals.calibration import class_weights, fit_calibration
 from adacos.rivals.greedy_miser import RIDGE, first_score, gradient_of, lambda_grid
@@ -194,7 +194,7 @@ class AdaptGbrtClassifier(BasePolicy):
         self.verbose = verbose
 
     @one_blas_thread
-    @told
+    @prints_progress
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the full model, choose the settings by cross-validated total cost, fit all rows."""
         training = self.begin_fit(X, y)
@@ -413,7 +413,9 @@ def _held_out(
             cheap[inside, i] = pair.cheap_constant
             cheap[inside, i] += np.cumsum(cheap_values, axis=1)[:, checkpoints - 1]
             to_full[inside, i] = gate > 0
-            tell("candidate", k * len(candidates) + i + 1, (int(fold.max()) + 1) * len(candidates))
+            report_progress(
+                "candidate", k * len(candidates) + i + 1, (int(fold.max()) + 1) * len(candidates)
+            )
             # The gate's covariates come first, then the cheap trees' or all the others.
             by_gate = gate_use[:, None, :] < until
             sent, last = gate[..., None] > 0, until.max()

@@ -17,7 +17,7 @@ from adacos.decision import Terms
 from adacos.exceptions import MissingExtraError
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
-from adacos.models.progress import tell, told
+from adacos.models.progress import prints_progress, report_progress
 from adacos.policies.base import BasePolicy
 from adacos.rivals.calibration import mean_total_cost
 from adacos.rivals.greedy_miser import lambda_grid, numbers_of_trees
@@ -131,7 +131,7 @@ class CEGBClassifier(BasePolicy):
         self.verbose = verbose
 
     @one_blas_thread
-    @told
+    @prints_progress
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the penalty by cross-validated total cost, then fit all rows."""
         training = self.begin_fit(X, y)
@@ -157,7 +157,7 @@ class CEGBClassifier(BasePolicy):
                 until = (checkpoints * forest.depth)[:, None]
                 used = first_use[:, None, :]
                 paid[inside, i] = costs.of(used < until, rank=used)
-            tell("fold", k + 1, int(fold.max()) + 1)
+            report_progress("fold", k + 1, int(fold.max()) + 1)
         self.cv_cost_ = mean_total_cost(log_odds, paid, labels, costs.matrix)
         at, number = np.unravel_index(self.cv_cost_.argmin(), self.cv_cost_.shape)
         self.penalty_, self.tradeoff_ = candidates[at]

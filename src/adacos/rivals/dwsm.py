@@ -30,7 +30,7 @@ from adacos.costs import Costs, CostTable, rank_in, total_of
 from adacos.decision import STOP, Decision, ObservedDecider, ObservedState, Terms
 from adacos.engine import acquired_in, walk
 from adacos.kernels.threads import one_blas_thread
-from adacos.models.progress import tell, told
+from adacos.models.progress import prints_progress, report_progress
 from adacos.policies.base import BasePolicy
 from adacos.typing import Bools, Fields, Floats, Ints
 from adacos.validation import Constraints, amount, finite, maybe, one_of, whole
@@ -185,7 +185,7 @@ class DWSMClassifier(BasePolicy):
         self.verbose = verbose
 
     @one_blas_thread
-    @told
+    @prints_progress
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the scores by policy iteration, then the class probability where they stop."""
         training = self.begin_fit(X, y)
@@ -301,7 +301,7 @@ def iterate_policy(
     nothing = np.zeros_like(game.available)
     history: list[float] = []
     for n_done in range(n_rounds + 1):
-        tell("round", n_done, n_rounds)
+        report_progress("round", n_done, n_rounds)
         rows, acquired = sample_states(game, scores, n_states, rng)
         states = game.rows(rows)
         features = scores.features(states.encoded, acquired)

@@ -17,7 +17,7 @@ from adacos.costs import Costs, CostTable
 from adacos.decision import Terms
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
-from adacos.models.progress import tell, told
+from adacos.models.progress import prints_progress, report_progress
 from adacos.policies.base import BasePolicy, TrainingTable
 from adacos.rivals.calibration import (
     class_weights,
@@ -163,7 +163,7 @@ class GreedyMiserClassifier(BasePolicy):
         self.verbose = verbose
 
     @one_blas_thread
-    @told
+    @prints_progress
     def fit(self, X: Any, y: Any) -> Self:
         """Choose λ and the number of trees by cross-validated total cost, then fit all rows."""
         training = self.begin_fit(X, y)
@@ -314,5 +314,5 @@ def _held_out(
             until = (checkpoints * settings.depth)[:, None]
             used = first_use[:, None, :]
             paid[inside, i] = training.costs.of(used < until, rank=used)
-        tell("fold", k + 1, int(fold.max()) + 1)
+        report_progress("fold", k + 1, int(fold.max()) + 1)
     return scores, paid

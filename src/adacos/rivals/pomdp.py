@@ -27,7 +27,7 @@ from adacos.decision import STOP, Decision, ObservedDecider, ObservedState, Term
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
-from adacos.models.progress import tell, told
+from adacos.models.progress import prints_progress, report_progress
 from adacos.policies.base import BasePolicy
 from adacos.tables.codes import UNKNOWN, Codes, fit_codes
 from adacos.typing import Bools, Fields, Floats, Ints
@@ -188,7 +188,7 @@ class POMDPClassifier(BasePolicy):
         self.verbose = verbose
 
     @one_blas_thread
-    @told
+    @prints_progress
     def fit(self, X: Any, y: Any) -> Self:
         """Fit a mixture to the rows of each class."""
         training = self.begin_fit(X, y)
@@ -395,7 +395,7 @@ def _choose(
             belief = model.beliefs(codes[inside], codes[inside] != UNKNOWN)
             true = (belief * (model.label == labels[inside, None])).sum(axis=1)
             log_loss[number] -= np.log(np.maximum(true, _LEAST_BELIEF)).sum()
-        tell("fold", k + 1, int(fold.max()) + 1)
+        report_progress("fold", k + 1, int(fold.max()) + 1)
     return candidates[int(log_loss.argmin())]
 
 

@@ -23,7 +23,7 @@ from adacos.kernels.bayes_risk import decision_threshold, label_of
 from adacos.kernels.class_risk import best_label, class_label, log_odds_of
 from adacos.kernels.folds import shuffled_folds
 from adacos.kernels.threads import one_blas_thread
-from adacos.models.progress import tell
+from adacos.models.progress import report_progress
 from adacos.policies.base import BasePolicy
 from adacos.rivals.trees import NEVER, Forest, ForestDecider
 from adacos.typing import Bools, Fields, Floats, Ints
@@ -160,7 +160,7 @@ class STreeDClassifier(BasePolicy):
             label = best_label(log_odds, costs.matrix)
             total = total_of(paid, labels.astype(np.intp), label, costs.matrix)
             self.cv_cost_[depth, size] = float(total.mean())
-            tell("candidate", number + 1, len(candidates))
+            report_progress("candidate", number + 1, len(candidates))
         self.depth_, self.min_rows_ = min(self.cv_cost_, key=lambda c: self.cv_cost_[c])
         chosen = self._tree(self._questions(encoded), encoded, labels, self.depth_, self.min_rows_)
         self.forest_, self.optimal_ = chosen

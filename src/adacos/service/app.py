@@ -19,7 +19,7 @@ from adacos.service.answers import Answers
 from adacos.service.case_log import CaseLog
 from adacos.service.case_routes import PolicyCases, add_case_routes
 from adacos.service.encoding import as_json
-from adacos.service.errors import REFUSALS, tell_errors
+from adacos.service.errors import REFUSALS, report_errors
 from adacos.service.guard import Guard
 from adacos.service.metrics import Metrics
 from adacos.service.promises import promises_of
@@ -96,7 +96,7 @@ def _routes(
         redoc_url=None,
     )
     app.router.route_class = StrictRoute
-    tell_errors(app)
+    report_errors(app)
     # Health and readiness are open to everyone, and are declared so.
     with_key = APIRouter(
         route_class=StrictRoute,
@@ -169,8 +169,8 @@ def _add_operator_routes(
         """Whether requests can be answered and cases recorded."""
         case_log = await readiness.of_case_log()
         up = case_log != "failing"
-        told = {"status": "ready" if up else "not ready", "model": model, "case_log": case_log}
-        return json_answer(as_json(told), 200 if up else 503)
+        state = {"status": "ready" if up else "not ready", "model": model, "case_log": case_log}
+        return json_answer(as_json(state), 200 if up else 503)
 
     @app.get("/metrics", response_class=Response, include_in_schema=False)
     async def scrape() -> Response:

@@ -111,8 +111,10 @@ class CaseLog:
             if self._file is not None and rows <= _CHECKED_AT_START:
                 self._refuse_changed(self.verify())
             else:
-                told = "the case log is not checked for changes at the start: too long, or no file"
-                LOG.warning(told, extra={"rows": rows, "remedy": "adacos cases verify"})
+                message = (
+                    "the case log is not checked for changes at the start: too long, or no file"
+                )
+                LOG.warning(message, extra={"rows": rows, "remedy": "adacos cases verify"})
         except (sa.exc.SQLAlchemyError, OSError) as error:
             raise self._refused(error) from error
         finally:

@@ -110,10 +110,10 @@ class PolicyCases:
         except UnseenError as error:
             tag = {"etag": _tag(error.case.version)}
             if error.seen is None:
-                told = "There is an outcome already. To correct it, name its ETag in If-Match."
-                raise HTTPException(428, told, tag) from None
-            told = "Somebody else has recorded an outcome meanwhile: look at it first."
-            raise HTTPException(412, told, tag) from None
+                detail = "There is an outcome already. To correct it, name its ETag in If-Match."
+                raise HTTPException(428, detail, tag) from None
+            detail = "Somebody else has recorded an outcome meanwhile: look at it first."
+            raise HTTPException(412, detail, tag) from None
 
     def look(self, case_id: str, author: Author) -> dict[str, Any]:
         """How a case is shown; that it was looked at is noted."""

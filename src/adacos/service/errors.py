@@ -37,11 +37,11 @@ REFUSALS: Refusals = {
 }
 # A transaction may have reached the database although its answer did not come back.
 NO_LOG = "The case log did not confirm it. Send the same request again, with the same id."
-_MOST_FIELDS_TOLD = 20
+_MOST_FIELDS_REPORTED = 20
 _MESSAGES = {"extra_forbidden": "There is no covariate or field of this name"}
 
 
-def tell_errors(app: FastAPI) -> None:
+def report_errors(app: FastAPI) -> None:
     """Answer every kind of error."""
     app.exception_handler(RequestValidationError)(_wrong_fields)
     app.exception_handler(InvalidInputError)(_invalid)
@@ -61,7 +61,7 @@ async def _wrong_fields(request: Request, error: RequestValidationError) -> Resp
         return _problem(400, "The body is not valid JSON.")
     fields = [
         {"field": _field(item["loc"]), "message": _MESSAGES.get(item["type"], item["msg"])}
-        for item in mistakes[:_MOST_FIELDS_TOLD]
+        for item in mistakes[:_MOST_FIELDS_REPORTED]
     ]
     named = ", ".join(dict.fromkeys(item["field"] for item in fields))
     return _problem(422, f"Wrong: {named}.", fields)

@@ -84,7 +84,7 @@ class Guard:
         own = [*HEADERS, (b"x-request-id", request_id)]
         head = scope["method"] == "HEAD"
 
-        async def told(message: Message) -> None:
+        async def counted_send(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -94,13 +94,15 @@ class Guard:
             await send(message)
 
         try:
-            await self._let_in(scope, route, receive, told)
+            await self._let_in(scope, route, receive, counted_send)
         except ClientDisconnect:
             status = status or _CLIENT_GONE
         except Exception as error:
             LOG.error("request failed", extra={"route": route, **error_kind(error)})
             if status == 0:
-                await _answer(told, Refusal(500, "The service failed; its log names the place."))
+                await _answer(
+                    counted_send, Refusal(500, "The service failed; its log names the place.")
+                )
         finally:
             self._metrics.count(route, status or 500, time.perf_counter() - began)
 

@@ -101,9 +101,9 @@ class ScoreRequest(Strict):
     @model_validator(mode="after")
     def _one_key_a_row(self) -> Self:
         if self.keys and len(self.keys) != len(self.rows):
-            told = {"rows": len(self.rows), "keys": len(self.keys)}
+            context = {"rows": len(self.rows), "keys": len(self.keys)}
             raise PydanticCustomError(
-                "keys", "keys: one for each of the {rows} rows, not {keys}", told
+                "keys", "keys: one for each of the {rows} rows, not {keys}", context
             )
         return self
 
@@ -220,8 +220,8 @@ def _score_fields(row: Any, names: Any, settings: Settings) -> dict[str, Any]:
 def _at_most(given: Any, most: int) -> Any:
     """What was given, unless it has more entries than there can be."""
     if isinstance(given, (dict, list)) and len(given) > most:
-        told = {"most": most, "given": len(given)}
-        raise PydanticCustomError("too_many", "At most {most} entries, not {given}", told)
+        context = {"most": most, "given": len(given)}
+        raise PydanticCustomError("too_many", "At most {most} entries, not {given}", context)
     return given
 
 
@@ -274,8 +274,8 @@ def _one_of(given: Any, classes: list[Any]) -> Any:
         if isinstance(given, bool) == isinstance(known, bool) and given == known:
             return known
     *others, last = map(repr, classes)
-    told = {"others": ", ".join(others), "last": last}
-    raise PydanticCustomError("class", "Input should be {others} or {last}", told)
+    context = {"others": ", ".join(others), "last": last}
+    raise PydanticCustomError("class", "Input should be {others} or {last}", context)
 
 
 class FieldProblem(BaseModel):

@@ -214,10 +214,10 @@ def _found(tallies: list[Tally], certified: CertifiedRecall, limit: float) -> In
     return replace(found, promised=certified.bound, promise=promise, change=change)
 
 
-def _without_absent(told: dict[str, Any]) -> dict[str, Any]:
+def _without_absent(values: dict[str, Any]) -> dict[str, Any]:
     return {
         name: _without_absent(value) if name == "stopped_early" else value
-        for name, value in told.items()
+        for name, value in values.items()
         if value is not None or name not in _ABSENT
     }
 

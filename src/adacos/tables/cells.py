@@ -36,7 +36,7 @@ _TRUTH = {"true": 1.0, "false": 0.0}
 _MOST_CELL_CHARACTERS = 1_000_000
 _MOST_CELL_LINES = 200
 # Rows that show what the cells of a column hold.
-_RECENT_ROWS, _CELLS_TO_TELL = 100, 5
+_RECENT_ROWS, _LEAST_CELLS = 100, 5
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _DIGIT_AND_SIGN = re.compile(r".*\d[.,'\s\u00a0\u202f]\d")
 _QUOTE = (
@@ -135,12 +135,12 @@ def check_names(names: list[str], source: str) -> None:
     repeated = sorted(name for name, count in Counter(names).items() if name and count > 1)
     unnamed = [place for place, name in enumerate(names, start=1) if not name]
     if not names or repeated or unnamed:
-        told = [f"more than one {_first(repeated)}"] * bool(repeated)
-        told += [f"no name for column {_first(unnamed)}"] * bool(unnamed)
+        problems = [f"more than one {_first(repeated)}"] * bool(repeated)
+        problems += [f"no name for column {_first(unnamed)}"] * bool(unnamed)
         raise InvalidInputError(
             source,
             "line 1 must hold one different name for each column",
-            "; ".join(told) or "nothing",
+            "; ".join(problems) or "nothing",
             "Add or correct the header.",
         )
 
@@ -238,7 +238,7 @@ def _holds_rows(
         for column in compared.keys() & set(range(first, last + 1)):
             seen = [row[column] for row in recent]
             seen += [] if column in broken else [cells[column]]
-            kinds.append((_kind(seen, _CELLS_TO_TELL), _kind([compared[column]])))
+            kinds.append((_kind(seen, _LEAST_CELLS), _kind([compared[column]])))
         shapes.append((True, False) not in kinds)
         if len(parts) == width and shapes[-1] and (True, True) in kinds:
             return True

@@ -79,12 +79,14 @@ def _other_columns(fitted: list[Any], names: list[Any]) -> InvalidInputError:
     """Which columns a table is without and has besides, by name."""
     missing = [str(name) for name in fitted if name not in names]
     more = [str(name) for name in names if name not in fitted]
-    told = [f"no {listed(missing)}"] * bool(missing) + [f"also {listed(more)}"] * bool(more)
+    differences = [f"no {listed(missing)}"] * bool(missing) + [f"also {listed(more)}"] * bool(more)
     remedy = "Select X[policy.feature_names_in_]."
     if missing:
         add = "Add it as a column" if len(missing) == 1 else "Add them as columns"
         remedy = did_you_mean(more, missing) or f"{add}, empty where there is no value."
-    return InvalidInputError("X", "columns must be those of the fit", "; ".join(told), remedy)
+    return InvalidInputError(
+        "X", "columns must be those of the fit", "; ".join(differences), remedy
+    )
 
 
 def with_empty_columns(X: Any, names: Iterable[str]) -> Any:

@@ -108,10 +108,10 @@ def _sheet(path: Path, sheet: str | None) -> Iterator[Any]:
 
 def _damaged(path: Path, error: Exception) -> InvalidInputError:
     """The error for a file that openpyxl, zipfile or the XML parser cannot read."""
-    told = str(error).splitlines()[0] if str(error) else type(error).__name__
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return InvalidInputError(
         path.name,
         "must be a whole Excel file (.xlsx)",
-        told,
+        reason,
         "It is cut short, damaged or protected: save it again, or save the sheet as CSV.",
     )

@@ -56,7 +56,7 @@ ROWS_PER_COVARIATE = 10
 # Area under the ROC curve of one covariate from which it is more likely the answer than a finding.
 _LEAK = 0.99
 # So many rows of each class must be there before a covariate can be said to tell them apart.
-_ROWS_TO_TELL = 10
+_LEAST_ROWS = 10
 _ROWS_TO_IDENTIFY = 50
 _DISTINCT_SHARE = 0.9
 # Numbers beyond the others are looked for among so many known ones, and are so few at most.
@@ -140,11 +140,11 @@ def suspicions(X: Any, y: Any = None, groups: Any = None) -> list[Suspicion]:
         if design:
             result.append(Suspicion("class_shares", (), design))
     suspects: dict[str, list[str]] = {}
-    told: dict[str, list[str]] = {}
+    by_kind: dict[str, list[str]] = {}
     for name, values in zip(names, columns, strict=True):
         for kind, text in _kinds_of(values, members):
             suspects.setdefault(kind, []).append(name)
-            told.setdefault(kind, []).append(f"{name}{text}")
+            by_kind.setdefault(kind, []).append(f"{name}{text}")
     if y is not None:
         together = equal if groups is None else group_numbers(groups, len(labels))
         rows = one_of_each(np.arange(len(labels)), together, 0)
@@ -154,23 +154,23 @@ def suspicions(X: Any, y: Any = None, groups: Any = None) -> list[Suspicion]:
             if name not in leaks:
                 suspects.setdefault("missing_by_class", []).append(name)
                 text = describe_missing(name, found, classes.tolist())
-                told.setdefault("missing_by_class", []).append(text)
+                by_kind.setdefault("missing_by_class", []).append(text)
         categorical = np.array([values.dtype.kind == "U" for values in columns])
         for at in missing_by_values(codes[rows], categorical, labels[rows]):
             name, other = names[at.position], names[at.other]
             suspects.setdefault("missing_by_values", []).append(name)
             text = describe_missing_by_values(name, other, at)
-            told.setdefault("missing_by_values", []).append(text)
+            by_kind.setdefault("missing_by_values", []).append(text)
         explained = [*leaks, *suspects.get("missing_by_values", ())]
         for name, share in zip(names, missing.mean(axis=0), strict=True):
             if share >= MANY_MISSING and name not in explained:
                 suspects.setdefault("many_missing", []).append(name)
-                told.setdefault("many_missing", []).append(
+                by_kind.setdefault("many_missing", []).append(
                     f"{name} (missing in {share:.0%} of rows)"
                 )
     for kind, message in _MESSAGES.items():
         if kind in suspects:
-            text = ", ".join(told[kind])
+            text = ", ".join(by_kind[kind])
             result.append(Suspicion(kind, tuple(suspects[kind]), message.format(text)))
     return result
 
@@ -240,7 +240,7 @@ def _kinds_of(values: NDArray[Any], members: list[Bools]) -> Iterator[tuple[str,
                 yield "far_value", f" = {listed(f'{value:g}' for value in beyond)}"
             if _identifies(values[known]):
                 yield "identifier", ""
-    if members and all(_tells(values, known, positive) for positive in members):
+    if members and all(_reports(values, known, positive) for positive in members):
         yield "leak", ""
 
 
@@ -286,7 +286,7 @@ def far_values(numbers: Floats) -> Floats:
     return found
 
 
-def _tells(values: NDArray[Any], known: Bools, positive: Bools) -> bool:
+def _reports(values: NDArray[Any], known: Bools, positive: Bools) -> bool:
     """Whether the values, or their being there at all, separate the classes."""
     if _separates(known.astype(np.float64), positive):
         return True
@@ -311,7 +311,7 @@ def _separates(numbers: Floats, positive: Bools, *, downwards: bool = True) -> b
     It may be either class, or the other one only where `downwards` is not asked for.
     """
     n1, n0 = int(positive.sum()), int((~positive).sum())
-    if min(n1, n0) < _ROWS_TO_TELL:
+    if min(n1, n0) < _LEAST_ROWS:
         return False
     area = (rankdata(numbers)[positive].sum() - n1 * (n1 + 1) / 2) / (n1 * n0)
     return bool(area >= _LEAK or (downwards and 1 - area >= _LEAK))
