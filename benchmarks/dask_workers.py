@@ -30,14 +30,14 @@ from dask.distributed import Client, LocalCluster, as_completed
 
 from adacos import AdaCOSClassifier, Costs, score_partitions
 from adacos.models import large_fits
-from benchmarks.large import resident, world
+from benchmarks.large import draw_rows, resident
 
 PARTITION_ROWS = 100_000
 
 
 def partition(number: int, rows: int, p: int) -> pd.DataFrame:
     """One partition, always the same."""
-    X, y = world(rows, p, seed=1000 + number)
+    X, y = draw_rows(rows, p, seed=1000 + number)
     return pd.DataFrame(X, columns=[f"x{k}" for k in range(p)]).assign(y=y)
 
 

@@ -27,7 +27,7 @@ import torch
 
 from adacos import AdaCOSClassifier, Costs, load_physionet2012, paper_folds
 from adacos.models import large_fits
-from benchmarks.large import world
+from benchmarks.large import draw_rows
 
 COMPARED = 100_000
 OTHER_BLOCKS = 100_000
@@ -71,7 +71,7 @@ def physionet(shared: Path) -> tuple[str, np.ndarray, AdaCOSClassifier]:
         train = paper_folds(X, y) != 0
         title, X, y = "PhysioNet", X[train], y[train]
     else:
-        X, y = world(11_258, 30, seed=0)
+        X, y = draw_rows(11_258, 30, seed=0)
         title = "synthetic, PhysioNet's size"
     costs = Costs([1.0] * X.shape[1], false_positive=100, false_negative=1000)
     policy = AdaCOSClassifier(costs)
@@ -96,7 +96,7 @@ def score(policy: AdaCOSClassifier, X: np.ndarray, n: int, device: str) -> None:
     some = repeated(X, min(n, COMPARED))
     start = time.perf_counter()
     other = policy.acquire(some)
-    beside = len(some) / (time.perf_counter() - start)
+    rate = len(some) / (time.perf_counter() - start)
     own = result.rows(slice(0, len(some)))
     same = all(
         np.array_equal(getattr(own, name).cpu().numpy(), getattr(other, name))
@@ -106,7 +106,7 @@ def score(policy: AdaCOSClassifier, X: np.ndarray, n: int, device: str) -> None:
     mean = float(result.acquired.sum()) / n
     print(
         f"| acquire, {n:,} rows | {took:.4f} s | {n / took / 1e6:.2f} million rows/s | numpy, one "
-        f"thread: {beside / 1e6:.3f} | {mean:.1f} covariates a row | {peak:.1f} GiB | same "
+        f"thread: {rate / 1e6:.3f} | {mean:.1f} covariates a row | {peak:.1f} GiB | same "
         f"decisions: {same} | probabilities to {gap:.0e} |",
         flush=True,
     )
@@ -114,7 +114,7 @@ def score(policy: AdaCOSClassifier, X: np.ndarray, n: int, device: str) -> None:
 
 def apart(one: AdaCOSClassifier, other: AdaCOSClassifier) -> str:
     """How far two fits are apart, and what that does to fresh rows."""
-    fresh, _ = world(COMPARED, 30, seed=1)
+    fresh, _ = draw_rows(COMPARED, 30, seed=1)
     answers, others = one.acquire(fresh), other.acquire(fresh)
     differ = (answers.order != others.order).any(axis=1) | (answers.label != others.label)
     gaps = {
@@ -128,7 +128,7 @@ def apart(one: AdaCOSClassifier, other: AdaCOSClassifier) -> str:
 
 def fit(n: int, device: str, compare: bool, profile: bool) -> None:
     """Wall time of a fit, and how far it is from that of numpy."""
-    X, y = world(n, 30, seed=n)
+    X, y = draw_rows(n, 30, seed=n)
     costs = Costs([1.0] * 30, false_positive=100, false_negative=1000)
     rows = torch.from_numpy(X).to(device), torch.from_numpy(y).to(device)
     policy = AdaCOSClassifier(costs)

@@ -1,7 +1,7 @@
 """AdaCOS on many rows: time, peak memory and quality of fits, each in a process of its own.
 
     python -m benchmarks.large                               # 10^4, 10^5 and 10^6 rows x 30
-    python -m benchmarks.large --rows 100000 --beside-dense  # the same rows with and without codes
+    python -m benchmarks.large --rows 100000 --next-to-dense  # the same rows with and without codes
     python -m benchmarks.large --rows 1000000 --from-parquet # rows that are never all in memory
     python -m benchmarks.large --rows 1000000 --classes 4    # the first class against three others
     python -m benchmarks.large --rows 1000000 --missing 0.2  # a fifth of the values, at random
@@ -40,7 +40,7 @@ HEADER = (
 )
 
 
-class World(NamedTuple):
+class Problem(NamedTuple):
     """Correlated covariates of which the first few tell something, in curves; one in five whole."""
 
     covariates: int
@@ -71,9 +71,9 @@ class World(NamedTuple):
         return Costs(names, misclassification=300 * (1 - np.eye(self.classes)))
 
 
-def world(n: int, p: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_rows(n: int, p: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Complete rows of two classes."""
-    return World(p, 2, 0.0).rows(n, seed)
+    return Problem(p, 2, 0.0).rows(n, seed)
 
 
 def classes_at(log_odds: np.ndarray, share: np.ndarray) -> np.ndarray:
@@ -91,7 +91,7 @@ def resident(what: str) -> float:
     raise RuntimeError(f"no {what} in /proc/self/status")
 
 
-def write_parquet(drawn: World, n: int, folder: str) -> None:
+def write_parquet(drawn: Problem, n: int, folder: str) -> None:
     """The rows in files of 250,000."""
     import pyarrow
     import pyarrow.parquet
@@ -102,7 +102,7 @@ def write_parquet(drawn: World, n: int, folder: str) -> None:
         pyarrow.parquet.write_table(pyarrow.table(columns), f"{folder}/{number:05}.parquet")
 
 
-def measure(drawn: World, n: int, way: str, n_jobs: int | None, folder: str | None) -> str:
+def measure(drawn: Problem, n: int, way: str, n_jobs: int | None, folder: str | None) -> str:
     """One line of the table."""
     if way == "columns":
         large_fits.LARGE_ROWS = n + 1
@@ -135,12 +135,12 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=2)
     parser.add_argument("--missing", type=float, default=0.0, help="share of missing values")
     parser.add_argument("--n-jobs", type=int, default=None)
-    parser.add_argument("--beside-dense", action="store_true", help="also as few rows are")
+    parser.add_argument("--next-to-dense", action="store_true", help="also as few rows are")
     parser.add_argument("--from-parquet", action="store_true", help="read in pieces from files")
     parser.add_argument("--one", choices=["codes", "columns"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    drawn = World(given.covariates, given.classes, given.missing)
+    drawn = Problem(given.covariates, given.classes, given.missing)
     if given.one is not None:
         print(measure(drawn, given.rows[0], given.one, given.n_jobs, given.folder))
         return
@@ -149,7 +149,7 @@ def main() -> None:
         folder = TemporaryDirectory()
         if given.from_parquet:
             write_parquet(drawn, n, folder.name)
-        for way in ["codes", "columns"] if given.beside_dense else ["codes"]:
+        for way in ["codes", "columns"] if given.next_to_dense else ["codes"]:
             sizes = ["--rows", str(n), "--covariates", str(given.covariates)]
             sizes += ["--classes", str(given.classes), "--missing", str(given.missing)]
             if given.from_parquet:

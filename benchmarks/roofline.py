@@ -26,7 +26,7 @@ import numpy as np
 
 from adacos import AdaCOSClassifier, Costs, load_physionet2012, paper_folds
 from adacos.models import additive, large_fits, long_sequences
-from benchmarks.large import world
+from benchmarks.large import draw_rows
 
 MANY_ROWS = 2000
 COUNTED_FUNCTIONS = (np.einsum, np.where, np.concatenate, np.hstack, np.column_stack)
@@ -126,7 +126,7 @@ def main() -> None:
         X, y = X[train], y[train]
     else:
         print("no PhysioNet here: synthetic rows of its size")
-        X, y = world(11_258, 30, seed=0)
+        X, y = draw_rows(11_258, 30, seed=0)
     costs = Costs([1.0] * X.shape[1], false_positive=100, false_negative=1000)
     times = []
     for _ in range(3):

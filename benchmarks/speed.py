@@ -25,7 +25,7 @@ import numpy as np
 from adacos import LogisticGAM, load_physionet2012, load_pima, paper_folds
 from adacos.kernels.group_lasso import entry_order
 from adacos.tables.imputer import GaussianImputer
-from benchmarks.large import world
+from benchmarks.large import draw_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = ROOT / "build" / "peers"
@@ -91,7 +91,7 @@ def physionet(shared: Path) -> Table:
 
 
 def many_rows() -> Table:
-    X, y = world(1_100_000, 10, seed=0)
+    X, y = draw_rows(1_100_000, 10, seed=0)
     return Table("1,000,000 × 10", X[:MANY], y[:MANY], X[MANY:], y[MANY:], np.ones(10))
 
 
@@ -161,7 +161,7 @@ def one(python: str, package: str, workload: str, rows: Path) -> dict[str, float
     return found
 
 
-def beside_peers(
+def next_to_peers(
     table: Table, workload: str, repeats: int, only: tuple[str, ...] | None = None
 ) -> list[str]:
     """Rows of the table for one workload; packages take turns, the least time of each counts."""
@@ -254,9 +254,9 @@ def main() -> None:
 
     for table in (pima(), physionet(shared)):
         for workload in WORKLOADS:
-            keep(beside_peers(table, workload, given.repeats))
+            keep(next_to_peers(table, workload, given.repeats))
     # Cross-validation of the boosted peers would take hours.
-    keep(beside_peers(many_rows(), "chosen_strengths", given.repeats, ("adacos", "mgcv")))
+    keep(next_to_peers(many_rows(), "chosen_strengths", given.repeats, ("adacos", "mgcv")))
     for workload in OWN:
         keep([alone(workload, shared, given.repeats)])
 

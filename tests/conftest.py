@@ -12,14 +12,14 @@ from hypothesis import settings
 settings.register_profile("adacos", derandomize=True, deadline=None)
 settings.load_profile("adacos")
 
-_BESIDE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared"
+_NEXT_TO_REPOSITORY = Path(__file__).resolve().parents[2] / "shared"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--shared-data",
         type=Path,
-        default=Path(os.environ.get("ADACOS_SHARED", _BESIDE_REPOSITORY)),
+        default=Path(os.environ.get("ADACOS_SHARED", _NEXT_TO_REPOSITORY)),
         help="folder holding data/ and reference/ (default: $ADACOS_SHARED, or ../shared)",
     )
 

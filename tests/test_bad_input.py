@@ -135,7 +135,7 @@ def test_one_class_only(cls: Any) -> None:
 
 
 @pytest.mark.parametrize("case", cases(variants=False))
-def test_more_than_two_classes_are_refused_where_they_are_not_served(case: Case) -> None:
+def test_three_classes_are_refused_where_they_are_not_served(case: Case) -> None:
     estimator = case.make()
     if get_tags(estimator).classifier_tags.multi_class:
         pytest.skip("takes them")
@@ -307,7 +307,7 @@ def test_numbers_that_cannot_be_squared(cls: Any, value: float) -> None:
 
 @pytest.mark.parametrize("cls", CLASSIFIERS)
 @pytest.mark.parametrize("scale", [1e-160, 1e-310, 1e-320])
-def test_numbers_too_close_to_tell_apart(cls: Any, scale: float) -> None:
+def test_numbers_too_close_to_show_apart(cls: Any, scale: float) -> None:
     X, y = table()
     error = complaint(lambda: cls(**QUICK).fit(X.assign(dose=X.dose * scale), y))
     assert error.parameter == "column 'dose'"

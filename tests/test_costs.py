@@ -73,7 +73,7 @@ def pay_all(costs: Costs, order: list[str], before: list[str]) -> float:
     st.integers(0, 6),
     st.integers(0, 6),
 )
-def test_a_set_costs_what_buying_it_one_by_one_costs(
+def test_a_set_costs_what_acquiring_it_one_by_one_costs(
     costs: Costs, order: list[str], first: int, second: int
 ) -> None:
     first, second = sorted((first, second))

@@ -46,6 +46,21 @@ def test_docstrings_messages_and_the_comments_of_examples_are_read(written):
     assert "examples/plot.py:4: 'hard to tell'; say unclear" in found
 
 
+def test_names_in_code_have_no_banned_words(written):
+    """In modules and in the code of pages, word by word; strings and comments are no names."""
+    code = (
+        'n_left_out = 1  # n_left_out\nclass RowHoles: pass\nrival = "purse"\nwhole = toldo = 2\n'
+    )
+    assert check_words.name_places(written("module.py", code)) == [
+        "module.py:1: 'n_left_out'; say cross-validated, out-of-fold",
+        "module.py:2: 'RowHoles'; say missing",
+    ]
+    page = "A purse.\n\n```python\nx = 1\nasked_recall = 0.9\n```\n\n```bash\npurse\n```\n"
+    assert check_words.name_places(written("page.md", page)) == [
+        "page.md:5: 'asked_recall'; say resolved_target_recall"
+    ]
+
+
 def test_a_long_sentence_and_a_long_mean_are_found(written):
     short, long = "One two three four. ", " ".join(["Word"] * 26) + "."
     assert check_words.long_places(written("short.md", short * 5)) == []

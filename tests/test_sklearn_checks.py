@@ -164,7 +164,7 @@ def test_a_row_of_weight_two_is_the_row_twice(cls: Any, options: Any) -> None:
 
 
 @pytest.mark.parametrize("cls", POLICIES)
-def test_a_row_of_weight_zero_is_left_out(cls: Any) -> None:
+def test_a_row_of_weight_zero_is_dropped(cls: Any) -> None:
     X, y = draw()
     weight = np.where(np.arange(120) < 80, 1.0, 0.0)
     X.iloc[100:, 0] = 1e6

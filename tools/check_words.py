@@ -1,11 +1,11 @@
-"""Refuse banned words and long sentences in the documentation and in the texts of the package.
+"""Refuse banned words in names and texts, and long sentences in the documentation.
 
     python tools/check_words.py              # exit status 1 if there is any
     python tools/check_words.py --sentences  # length of the sentences of every page
 
-Looked at are pages in Markdown without their code, the page of the service, strings and docstrings
-of the package, and the examples with their comments, which are the pages of the gallery. Sentences
-are measured on the pages alone.
+Texts are pages in Markdown without their code, the page of the service, strings and docstrings of
+the package, and the examples with their comments, which are the pages of the gallery. Names are
+those of all code, that of tests and of pages included. Sentences are measured on the pages alone.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import re
 import sys
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,13 +58,31 @@ BANNED = {
     r"\boutlook\b": "lookahead",
     r"\b(buys?|buying|bought)\b": "acquire, pay for",
 }
+# What names may have nevertheless: a package, results of the benchmark, a deprecated parameter, and
+# a method of files.
+ALLOWED_IN_NAMES = re.compile(r"\b(rivals?|findings?|outlook|tell)\b")
+# Names that need a comment, by what is said instead.
+BANNED_NAMES = {
+    r"purse": "budget",
+    r"asked recall": "resolved_target_recall",
+    r"front": "compact_left",
+    r"leaves? out": "out_of_fold, excluded",
+    r"in danger": "may_be_missed",
+    r"in money": "unweighted",
+    r"kinship": "sibling_weight",
+    r"left of": "remaining_budget",
+    r"pictured": "has_tree",
+    r"some pays": "any_worthwhile",
+    r"stand|standing": "current, state",
+}
 CODE = re.compile(
     r"^```.*?^```$|^:::.*?$|`[^`\n]*`|\]\([^)]*\)|<!--.*?-->", re.MULTILINE | re.DOTALL
 )
 # What a text in Python quotes or describes, and a string that is a name, not a text.
 QUOTED = re.compile(r"`[^`\n]*`|\badacos(\.\w+)+|\{[^{}]*\}|^ *\w+(, \w+)* : ", re.MULTILINE)
 NAME = re.compile(r"""[a-z]*(["'])[\w.-]*\1""")
-
+PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BETWEEN_WORDS = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])")
 
 # From Python 3.12 the text between the fields of an f-string is a token of its own.
 FSTRING_PARTS = {getattr(tokenize, "FSTRING_MIDDLE", None)} - {None}
@@ -103,6 +122,43 @@ def places(path: Path) -> list[str]:
                 name = path.relative_to(ROOT)
                 found.append(f"{name}:{at}: {match[0]!r}; say {instead}")
     return found
+
+
+def name_places(path: Path) -> list[str]:
+    """Where a name in the code of a file has a banned word, and what is said instead."""
+    content = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        blocks = [
+            (content.count("\n", 0, block.start(1)), block[1])
+            for block in PYTHON_BLOCK.finditer(content)
+        ]
+    else:
+        blocks = [(0, content)]
+    return [
+        f"{path.relative_to(ROOT)}:{first + line}: {name!r}; say {instead(name)}"
+        for first, code in blocks
+        for name, line in _names(code).items()
+    ]
+
+
+@cache
+def instead(name: str) -> str:
+    """What is said instead of a banned word of a name, nothing where it has none."""
+    words = ALLOWED_IN_NAMES.sub("", BETWEEN_WORDS.sub(" ", name).lower())
+    found = [said for pattern, said in BANNED.items() if re.search(pattern, words)]
+    found += [said for own, said in BANNED_NAMES.items() if re.search(rf"\b({own})\b", words)]
+    return "; ".join(found)
+
+
+def _names(code: str) -> dict[str, int]:
+    """Each name in code that has a banned word, with its first line."""
+    if not any(map(instead, set(re.findall(r"[A-Za-z_]\w*", code)))):
+        return {}
+    lines: dict[str, int] = {}
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        if token.type == tokenize.NAME and instead(token.string):
+            lines.setdefault(token.string, token.start[0])
+    return lines
 
 
 def sentences(path: Path) -> list[tuple[int, str]]:
@@ -172,6 +228,12 @@ def files() -> list[Path]:
     return sorted([*pages(), *examples, *static.glob("*.js"), *static.glob("*.html"), *sources])
 
 
+def sources() -> list[Path]:
+    """The files whose names are looked at."""
+    folders = ("src", "tests", "benchmarks", "tools", "examples")
+    return sorted([*pages(), *(path for name in folders for path in (ROOT / name).rglob("*.py"))])
+
+
 def main(arguments: list[str]) -> int:
     """Exit status: 0 if no file has a banned word and no page a long sentence."""
     if "--sentences" in arguments:
@@ -184,6 +246,7 @@ def main(arguments: list[str]) -> int:
             )
         return 0
     wrong = [place for path in files() for place in places(path)]
+    wrong += [place for path in sources() for place in name_places(path)]
     wrong += [place for page in pages() for place in long_places(page)]
     print("\n".join(wrong or [f"{len(files())} files, sentences of {len(pages())} pages"]))
     return int(bool(wrong))

@@ -74,7 +74,7 @@ def test_names_may_be_slugs(tmp_path):
     assert config(tmp_path, methods=("adacos-group-lasso",)).methods == ("AdaCOS (group lasso)",)
 
 
-def test_the_name_of_a_policy_stands_for_its_first_variant(tmp_path):
+def test_the_name_of_a_policy_means_its_first_variant(tmp_path):
     assert config(tmp_path, methods=("adacos", "cos")).methods == (
         "AdaCOS (group lasso)",
         "COS (group lasso)",
@@ -113,6 +113,6 @@ def test_registered_objects_must_be_functions(registry):
         register_dataset("not a function", 3)
 
 
-def test_report_says_what_is_left_out_and_how_to_get_it(tmp_path):
+def test_report_says_what_is_dropped_and_how_to_get_it(tmp_path):
     _, not_run = configure(PaperOptions(methods=("full-model",), out=tmp_path))
     assert any("physionet.org" in line and "--data physionet=" in line for line in not_run)

@@ -131,14 +131,14 @@ def exchangeable(n, seed, moved=0.0):
         ),
     ],
 )
-def test_exchangeable_methods_are_rarely_distinguished(n, moved, worlds):
+def test_exchangeable_methods_are_rarely_distinguished(n, moved, problems):
     """Quantiles of plain bootstrap draws over rows say so in 7 to 9 and in 20% of data sets."""
     rejected = sum(
         geometric_ratio_by_rows({("x", "1"): exchangeable(n, seed, moved)}).excludes(1.0)
-        for seed in range(worlds)
+        for seed in range(problems)
     )
-    print(f"{n} rows, moved by {moved}: told apart in {rejected / worlds:.3f} of {worlds}")
-    assert rejected <= 0.065 * worlds
+    print(f"{n} rows, moved by {moved}: told apart in {rejected / problems:.3f} of {problems}")
+    assert rejected <= 0.065 * problems
 
 
 def test_methods_that_differ_are_reported_apart():

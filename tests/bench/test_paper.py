@@ -229,7 +229,7 @@ def test_claims_are_stated_from_the_numbers():
         assert claim.holds is holds, claim
 
 
-def test_a_dearer_adacos_makes_the_claim_false():
+def test_a_costlier_adacos_makes_the_claim_false():
     y = [0, 1, 0, 1]
     made = []
     for fold in range(2):

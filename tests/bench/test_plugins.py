@@ -33,7 +33,7 @@ class Constant:
     def acquire(self, X):
         {acquire}
         n = len(X)
-        acquired = np.tile(np.arange(X.shape[1]) < {bought}, (n, 1))
+        acquired = np.tile(np.arange(X.shape[1]) < {acquired}, (n, 1))
         return SimpleNamespace(
             label=np.full({labels}, ANSWER), probability=np.full(n, 0.5),
             cost={paid}, acquired=acquired)
@@ -49,7 +49,7 @@ def plugin(tmp_path, registry, monkeypatch):
 
     def write(
         *,
-        bought=1,
+        acquired=1,
         answer=0,
         acquire="pass",
         labels="n",
@@ -60,7 +60,7 @@ def plugin(tmp_path, registry, monkeypatch):
         sys.modules.pop("answers_beside", None)
         (tmp_path / "answers_beside.py").write_text(f"ANSWER = {answer}\n")
         text = PLUGIN.format(
-            helper="answers_beside", acquire=acquire, bought=bought, labels=labels, paid=paid
+            helper="answers_beside", acquire=acquire, acquired=acquired, labels=labels, paid=paid
         )
         (tmp_path / "mine.py").write_text(text)
         sys.path_importer_cache.clear()
@@ -83,14 +83,14 @@ def test_results_are_not_reused_after_the_plugin_changed(plugin):
     assert reused == 0
     assert mean_cost(plugin()) == (first, 2)
     # The second covariate costs 3.
-    assert mean_cost(plugin(bought=2)) == (pytest.approx(first + 3.0), 0)
+    assert mean_cost(plugin(acquired=2)) == (pytest.approx(first + 3.0), 0)
 
 
 @pytest.mark.parametrize(
     ("wrong", "reported"),
     [
         ({"paid": "np.zeros(n)"}, r"cost must be .* received 0 in place of 2 in row \d+"),
-        ({"bought": 1, "paid": "np.full(n, 5.0)"}, "received 5 in place of 2"),
+        ({"acquired": 1, "paid": "np.full(n, 5.0)"}, "received 5 in place of 2"),
         ({"labels": "n - 1"}, r"label must have the shape \(12,\)"),
         ({"answer": 7}, r"labels must be classes of the data set, \[0, 1\]"),
     ],
@@ -128,7 +128,7 @@ def test_panels_of_a_registered_data_set_count(tmp_path, registry, as_frame):
         assert not source.load(paper=True).panels
 
 
-def test_nor_after_a_module_beside_it_changed(plugin):
+def test_nor_after_a_module_next_to_it_changed(plugin):
     first, _ = mean_cost(plugin(answer=0))
     second, reused = mean_cost(plugin(answer=1))
     assert reused == 0

@@ -34,7 +34,7 @@ def renew(service, model, new) -> None:
     assert until(lambda: expected in ask(service.url, "/v1/health")[1])
 
 
-def test_a_consultation_goes_on_with_its_model_after_a_reload(replaced, open_page):
+def test_a_consultation_continues_with_its_model_after_a_reload(replaced, open_page):
     service, model, models = replaced
     page = open_page(service.url)
     start(page, {"Pregnancies": "3"})

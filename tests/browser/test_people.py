@@ -226,7 +226,7 @@ def test_the_threshold_is_shown_with_the_probability(service, open_page):
     expect(page.locator("#rule")).to_have_text(rule)
 
 
-def test_a_value_outside_is_reported_beside_the_certificate(models, open_page):
+def test_a_value_outside_is_reported_next_to_the_certificate(models, open_page):
     with served(models["recall"]) as url:
         page = open_page(url)
         start(page)

@@ -81,7 +81,7 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_names_in_brackets_are_printed_as_they_stand(run, fit, model):
+def test_names_in_brackets_are_printed_as_they_are(run, fit, model):
     _, out, _ = fit("--false-positive", 500, "--false-negative", 600)
     for text in ("[mmHg]", "crushing", "[severe]", "Panel blood [draw]"):
         assert text in out

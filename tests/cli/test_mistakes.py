@@ -99,7 +99,7 @@ def test_there_are_sixty_and_each_is_answered() -> None:
         assert len(text) < 700
 
 
-def _print_anew() -> None:
+def _print_again() -> None:
     """The texts of all mistakes as they are, in the form of mistakes.toml."""
     import tempfile
 
@@ -111,4 +111,4 @@ def _print_anew() -> None:
 
 
 if __name__ == "__main__":
-    _print_anew()
+    _print_again()

@@ -36,7 +36,7 @@ def fitted(run, data: Path, out: Path, *options: object) -> dict:
     return json.loads(reported)
 
 
-def test_codes_with_zeros_in_front_are_categories(run, towns, tmp_path):
+def test_codes_with_leading_zeros_are_categories(run, towns, tmp_path):
     reported = fitted(run, towns, tmp_path / "a.adacos")
     assert any(
         w.startswith("zip: digits with zeros in front are codes") for w in reported["warnings"]
@@ -126,7 +126,7 @@ def test_all_of_many_classes_are_named(run, tmp_path):
     assert "class5" in err
 
 
-def test_a_price_list_may_have_points_beside_a_table_with_commas(run, tmp_path):
+def test_a_price_list_may_have_points_next_to_a_table_with_commas(run, tmp_path):
     rng = np.random.default_rng(4)
     x = rng.normal(size=200)
     rows = (f"{v:.3f};{int(v + rng.normal() > 0)}".replace(".", ",") for v in x)

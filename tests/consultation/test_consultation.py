@@ -150,20 +150,20 @@ def test_unavailable_everything_still_ends_in_a_classification(fitted, mixed):
         assert step.cost == 0
 
 
-def test_stopping_gives_the_label_that_stands(fitted):
+def test_stopping_gives_the_label_that_remains(fitted):
     for name in ("pima", "heart"):
         data, policy = fitted[name]
         for row in range(0, 200, 20):
             values = {k: v for k, v in data.X.iloc[row].to_dict().items() if v == v}
             consultation = policy.consultation()
             while isinstance(step := consultation.next(), Acquire):
-                stands = step.explanation
+                shown = step.explanation
                 stopped = consultation.stop().next()
                 assert isinstance(stopped, Classify)
-                assert stopped.label == stands.label
-                assert stopped.probability == stands.probability
-                assert stopped.expected_cost == stands.stop_now
-                assert stopped.cost == stands.paid
+                assert stopped.label == shown.label
+                assert stopped.probability == shown.probability
+                assert stopped.expected_cost == shown.stop_now
+                assert stopped.cost == shown.paid
                 assert consultation.undo().next() == step
                 if not set(step.covariates) <= set(values):
                     break
@@ -233,7 +233,7 @@ def test_random_calls(fitted, calls, row, known):
         assert explained.paid == pytest.approx(policy.costs.of(paid, given=set(start)), abs=1e-9)
 
 
-def test_restored_in_another_process_goes_on_identically(fitted, tmp_path):
+def test_restored_in_another_process_continues_identically(fitted, tmp_path):
     _, policy = fitted["pima"]
     adacos.save(policy, tmp_path / "model.adacos")
     consultation = policy.consultation({"Pregnancies": 2}).observe(Age=31).unavailable("BMI")
@@ -254,8 +254,8 @@ def test_restored_in_another_process_goes_on_identically(fitted, tmp_path):
 
 def test_a_state_is_not_continued_on_another_model(fitted):
     _, policy = fitted["pima"]
-    dearer = AdaCOSClassifier(policy.costs.with_misclassification([[0, 1], [9, 0]]))
-    other = dearer.from_model(policy)
+    costlier = AdaCOSClassifier(policy.costs.with_misclassification([[0, 1], [9, 0]]))
+    other = costlier.from_model(policy)
     assert fingerprint(policy) != fingerprint(other)
     with pytest.raises(InvalidInputError, match="same model"):
         Consultation.from_state(other, policy.consultation({"Age": 40}).state())

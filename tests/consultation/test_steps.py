@@ -36,7 +36,7 @@ def explanation(**changes) -> Explanation:
     return Explanation(**{**given, **changes})
 
 
-def test_contributions_stand_in_columns():
+def test_contributions_are_in_columns():
     parts = (
         Contribution("pain", "atypical angina with words", 0.25),
         Contribution("resting pressure", 140.0, -0.5),
@@ -63,7 +63,7 @@ def test_a_saving_without_a_value_that_changes_the_label_is_explained(changes, e
     assert (NO_SINGLE_VALUE in str(explanation(**changes))) == explained
 
 
-def test_the_probability_stands_next_to_the_cut_off():
+def test_the_probability_is_next_to_the_cut_off():
     text = str(explanation(probability=0.14, cut_off=1 / 11, bayes_risk=86.02, label=1))
     assert text.startswith(
         "Probability 14.0% (cut-off 9.1%): positive if you stop now. "

@@ -174,7 +174,7 @@ def test_a_consultation_ends_with_the_decider_it_began_with(pima: Any) -> None:
     assert found == expected_by
 
 
-def test_a_decider_is_frozen_and_made_anew(pima: Any) -> None:
+def test_a_decider_is_frozen_and_made_again(pima: Any) -> None:
     X, y, prices = pima
     policy = AdaCOSClassifier(Costs(prices, false_positive=100, false_negative=500), **QUICK).fit(
         X, y
@@ -183,8 +183,8 @@ def test_a_decider_is_frozen_and_made_anew(pima: Any) -> None:
     with pytest.raises(FrozenInstanceError):
         decider.lookahead = "paper"
     before = policy.acquire(X)
-    dearer = decider.with_multiplier(3.0)
-    assert dearer is not decider
+    costlier = decider.with_multiplier(3.0)
+    assert costlier is not decider
     assert decider.multiplier == 0
     same(policy.acquire(X), before)
 

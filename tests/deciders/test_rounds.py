@@ -23,7 +23,7 @@ from adacos.deciders.recall import RecallDecider
 from adacos.exceptions import InvalidInputError
 from adacos.rivals import DWSMClassifier, OptimalPolicyClassifier
 from tests.deciders.round_oracle import Oracle, draw, waiting
-from tests.policies.budget_table import QUICK, world
+from tests.policies.budget_table import QUICK, draw_rows
 from tests.policy_checks import check_consultation, check_no_peeking, same, with_missing
 from tests.providers.sources import NAMES, emptied, sources
 from tests.rivals.problems import MIXED_COSTS, mixed_table
@@ -113,7 +113,7 @@ def test_without_a_cost_of_rounds_nothing_changes(kind: Any) -> None:
         np.testing.assert_array_equal(getattr(at_once, field), getattr(plain, field))
 
 
-DEAR = Costs(
+EXPENSIVE = Costs(
     MIXED_COSTS.covariates, misclassification=[[0, 300], [900, 0]], panels=MIXED_COSTS.panels
 )
 
@@ -122,7 +122,7 @@ DEAR = Costs(
 def test_rounds_are_counted_and_paid(lookahead: str) -> None:
     """By replaying every row as a consultation, batch by batch."""
     X, y = mixed_table()
-    policy = AdaCOSClassifier(waiting(DEAR, 4.0, "kind"), lookahead=lookahead, **QUICK)
+    policy = AdaCOSClassifier(waiting(EXPENSIVE, 4.0, "kind"), lookahead=lookahead, **QUICK)
     policy.fit(X, y)
     check_consultation(policy, X.head(25))
     check_no_peeking(policy, with_missing(X, np.random.default_rng(0).random(X.shape) < 0.2))
@@ -146,7 +146,7 @@ def test_rounds_are_counted_and_paid(lookahead: str) -> None:
 
 
 def test_one_set_for_all_is_one_round() -> None:
-    X, y = world(400, 0)
+    X, y = draw_rows(400, 0)
     costs = Costs([1.0, 2.0, 3.0, 4.0], false_positive=500, false_negative=800, round_cost=3.0)
     full = FullModelClassifier(costs, **QUICK).fit(X, y)
     np.testing.assert_allclose(full.acquire(X).cost, 13.0)
@@ -161,10 +161,10 @@ def test_one_set_for_all_is_one_round() -> None:
     np.testing.assert_allclose(result.cost, expected)
 
 
-def test_waits_are_part_of_what_more_spending_buys() -> None:
-    X, y = world(600, 0)
+def test_waits_are_part_of_what_more_spending_pays_for() -> None:
+    X, y = draw_rows(600, 0)
     costs = Costs([1.0, 2.0, 3.0, 4.0], false_positive=500, false_negative=800, round_cost=5.0)
-    curve = trade_off(AdaCOSClassifier(costs, **QUICK).fit(X, y), *world(2000, 1), points=10)
+    curve = trade_off(AdaCOSClassifier(costs, **QUICK).fit(X, y), *draw_rows(2000, 1), points=10)
     paid = [point.covariate_cost for point in curve.points]
     assert len(paid) > 3
     assert paid == sorted(paid, reverse=True)
@@ -173,7 +173,7 @@ def test_waits_are_part_of_what_more_spending_buys() -> None:
 
 def test_providers_are_called_batch_by_batch() -> None:
     X, y = mixed_table()
-    policy = AdaCOSClassifier(waiting(DEAR, 4.0), **QUICK).fit(X, y)
+    policy = AdaCOSClassifier(waiting(EXPENSIVE, 4.0), **QUICK).fit(X, y)
     X = X.dropna().reset_index(drop=True)
     fetch = sources(X)
     # Matrix products of fewer rows round otherwise.
@@ -199,14 +199,14 @@ def test_files_and_what_is_refused(tmp_path: Any) -> None:
         Costs(round_cost=-1.0)
 
 
-def test_the_service_counts_rounds_in_which_something_was_not_to_be_had() -> None:
+def test_the_service_counts_rounds_in_which_something_was_unavailable() -> None:
     """A wait for each batch, as in the consultation that tells what is unavailable when asked."""
     pytest.importorskip("fastapi")
     from adacos.service.answers import Answers
     from adacos.service.schemas import StepRequest
 
     X, y = mixed_table()
-    policy = AdaCOSClassifier(waiting(DEAR, 0.5), **QUICK).fit(X, y)
+    policy = AdaCOSClassifier(waiting(EXPENSIVE, 0.5), **QUICK).fit(X, y)
     answers, counted = Answers(policy), set()
     for row, values in enumerate(X.dropna().head(30).to_dict("records")):
         consultation, gone = policy.consultation(), {NAMES[row % 5], NAMES[(row // 5) % 5]}
@@ -234,7 +234,7 @@ def test_the_service_asks_for_a_batch_and_counts_its_rounds() -> None:
     from adacos.service.app import create_app
 
     X, y = mixed_table()
-    policy = AdaCOSClassifier(waiting(DEAR, 4.0), **QUICK).fit(X, y)
+    policy = AdaCOSClassifier(waiting(EXPENSIVE, 4.0), **QUICK).fit(X, y)
     X = X.dropna().reset_index(drop=True).head(12)
     result = policy.acquire(X)
     client, longest = TestClient(create_app(policy), base_url="http://127.0.0.1"), 0
@@ -252,7 +252,7 @@ def test_the_service_asks_for_a_batch_and_counts_its_rounds() -> None:
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_reasons_are_about_what_can_be_had_of_a_batch(n_classes: int) -> None:
+def test_reasons_are_about_what_is_available_of_a_batch(n_classes: int) -> None:
     """The values that would change the label are those of the first covariate that is ordered."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))

@@ -254,13 +254,13 @@ def test_sampling_agrees():
 means = st.floats(-50, 50)
 deviations = st.one_of(st.just(0.0), st.floats(-8, 3).map(lambda e: 10.0**e))
 right_costs = st.tuples(st.floats(-10, 10), st.floats(-10, 10))
-dearer_by = st.tuples(st.floats(0.01, 100), st.floats(0.01, 100))
+costlier_by = st.tuples(st.floats(0.01, 100), st.floats(0.01, 100))
 matrices = st.builds(
     lambda right, extra: np.array(
         [[right[0], right[0] + extra[0]], [right[1] + extra[1], right[1]]]
     ),
     right_costs,
-    dearer_by,
+    costlier_by,
 )
 
 
@@ -272,7 +272,7 @@ def mean_probability(mu: float, sigma: float) -> float:
 
 
 @given(means, deviations, matrices)
-def test_no_dearer_than_a_label_fixed_in_advance_no_cheaper_than_knowing_the_class(
+def test_no_costlier_than_a_label_fixed_in_advance_no_cheaper_than_knowing_the_class(
     mu, sigma, matrix
 ):
     # Trapezoids resolve the sigmoid while sigma is moderate.

@@ -43,5 +43,5 @@ def test_evidence_may_rule_a_class_out_without_raising_the_others_as_much() -> N
     np.testing.assert_allclose(expected_cost(belief, shares, shares, matrix.T), wanted)
 
 
-def test_without_plans_nothing_can_be_had() -> None:
+def test_without_plans_nothing_is_available() -> None:
     assert np.isinf(least_cost(np.full((2, 3), 1 / 3), np.empty((0, 3)))).all()

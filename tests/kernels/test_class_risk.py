@@ -84,7 +84,9 @@ def test_a_class_that_cannot_be_leaves_two() -> None:
 
 
 @pytest.mark.parametrize(("n_classes", "cases"), [(3, 60), (4, 40), (15, 12)])
-def test_the_rule_is_within_a_thousandth_of_the_dearest_error(n_classes: int, cases: int) -> None:
+def test_the_rule_is_within_a_thousandth_of_the_most_expensive_error(
+    n_classes: int, cases: int
+) -> None:
     """Against 2^16 scrambled points."""
     rng = np.random.default_rng(0)
     size = n_classes - 1

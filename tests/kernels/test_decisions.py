@@ -60,7 +60,7 @@ def test_the_cheapest_decision_is_found_at_every_probability(matrix):
     np.testing.assert_array_equal(label_of(np.array(cuts), matrix), columns[1:])
 
 
-def test_idle_decisions_are_left_out_and_equal_ones_counted_once():
+def test_idle_decisions_are_dropped_and_equal_ones_counted_once():
     assert pieces(IDLE).columns == (0, 2)
     assert pieces(np.repeat(REFER, 2, axis=1)).columns == (0, 2, 4)
     assert pieces(FREE).columns == (1,)

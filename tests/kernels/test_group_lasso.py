@@ -243,9 +243,9 @@ def test_twins_enter_together_in_order_of_index() -> None:
     entries = entry_order(X, y, groups, np.ones(5))
     assert entries.order[:2] == sorted([strongest, twin])
     assert entries.lam[0] == pytest.approx(entries.lam[1], rel=1e-3)
-    dearer = np.ones(5)
-    dearer[twin] = 1.5
-    assert entry_order(X, y, groups, dearer).order[-1] == twin
+    costlier = np.ones(5)
+    costlier[twin] = 1.5
+    assert entry_order(X, y, groups, costlier).order[-1] == twin
 
 
 @pytest.mark.parametrize(("n", "p"), [(80, 6), (20, 12)])

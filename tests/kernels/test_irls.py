@@ -211,7 +211,7 @@ def test_weights_count_rows() -> None:
     np.testing.assert_allclose(weighted.coef, repeated.coef, rtol=1e-9)
 
 
-def test_cholesky_factors_and_mends() -> None:
+def test_cholesky_factors_and_repairs() -> None:
     rng = np.random.default_rng(0)
     root = rng.normal(size=(5, 5))
     matrix = root @ root.T + np.eye(5)
@@ -219,8 +219,8 @@ def test_cholesky_factors_and_mends() -> None:
     np.testing.assert_allclose(factor.T @ factor, matrix, rtol=1e-12)
     np.testing.assert_array_equal(np.tril(factor, -1), 0.0)
     for singular in (np.outer(root[0], root[0]), np.outer(root[0], root[0]) - 1e-9 * np.eye(5)):
-        mended = cholesky(singular)
-        np.testing.assert_allclose(mended.T @ mended, singular, atol=1e-6)
+        nearby = cholesky(singular)
+        np.testing.assert_allclose(nearby.T @ nearby, singular, atol=1e-6)
     assert np.all(np.isfinite(cholesky(np.zeros((3, 3)))))
 
 

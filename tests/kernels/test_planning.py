@@ -11,7 +11,7 @@ from adacos.kernels.planning import CLASSIFY, marginals, solve
 from adacos.models.plans import tabulate
 
 
-def world(n_classes: int, sizes: tuple[int, ...], seed: int) -> tuple[np.ndarray, CostTable]:
+def problem(n_classes: int, sizes: tuple[int, ...], seed: int) -> tuple[np.ndarray, CostTable]:
     rng = np.random.default_rng(seed)
     joint = rng.dirichlet(np.full(n_classes * int(np.prod(sizes)), 0.3))
     matrix = rng.uniform(2, 9, size=(n_classes, n_classes)) * (1 - np.eye(n_classes))
@@ -45,7 +45,7 @@ def plan(
 )
 def test_value_of_the_plan(n_classes: int, sizes: tuple[int, ...], caution: float) -> None:
     for seed in range(4):
-        joint, costs = world(n_classes, sizes, seed)
+        joint, costs = problem(n_classes, sizes, seed)
         # Made beside the plan of another caution.
         both = solve(joint, costs.of_next, costs.matrix, (caution, 4.0))
         [solution] = solve(joint, costs.of_next, costs.matrix, (caution,))
@@ -60,7 +60,7 @@ def test_value_of_the_plan(n_classes: int, sizes: tuple[int, ...], caution: floa
 
 
 def test_marginals_of_several_classes() -> None:
-    joint, _ = world(3, (2, 3), 0)
+    joint, _ = problem(3, (2, 3), 0)
     table = marginals(joint)
     np.testing.assert_allclose(table[:, 2, 3], joint.sum(axis=(1, 2)))
     np.testing.assert_allclose(table[:, 1, 3], joint[:, 1].sum(axis=1))
@@ -68,14 +68,14 @@ def test_marginals_of_several_classes() -> None:
 
 
 def test_great_caution_acquires_nothing_but_costs_what_it_costs() -> None:
-    joint, costs = world(3, (2, 3), 1)
+    joint, costs = problem(3, (2, 3), 1)
     table = tabulate(joint, costs, 1e6)
     assert (table.action == CLASSIFY).all()
     assert table.expected_cost == pytest.approx((joint.sum(axis=(1, 2)) @ costs.matrix).min())
 
 
 def test_states_after_an_acquisition() -> None:
-    joint, costs = world(2, (2, 3), 2)
+    joint, costs = problem(2, (2, 3), 2)
     table = tabulate(joint, costs)
     nothing = np.zeros(2, dtype=np.bool_)
     states, share = table.after(np.zeros(2, dtype=np.intp), nothing, 1)

@@ -296,7 +296,7 @@ def test_labels_of_a_fold_hardly_reach_its_restricted_likelihood_fit() -> None:
 
 
 @pytest.mark.parametrize("separated", [False, True])
-def test_given_strengths_are_left_out_by_true_refits(separated: bool) -> None:
+def test_given_strengths_are_dropped_by_true_refits(separated: bool) -> None:
     design, y, weight, fold, term, _ = problem(3, separated=separated)
     strengths = np.array([0.5, 2.0, 5.0, 20.0])
     fit = fixed_strengths(design, y, weight, fold, term, strengths)

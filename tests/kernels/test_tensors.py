@@ -32,7 +32,7 @@ COSTS = Costs(PRICES, false_positive=10, false_negative=30)
 QUICK: dict[str, Any] = {"strengths": "common", "n_splines": 5, "cv": 3}
 
 
-def world(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+def draw_rows(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
     """Numbers in curves, a whole number, a truth value and one that never changes."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(n, 5))
@@ -52,12 +52,12 @@ def same(tensors: AcquisitionResult, arrays: AcquisitionResult) -> None:
 
 @pytest.fixture(scope="module")
 def fitted() -> AdaCOSClassifier:
-    return AdaCOSClassifier(COSTS, **QUICK).fit(*world())
+    return AdaCOSClassifier(COSTS, **QUICK).fit(*draw_rows())
 
 
 @pytest.mark.parametrize("kind", [AdaCOSClassifier, COSClassifier, FullModelClassifier])
 def test_decisions_are_those_of_numpy(kind: Any, fitted: AdaCOSClassifier) -> None:
-    X, policy = world(1000)[0], kind(COSTS, **QUICK).from_model(fitted)
+    X, policy = draw_rows(1000)[0], kind(COSTS, **QUICK).from_model(fitted)
     rows = torch.from_numpy(X)
     assert policy.decider_.takes_tensors
     same(policy.acquire(rows), policy.acquire(X))
@@ -70,13 +70,13 @@ def test_decisions_are_those_of_numpy(kind: Any, fitted: AdaCOSClassifier) -> No
 
 
 def test_rows_walk_in_pieces(fitted: AdaCOSClassifier, monkeypatch: pytest.MonkeyPatch) -> None:
-    X = world(1000)[0]
+    X = draw_rows(1000)[0]
     monkeypatch.setattr("adacos.engine.TENSOR_VALUES_AT_ONCE", 5 * 64)
     same(fitted.acquire(torch.from_numpy(X)), fitted.acquire(X))
 
 
 def test_rows_that_miss_something_are_answered_too(fitted: AdaCOSClassifier) -> None:
-    X = world(200)[0]
+    X = draw_rows(200)[0]
     X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
     same(fitted.acquire(torch.from_numpy(X)), fitted.acquire(X))
 
@@ -91,13 +91,13 @@ def test_rows_that_miss_something_are_answered_too(fitted: AdaCOSClassifier) -> 
     ],
 )
 def test_what_walks_in_numpy_answers_in_tensors(policy: Any) -> None:
-    X, y = world()
+    X, y = draw_rows()
     policy.fit(torch.from_numpy(X), torch.from_numpy(y))
     same(policy.acquire(torch.from_numpy(X)), policy.acquire(X))
 
 
 def test_panels_and_a_recall_by_threshold() -> None:
-    X, y = world()
+    X, y = draw_rows()
     panels = {"blood": (1.0, ["x0", "x1", "x3"])}
     names = {f"x{k}": price for k, price in enumerate(PRICES)}
     costs = Costs(names | {"x0": 2.0}, false_positive=10, false_negative=30, panels=panels)
@@ -114,7 +114,7 @@ def test_panels_and_a_recall_by_threshold() -> None:
 def test_categories_and_words() -> None:
     import pandas as pd
 
-    X, y = world()
+    X, y = draw_rows()
     kinds = np.where(X[:, 0] > 0.5, "2.0", np.where(X[:, 0] > 0, "1.0", "0.0"))
     table = pd.DataFrame({"kind": kinds, "x": X[:, 1]})
     costs = Costs([1.0, 2.0], false_positive=10, false_negative=10)
@@ -140,7 +140,7 @@ def test_a_fit_on_very_many_rows(strengths: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(large_fits, "LARGE_ROWS", 1000)
     monkeypatch.setattr(large_fits, "SAMPLE_ROWS", 800)
     monkeypatch.setattr("adacos.kernels.binned.TENSOR_ROWS_AT_ONCE", 300)
-    X, y = world(3000)
+    X, y = draw_rows(3000)
     settings = QUICK | {"strengths": strengths}
     weight = np.random.default_rng(0).integers(1, 3, len(y))
     for given in ({}, {"sample_weight": weight}):

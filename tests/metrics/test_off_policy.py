@@ -114,7 +114,7 @@ def test_wrong_propensities_are_made_good_by_the_regressions() -> None:
     assert abs(weighted - true) > 3 * both.standard_error > abs(both.estimate - true)
 
 
-def test_a_test_that_is_only_recorded_after_one_that_the_policy_leaves_out() -> None:
+def test_a_test_that_is_only_recorded_after_one_that_the_policy_drops() -> None:
     """The third is ordered by the value of the second: that the policy skips it must not matter."""
     own = policy("if x2 > 1: 1\nelse: 0")
     X, y = patients(30_000, 5)

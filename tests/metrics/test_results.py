@@ -105,7 +105,7 @@ def test_the_cost_of_the_other_error_is_not_guessed(stated: str) -> None:
         AdaCOSClassifier(costs).from_model(fitted)
 
 
-def test_errors_without_a_cost_beside_prices_are_said_to_count_as_one() -> None:
+def test_errors_without_a_cost_next_to_prices_are_said_to_count_as_one() -> None:
     X, y = noisy()
     quick = {"cv": 2, "strengths": "common"}
     with pytest.warns(UnstatedCostWarning, match=r"false_positive, false_negative\), so that each"):

@@ -179,7 +179,7 @@ def _ruled_out() -> tuple[Any, Any]:
     ), y
 
 
-def test_what_a_set_is_expected_to_save_is_what_it_saves_rows_left_out() -> None:
+def test_what_a_set_is_expected_to_save_is_what_it_saves_out_of_fold_rows() -> None:
     """Before anything is known all rows are alike: then it is so of each single row."""
     X, y = _ruled_out()
     matrix = np.array([[0, 1, 1], [18, 0, 18], [18, 18, 0]])

@@ -45,7 +45,7 @@ def test_no_worker_is_said_and_limited():
         assert time.monotonic() - began < 20
 
 
-def test_frozen_workers_are_said_and_work_goes_on_when_they_do():
+def test_frozen_workers_are_said_and_work_continues_when_they_do():
     X, y = frame(200).drop(columns="ill"), frame(200)["ill"]
     with cluster(1) as own, own.get_client() as client:
         (pid,) = client.run(os.getpid).values()

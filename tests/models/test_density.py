@@ -13,7 +13,7 @@ from adacos.typing import Floats, Ints
 from tests.models.oracles import predictive
 
 
-class World(NamedTuple):
+class Problem(NamedTuple):
     """Five covariates: numbers, one category of three (encoded columns 2, 3, 4), a constant."""
 
     values: Floats
@@ -25,7 +25,7 @@ class World(NamedTuple):
     sizes: Ints
 
 
-def world(seed: int, n: int = 80, n_free: int = 0) -> World:
+def problem(seed: int, n: int = 80, n_free: int = 0) -> Problem:
     rng = np.random.default_rng(seed)
     source = np.array([0, 1, 2, 2, 2, 3, 4])
     mixing = rng.normal(size=(7, 7))
@@ -39,17 +39,17 @@ def world(seed: int, n: int = 80, n_free: int = 0) -> World:
     coefs = rng.normal(size=(len(sizes), 10))
     for j, size in enumerate(sizes):
         coefs[j, ~np.isin(group, order[:size])] = 0.0
-    return World(values, source, columns, group, coefs, order, sizes)
+    return Problem(values, source, columns, group, coefs, order, sizes)
 
 
-def fit(w: World, values: Floats | None = None, columns: Floats | None = None) -> Any:
+def fit(w: Problem, values: Floats | None = None, columns: Floats | None = None) -> Any:
     gram = moment_matrix(
         w.values if values is None else values, w.columns if columns is None else columns
     )
     return fit_densities(gram, w.source, w.group, w.coefs, w.order, w.sizes)
 
 
-def contribution(w: World, j: int, covariates: Ints) -> Floats:
+def contribution(w: Problem, j: int, covariates: Ints) -> Floats:
     inside = np.isin(w.group, covariates)
     return w.columns[:, inside] @ w.coefs[j, inside]
 
@@ -57,7 +57,7 @@ def contribution(w: World, j: int, covariates: Ints) -> Floats:
 @pytest.mark.parametrize("n_free", [0, 2])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_moments_of_every_pair_are_those_of_the_textbook(seed: int, n_free: int) -> None:
-    w = world(seed, n_free=n_free)
+    w = problem(seed, n_free=n_free)
     densities = fit(w)
     assert len(densities) == len(w.sizes) - 1
     rng = np.random.default_rng(seed)
@@ -76,7 +76,7 @@ def test_moments_of_every_pair_are_those_of_the_textbook(seed: int, n_free: int)
 
 
 def test_nothing_acquired_gives_the_marginal_moments() -> None:
-    w = world(3)
+    w = problem(3)
     mean, sd = fit(w)[0].moments(np.empty((2, 0)))
     n = len(w.values)
     for later in range(5):
@@ -87,7 +87,7 @@ def test_nothing_acquired_gives_the_marginal_moments() -> None:
 
 
 def test_a_constant_covariate_brings_nothing() -> None:
-    w = world(7)
+    w = problem(7)
     w = w._replace(order=np.array([0, 1, 2, 4, 3]))
     for j, size in enumerate(w.sizes):
         w.coefs[j, ~np.isin(w.group, w.order[:size])] = 0.0
@@ -99,7 +99,7 @@ def test_a_constant_covariate_brings_nothing() -> None:
 
 
 def test_more_rows_sharpen_the_density_as_if_they_had_been_there() -> None:
-    w, extra = world(8), world(9)
+    w, extra = problem(8), problem(9)
     together = fit(w, np.vstack([w.values, extra.values]), np.vstack([w.columns, extra.columns]))
     both = w._replace(
         values=np.vstack([w.values, extra.values]), columns=np.vstack([w.columns, extra.columns])

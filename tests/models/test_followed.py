@@ -76,7 +76,7 @@ def along(y: np.ndarray, log_odds: np.ndarray, there: Any, **more: Any) -> np.nd
     return rows.weights_along(SetSequence(np.arange(n_sets - 1), 0), n_sets - 1)
 
 
-def test_the_rows_of_a_set_stand_for_the_table() -> None:
+def test_the_rows_of_a_set_represent_the_table() -> None:
     """Means by class of what a row is at every set are those of complete rows, two steps on."""
     rng = np.random.default_rng(0)
     n = 40_000

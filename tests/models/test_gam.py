@@ -92,7 +92,7 @@ def test_equals_pygam_at_equal_basis_and_penalty(
     )
 
 
-def test_the_peer_comparison_can_tell_strengths_apart() -> None:
+def test_the_peer_comparison_can_show_strengths_apart() -> None:
     X, y, _ = curved(400, 0)
     peer = pygam_fit(X, y, 10, [1.0] * 3)
     other = LogisticGAM(smoothness=1.3, ridge=1e-8).fit(X, y)

@@ -65,7 +65,7 @@ def test_heavy_tails_get_knots_where_the_rows_are(name):
     assert share > 0.6 * 2 * stats.norm.ppf(0.95) / (2 * stats.norm.ppf(1 - 0.5 / 3000))
 
 
-def test_few_values_stay_and_one_typing_error_takes_no_room():
+def test_few_values_stay_and_one_typing_error_takes_no_place():
     X = load_wisconsin(as_frame=False).X
     assert len(maps_of(*X.T).columns) == 0
     ages = np.append(np.random.default_rng(0).uniform(20, 80, 2000), 1e9)

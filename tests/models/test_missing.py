@@ -185,7 +185,7 @@ def test_categories_stay_on_the_simplex_in_training_too():
     np.testing.assert_allclose(complete.sum(axis=1), 1.0)
 
 
-def linear_world(rng, n, correlation=0.0):
+def linear_problem(rng, n, correlation=0.0):
     X = gaussian_rows(rng, n, correlation=correlation)
     y = rng.random(n) < expit(-1.0 + X @ np.array([1.0, 1.2, 1.35, 0.0]))
     return X, y.astype(int)
@@ -197,10 +197,10 @@ def test_missing_values_in_training_neither_narrow_the_lookahead_nor_flatten_the
     slopes = []
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        X, y = linear_world(rng, 1500, correlation)
+        X, y = linear_problem(rng, 1500, correlation)
         costs = Costs([0.3] * 4, false_positive=10, false_negative=100)
         policy = AdaCOSClassifier(costs, strengths="common").fit(with_missing(rng, X), y)
-        fresh, labels = linear_world(rng, 20_000, correlation)
+        fresh, labels = linear_problem(rng, 20_000, correlation)
         model = policy.model_
         columns = model.basis.transform(fresh)
         _, sd = model.densities[0].moments(np.empty((1, 0)))
@@ -218,10 +218,10 @@ def test_what_is_unavailable_is_integrated_out(missing):
     slopes, differences = [], []
     for seed in range(3):
         rng = np.random.default_rng([seed, 7])
-        X, y = linear_world(rng, 4000, 0.3)
+        X, y = linear_problem(rng, 4000, 0.3)
         costs = Costs([0.0] * 4, false_positive=10, false_negative=40)
         policy = FullModelClassifier(costs, strengths="common", cv=3).fit(X, y)
-        fresh, labels = linear_world(rng, 20_000, 0.3)
+        fresh, labels = linear_problem(rng, 20_000, 0.3)
         fresh[:, missing] = np.nan
         result = policy.acquire(fresh)
         differences.append(result.probability.mean() - y.mean())
@@ -238,7 +238,7 @@ def test_what_is_unavailable_is_integrated_out(missing):
 
 def test_nothing_entered_is_answered_by_the_base_rate():
     rng = np.random.default_rng(8)
-    X, y = linear_world(rng, 3000)
+    X, y = linear_problem(rng, 3000)
     y = (rng.random(3000) < expit(-3.0 + X @ np.array([2.0, 1.2, 0.5, 0.0]))).astype(int)
     costs = Costs([0.0, 1.0, 1.0, 1.0], false_positive=10, false_negative=40)
     policy = AdaCOSClassifier(costs, strengths="common").fit(X, y)
@@ -270,7 +270,7 @@ def test_the_lookahead_of_rows_with_missing_values_is_as_wide_as_what_they_can_l
 
 def test_contributions_sum_to_the_log_odds_with_missing_values_too():
     rng = np.random.default_rng(10)
-    X, y = linear_world(rng, 800, 0.5)
+    X, y = linear_problem(rng, 800, 0.5)
     costs = Costs([0.0, 0.0, 0.0, 1.0], false_positive=10, false_negative=10)
     policy = AdaCOSClassifier(costs, strengths="common", cv=3).fit(X, y)
     consultation = policy.consultation()

@@ -78,7 +78,7 @@ def test_of_many_products_those_of_the_first_covariates_are_taken(monkeypatch) -
     assert right[0] > 0.7 > 0.6 > right[1]
 
 
-def test_rows_left_out_have_no_say_in_the_products() -> None:
+def test_out_of_fold_rows_have_no_say_in_the_products() -> None:
     """Classes by chance, hundreds of products: no row can be foretold better than by the shares."""
     gains = []
     for seed in range(4):

@@ -104,7 +104,7 @@ def test_the_correction_is_that_of_its_definition(seed: int) -> None:
     np.testing.assert_allclose(found, wanted, atol=1e-9)
 
 
-def forecast_world(n: int, sd: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def forecast_problem(n: int, sd: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Log-odds at three sets, each by the class drawn first: what they say is true at every set."""
     rng = np.random.default_rng(seed)
     y = rng.random(n) < 0.3
@@ -124,9 +124,9 @@ def true_gain(sd: float, price: float) -> np.ndarray:
     return risk(GRID) - price - after
 
 
-def test_a_wrong_forecast_is_mended_by_many_rows() -> None:
+def test_a_wrong_forecast_is_corrected_by_many_rows() -> None:
     sd, price = 1.5, 0.5
-    log_odds, y = forecast_world(20_000, sd, seed=1)
+    log_odds, y = forecast_problem(20_000, sd, seed=1)
     truth = true_gain(sd, price)
     # A forecaster who overlooks most of the evidence.
     wrong = np.vstack([true_gain(0.5, price), np.full(len(GRID), -np.inf)])
@@ -143,7 +143,7 @@ def test_a_right_forecast_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None
     gain = np.vstack([true_gain(sd, price), np.full(len(GRID), -np.inf)])
     moved, would_move = [], []
     for seed in range(60):
-        log_odds, y = forecast_world(300, sd, seed)
+        log_odds, y = forecast_problem(300, sd, seed)
         found = realised_correction(walk_model(log_odds, y), prices(2, price), MATRIX, GRID, gain)
         at = log_odds[:, 0]
         moved.append(np.abs(np.interp(at, GRID, found[0])).mean())
@@ -173,7 +173,7 @@ def test_sets_without_log_odds_of_their_own_are_not_corrected() -> None:
 
 
 def test_what_right_answers_cost_changes_nothing() -> None:
-    log_odds, y = forecast_world(400, 1.5, seed=3)
+    log_odds, y = forecast_problem(400, 1.5, seed=3)
     gain = np.vstack([true_gain(0.3, 0.5), np.full(len(GRID), -np.inf)])
     model, costs = walk_model(log_odds, y), prices(2)
     plain = realised_correction(model, costs, MATRIX, GRID, gain)
@@ -217,7 +217,7 @@ def test_plans_shown_agree_with_the_decision(
         assert step.label == result.label[row]
 
 
-def test_the_explanation_says_where_rows_left_out_turn_the_decision(
+def test_the_explanation_says_where_out_of_fold_rows_turn_the_decision(
     pima: tuple[AdaCOSClassifier, Any, np.ndarray],
 ) -> None:
     policy, X, _ = pima
@@ -233,7 +233,7 @@ def test_the_explanation_says_where_rows_left_out_turn_the_decision(
     assert len(turned) > 1
 
 
-def test_rows_that_cannot_go_on_like_others_are_not_corrected(
+def test_rows_that_cannot_continue_like_others_are_not_corrected(
     pima: tuple[AdaCOSClassifier, Any, np.ndarray],
 ) -> None:
     """Where something ahead is not to be had; and nobody goes on where nothing is."""
@@ -312,7 +312,7 @@ def test_the_more_covariates_count_the_less_is_paid(
     assert paid[0].sum() > paid[-1].sum()
 
 
-def test_in_known_worlds_it_does_not_cost_more() -> None:
+def test_in_known_problems_it_does_not_cost_more() -> None:
     costs_of: dict[str, list[float]] = {"dynamic": [], "realised": []}
     for seed in range(900, 908):
         problem = make_discrete_problem(4, dependence=1.0, strength=0.6, seed=seed)

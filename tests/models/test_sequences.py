@@ -71,7 +71,7 @@ def test_equal_costs_order_by_influence_and_a_constant_comes_last() -> None:
     assert len(policy.sets_) == 6
 
 
-def test_a_dear_covariate_moves_back() -> None:
+def test_an_expensive_covariate_moves_back() -> None:
     assert fitted([1000.0, 1.0, 1.0, 1.0, 1.0]).model_.sequence.order[0] != 0
 
 

@@ -202,7 +202,7 @@ def test_forward_and_group_lasso_sequences_share_long_fits(monkeypatch: pytest.M
             assert not start.coef[outside].any()
 
 
-def test_no_set_is_too_dear_to_be_reached() -> None:
+def test_no_set_is_too_expensive_to_be_reached() -> None:
     """Why every set is fitted: AdaCOS weighs what is still to be paid, not what was paid.
 
     The largest Bayes risk is 50 and six covariates cost 60, yet rows that stay near the threshold

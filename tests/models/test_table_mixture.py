@@ -183,7 +183,7 @@ def test_the_penalised_likelihood_never_decreases() -> None:
         assert history[-1] > history[0]
 
 
-def test_a_weight_counts_as_so_many_copies() -> None:
+def test_a_weight_counts_as_that_number_of_copies() -> None:
     X, labels, _ = numbers(80, seed=3)
     X = missing(X, 0.1, 4)
     times = np.random.default_rng(5).integers(0, 4, 80)

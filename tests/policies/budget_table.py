@@ -13,7 +13,7 @@ from adacos import (
 QUICK: dict[str, Any] = {"cv": 3, "strengths": "common"}
 
 
-def world(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, 4))
     log_odds = 1.5 * x[:, 0] + x[:, 1] - x[:, 2] + 0.7 * x[:, 3]

@@ -47,7 +47,9 @@ def advice(policy: Any, X: Any, y: Any) -> list[Any]:
     return [item for item in policy.check(X, y) if item.kind == "other_order"]
 
 
-def test_a_strong_dear_covariate_that_comes_late_is_named_and_the_other_order_is_cheaper() -> None:
+def test_a_strong_expensive_covariate_that_comes_late_is_named_and_the_other_order_is_cheaper() -> (
+    None
+):
     X, y = drawn(0, 800)
     policy = AdaCOSClassifier(COSTS, **QUICK)
     with pytest.warns(TableWarning, match='Try sequence="both"'):

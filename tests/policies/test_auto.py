@@ -23,13 +23,13 @@ TITLES = [candidate.title for candidate in CANDIDATES]
 def costs_of(**more: float) -> dict[str, np.ndarray]:
     """Costs of 400 rows under each candidate: those of AdaCOS and what is added to them."""
     rng = np.random.default_rng(0)
-    standing = rng.gamma(2.0, 5.0, size=400)
+    incumbent = rng.gamma(2.0, 5.0, size=400)
     noise = {title: rng.normal(0, 0.5, size=400) for title in TITLES}
     noise["AdaCOS"] = np.zeros(400)
     return {
-        title: standing + more.get(title, 3.0) + noise[title] - noise[title].mean()
+        title: incumbent + more.get(title, 3.0) + noise[title] - noise[title].mean()
         for title in TITLES
-    } | {"AdaCOS": standing}
+    } | {"AdaCOS": incumbent}
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_an_error_not_yet_seen_is_allowed_for() -> None:
     assert choose(CANDIDATES, cost, max_error=1000.0).title == "AdaCOS"
 
 
-def test_which_one_stands() -> None:
+def test_which_one_is_kept() -> None:
     """Planning where no covariate has to be cut, AdaCOS elsewhere and where there is a budget.
 
     Branching, whose orders Planning weighs too, is compared where Planning does not stand.

@@ -75,7 +75,7 @@ def test_the_reason_of_a_branch_is_reported() -> None:
     assert step.explanation.because == ""
 
 
-def test_a_row_without_the_covariate_of_a_branch_goes_on_as_adacos() -> None:
+def test_a_row_without_the_covariate_of_a_branch_continues_as_adacos() -> None:
     X, y = table(4)
     policy = BranchingClassifier(COSTS, cv=2, strengths="common").fit(X, y)
     plain = AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)
@@ -102,8 +102,10 @@ def test_rows_without_the_covariate_of_a_second_branch_keep_a_mean_budget() -> N
 def test_without_branches_it_is_adacos(lookahead: str) -> None:
     """Whether none is allowed, or none pays: the prices leave nothing to be asked."""
     X, y, prices, *_ = load_pima()
-    for depth, dear in ((0, 0.1), (3, 1e6)):
-        costs = Costs(np.array(list(prices.values())) * dear, false_positive=40, false_negative=400)
+    for depth, expensive in ((0, 0.1), (3, 1e6)):
+        costs = Costs(
+            np.array(list(prices.values())) * expensive, false_positive=40, false_negative=400
+        )
         policy = BranchingClassifier(costs, max_depth=depth, lookahead=lookahead, cv=3).fit(X, y)
         plain = AdaCOSClassifier(costs, lookahead=lookahead, cv=3).fit(X, y)
         one, other = policy.acquire(X), plain.acquire(X)

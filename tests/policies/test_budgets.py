@@ -34,7 +34,7 @@ from adacos.models.dynamic import ValueTables
 from adacos.models.sequences import SetSequence, payable_first
 from adacos.policies.budgets import least_multiplier
 from adacos.rivals import DWSMClassifier, GreedyMiserClassifier, POMDPClassifier
-from tests.policies.budget_table import COSTS, QUICK, world
+from tests.policies.budget_table import COSTS, QUICK, draw_rows
 from tests.policy_checks import check_consultation, missing, price, same, with_missing
 from tests.rivals.problems import MIXED_COSTS, mixed_table
 
@@ -121,7 +121,7 @@ def test_a_ceiling_that_does_not_bind_changes_nothing() -> None:
 @pytest.mark.parametrize("lookahead", ["coherent", "paper", "dynamic"])
 def test_sets_beyond_the_ceiling_have_no_part_in_the_decision(lookahead: str) -> None:
     """Against the same weighing of a sequence that ends where the money does."""
-    X, y = world(400, 0)
+    X, y = draw_rows(400, 0)
     policy = AdaCOSClassifier(COSTS, lookahead=lookahead, **QUICK).fit(X, y)
     matrix, costs = policy.rule_.matrix, policy.cost_table_
     state = _start(policy, X)
@@ -182,11 +182,11 @@ def test_what_can_be_paid_comes_first(budget: float) -> None:
     )
     order = np.array([0, 1, 3, 2, 4])
     found = payable_first(SetSequence(order, 1), costs, budget)
-    purse, have, first, rest = budget, set(), [], []
+    budget_left, have, first, rest = budget, set(), [], []
     for k in order.tolist():
         amount = float(costs.covariates[k]) - 2.5 * (k in (1, 3) and bool(have & {1, 3}))
-        if amount <= purse + 1e-9:
-            purse -= amount
+        if amount <= budget_left + 1e-9:
+            budget_left -= amount
             have.add(k)
             first.append(k)
         else:
@@ -195,9 +195,9 @@ def test_what_can_be_paid_comes_first(budget: float) -> None:
     assert found.n_free == 1
 
 
-def test_dear_covariates_do_not_bar_the_way() -> None:
+def test_expensive_covariates_do_not_bar_the_way() -> None:
     """Without the dearest, which is the most printing_warnings, the others are still asked."""
-    X, y = world(800, 3)
+    X, y = draw_rows(800, 3)
     costs = Costs([30.0, 1.0, 1.0, 1.0], false_positive=500, false_negative=500)
     free = AdaCOSClassifier(costs, **QUICK).fit(X, y)
     limited = AdaCOSClassifier(costs, budget=3.0, **QUICK).fit(X, y)
@@ -224,10 +224,10 @@ def test_a_mean_budget_is_kept_on_fresh_rows(lookahead: str) -> None:
     budget, deviation, allowed = 2.0, [], []
     for seed in range(12):
         policy = AdaCOSClassifier(COSTS, mean_budget=budget, lookahead=lookahead, **QUICK)
-        policy.fit(*world(600, seed))
+        policy.fit(*draw_rows(600, seed))
         assert policy.multiplier_ > 0
         assert policy.mean_spent_ <= budget
-        cost = policy.acquire(world(10_000, 1000 + seed)[0]).cost
+        cost = policy.acquire(draw_rows(10_000, 1000 + seed)[0]).cost
         deviation.append(cost.mean() - budget)
         allowed.append(np.sqrt(cost.var() * (1 / 600 + 1 / 10_000)))
     deviation, allowed = np.array(deviation), np.array(allowed)
@@ -238,7 +238,7 @@ def test_a_mean_budget_is_kept_on_fresh_rows(lookahead: str) -> None:
 
 @pytest.mark.parametrize("lookahead", ["coherent", "dynamic", "realised"])
 def test_a_mean_budget_that_does_not_bind_changes_nothing(lookahead: str) -> None:
-    X, y = world(300, 0)
+    X, y = draw_rows(300, 0)
     plain = AdaCOSClassifier(COSTS, lookahead=lookahead, **QUICK).fit(X, y)
     loose = AdaCOSClassifier(COSTS, mean_budget=1e3, lookahead=lookahead, **QUICK).fit(X, y)
     assert loose.multiplier_ == 0
@@ -246,7 +246,7 @@ def test_a_mean_budget_that_does_not_bind_changes_nothing(lookahead: str) -> Non
 
 
 def test_a_mean_budget_of_nothing_acquires_nothing() -> None:
-    X, y = world(300, 0)
+    X, y = draw_rows(300, 0)
     assert not AdaCOSClassifier(COSTS, mean_budget=0, **QUICK).fit(X, y).acquire(X).cost.any()
 
 
@@ -279,7 +279,7 @@ def test_branches_keep_a_mean_budget_or_are_given_up() -> None:
 
 
 def test_cos_selects_the_best_set_within_its_budgets() -> None:
-    X, y = world(400, 0)
+    X, y = draw_rows(400, 0)
     plain = COSClassifier(COSTS, **QUICK).fit(X, y)
     paid = plain.model_.sequence.costs(plain.cost_table_)
     for budget in (0.5, 1.0, 3.0, 6.0, 10.0):
@@ -295,7 +295,7 @@ def test_cos_selects_the_best_set_within_its_budgets() -> None:
 
 
 def test_a_budget_that_cannot_be_kept_is_refused() -> None:
-    X, y = world(200, 0)
+    X, y = draw_rows(200, 0)
     for name in ("budget", "mean_budget"):
         with pytest.raises(InvalidInputError, match="what all covariates cost") as refused:
             FullModelClassifier(COSTS, **{name: 9.9}, **QUICK).fit(X, y)
@@ -303,11 +303,11 @@ def test_a_budget_that_cannot_be_kept_is_refused() -> None:
         FullModelClassifier(COSTS, **{name: 10.0}, **QUICK).fit(X, y)
     policy = AdaCOSClassifier(COSTS, mean_budget=2.0, **QUICK).fit(X, y)
     with pytest.raises(InvalidInputError, match="certificate"):
-        policy.calibrate(*world(200, 1), target_recall=0.9, confidence=0.9)
+        policy.calibrate(*draw_rows(200, 1), target_recall=0.9, confidence=0.9)
 
 
 def test_budgets_and_shared_fits() -> None:
-    X, y = world(300, 0)
+    X, y = draw_rows(300, 0)
     plain = AdaCOSClassifier(COSTS, **QUICK).fit(X, y)
     with pytest.raises(InvalidInputError, match="budget"):
         AdaCOSClassifier(COSTS, budget=3.0).from_model(plain)
@@ -321,7 +321,7 @@ def test_budgets_and_shared_fits() -> None:
 
 
 def test_wrappers_keep_the_ceiling_of_what_they_wrap() -> None:
-    X, y = world(400, 0)
+    X, y = draw_rows(400, 0)
     wrapped = TargetRecallClassifier(
         AdaCOSClassifier(COSTS, budget=3.0, **QUICK), target_recall=0.8
     )
@@ -337,7 +337,7 @@ def test_wrappers_keep_the_ceiling_of_what_they_wrap() -> None:
 
 
 def test_a_file_keeps_budgets_and_older_files_have_none(tmp_path: Any) -> None:
-    X, y = world(300, 0)
+    X, y = draw_rows(300, 0)
     policy = AdaCOSClassifier(COSTS, budget=3.0, mean_budget=2.0, **QUICK).fit(X, y)
     save(policy, tmp_path / "m.adacos")
     again = load(tmp_path / "m.adacos")
@@ -355,7 +355,7 @@ def test_a_file_keeps_budgets_and_older_files_have_none(tmp_path: Any) -> None:
 
 
 def test_the_card_describes_budgets() -> None:
-    X, y = world(300, 0)
+    X, y = draw_rows(300, 0)
     policy = AdaCOSClassifier(COSTS, budget=3.0, mean_budget=1.5, **QUICK).fit(X, y)
     card = model_card(policy)
     assert (card["budget"], card["mean_budget"]) == (3.0, 1.5)
@@ -371,7 +371,7 @@ def test_the_card_describes_budgets() -> None:
 
 
 def test_a_consultation_says_what_budgets_have_to_do_with_it() -> None:
-    X, y = world(300, 0)
+    X, y = draw_rows(300, 0)
     policy = AdaCOSClassifier(COSTS, budget=3.0, mean_budget=1.5, **QUICK).fit(X, y)
     ahead, reported = False, set()
     for row in X[:40]:
@@ -390,7 +390,7 @@ def test_a_consultation_says_what_budgets_have_to_do_with_it() -> None:
 
 
 def test_who_overspends_in_a_consultation_is_asked_for_nothing_more() -> None:
-    X, y = world(300, 0)
+    X, y = draw_rows(300, 0)
     policy = AdaCOSClassifier(COSTS, budget=3.0, **QUICK).fit(X, y)
     consultation = policy.consultation().observe(x3=0.1)
     assert consultation.paid == 4.0

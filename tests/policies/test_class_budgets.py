@@ -27,7 +27,7 @@ QUICK: dict[str, Any] = {"cv": 3, "strengths": "common"}
 COSTS = THREE_COSTS.with_misclassification(8 * THREE_COSTS.matrix)
 
 
-def world(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Three numbers of which each tells a little of the class."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, n)
@@ -50,8 +50,8 @@ def test_no_row_exceeds_the_ceiling(kind: Any) -> None:
 
 def test_sets_beyond_the_ceiling_have_no_part_in_the_decision() -> None:
     """A row goes on if a set that it can pay is expected to pay, by brute force over the sets."""
-    policy = AdaCOSClassifier(FLAT, **QUICK).fit(*world(200, 0))
-    X, _ = world(60, 1)
+    policy = AdaCOSClassifier(FLAT, **QUICK).fit(*draw_rows(200, 0))
+    X, _ = draw_rows(60, 1)
     model, costs, matrix = policy.model_, policy.cost_table_, policy.rule_.matrix
     nothing = np.zeros(3, dtype=np.bool_)
     state = begin(model, X, np.ones(X.shape, dtype=np.bool_), nothing, nothing)
@@ -71,13 +71,13 @@ def test_sets_beyond_the_ceiling_have_no_part_in_the_decision() -> None:
 
 
 def test_a_mean_budget_is_kept() -> None:
-    X, y = world(300, 0)
+    X, y = draw_rows(300, 0)
     plain = AdaCOSClassifier(FLAT, **QUICK).fit(X, y)
     budget = 0.6 * plain.acquire(X).cost.mean()
     policy = AdaCOSClassifier(FLAT, mean_budget=budget, **QUICK).fit(X, y)
     assert policy.multiplier_ > 0
     assert policy.mean_spent_ <= budget
-    cost = policy.acquire(world(4000, 1)[0]).cost
+    cost = policy.acquire(draw_rows(4000, 1)[0]).cost
     # Between nothing and the budget, up to the error of a mean over the training rows.
     allowed = 3 * cost.std() * np.sqrt(1 / 300 + 1 / 4000)
     assert 0.5 * budget < cost.mean() < budget + allowed

@@ -48,7 +48,7 @@ COSTS = Costs([1.0, 2.0, 4.0], misclassification=UNEVEN)
 TARGETS = Targets(np.array([2, 1]), np.array([0.85, 0.75]))
 
 
-def world(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Three numbers of which each tells a little of the class."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, n)
@@ -121,7 +121,7 @@ def test_recalls_out_of_reach_are_not_found() -> None:
     "kind", [AdaCOSClassifier, COSClassifier, FullModelClassifier, BranchingClassifier]
 )
 def test_named_classes_reach_their_recalls(kind: Any, tmp_path: Any) -> None:
-    X, y = world(300, 0)
+    X, y = draw_rows(300, 0)
     wanted = {2: 0.85, 1: 0.75}
     policy = kind(COSTS, target_recall=wanted, **QUICK).fit(X, y)
     plain = kind(COSTS, **QUICK).fit(X, y)
@@ -129,7 +129,7 @@ def test_named_classes_reach_their_recalls(kind: Any, tmp_path: Any) -> None:
     np.testing.assert_array_equal(policy.cost_table_.matrix, UNEVEN)
     expected = surcharged(UNEVEN, TARGETS, [policy.surcharges_[2], policy.surcharges_[1]])
     np.testing.assert_array_equal(policy.rule_.matrix, expected)
-    X_new, y_new = world(4000, 1)
+    X_new, y_new = draw_rows(4000, 1)
     result, label = policy.acquire(X_new), plain.predict(X_new)
     for k, r in wanted.items():
         own = y_new == k
@@ -141,7 +141,7 @@ def test_named_classes_reach_their_recalls(kind: Any, tmp_path: Any) -> None:
 
 
 def test_a_recall_that_the_costs_reach_anyway_changes_nothing() -> None:
-    X, y = world(200, 0)
+    X, y = draw_rows(200, 0)
     plain = AdaCOSClassifier(COSTS, **QUICK).fit(X, y)
     policy = AdaCOSClassifier(COSTS, target_recall={1: 0.01}, **QUICK).fit(X, y)
     assert policy.surcharges_ == {1: 0.0}
@@ -149,7 +149,7 @@ def test_a_recall_that_the_costs_reach_anyway_changes_nothing() -> None:
 
 
 def test_what_is_said_of_recalls() -> None:
-    X, y = world(300, 0)
+    X, y = draw_rows(300, 0)
     names = np.array(["ash", "elm", "oak"])[y]
     policy = AdaCOSClassifier(COSTS, target_recall={"oak": 0.9}, **QUICK).fit(X, names)
     check_consultation(policy, X[:4])
@@ -164,7 +164,7 @@ def test_what_is_said_of_recalls() -> None:
 
 
 def test_a_certificate_of_several_classes(tmp_path: Any) -> None:
-    X, y = world(700, 0)
+    X, y = draw_rows(700, 0)
     policy = COSClassifier(
         COSTS, target_recall={2: 0.8, 1: 0.6}, recall_confidence=0.9, **QUICK
     ).fit(X, y)
@@ -196,7 +196,7 @@ def test_certificates_are_wrong_as_seldom_as_they_say(
     Tests at another confidence than is claimed are caught.
     """
     targets = Targets(np.array([2, 1]), np.array([0.85, 0.7]))
-    policy = FullModelClassifier(COSTS, **QUICK).fit(*world(300, 0))
+    policy = FullModelClassifier(COSTS, **QUICK).fit(*draw_rows(300, 0))
     # The last of these have too small a recall.
     path = surcharges_to_try(
         policy,
@@ -204,7 +204,7 @@ def test_certificates_are_wrong_as_seldom_as_they_say(
         partial(out_of_fold_recalls, policy),
     )
     assert len(path) > 3
-    X, y = world(60_000, 1)
+    X, y = draw_rows(60_000, 1)
     log_odds = policy.model_.log_odds_by_set(X)[:, -1]
     missed = np.stack([class_label(log_odds, surcharged(UNEVEN, targets, s)) != y for s in path])
     pools = [missed[:, y == k] for k in targets.classes]
@@ -285,7 +285,7 @@ def test_the_boldest_rule_is_that_of_exact_tests_of_every_class(
 
 
 def test_rows_that_prove_too_little() -> None:
-    X, y = world(120, 0)
+    X, y = draw_rows(120, 0)
     policy = FullModelClassifier(COSTS, target_recall={2: 0.9}, recall_confidence=0.95, **QUICK)
     with pytest.raises(NotCertifiableError, match="class 2 calibration rows") as refused:
         policy.fit(X, y)
@@ -316,7 +316,7 @@ def test_rows_that_prove_too_little() -> None:
     ],
 )
 def test_mistakes_are_refused(parameters: Any, words: str) -> None:
-    X, y = world(90, 0)
+    X, y = draw_rows(90, 0)
     with pytest.raises(InvalidInputError, match=words):
         COSClassifier(COSTS, **QUICK, **parameters).fit(X, y)
 
@@ -327,7 +327,7 @@ KINDS = (FullModelClassifier, AdaCOSClassifier, BranchingClassifier, COSClassifi
 
 
 def sick(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    X, y = world(n, seed)
+    X, y = draw_rows(n, seed)
     return X, np.where(y > 1, "sick", "healthy")
 
 
@@ -401,7 +401,7 @@ def test_of_two_classes_no_other_may_be_named() -> None:
 
 
 def test_a_shared_fit_needs_its_rows_where_rows_are_walked() -> None:
-    X, y = world(150, 0)
+    X, y = draw_rows(150, 0)
     plain = AdaCOSClassifier(COSTS, **QUICK).fit(X, y)
     assert COSClassifier(COSTS, target_recall={2: 0.9}).from_model(plain).surcharges_[2] >= 0
     with pytest.raises(InvalidInputError, match="without its training rows"):

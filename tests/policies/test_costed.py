@@ -137,9 +137,9 @@ def test_without_probabilities_answers_are_shares_and_another_answer_is_reported
         policy = CostedClassifier(LinearSVC(), even).fit(X, words)
     np.testing.assert_allclose(policy.answered_shares_.sum(axis=1), 1.0)
     np.testing.assert_array_equal(policy.predict(X), LinearSVC().fit(X, words).predict(X))
-    dear = Costs([1.0, 2.0, 4.0], misclassification=[[0, 1], [900, 0]])
+    expensive = Costs([1.0, 2.0, 4.0], misclassification=[[0, 1], [900, 0]])
     with pytest.warns(OtherAnswerWarning, match="answers 'sick' are answered 'well'"):
-        assert set(CostedClassifier(LinearSVC(), dear).fit(X, words).predict(X)) == {"well"}
+        assert set(CostedClassifier(LinearSVC(), expensive).fit(X, words).predict(X)) == {"well"}
 
 
 def test_known_values_must_be_the_whole_set_or_none() -> None:
@@ -255,11 +255,11 @@ def test_the_best_set_is_that_of_an_exhaustive_search() -> None:
 
 def test_a_budget_bounds_the_best_set_and_sets_that_cannot_win_are_not_compared() -> None:
     X, y = numbers(300)
-    dear = Costs([1.0, 2.0, 400.0], false_positive=30, false_negative=30)
-    policy = CostedClassifier(LogisticRegression(), dear, covariates="best").fit(X, y)
+    expensive = Costs([1.0, 2.0, 400.0], false_positive=30, false_negative=30)
+    policy = CostedClassifier(LogisticRegression(), expensive, covariates="best").fit(X, y)
     assert set(policy.covariates_) <= {"x0", "x1"}
     assert np.isinf(policy.cv_cost_[-1])
-    bound = CostedClassifier(LogisticRegression(), dear, covariates="best", budget=1.0)
+    bound = CostedClassifier(LogisticRegression(), expensive, covariates="best", budget=1.0)
     assert bound.fit(X, y).covariates_ in ((), ("x0",))
     assert bound.acquire(X).cost.max() <= 1.0
 

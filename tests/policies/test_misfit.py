@@ -55,7 +55,7 @@ def test_true_probabilities_raise_no_alarm_beyond_the_nominal_share() -> None:
     assert alarms <= 0.05 * 200
 
 
-def test_a_fitted_additive_world_is_quiet() -> None:
+def test_a_fitted_additive_problem_is_quiet() -> None:
     """With models that are learned, too: at most one alarm in ten repetitions."""
     alarms = 0
     for seed in range(10):
@@ -70,7 +70,7 @@ def test_a_fitted_additive_world_is_quiet() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_new_rows_are_held_against_what_few_training_rows_could_tell() -> None:
+def test_new_rows_are_held_against_what_few_training_rows_could_show() -> None:
     """3,000 new rows of an additive problem, fitted to 250: quiet; with an interaction, found.
 
     The stated confidence is 95%. Without the error of training most of these would be alarms.

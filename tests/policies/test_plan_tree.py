@@ -138,8 +138,8 @@ def test_of_many_categories_fewer_questions_are_drawn(monkeypatch: pytest.Monkey
 
 def test_nothing_asked_is_no_picture() -> None:
     X, y = table(200, 2)
-    dear = Costs(dict.fromkeys(PRICES, 1e3), false_positive=1, false_negative=1)
-    policy = PlanningClassifier(dear).fit(X, y)
+    expensive = Costs(dict.fromkeys(PRICES, 1e3), false_positive=1, false_negative=1)
+    policy = PlanningClassifier(expensive).fit(X, y)
     assert "no branches" in str(policy.tree_)
     assert model_card(policy)["tree"] is None
     constant = PlanningClassifier(Costs([1.0, 1.0])).fit(np.ones((40, 2)), np.arange(40) % 2)

@@ -112,7 +112,7 @@ def test_a_plan_that_costs_more_than_asking_nothing_is_named_in_python() -> None
     assert any(named)
 
 
-def test_probabilities_of_states_are_those_of_the_world() -> None:
+def test_probabilities_of_states_are_those_of_the_problem() -> None:
     """P(y | x_S) of every S from one model of all covariates, with a product; 40,000 rows."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, size=(40_000, 3)).astype(float)
@@ -132,7 +132,7 @@ def test_probabilities_of_states_are_those_of_the_world() -> None:
 
 
 @pytest.mark.parametrize("column", [[1.0, 2.0], [1.0, 2.0, 3.0, np.nan], [1.0, np.nan], ["a", "b"]])
-def test_covariates_that_few_rows_tell_of(column: list[float | str]) -> None:
+def test_covariates_that_few_rows_have(column: list[float | str]) -> None:
     """Without the rows of a fold such a covariate may be constant, or have no value at all."""
     for seed in range(12):
         rng = np.random.default_rng(seed)

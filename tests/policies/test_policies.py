@@ -206,7 +206,7 @@ def by_algorithm_1(policy: Any, X: Floats, row: Floats) -> tuple[int, float, flo
             return float(model.intercepts[j] + own[mask] @ model.coefs[j, mask])
 
         risk = float(risk_of(part(i), c))
-        goes_on = False
+        continues = False
         r = ((row - X.mean(axis=0)) / X.std(axis=0))[None, np.sort(inside)]
         for j in range(i + 1, q):
             new = model.sequence.set(j)[len(inside) :]
@@ -224,8 +224,8 @@ def by_algorithm_1(policy: Any, X: Floats, row: Floats) -> tuple[int, float, flo
                 for low, high in ((-9, cut), (cut, 9))
             )
             narrowest = min(narrowest, abs(price + expected - risk))
-            goes_on |= price + expected < risk
-        if not goes_on:
+            continues |= price + expected < risk
+        if not continues:
             return i, part(i), narrowest
     raise AssertionError("the last set has no later one")
 
@@ -383,7 +383,7 @@ def test_prohibitive_costs_acquire_nothing_and_answer_by_the_prior() -> None:
         assert COSClassifier(policy.costs).from_model(policy).stage_ == 0
 
 
-def test_almost_free_covariates_are_all_acquired_where_errors_are_dear() -> None:
+def test_almost_free_covariates_are_all_acquired_where_errors_are_expensive() -> None:
     X, y = numbers(200, 7)
     costs = Costs([1e-9] * 5, false_positive=1e6, false_negative=1e6)
     result = AdaCOSClassifier(costs, cv=3).fit(X, y).acquire(X)

@@ -125,7 +125,7 @@ def test_the_answer_is_that_of_the_protocol_and_its_risk_is_honest() -> None:
     assert "answers 0" in step.explanation.because
 
 
-def test_smoothing_is_what_predicts_left_out_rows_best() -> None:
+def test_smoothing_is_what_predicts_held_out_rows_best() -> None:
     rng = np.random.default_rng(2)
     place, labels = rng.integers(0, 30, 200), rng.integers(0, 2, 200)
     onehot = np.eye(2)[labels]

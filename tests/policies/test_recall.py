@@ -52,24 +52,24 @@ from adacos.policies.recall import (
 )
 from adacos.policies.recall_choices import plot_recall_choices, recall_choices
 from adacos.tables.row_digests import RowDigests
-from tests.studies.recall_worlds import WORLDS
+from tests.studies.recall_problems import PROBLEMS
 
 # The policies' own parameters, which hold for one more release.
 pytestmark = pytest.mark.filterwarnings("ignore:.*call TargetRecallClassifier:FutureWarning")
 
 POLICIES = (AdaCOSClassifier, COSClassifier, FullModelClassifier)
-WORLD = WORLDS["well specified"]
-COSTS = Costs(WORLD.costs.covariates, false_positive=200)
+PROBLEM = PROBLEMS["well specified"]
+COSTS = Costs(PROBLEM.costs.covariates, false_positive=200)
 
 
 @pytest.fixture(scope="module")
 def rows():
-    return WORLD.rows(np.random.default_rng(0), 600)
+    return PROBLEM.rows(np.random.default_rng(0), 600)
 
 
 @pytest.fixture(scope="module")
 def fresh():
-    return WORLD.rows(np.random.default_rng(1), 700)
+    return PROBLEM.rows(np.random.default_rng(1), 700)
 
 
 @pytest.fixture(scope="module")
@@ -143,10 +143,10 @@ def test_the_empty_set_keeps_the_threshold_at_the_prior():
 @pytest.mark.parametrize("kind", [AdaCOSClassifier, COSClassifier])
 def test_new_rows_have_the_recall_that_was_asked_for(kind):
     # Counted at every set they had 0.91, and paid for it.
-    new_X, new_y = WORLD.rows(np.random.default_rng(99), 20_000)
+    new_X, new_y = PROBLEM.rows(np.random.default_rng(99), 20_000)
     found, spent = [], []
     for seed in range(5):
-        rows = WORLD.rows(np.random.default_rng(seed), 400)
+        rows = PROBLEM.rows(np.random.default_rng(seed), 400)
         if seed % 2:
             rows[0][np.random.default_rng(seed).random(rows[0].shape) < 0.1] = np.nan
         policy = kind(COSTS, target_recall=0.8, random_state=seed).fit(*rows)
@@ -341,7 +341,7 @@ def test_fit_sets_calibration_rows_aside(library, fresh):
 
 
 def few(n, rng=0):
-    X, y = WORLD.rows(np.random.default_rng(rng), 2000)
+    X, y = PROBLEM.rows(np.random.default_rng(rng), 2000)
     rows = np.concatenate([np.flatnonzero(y == 1)[:n], np.flatnonzero(y == 0)[:100]])
     return X[rows], y[rows]
 
@@ -704,7 +704,7 @@ def test_equal_rows_of_new_samples_are_seldom_refused() -> None:
         assert refused <= 2, n_values
 
 
-def test_digests_are_reproducible_and_tell_no_value() -> None:
+def test_digests_are_reproducible_and_show_no_value() -> None:
     rng = np.random.default_rng(7)
     rows = rng.normal(size=(50, 3))
     rows[0, 0], rows[1, 1] = 0.0, np.nan

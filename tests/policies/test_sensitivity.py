@@ -25,13 +25,13 @@ from adacos import (
 from adacos.datasets import make_discrete_problem
 from adacos.engine import run
 from adacos.exceptions import InvalidInputError, TrainingRowsWarning
-from adacos.metrics.evaluation import evaluation_rows
+from adacos.metrics.evaluation import held_out_rows
 from adacos.policies.information import Information, of_all, of_one
 from adacos.policies.recosting import OWN, alternatives
 from adacos.policies.sensitivity import CostRange
 from adacos.policies.uncertain_costs import at_amounts, uncertain_costs
 from adacos.rivals import OptimalPolicyClassifier
-from tests.policies.budget_table import COSTS, QUICK, world
+from tests.policies.budget_table import COSTS, QUICK, draw_rows
 
 POLICIES: dict[str, Any] = {
     "AdaCOS": AdaCOSClassifier,
@@ -60,7 +60,7 @@ class TwoPoints:
 
 @pytest.fixture(scope="module")
 def policy() -> Any:
-    return AdaCOSClassifier(COSTS, **QUICK).fit(*world(600, 0))
+    return AdaCOSClassifier(COSTS, **QUICK).fit(*draw_rows(600, 0))
 
 
 def at(policy: Any, **amounts: float) -> Any:
@@ -77,8 +77,8 @@ def at(policy: Any, **amounts: float) -> Any:
 
 @pytest.mark.parametrize("kind", POLICIES)
 def test_other_error_costs_decide_as_another_fit(kind: str) -> None:
-    X, y = world(600, 0)
-    new = world(400, 1)[0]
+    X, y = draw_rows(600, 0)
+    new = draw_rows(400, 1)[0]
     policy = POLICIES[kind](COSTS, **QUICK).fit(X, y)
     other = Costs([1.0, 2.0, 3.0, 4.0], false_positive=70, false_negative=60)
     again = POLICIES[kind](other, **QUICK).fit(X, y).acquire(new)
@@ -104,7 +104,7 @@ def ends(cost: CostRange, which: str) -> list[tuple[float, int]]:
     [(AdaCOSClassifier, False), (AdaCOSClassifier, True), (COSClassifier, False)],
 )
 def test_within_its_range_a_cost_changes_no_question(kind: Any, missing: bool) -> None:
-    (X, y), (new, true) = world(500, 0), world(60, 1)
+    (X, y), (new, true) = draw_rows(500, 0), draw_rows(60, 1)
     if missing:
         new[::7, 2] = np.nan
     policy = kind(COSTS, **QUICK).fit(X, y)
@@ -142,7 +142,7 @@ def test_within_its_range_a_cost_changes_no_question(kind: Any, missing: bool) -
 
 
 def test_break_points_of_answers_are_those_of_the_probabilities() -> None:
-    (X, y), (new, true) = world(500, 0), world(100, 1)
+    (X, y), (new, true) = draw_rows(500, 0), draw_rows(100, 1)
     policy = FullModelClassifier(COSTS, **QUICK).fit(X, y)
     found = sensitivity(policy, new, true, draws=0, grid=0)
     (missed,) = [cost for cost in found.costs if cost.name == "false_negative"]
@@ -203,8 +203,8 @@ def enumerated(discrete: Any, known: tuple[str, ...]) -> tuple[float, float]:
         missed = amounts["false_negative"] * ((y == 1) & (label == 0))
         return float((paid + missed + 40 * ((y == 0) & (label == 1))).mean())
 
-    stands, optimum = acts(means)
-    now = min(sum(w * cost(act, a) for w, a in cases) for act in stands)
+    present, optimum = acts(means)
+    now = min(sum(w * cost(act, a) for w, a in cases) for act in present)
     then, exact = 0.0, 0.0
     for weight, amounts in cases:
         informed = {name: amounts[name] if name in known else means[name] for name in means}
@@ -219,7 +219,7 @@ def test_the_value_of_knowing_costs_is_that_of_every_case(discrete: Any) -> None
     policy = OptimalPolicyClassifier(costs, joint=problem).fit(X, y)
     table = policy.cost_table_
     given = uncertain_costs(UNCERTAIN, table, [(["0", "1"], ["0", "1"])])
-    rows = evaluation_rows(policy, X, y, None, "the costs are")
+    rows = held_out_rows(policy, X, y, None, "the costs are")
     every = alternatives(policy, rows, given, ["0", "1"])
     assert list(every.deciders) == [OWN, "everyone positive", "everyone negative"]
     brute, exact = enumerated(discrete, ("false_negative", "x1"))
@@ -289,7 +289,7 @@ def test_the_interval_of_being_cheapest_covers_other_rows() -> None:
 
 
 def test_knowing_is_never_said_to_do_harm(policy: Any) -> None:
-    found = sensitivity(policy, *world(200, 1), {"x0": (0.9, 1.1)}, draws=2, grid=0)
+    found = sensitivity(policy, *draw_rows(200, 1), {"x0": (0.9, 1.1)}, draws=2, grid=0)
     for value, error, reported in (
         (0.5, 0.2, "is worth 0.5 per row (EVPI), standard error 0.22 over 200 rows and 2 draws."),
         (-0.3, 0.2, "is worth 0 per row within its error (EVPI): the estimate is -0.3, standard"),
@@ -300,11 +300,11 @@ def test_knowing_is_never_said_to_do_harm(policy: Any) -> None:
     known = replace(found, costs=(replace(found.costs[0], known=-0.39, known_error=0.8),))
     assert known.tables()[0].rows[0][-1] == "0 ± 0.8"
     with pytest.raises(InvalidInputError, match="one draw has no error"):
-        sensitivity(policy, *world(50, 1), draws=1)
+        sensitivity(policy, *draw_rows(50, 1), draws=1)
 
 
 def test_a_winner_is_named_with_those_it_is_not_shown_to_beat(policy: Any) -> None:
-    X, y = world(60, 1)
+    X, y = draw_rows(60, 1)
     cos = COSClassifier(COSTS, **QUICK).from_model(policy)
     found = sensitivity(policy, X, y, draws=0, grid=0, compared={"today": cos})
     by_name = {item.name: item for item in found.policies}
@@ -323,7 +323,7 @@ def test_a_winner_is_named_with_those_it_is_not_shown_to_beat(policy: Any) -> No
 
 
 def test_everything_in_tables_words_and_figures(policy: Any) -> None:
-    X, y = world(300, 1)
+    X, y = draw_rows(300, 1)
     found = sensitivity(
         policy, X, y, {"false_negative": (60, 200), "x0": {"mean": 1, "sd": 0.3}}, draws=3, grid=2
     )
@@ -344,7 +344,7 @@ def test_everything_in_tables_words_and_figures(policy: Any) -> None:
 
 
 def test_other_policies_are_compared_and_groups_counted(policy: Any) -> None:
-    X, y = world(300, 1)
+    X, y = draw_rows(300, 1)
     cos = COSClassifier(COSTS, **QUICK).from_model(policy)
     one = sensitivity(policy, X, y, draws=0, grid=0, compared={"today": cos})
     names = [item.name for item in one.policies]
@@ -386,7 +386,7 @@ def test_three_classes_and_target_recalls() -> None:
 
 
 def test_a_decision_between_is_a_cost_like_others() -> None:
-    (X, y), (new, true) = world(400, 0), world(100, 1)
+    (X, y), (new, true) = draw_rows(400, 0), draw_rows(100, 1)
     matrix = np.array([[0.0, 15, 50], [80, 18, 0]])
 
     def decided(matrix: Any) -> Any:
@@ -404,8 +404,8 @@ def test_a_decision_between_is_a_cost_like_others() -> None:
     assert low is not None or high is not None
     stated = policy.acquire(new)
     for end, side in ends(refer, "answers"):
-        for beside, same in ((-side, True), (side, False)):
-            matrix[1, 1] = end + beside * 1e-5 * 18
+        for offset, same in ((-side, True), (side, False)):
+            matrix[1, 1] = end + offset * 1e-5 * 18
             again = decided(matrix).acquire(new)
             equal = np.array_equal(again.label, stated.label)
             assert (equal and np.array_equal(again.order, stated.order)) == same
@@ -435,25 +435,25 @@ WRONG: dict[str, tuple[Any, str]] = {
 def test_wrong_costs_are_refused(policy: Any, wrong: str) -> None:
     given, words = WRONG[wrong]
     with pytest.raises(InvalidInputError, match=words):
-        sensitivity(policy, *world(50, 1), given)
+        sensitivity(policy, *draw_rows(50, 1), given)
 
 
 def test_wrong_parameters_are_refused_and_training_rows_reported(policy: Any) -> None:
-    X, y = world(50, 1)
+    X, y = draw_rows(50, 1)
     for name, value in (("draws", -1), ("grid", 1.5), ("tolerance", 0), ("map_of", ("x0", "x9"))):
         with pytest.raises(InvalidInputError, match=name):
             sensitivity(policy, X, y, **{name: value})
-    X, y = world(600, 0)
+    X, y = draw_rows(600, 0)
     with pytest.warns(TrainingRowsWarning, match="the costs are too optimistic"):
         sensitivity(policy, X[:200], y[:200], {"x0": (0.5, 2)}, draws=0, grid=0)
 
 
 def test_a_panel_bounds_the_costs_of_its_members() -> None:
-    X, y = world(400, 0)
+    X, y = draw_rows(400, 0)
     costs = Costs([1.0, 2.0, 3.0, 4.0], false_positive=50, false_negative=80,
                   panels={"blood": (1.8, [1, 2])})  # fmt: skip
     policy = AdaCOSClassifier(costs, **QUICK).fit(X, y)
-    new = world(100, 1)
+    new = draw_rows(100, 1)
     found = sensitivity(policy, *new, draws=0, grid=0)
     (member,) = [cost for cost in found.costs if cost.name.endswith("1")]
     assert member.low == 1.8

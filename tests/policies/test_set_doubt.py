@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from adacos import AdaCOSClassifier, Costs, FullModelClassifier
 from adacos.models.followed import FollowedRows
 from adacos.policies.estimates import LEVEL, out_of_fold_cost, set_doubt
-from tests.policies.budget_table import COSTS, QUICK, world
+from tests.policies.budget_table import COSTS, QUICK, draw_rows
 
 
 def collapsed(X: np.ndarray, y: np.ndarray) -> AdaCOSClassifier:
@@ -24,7 +24,7 @@ def collapsed(X: np.ndarray, y: np.ndarray) -> AdaCOSClassifier:
 
 
 def by_class(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    X, y = world(n, seed)
+    X, y = draw_rows(n, seed)
     rng = np.random.default_rng(seed)
     X[rng.random(n) < np.where(y, 0.05, 0.8), 0] = np.nan
     return X, y
@@ -33,7 +33,7 @@ def by_class(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def test_where_nothing_is_asked_and_a_set_pays_it_is_reported_with_its_cost() -> None:
     X, y = by_class(1500, 0)
     policy = collapsed(X, y)
-    assert not policy.acquire(world(500, 1)[0]).acquired.any()
+    assert not policy.acquire(draw_rows(500, 1)[0]).acquired.any()
     found = [alarm for alarm in policy.check(X, y) if alarm.kind == "no_better"]
     assert len(found) == 1
     for words in ('lookahead="dynamic"', "--policy planning", "COSClassifier"):
@@ -45,7 +45,7 @@ def test_where_nothing_is_asked_and_a_set_pays_it_is_reported_with_its_cost() ->
 
 def test_the_limit_allows_for_the_choice_of_the_set() -> None:
     """With costs made for it: those of the best set, with noise and a difference."""
-    X, y = world(400, 0)
+    X, y = draw_rows(400, 0)
     policy = AdaCOSClassifier(COSTS, **QUICK).fit(X, y)
     model = policy.model_
     matrix = policy.cost_table_.matrix
@@ -67,7 +67,7 @@ def test_the_limit_allows_for_the_choice_of_the_set() -> None:
 
 
 def test_sets_that_a_budget_does_not_pay_are_not_compared() -> None:
-    X, y = world(1000, 0)
+    X, y = draw_rows(1000, 0)
     costs = Costs([1.0, 1.0, 1.0, 1.0], false_positive=200, false_negative=320)
     policy = AdaCOSClassifier(costs, budget=1.0, **QUICK).fit(X, y)
     own = out_of_fold_cost(policy, X, y)
@@ -78,7 +78,7 @@ def test_sets_that_a_budget_does_not_pay_are_not_compared() -> None:
 
 
 def test_a_policy_that_has_one_set_is_compared_with_no_other() -> None:
-    X, y = world(400, 0)
+    X, y = draw_rows(400, 0)
     policy = FullModelClassifier(COSTS, **QUICK).fit(X, y)
     assert set_doubt(policy, X, np.full(400, 90.0), y) is None
 
@@ -88,7 +88,7 @@ def test_complete_tables_are_hardly_ever_doubted() -> None:
     costs = Costs([1.0, 2.0, 3.0, 4.0], false_positive=20, false_negative=30)
     doubts = 0
     for seed in range(40):
-        X, y = world(150, seed)
+        X, y = draw_rows(150, seed)
         policy = AdaCOSClassifier(costs, **QUICK).fit(X, y)
         own = out_of_fold_cost(policy, X, y)
         assert own is not None

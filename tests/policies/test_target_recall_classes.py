@@ -38,7 +38,7 @@ COSTS = Costs([1.0, 2.0, 4.0], misclassification=3 * UNEVEN)
 SHIFT = 2.5
 
 
-def world(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """One number for each class, which it moves."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, n)
@@ -112,12 +112,12 @@ def test_recalls_of_stopped_rows_are_those_of_the_rule() -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_named_classes_reach_their_recalls_on_new_rows(base: Any, wanted: Any) -> None:
-    X, y = world(1500, 3)
+    X, y = draw_rows(1500, 3)
     policy = TargetRecallClassifier(base, target_recall=wanted).fit(X, y)
     assert all(policy.recall_estimate_[k] >= r for k, r in wanted.items())
     assert max(policy.surcharges_.values()) > 0
     assert policy.certificate_ is None
-    X_new, y_new = world(20_000, 1)
+    X_new, y_new = draw_rows(20_000, 1)
     plain = (clone(base).fit(X, y) if base.stops_by_rule else policy.policy_).acquire(X_new)
     result = policy.acquire(X_new)
     for k, r in wanted.items():
@@ -133,14 +133,16 @@ def test_named_classes_reach_their_recalls_on_new_rows(base: Any, wanted: Any) -
 
 
 def test_a_recall_that_the_costs_reach_anyway_changes_nothing() -> None:
-    policy = TargetRecallClassifier(AllOfThem(COSTS), target_recall={1: 0.01}).fit(*world(200, 0))
+    policy = TargetRecallClassifier(AllOfThem(COSTS), target_recall={1: 0.01}).fit(
+        *draw_rows(200, 0)
+    )
     assert policy.surcharges_ == {1: 0.0}
-    X, _ = world(500, 1)
+    X, _ = draw_rows(500, 1)
     same(policy.acquire(X), policy.policy_.acquire(X))
 
 
 def test_costs_consultation_file_and_card(tmp_path: Any, capsys: Any) -> None:
-    X, y = world(300, 0)
+    X, y = draw_rows(300, 0)
     names = np.array(["ash", "elm", "oak"])[y]
     base = PlanningClassifier(COSTS)
     policy = TargetRecallClassifier(base, target_recall={"oak": 0.98}).fit(X, names)
@@ -167,14 +169,14 @@ def test_costs_consultation_file_and_card(tmp_path: Any, capsys: Any) -> None:
 
 
 def _named(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    X, y = world(n, seed)
+    X, y = draw_rows(n, seed)
     return X, np.array(["ash", "elm", "oak"])[y]
 
 
 def test_a_certificate_is_proved_on_rows_apart(tmp_path: Any) -> None:
     policy = TargetRecallClassifier(
         PlanningClassifier(COSTS), target_recall={2: 0.7, 1: 0.6}, recall_confidence=0.9
-    ).fit(*world(500, 0))
+    ).fit(*draw_rows(500, 0))
     certificate = policy.certificate_
     each = (certificate.recalls, certificate.bounds, certificate.n_rows, certificate.misses)
     for r, bound, n, misses in zip(*each, strict=True):
@@ -182,18 +184,18 @@ def test_a_certificate_is_proved_on_rows_apart(tmp_path: Any) -> None:
         assert binom.cdf(misses, n, 1 - r) <= 0.1
     save(policy, tmp_path / "m")
     assert load(tmp_path / "m").certificate_ == certificate
-    X, y = world(600, 2)
+    X, y = draw_rows(600, 2)
     policy.calibrate(X, y, target_recall={0: 0.7})
     assert policy.certificate_.classes == (0,)
     label = policy.predict(X)
     assert policy.certificate_.misses == ((label[y == 0] != 0).sum(),)
     with pytest.raises(InvalidInputError, match="trained on"):
-        policy.calibrate(*world(500, 0))
+        policy.calibrate(*draw_rows(500, 0))
 
 
 @pytest.mark.parametrize("confidence", [None, 0.8])
 def test_no_row_is_answered_by_a_fit_that_saw_it(confidence: float | None) -> None:
-    X, y = world(400, 0)
+    X, y = draw_rows(400, 0)
     policy = TargetRecallClassifier(
         NeverItsOwn(COSTS), target_recall={2: 0.9, 1: 0.7}, recall_confidence=confidence
     ).fit(X, y)
@@ -207,7 +209,7 @@ def test_no_row_is_answered_by_a_fit_that_saw_it(confidence: float | None) -> No
 def test_certificates_are_wrong_as_seldom_as_they_say(sure: float) -> None:
     """Fits anew again and again, of true and of too sure beliefs, in a world of known recalls."""
     repetitions, wanted = 150, {2: 0.93, 0: 0.8}
-    X, y = world(30_000, 1)
+    X, y = draw_rows(30_000, 1)
     log_odds = sure * SHIFT * (X[:, 1:] - X[:, :1])
 
     def kept(policy: Any, bounds: Any) -> bool:
@@ -219,7 +221,7 @@ def test_certificates_are_wrong_as_seldom_as_they_say(sure: float) -> None:
         policy = TargetRecallClassifier(
             AllOfThem(COSTS, sure), target_recall=wanted, random_state=seed
         )
-        rows = world(1000, 100 + seed)
+        rows = draw_rows(1000, 100 + seed)
         broken_estimates += not kept(policy.fit(*rows), wanted)
         try:
             policy.set_params(recall_confidence=0.9).fit(*rows)
@@ -235,7 +237,7 @@ def test_certificates_are_wrong_as_seldom_as_they_say(sure: float) -> None:
 
 
 def test_of_two_classes_the_named_class_is_the_second() -> None:
-    X, y = world(400, 0)
+    X, y = draw_rows(400, 0)
     y = (y == 2).astype(int)
     costs = Costs([1.0, 2.0, 4.0], false_positive=50, false_negative=60)
     for options in ({}, {"recall_confidence": 0.9}):
@@ -247,7 +249,7 @@ def test_of_two_classes_the_named_class_is_the_second() -> None:
         assert named.threshold_ == number.threshold_
         assert model_card(named)["target_recall"] == 0.8
         assert model_card(named)["threshold_reason"] == model_card(number)["threshold_reason"]
-    new = world(600, 5)[0], (world(600, 5)[1] == 2).astype(int)
+    new = draw_rows(600, 5)[0], (draw_rows(600, 5)[1] == 2).astype(int)
     named.calibrate(*new, target_recall={1: 0.7})
     number.calibrate(*new, target_recall=0.7)
     assert named.certificate_ == number.certificate_
@@ -277,11 +279,11 @@ def test_of_two_classes_the_named_class_is_the_second() -> None:
 )
 def test_mistakes_are_refused(parameters: Any, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
-        TargetRecallClassifier(AllOfThem(COSTS), **parameters).fit(*world(90, 0))
+        TargetRecallClassifier(AllOfThem(COSTS), **parameters).fit(*draw_rows(90, 0))
 
 
 def test_rows_that_do_not_suffice_are_refused() -> None:
-    X, y = world(120, 0)
+    X, y = draw_rows(120, 0)
     policy = TargetRecallClassifier(
         AllOfThem(COSTS), target_recall={2: 0.95}, recall_confidence=0.95
     )

@@ -11,16 +11,16 @@ import pytest
 from adacos import AdaCOSClassifier, BranchingClassifier, COSClassifier, trade_off
 from adacos.exceptions import InvalidInputError, TrainingRowsWarning
 from adacos.policies.trade_off import TradeOff, TradeOffPoint
-from tests.policies.budget_table import COSTS, QUICK, world
+from tests.policies.budget_table import COSTS, QUICK, draw_rows
 
 
 @pytest.fixture(scope="module")
 def policy() -> Any:
-    return AdaCOSClassifier(COSTS, **QUICK).fit(*world(1000, 0))
+    return AdaCOSClassifier(COSTS, **QUICK).fit(*draw_rows(1000, 0))
 
 
 def test_the_curve_is_monotone_up_to_its_error(policy: Any) -> None:
-    curve = trade_off(policy, *world(6000, 1))
+    curve = trade_off(policy, *draw_rows(6000, 1))
     columns = curve.to_dict()
     paid, wrong = np.array(columns["covariate_cost"]), np.array(columns["misclassification_cost"])
     assert len(paid) > 10
@@ -37,11 +37,11 @@ def test_the_curve_is_monotone_up_to_its_error(policy: Any) -> None:
 
 
 def test_a_point_is_the_policy_with_that_multiplier(policy: Any) -> None:
-    X, y = world(3000, 1)
+    X, y = draw_rows(3000, 1)
     curve = trade_off(policy, X, y)
     point = curve.within(2.0)
     assert point.covariate_cost <= 2.0
-    limited = AdaCOSClassifier(COSTS, mean_budget=2.0, **QUICK).fit(*world(1000, 0))
+    limited = AdaCOSClassifier(COSTS, mean_budget=2.0, **QUICK).fit(*draw_rows(1000, 0))
     assert limited.multiplier_ == pytest.approx(point.multiplier, rel=0.35, abs=0.1)
     limited.decider_ = limited.decider_.with_multiplier(point.multiplier)
     result = limited.acquire(X)
@@ -54,16 +54,16 @@ def test_a_point_is_the_policy_with_that_multiplier(policy: Any) -> None:
 
 
 def test_rows_that_were_trained_on_are_reported(policy: Any) -> None:
-    X, y = world(1000, 0)
+    X, y = draw_rows(1000, 0)
     with pytest.warns(TrainingRowsWarning, match="300 of 300 rows are rows that the policy was"):
         trade_off(policy, X[:300], y[:300], points=2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        trade_off(policy, *world(300, 1), points=2)
+        trade_off(policy, *draw_rows(300, 1), points=2)
 
 
 def test_a_table_in_words_and_what_is_refused(policy: Any) -> None:
-    X, y = world(300, 1)
+    X, y = draw_rows(300, 1)
     curve = trade_off(policy, X, y, points=5)
     assert len(str(curve).splitlines()) == 2 + len(curve.points)
     with pytest.raises(InvalidInputError, match="weigh"):
@@ -74,7 +74,7 @@ def test_a_table_in_words_and_what_is_refused(policy: Any) -> None:
         trade_off(policy, X, y, points=1)
 
 
-def test_the_point_within_a_budget_spends_most_wherever_it_stands() -> None:
+def test_the_point_within_a_budget_spends_most_wherever_it_is() -> None:
     def point(multiplier: float, cost: float) -> TradeOffPoint:
         return TradeOffPoint(multiplier, cost, 0.1, 5.0, 0.1, 5.0 + cost, 0.1)
 
@@ -86,7 +86,7 @@ def test_the_point_within_a_budget_spends_most_wherever_it_stands() -> None:
 
 
 def test_classes_that_the_policy_does_not_know_are_named(policy: Any) -> None:
-    X, y = world(100, 1)
+    X, y = draw_rows(100, 1)
     for strange in ("ill", None):
         with pytest.raises(InvalidInputError, match=f"received .*{strange}"):
             trade_off(policy, X, np.where(np.arange(100) == 3, strange, y.astype(object)))

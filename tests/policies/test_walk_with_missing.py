@@ -74,7 +74,7 @@ def by_drawing(policy: Any, row: Floats) -> tuple[int, float]:
         # Nothing more is acquired: the draws differ only in what cannot be had.
         now = float(logit(expit(after(model, i, row, seen, [])).mean()))
         risk = float(risk_of(now, c))
-        goes_on = False
+        continues = False
         for j in range(i + 1, q):
             new = model.sequence.set(j)[len(inside) :]
             can = [int(k) for k in new if available[k]]
@@ -88,8 +88,8 @@ def by_drawing(policy: Any, row: Floats) -> tuple[int, float]:
                     quad(weighted_risk, low, high, args=(center, sd, c), epsrel=1e-7)[0]
                     for low, high in ((-9, cut), (cut, 9))
                 )
-            goes_on |= costs.of(can, given=seen) + expected < risk
-        if not goes_on:
+            continues |= costs.of(can, given=seen) + expected < risk
+        if not continues:
             return i, now
     raise AssertionError("the last set has no later one")
 

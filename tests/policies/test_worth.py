@@ -21,16 +21,16 @@ from adacos.engine import run
 from adacos.exceptions import InvalidInputError, TrainingRowsWarning
 from adacos.metrics import total_cost
 from adacos.rivals import OptimalPolicyClassifier
-from tests.policies.budget_table import COSTS, QUICK, world
+from tests.policies.budget_table import COSTS, QUICK, draw_rows
 
 
 @pytest.fixture(scope="module")
 def policy() -> Any:
-    return AdaCOSClassifier(COSTS, **QUICK).fit(*world(600, 0))
+    return AdaCOSClassifier(COSTS, **QUICK).fit(*draw_rows(600, 0))
 
 
 def test_dropping_and_prices_are_those_of_the_policy(policy: Any) -> None:
-    X, y = world(200, 1)
+    X, y = draw_rows(200, 1)
     worth = covariate_worth(policy, X, y, tolerance=0.01)
     base = total_cost(policy.acquire(X), y, COSTS)
     encoded = policy._encode(X)
@@ -76,9 +76,9 @@ def test_the_highest_price_is_that_of_the_exact_optimum() -> None:
 
 
 def test_what_is_always_or_never_acquired_has_no_highest_price() -> None:
-    X, y = world(300, 0)
+    X, y = draw_rows(300, 0)
     full = FullModelClassifier(COSTS, **QUICK).fit(X, y)
-    new = world(50, 1)
+    new = draw_rows(50, 1)
     reported = covariate_worth(full, *new)
     assert all(item.price_for_half == np.inf for item in reported.covariates)
     assert json.loads(json.dumps(reported.to_dict(), allow_nan=False))["covariates"][0][
@@ -96,7 +96,7 @@ def test_what_is_always_or_never_acquired_has_no_highest_price() -> None:
 
 
 def test_a_new_test_is_worth_what_simulated_results_save(policy: Any) -> None:
-    X, y = world(400, 1)
+    X, y = draw_rows(400, 1)
     found = new_test_worth(policy, X, y, sensitivity=0.9, specificity=0.8, prices=[0, 4])
     p = policy.predict_proba(X)[:, 1]
     stopped = policy.acquire(X).label
@@ -121,11 +121,11 @@ def test_a_new_test_is_worth_what_simulated_results_save(policy: Any) -> None:
     assert found.price_for_some == pytest.approx(value.max())
     assert found.price_for_half == pytest.approx(np.median(value))
     assert found.price_for_all == pytest.approx(value.mean())
-    free, dear = found.points
+    free, expensive = found.points
     assert free.saving == pytest.approx(value.mean())
     assert free.realised == pytest.approx(found.realised_for_all)
-    assert dear.acquired == pytest.approx(np.mean(value > 4))
-    assert dear.saving == pytest.approx(np.maximum(value - 4, 0).mean())
+    assert expensive.acquired == pytest.approx(np.mean(value > 4))
+    assert expensive.saving == pytest.approx(np.maximum(value - 4, 0).mean())
     useless = new_test_worth(policy, X, y, results=[[0.3, 0.7], [0.3, 0.7]])
     assert useless.price_for_some == pytest.approx(0, abs=1e-9)
     assert json.loads(json.dumps(found.to_dict()))["rows"] == 400
@@ -149,15 +149,15 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize("given", WRONG, ids=lambda given: given[1])
 def test_wrong_tests_are_refused(policy: Any, given: tuple[dict[str, Any], str]) -> None:
     with pytest.raises(InvalidInputError, match=given[1]):
-        new_test_worth(policy, *world(30, 1), **given[0])
+        new_test_worth(policy, *draw_rows(30, 1), **given[0])
 
 
 def test_training_rows_are_reported_and_figures_drawn(policy: Any) -> None:
-    X, y = world(600, 0)
+    X, y = draw_rows(600, 0)
     with pytest.warns(TrainingRowsWarning, match="the values are too optimistic"):
         new_test_worth(policy, X[:200], y[:200], sensitivity=0.9, specificity=0.9)
     with pytest.raises(InvalidInputError, match="tolerance"):
         covariate_worth(policy, X, y, tolerance=0)
     pytest.importorskip("matplotlib")
-    worth = covariate_worth(policy, *world(50, 1), tolerance=0.2)
+    worth = covariate_worth(policy, *draw_rows(50, 1), tolerance=0.2)
     assert worth.plot(currency="USD").get_xlabel() == "per row, or price (USD)"

@@ -9,7 +9,7 @@ import pytest
 
 from adacos import DecisionProtocol, InvalidInputError
 from adacos.protocols import bind
-from adacos.protocols.graph import with_room
+from adacos.protocols.graph import widened_encoder
 from adacos.protocols.language import Ask, Choice, Junction, Negation, ValueTest
 from adacos.protocols.parsing import parse
 from adacos.tables.columns import ColumnTable
@@ -106,7 +106,7 @@ def test_answers_are_those_of_the_conditions(condition: str, gone: str, more: st
     protocol, rows = DecisionProtocol(text), every_row()
     graph = bind(protocol, ENCODER, CLASSES)
     there = np.array([[row[name] is not None for name in "abc"] for row in rows])
-    place, _ = graph.stand(encoded_of(rows), ENCODER.source, there, there)
+    place, _ = graph.locate(encoded_of(rows), ENCODER.source, there, there)
     wanted = [int(answer_of(parse(text), row)) for row in rows]
     assert graph.label_of(place).tolist() == wanted
 
@@ -118,10 +118,10 @@ def test_a_covariate_is_acquired_when_its_test_is_reached(condition: str) -> Non
     rows = every_row()
     encoded, have = encoded_of(rows), np.zeros((len(rows), 3), dtype=bool)
     there = np.array([[row[name] is not None for name in "abc"] for row in rows])
-    whole, _ = graph.stand(encoded, ENCODER.source, there, there)
+    whole, _ = graph.locate(encoded, ENCODER.source, there, there)
     hidden = np.where(have[:, ENCODER.source], encoded, 99.0)
     while True:
-        place, _ = graph.stand(hidden, ENCODER.source, there, have)
+        place, _ = graph.locate(hidden, ENCODER.source, there, have)
         asking = np.flatnonzero(place < len(graph.tests))
         if len(asking) == 0:
             break
@@ -139,7 +139,9 @@ def test_and_and_or_stop_at_the_first_part_that_settles() -> None:
         graph = bind(DecisionProtocol(text), ENCODER, CLASSES)
         encoded, have, order = encoded_of([row]), np.zeros((1, 3), dtype=bool), []
         there = np.array([[row[name] is not None for name in "abc"]])
-        while (place := graph.stand(encoded, ENCODER.source, there, have)[0][0]) < len(graph.tests):
+        while (place := graph.locate(encoded, ENCODER.source, there, have)[0][0]) < len(
+            graph.tests
+        ):
             order.append(graph.tests[place].covariate)
             have[0, order[-1]] = True
         return order
@@ -158,13 +160,13 @@ def test_and_and_or_stop_at_the_first_part_that_settles() -> None:
 def test_values_beyond_the_range_stay_on_their_side() -> None:
     """Encoded numbers are kept within the training range, which is made wider for the protocol."""
     protocol = DecisionProtocol("if a > 7: 1\nif a <= 3 and a >= 0: 0\n1")
-    encoder = with_room(protocol, ENCODER)
+    encoder = widened_encoder(protocol, ENCODER)
     graph = bind(protocol, encoder, CLASSES)
     values = np.array([-5.0, 0.0, 2.0, 3.0, 4.0, 7.0, 7.5, 1e6])
     encoded = np.tile(encoded_of(every_row()[:1]), (len(values), 1))
     encoded[:, :1] = encoder.encode(0, values)
     there = np.ones((len(values), 3), dtype=bool)
-    place, _ = graph.stand(encoded, encoder.source, there, there)
+    place, _ = graph.locate(encoded, encoder.source, there, there)
     assert graph.label_of(place).tolist() == [1, 0, 0, 0, 1, 1, 1, 1]
     encoder.check()
 

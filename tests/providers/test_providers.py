@@ -312,7 +312,7 @@ def test_rows_of_one_key_are_fetched_once(X: Any, policy: Any) -> None:
     assert all(row < len(X) for source in fetch.values() for row in source.delivered)
 
 
-def test_more_than_two_classes() -> None:
+def test_three_classes() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(200, 3))
     y = (rows + 0.5 * rng.normal(size=(200, 3))).argmax(axis=1)

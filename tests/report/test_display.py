@@ -136,12 +136,12 @@ def test_a_tree_is_drawn_into_axes_that_are_given(branching: Any, width: float) 
     figure, axis = pyplot.subplots(figsize=(width, 3))
     display = TreeDisplay.from_estimator(branching[0], ax=axis)
     assert (display.ax_, display.figure_) == (axis, figure)
-    room = axis.get_window_extent()
+    window = axis.get_window_extent()
     renderer = figure.canvas.get_renderer()
     for text in axis.texts:
         shown = text.get_window_extent(renderer)
-        assert room.x0 - 1 <= shown.x0
-        assert shown.x1 <= room.x1 + 1
+        assert window.x0 - 1 <= shown.x0
+        assert shown.x1 <= window.x1 + 1
     assert pyplot.get_fignums() == [figure.number]
 
 

@@ -123,7 +123,7 @@ def test_the_next_covariate_depends_on_the_values() -> None:
     assert np.mean(result.label == y) > 0.9
 
 
-def test_dear_covariates_are_not_acquired() -> None:
+def test_expensive_covariates_are_not_acquired() -> None:
     X, y = draw(300, 0)
     policy = AACOClassifier(Costs([1e6] * 3, false_positive=10, false_negative=1), cv=2).fit(X, y)
     assert policy.acquire(X).cost.max() == 0

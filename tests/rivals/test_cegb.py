@@ -78,11 +78,13 @@ def test_probability_is_lightgbms_and_the_label_its_bayes_decision() -> None:
     assert positives[0] < positives[1] < positives[2]
 
 
-def test_dear_covariates_are_not_acquired() -> None:
+def test_expensive_covariates_are_not_acquired() -> None:
     X, y, *_ = load_pima(as_frame=False)
-    dear = CEGBClassifier(Costs([1e6] * 8, false_positive=10, false_negative=1), **SMALL).fit(X, y)
-    assert dear.acquire(X).cost.max() == 0
-    np.testing.assert_allclose(dear.predict_proba(X)[:, 1], y.mean(), atol=1e-6)
+    expensive = CEGBClassifier(Costs([1e6] * 8, false_positive=10, false_negative=1), **SMALL).fit(
+        X, y
+    )
+    assert expensive.acquire(X).cost.max() == 0
+    np.testing.assert_allclose(expensive.predict_proba(X)[:, 1], y.mean(), atol=1e-6)
     costs = Costs([1.0] * 4 + [1e6] * 4, false_positive=100, false_negative=100)
     mixed = CEGBClassifier(costs, **SMALL).fit(X, y)
     assert not mixed.acquire(X).acquired[:, 4:].any()

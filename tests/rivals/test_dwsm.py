@@ -152,15 +152,17 @@ def test_unconstrained_does_not_see_prices_but_pays_them() -> None:
     np.testing.assert_array_equal(by_mean.acquire(X).acquired, found[0].acquired)
 
 
-def test_reward_improves_and_dear_covariates_are_never_acquired() -> None:
+def test_reward_improves_and_expensive_covariates_are_never_acquired() -> None:
     X, y, prices, *_ = load_pima(as_frame=False)
     costs = Costs(list(prices.values()), misclassification=[[-50, 400], [400, -50]])
     policy = DWSMClassifier(costs, n_init=1).fit(X, y)
     assert policy.rewards_[-1] > policy.rewards_[0] + 5
     assert policy.rewards_[-1] > policy.rewards_.max() - 5
-    dear = DWSMClassifier(Costs([1e6] * 8, false_positive=10, false_negative=1), **SMALL).fit(X, y)
-    assert dear.acquire(X).cost.max() == 0
-    np.testing.assert_allclose(dear.predict_proba(X)[:, 1], y.mean(), atol=0.05)
+    expensive = DWSMClassifier(Costs([1e6] * 8, false_positive=10, false_negative=1), **SMALL).fit(
+        X, y
+    )
+    assert expensive.acquire(X).cost.max() == 0
+    np.testing.assert_allclose(expensive.predict_proba(X)[:, 1], y.mean(), atol=0.05)
 
 
 def test_labels_follow_the_misclassification_costs() -> None:

@@ -17,16 +17,16 @@ from tests.rivals.problems import MIXED_COSTS, mixed_table, total_cost
 SMALL = {"n_trees": 8, "n_lambdas": 3, "cv": 3}
 
 
-def test_free_covariates_are_all_used_and_dear_ones_never() -> None:
+def test_free_covariates_are_all_used_and_expensive_ones_never() -> None:
     X, y, *_ = load_pima(as_frame=False)
     free = GreedyMiserClassifier(Costs([0.0] * 8), **SMALL).fit(X, y)
     assert free.lambda_ == 0
     assert (free.predict(X) == y).mean() > 0.75
-    dear = GreedyMiserClassifier(
+    expensive = GreedyMiserClassifier(
         Costs([1e6] * 8, false_positive=10, false_negative=1), **SMALL
     ).fit(X, y)
-    assert dear.acquire(X).cost.max() == 0
-    np.testing.assert_allclose(dear.predict_proba(X)[:, 1], y.mean(), atol=0.02)
+    assert expensive.acquire(X).cost.max() == 0
+    np.testing.assert_allclose(expensive.predict_proba(X)[:, 1], y.mean(), atol=0.02)
 
 
 def test_labels_follow_the_misclassification_costs() -> None:

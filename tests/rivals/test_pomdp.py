@@ -166,9 +166,11 @@ def test_rows_with_missing_values_still_teach() -> None:
 
 def test_covariates_that_cost_too_much_are_never_acquired_and_labels_follow_the_costs() -> None:
     X, y, *_ = load_pima(as_frame=False)
-    dear = POMDPClassifier(Costs([1e6] * 8, false_positive=10, false_negative=1), **SMALL).fit(X, y)
-    assert dear.acquire(X).cost.max() == 0
-    np.testing.assert_allclose(dear.predict_proba(X)[:, 1], y.mean())
+    expensive = POMDPClassifier(Costs([1e6] * 8, false_positive=10, false_negative=1), **SMALL).fit(
+        X, y
+    )
+    assert expensive.acquire(X).cost.max() == 0
+    np.testing.assert_allclose(expensive.predict_proba(X)[:, 1], y.mean())
     positives = []
     for false_negative in (10.0, 100.0, 1000.0):
         costs = Costs([0.0] * 8, false_positive=100, false_negative=false_negative)

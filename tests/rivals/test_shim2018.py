@@ -212,7 +212,7 @@ def test_environments_hold_available_covariates_only() -> None:
         assert not (trainer.acquired & ~trainer.rows.available[trainer.row]).any()
 
 
-def test_rewards_in_money_and_in_log_likelihood() -> None:
+def test_rewards_as_costs_and_as_log_likelihood() -> None:
     costs = Costs(
         [3.0, 4.0, 1.0],
         misclassification=[[-50, 400], [800, -20]],

@@ -121,13 +121,13 @@ def test_labels_and_paths_are_the_trees_own() -> None:
         assert np.all(result.label[rows] == np.argmin(counts @ policy.cost_table_.matrix))
 
 
-def test_dear_covariates_are_not_acquired() -> None:
+def test_expensive_covariates_are_not_acquired() -> None:
     X, y, *_ = load_pima(as_frame=False)
-    dear = STreeDClassifier(
+    expensive = STreeDClassifier(
         Costs([1e6] * 8, false_positive=10, false_negative=1), max_depth=2, cv=2
     ).fit(X, y)
-    assert dear.acquire(X).cost.max() == 0
-    np.testing.assert_allclose(dear.predict_proba(X)[:, 1], y.mean(), atol=1e-3)
+    assert expensive.acquire(X).cost.max() == 0
+    np.testing.assert_allclose(expensive.predict_proba(X)[:, 1], y.mean(), atol=1e-3)
 
 
 def test_deeper_trees_are_not_tried_once_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,7 +223,7 @@ def test_too_many_at_a_time(pima):
         assert client.post(path, json={}).status_code in (200, 404)
 
 
-def test_too_many_of_one_client_leave_room_for_others():
+def test_too_many_of_one_client_leave_places_for_others():
     places = Places(most=3, each=2)
     assert [places.take("a") for _ in range(3)] == [True, True, False]
     assert [places.take("b") for _ in range(2)] == [True, False]

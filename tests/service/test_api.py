@@ -63,7 +63,7 @@ def test_step_is_that_of_a_consultation(pima, client, known):
     agree()
 
 
-def test_stop_gives_the_label_that_stands(pima, client):
+def test_stop_gives_the_label_that_remains(pima, client):
     body = {"acquired": {"Age": 24.0}}
     going = client.post("/v1/step", json=body).json()
     assert going["action"] == "acquire"

@@ -11,11 +11,11 @@ from fastapi.testclient import TestClient
 from adacos import AdaCOSClassifier, Costs
 from adacos.service.app import create_app
 from adacos.service.settings import Settings
-from tests.policies.budget_table import COSTS, QUICK, world
+from tests.policies.budget_table import COSTS, QUICK, draw_rows
 
 
 def test_steps_and_scores_keep_the_ceiling() -> None:
-    X, y = world(300, 0)
+    X, y = draw_rows(300, 0)
     policy = AdaCOSClassifier(COSTS, budget=3.0, mean_budget=1.5, **QUICK).fit(X, y)
     client = TestClient(create_app(policy), base_url="http://127.0.0.1")
     assert client.get("/v1/model").json()["budget"] == 3.0

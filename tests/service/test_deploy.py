@@ -81,7 +81,7 @@ class Server:
         self._process.wait(10)
 
 
-def test_nginx_in_front_of_the_service(model, tmp_path):
+def test_nginx_before_the_service(model, tmp_path):
     with running(model, hosts=[NAME], proxies=["127.0.0.1"]) as service:
         nginx = Server(tmp_path, service.port)
         try:

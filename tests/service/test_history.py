@@ -104,12 +104,12 @@ def test_corrections_by_several_at_once(model, log_url):
     assert set(answers) <= {200, 412, 428}
     assert sum(answers.values()) == 200
     assert set(looks) == {200}
-    standing = dict(rows_of(log_url, "select id, outcome from adacos_cases"))
+    current = dict(rows_of(log_url, "select id, outcome from adacos_cases"))
     history = rows_of(
         log_url, "select case_id, outcome, recorded from adacos_outcomes order by number"
     )
     assert {case_id: outcome for case_id, outcome, _ in history} == {
-        case_id: outcome for case_id, outcome in standing.items() if outcome is not None
+        case_id: outcome for case_id, outcome in current.items() if outcome is not None
     }
     for case_id in cases:
         times = [moment for one, _, moment in history if one == case_id]

@@ -18,7 +18,7 @@ from adacos.exceptions import NotCertifiableError
 from adacos.policies.certificate import certify
 from adacos.policies.recall import Targets
 from adacos.policies.surcharges import out_of_fold_recalls, surcharged, surcharges_to_try
-from tests.studies.recall_worlds import kept
+from tests.studies.recall_problems import kept
 
 # The policies' own parameters, which hold for one more release.
 pytestmark = pytest.mark.filterwarnings("ignore:.*call TargetRecallClassifier:FutureWarning")

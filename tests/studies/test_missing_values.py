@@ -21,7 +21,7 @@ Missing = float | str | tuple[str, float]
 COSTS = Costs(dict.fromkeys(NAMES, 0.0), false_positive=100, false_negative=400)
 
 
-def world(kind: str, rng: np.random.Generator, n: int) -> tuple[Any, np.ndarray]:
+def draw_rows(kind: str, rng: np.random.Generator, n: int) -> tuple[Any, np.ndarray]:
     """A table and its true log-odds; covariates correlate by 0.4."""
     # Equal eigenvalues leave the vectors to the LAPACK in use; a Cholesky factor is unique.
     covariance = 0.4 + 0.6 * np.eye(5)
@@ -58,7 +58,7 @@ def fitted(kind: str, train: Missing, n: int, seed: int) -> tuple[FullModelClass
     model can tell it from the truth.
     """
     rng = np.random.default_rng([seed, n])
-    table, truth = world(kind, rng, n)
+    table, truth = draw_rows(kind, rng, n)
     y = (rng.random(n) < expit(truth)).astype(int)
     policy = FullModelClassifier(COSTS, strengths="common", cv=3)
     return policy.fit(punched(table, rng, train), y), float(np.mean(y - expit(truth)))
@@ -69,7 +69,7 @@ def judged(
 ) -> dict[str, float]:
     """Its calibration on 20,000 new rows of which some values are missing."""
     rng = np.random.default_rng([seed, 20_000])
-    table, truth = world(kind, rng, 20_000)
+    table, truth = draw_rows(kind, rng, 20_000)
     labels = (rng.random(20_000) < expit(truth)).astype(int)
     result = policy.acquire(punched(table, rng, missing))
     cost = total_costs(result, labels, COSTS)

@@ -17,34 +17,34 @@ from adacos.engine import run
 from adacos.exceptions import NotCertifiableError
 from adacos.policies.certificate import certify
 from adacos.policies.recall import threshold_rule, threshold_sequence
-from tests.studies.recall_worlds import WORLDS, World, kept
+from tests.studies.recall_problems import PROBLEMS, Problem, kept
 
 # The policies' own parameters, which hold for one more release.
 pytestmark = pytest.mark.filterwarnings("ignore:.*call TargetRecallClassifier:FutureWarning")
 
 
-def fitted(world: World, seed: int, kind=AdaCOSClassifier, **parameters):
-    X, y = world.rows(np.random.default_rng(seed), world.n_train)
-    return kind(world.costs, target_recall=world.recall, **parameters).fit(X, y), X, y
+def fitted(problem: Problem, seed: int, kind=AdaCOSClassifier, **parameters):
+    X, y = problem.rows(np.random.default_rng(seed), problem.n_train)
+    return kind(problem.costs, target_recall=problem.recall, **parameters).fit(X, y), X, y
 
 
-def true_recall(policy, world: World, rng, n: int) -> float:
-    return float(policy.predict(world.positives(rng, n)).mean())
+def true_recall(policy, problem: Problem, rng, n: int) -> float:
+    return float(policy.predict(problem.positives(rng, n)).mean())
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_certificates_hold_for_one_model_and_many_calibration_draws(name):
-    world, repetitions = WORLDS[name], 200
-    n = min(world.n_positives, 150)
-    policy, *_ = fitted(world, 0)
+    problem, repetitions = PROBLEMS[name], 200
+    n = min(problem.n_positives, 150)
+    policy, *_ = fitted(problem, 0)
     model, rng = policy.model_, np.random.default_rng(1)
     thresholds = threshold_sequence(model.out_of_fold_log_odds[model.y == 1])
-    pool = world.positives(rng, repetitions * n + 20_000)
+    pool = problem.positives(rng, repetitions * n + 20_000)
     least = model.log_odds_by_set(pool).min(axis=1)
     missed = np.zeros((len(thresholds), len(pool)), dtype=bool)
     for k, threshold in enumerate(thresholds):
         danger = np.flatnonzero(least < threshold + 1e-6)
-        if k > 0 and missed[k - 1].mean() > 4 * (1 - world.recall):
+        if k > 0 and missed[k - 1].mean() > 4 * (1 - problem.recall):
             missed[k:] = True  # hopeless from here on
             break
         bolder = policy.decider_.with_rule(threshold_rule(policy.cost_table_.matrix, threshold))
@@ -54,29 +54,31 @@ def test_certificates_hold_for_one_model_and_many_calibration_draws(name):
     for draw in np.split(missed[:, : repetitions * n], repetitions, axis=1):
         counts = dict(zip(thresholds, draw.sum(axis=1), strict=True))
         try:
-            proof = certify(counts.__getitem__, thresholds, n, world.recall, world.confidence)
+            proof = certify(counts.__getitem__, thresholds, n, problem.recall, problem.confidence)
         except NotCertifiableError:
             continue
         broken += recall[thresholds == proof.rule].item() < proof.bounds.item()
-    assert kept(broken, repetitions, world.confidence), broken
+    assert kept(broken, repetitions, problem.confidence), broken
 
 
 # So few rows for so many covariates that the model fits its training rows too well.
-OVERFITTED = World(WORLDS["few positives"].log_odds, 0.0, n_train=120, n_positives=60, n_noise=6)
+OVERFITTED = Problem(
+    PROBLEMS["few positives"].log_odds, 0.0, n_train=120, n_positives=60, n_noise=6
+)
 
 
-def broken_promises(world: World, repetitions: int, *, on_training_rows: bool) -> int:
+def broken_promises(problem: Problem, repetitions: int, *, on_training_rows: bool) -> int:
     broken = 0
     for seed in range(repetitions):
-        policy, X, y = fitted(world, seed, FullModelClassifier, strengths="common")
+        policy, X, y = fitted(problem, seed, FullModelClassifier, strengths="common")
         rng = np.random.default_rng([seed, 1])
         if not on_training_rows:
-            X, y = world.calibration(world.positives(rng, int(y.sum())), rng)
+            X, y = problem.calibration(problem.positives(rng, int(y.sum())), rng)
         try:
-            policy.calibrate(X, y, confidence=world.confidence, allow_training_rows=True)
+            policy.calibrate(X, y, confidence=problem.confidence, allow_training_rows=True)
         except NotCertifiableError:
             continue
-        broken += true_recall(policy, world, rng, 20_000) < policy.certificate_.bound
+        broken += true_recall(policy, problem, rng, 20_000) < policy.certificate_.bound
     return broken
 
 
@@ -94,22 +96,22 @@ def test_only_calibration_on_training_rows_is_caught():
 
 
 @pytest.mark.study
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_calibrate_keeps_its_promise(name):
-    world, repetitions = WORLDS[name], 600
-    policy, *_ = fitted(world, 0)
+    problem, repetitions = PROBLEMS[name], 600
+    policy, *_ = fitted(problem, 0)
     rng = np.random.default_rng(2)
-    truth = world.positives(rng, 100_000)
+    truth = problem.positives(rng, 100_000)
 
     @cache
     def recall_at(threshold: float) -> float:
         return float(policy.predict(truth).mean())
 
-    pool = world.positives(rng, repetitions * world.n_positives)
+    pool = problem.positives(rng, repetitions * problem.n_positives)
     bounds, recalls = [], []
     for positives in np.split(pool, repetitions):
         try:
-            policy.calibrate(*world.calibration(positives, rng), confidence=world.confidence)
+            policy.calibrate(*problem.calibration(positives, rng), confidence=problem.confidence)
         except NotCertifiableError:
             continue
         bounds.append(policy.certificate_.bound)
@@ -120,24 +122,24 @@ def test_calibrate_keeps_its_promise(name):
         f" ({broken / repetitions:.3f}), mean bound {np.mean(bounds):.4f},"
         f" mean true recall {np.mean(recalls):.4f}"
     )
-    assert kept(broken, repetitions, world.confidence)
-    if world.n_positives >= 500:
+    assert kept(broken, repetitions, problem.confidence)
+    if problem.n_positives >= 500:
         assert len(bounds) >= 0.9 * repetitions
         assert abs(np.mean(recalls) - np.mean(bounds)) <= 0.03
 
 
 @pytest.mark.study
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_fit_with_a_confidence_keeps_its_promise(name):
-    world, repetitions, broken, refused = WORLDS[name], 60, 0, 0
-    n_rows = int(2.2 * world.n_positives / world.positives_share())
+    problem, repetitions, broken, refused = PROBLEMS[name], 60, 0, 0
+    n_rows = int(2.2 * problem.n_positives / problem.positives_share())
     for seed in range(repetitions):
         rng = np.random.default_rng([seed, 3])
-        X, y = world.rows(rng, n_rows)
+        X, y = problem.rows(rng, n_rows)
         policy = AdaCOSClassifier(
-            world.costs,
-            target_recall=world.recall,
-            recall_confidence=world.confidence,
+            problem.costs,
+            target_recall=problem.recall,
+            recall_confidence=problem.confidence,
             random_state=seed,
         )
         try:
@@ -145,6 +147,6 @@ def test_fit_with_a_confidence_keeps_its_promise(name):
         except NotCertifiableError:
             refused += 1
             continue
-        broken += true_recall(policy, world, rng, 50_000) < policy.certificate_.bound
+        broken += true_recall(policy, problem, rng, 50_000) < policy.certificate_.bound
     print(f"\n{name}: {repetitions} fits of {n_rows} rows, {refused} refused, {broken} broken")
-    assert kept(broken, repetitions, world.confidence)
+    assert kept(broken, repetitions, problem.confidence)

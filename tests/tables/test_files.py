@@ -46,7 +46,7 @@ def read(file: TableFile, **options):
         (["-01", "-02"], False),
     ],
 )
-def test_digits_with_zeros_in_front_are_codes(tmp_path, cells, codes):
+def test_digits_with_leading_zeros_are_codes(tmp_path, cells, codes):
     """One such cell among numbers of several lengths is a way of writing a number."""
     file = TableFile(write(tmp_path / "zip.csv", "zip,x\n" + "".join(f"{c},1\n" for c in cells)))
     kinds = file.kinds()

@@ -73,7 +73,7 @@ from adacos.models.progress import listening
 from adacos.models.streamed_fits import KEPT_ROWS
 from adacos.policies.base import BasePolicy
 from adacos.policies.fitting import fit_in_groups
-from adacos.policies.recall import Part, set_aside
+from adacos.policies.recall import Part, hold_out
 from adacos.registry import POLICIES
 from adacos.tables.description import Description, describe, read_description
 from adacos.tables.reading import TableFile
@@ -359,7 +359,7 @@ def _learn(
         aim = estimator.recall_aim
         if aim.recall_confidence is not None:
             share, seed = aim.calibration_fraction, estimator.random_state
-            learned, _ = set_aside(estimator, *learned, share, seed)
+            learned, _ = hold_out(estimator, *learned, share, seed)
         doubt = estimate_costs(
             estimator,
             learned.X,

@@ -56,7 +56,7 @@ class Advisor(Describable, Protocol):
 
 
 @dataclass(frozen=True)
-class _Standing:
+class _Progress:
     """What is there of the row: encoded values (NaN = none), masks, values and warnings by name.
 
     `ordered` marks what was ordered and is not back yet; `stopped` if the user wants the label,
@@ -120,7 +120,7 @@ class Consultation:
         self._position = {name: k for k, name in enumerate(self._encoder.names)}
         n = len(self._encoder.names)
         none, nothing = np.zeros(n, np.bool_), np.full((1, len(self._encoder.source)), np.nan)
-        empty = _Standing(nothing, none, none, none, {}, ())
+        empty = _Progress(nothing, none, none, none, {}, ())
         start = self._with_values(empty, dict(known or {}), "known")
         self._known = start.have
         # What a person chose for this row, and with it what the policy asks of all rows or of none.
@@ -130,7 +130,7 @@ class Consultation:
         self._reasons: list[str] = []
         self._plans: tuple[Plan, ...] = ()
         self._events: list[dict[str, Any]] = []
-        self._standings = [start]
+        self._states = [start]
         self._step: Acquire | Classify | None = None
 
     def next(self) -> Acquire | Classify:
@@ -143,15 +143,15 @@ class Consultation:
         """
         if self._step is not None:
             return self._step
-        standing, decider = self._standings[-1], self._decider
-        available = ~standing.unavailable[None, :]
-        row = Rows(standing.encoded, available, standing.have, self._known)
+        current, decider = self._states[-1], self._decider
+        available = ~current.unavailable[None, :]
+        row = Rows(current.encoded, available, current.have, self._known)
         advised = step(decider, row, np.array([self.paid]))
         acquired = [k for k in advised.covariates[0].tolist() if k != STOP]
         reasons = self.policy.add_words(decider.explain(advised.state, advised.decision))
-        if standing.ordered.any():
+        if current.ordered.any():
             # What comes next is not decided before the results are in.
-            acquired = np.flatnonzero(standing.ordered).tolist()
+            acquired = np.flatnonzero(current.ordered).tolist()
             reasons = replace(reasons, plans=(), flips=(), because=WAITING)
         elif demanded := [self._encoder.names[k] for k in acquired if self._must[k]]:
             because = f"{', '.join(demanded)}: to be asked in any case, as somebody said."
@@ -167,7 +167,7 @@ class Consultation:
             label.item() if isinstance(label, np.generic) else label,
             float(np.ravel(probability)[place_shown(decider, probability, number)]),
             float(risk[0]),
-            standing.values,
+            current.values,
             self.paid,
         )
         if probability.ndim:
@@ -177,14 +177,14 @@ class Consultation:
             explanation = replace(explanation, cut_off=cut_off_of(decider.rule))
         if decider.costs.decisions is not None:
             explanation = replace(explanation, decisions=weighed_decisions(decider, log_odds))
-        if standing.stopped or not acquired:
+        if current.stopped or not acquired:
             self._step = Classify(
                 label=explanation.label,
                 probability=explanation.probability,
                 cost=self.paid,
                 expected_cost=explanation.stop_now,
                 explanation=explanation,
-                warnings=standing.warnings,
+                warnings=current.warnings,
             )
         else:
             self._step = self._asking_for(acquired, explanation)
@@ -219,9 +219,9 @@ class Consultation:
             raise InvalidInputError(
                 "observe", "needs at least one value", "", f"For example observe({pair})."
             )
-        standing = self._with_values(self._continuing("observe"), added, "observe")
-        plain = {name: standing.values[name] for name in added}
-        return self._record({"observe": plain}, standing)
+        current = self._with_values(self._continuing("observe"), added, "observe")
+        plain = {name: current.values[name] for name in added}
+        return self._record({"observe": plain}, current)
 
     def order(self, *covariates: str) -> Self:
         """Say that these covariates were ordered, and that their results arrive later.
@@ -254,16 +254,16 @@ class Consultation:
         >>> print(consultation.observe(Age=24).next(), consultation.paid)
         Wait for BMI, which was ordered. 7.0
         """
-        standing = self._continuing("order")
-        if not covariates and not standing.ordered.any():
+        current = self._continuing("order")
+        if not covariates and not current.ordered.any():
             covariates = getattr(self.next(), "covariates", ())
         if not covariates:
             example = f"For example order({self._encoder.names[0]!r})."
             raise InvalidInputError("order", "needs a covariate", "", example)
-        ordered, unavailable = standing.ordered.copy(), standing.unavailable.copy()
+        ordered, unavailable = current.ordered.copy(), current.unavailable.copy()
         for name in covariates:
             k = self._index(name, "order")
-            if standing.have[k] or ordered[k]:
+            if current.have[k] or ordered[k]:
                 raise InvalidInputError(
                     "order",
                     "must name covariates without a value that were not ordered before",
@@ -271,7 +271,7 @@ class Consultation:
                     "undo() takes back what was entered last.",
                 )
             ordered[k], unavailable[k] = True, False
-        after = replace(standing, ordered=ordered, unavailable=unavailable)
+        after = replace(current, ordered=ordered, unavailable=unavailable)
         return self._record({"order": list(covariates)}, after)
 
     def unavailable(self, *covariates: str) -> Self:
@@ -302,11 +302,11 @@ class Consultation:
                 "",
                 f"For example unavailable({self._encoder.names[0]!r}).",
             )
-        standing = self._continuing("unavailable")
-        mask, ordered = standing.unavailable.copy(), standing.ordered.copy()
+        current = self._continuing("unavailable")
+        mask, ordered = current.unavailable.copy(), current.ordered.copy()
         for name in covariates:
             k = self._index(name, "unavailable")
-            if standing.have[k]:
+            if current.have[k]:
                 raise InvalidInputError(
                     "unavailable",
                     "must be a covariate without a value",
@@ -314,7 +314,7 @@ class Consultation:
                     "It was observed already; undo() takes back what was entered last.",
                 )
             mask[k], ordered[k] = True, False
-        after = replace(standing, unavailable=mask, ordered=ordered)
+        after = replace(current, unavailable=mask, ordered=ordered)
         return self._record({"unavailable": list(covariates)}, after)
 
     def stop(self) -> Self:
@@ -330,8 +330,8 @@ class Consultation:
         InvalidInputError
             If it was stopped before.
         """
-        standing = replace(self._continuing("stop"), stopped=True)
-        return self._record({"stop": True}, standing)
+        current = replace(self._continuing("stop"), stopped=True)
+        return self._record({"stop": True}, current)
 
     def undo(self) -> Self:
         """Take the last `observe`, `order`, `unavailable` or `stop` back.
@@ -351,7 +351,7 @@ class Consultation:
                 "undo", "needs something to take back", "no event", "Nothing was entered yet."
             )
         self._events.pop()
-        self._standings.pop()
+        self._states.pop()
         self._step = None
         return self
 
@@ -379,9 +379,9 @@ class Consultation:
         >>> first.covariate, first.cost
         ('BMI', 1.0)
         """
-        explanation, standing = self.next().explanation, self._standings[-1]
-        closed = standing.have | standing.unavailable | standing.ordered | self._never
-        return ranked(self._decider.costs, self._plans, explanation, standing.have, ~closed)
+        explanation, current = self.next().explanation, self._states[-1]
+        closed = current.have | current.unavailable | current.ordered | self._never
+        return ranked(self._decider.costs, self._plans, explanation, current.have, ~closed)
 
     def because(self, reason: str) -> Self:
         """Record why a person departs from what the policy advises.
@@ -420,29 +420,29 @@ class Consultation:
     @property
     def known(self) -> dict[str, Value]:
         """Values known from the start."""
-        return dict(self._standings[0].values)
+        return dict(self._states[0].values)
 
     @property
     def values(self) -> dict[str, Value]:
         """All values so far, known and observed, in order."""
-        return dict(self._standings[-1].values)
+        return dict(self._states[-1].values)
 
     @property
     def missing(self) -> tuple[str, ...]:
         """Covariates that were said to be unavailable."""
         names = self._encoder.names
-        return tuple(names[k] for k in np.flatnonzero(self._standings[-1].unavailable))
+        return tuple(names[k] for k in np.flatnonzero(self._states[-1].unavailable))
 
     @property
     def ordered(self) -> tuple[str, ...]:
         """Covariates that were ordered and are not back yet."""
         names = self._encoder.names
-        return tuple(names[k] for k in np.flatnonzero(self._standings[-1].ordered))
+        return tuple(names[k] for k in np.flatnonzero(self._states[-1].ordered))
 
     @property
     def stopped(self) -> bool:
         """Whether the user stopped it."""
-        return self._standings[-1].stopped
+        return self._states[-1].stopped
 
     @property
     def paid(self) -> float:
@@ -462,7 +462,7 @@ class Consultation:
     @property
     def warnings(self) -> tuple[ValueWarning, ...]:
         """What is odd about the values so far."""
-        return self._standings[-1].warnings
+        return self._states[-1].warnings
 
     @property
     def departures(self) -> tuple[str, ...]:
@@ -478,7 +478,7 @@ class Consultation:
             A consultation in the state in which this one began.
         """
         other = copy(self)
-        other._events, other._standings, other._step = [], self._standings[:1], None
+        other._events, other._states, other._step = [], self._states[:1], None
         other._reasons = []
         return other
 
@@ -547,7 +547,7 @@ class Consultation:
                 consultation.unavailable(*event["unavailable"])
         return consultation
 
-    def _continuing(self, call: str) -> _Standing:
+    def _continuing(self, call: str) -> _Progress:
         """How things stand, unless the user has stopped."""
         if self.stopped:
             raise InvalidInputError(
@@ -556,11 +556,11 @@ class Consultation:
                 "",
                 "undo() takes the stop back.",
             )
-        return self._standings[-1]
+        return self._states[-1]
 
     def _batches(self) -> list[list[int]]:
         """What was paid together, as it was ordered or came; what is unavailable is not paid."""
-        unpaid = ~self._standings[-1].unavailable
+        unpaid = ~self._states[-1].unavailable
         batches: list[list[int]] = []
         for event in self._events:
             names = event.get("order") or event.get("observe") or ()
@@ -569,36 +569,36 @@ class Consultation:
             batches.append(batch)
         return batches
 
-    def _record(self, event: dict[str, Any], standing: _Standing) -> Self:
+    def _record(self, event: dict[str, Any], current: _Progress) -> Self:
         self._events.append(event)
-        self._standings.append(standing)
+        self._states.append(current)
         self._step = None
         return self
 
     def _asking_for(self, covariates: list[int], explanation: Explanation) -> Acquire:
         """The step that asks for these covariates."""
-        standing = self._standings[-1]
+        current = self._states[-1]
         asked = np.array(covariates, dtype=np.intp)
-        after = standing.have.copy()
+        after = current.have.copy()
         after[asked] = True
-        costs, new = self._decider.costs, after & ~standing.have
-        ordered = bool(standing.ordered.any())
-        cost = float(costs.of_order(asked, given=standing.have) + costs.waiting(new))
+        costs, new = self._decider.costs, after & ~current.have
+        ordered = bool(current.ordered.any())
+        cost = float(costs.of_order(asked, given=current.have) + costs.waiting(new))
         return Acquire(
             covariates=tuple(self._encoder.names[k] for k in covariates),
             cost=0.0 if ordered else cost,
-            sharing=sharing(costs, asked, after | standing.unavailable | self._never, after),
+            sharing=sharing(costs, asked, after | current.unavailable | self._never, after),
             explanation=with_reason(explanation, cost),
-            warnings=standing.warnings,
+            warnings=current.warnings,
             ordered=ordered,
         )
 
     def _with_values(
-        self, standing: _Standing, added: Mapping[str, Any], parameter: str
-    ) -> _Standing:
-        encoded, have = standing.encoded.copy(), standing.have.copy()
-        unavailable, ordered = standing.unavailable.copy(), standing.ordered.copy()
-        values, warnings = dict(standing.values), list(standing.warnings)
+        self, current: _Progress, added: Mapping[str, Any], parameter: str
+    ) -> _Progress:
+        encoded, have = current.encoded.copy(), current.have.copy()
+        unavailable, ordered = current.unavailable.copy(), current.ordered.copy()
+        values, warnings = dict(current.values), list(current.warnings)
         for name, given in added.items():
             k = self._index(name, parameter)
             if have[k]:
@@ -614,7 +614,7 @@ class Consultation:
             have[k], values[name] = True, value
             unavailable[k] = ordered[k] = False
             warnings += [] if warning is None else [warning]
-        return _Standing(encoded, have, unavailable, ordered, values, tuple(warnings))
+        return _Progress(encoded, have, unavailable, ordered, values, tuple(warnings))
 
     def _index(self, name: str, parameter: str) -> int:
         if name not in self._position:

@@ -53,7 +53,7 @@ class ProtocolDecider(ObservedDecider):
     def _place(self, state: ObservedState) -> Ints:
         """At which place each row is."""
         source = self.encoder.source
-        place, _ = self.graph.stand(state.values, source, state.available, state.acquired)
+        place, _ = self.graph.locate(state.values, source, state.available, state.acquired)
         return place
 
     def explain(self, state: ObservedState, decision: Decision) -> Reasons:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 10_000
 
 
-class EvaluationRows(NamedTuple):
+class EvaluatedRows(NamedTuple):
     """Rows on which a policy is evaluated.
 
     Attributes
@@ -39,16 +39,16 @@ class EvaluationRows(NamedTuple):
     trained: int = 0
 
 
-def drawn(rows: EvaluationRows, seed: int) -> tuple[EvaluationRows, Ints]:
+def drawn(rows: EvaluatedRows, seed: int) -> tuple[EvaluatedRows, Ints]:
     """The rows, drawn by class where there are more than enough, and their places."""
     kept = drawn_rows(rows.true.astype(np.float64), MOST_ROWS, seed)
     groups = None if rows.groups is None else rows.groups[kept]
-    return EvaluationRows(rows.encoded[kept], rows.true[kept], groups), kept
+    return EvaluatedRows(rows.encoded[kept], rows.true[kept], groups), kept
 
 
-def evaluation_rows(
+def held_out_rows(
     policy: BasePolicy, X: Any, y: ArrayLike, groups: ArrayLike | None, what: str
-) -> EvaluationRows:
+) -> EvaluatedRows:
     """Rows as the policy that decides takes them, with a warning if it was trained on some.
 
     `what` is what would then be too optimistic.
@@ -74,4 +74,4 @@ def evaluation_rows(
         )
     place = np.array([number[label] for label in true.tolist()], dtype=np.intp)
     number_of = None if groups is None else group_numbers(groups, len(true))
-    return EvaluationRows(encoded, place, number_of, trained)
+    return EvaluatedRows(encoded, place, number_of, trained)

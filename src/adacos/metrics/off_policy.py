@@ -14,7 +14,7 @@ from adacos.exceptions import InvalidInputError, TableWarning
 from adacos.kernels.groups import standard_error
 from adacos.kernels.intervals import row_interval
 from adacos.kernels.threads import one_blas_thread
-from adacos.metrics.evaluation import evaluation_rows
+from adacos.metrics.evaluation import held_out_rows
 from adacos.metrics.logged_rows import (
     Followed,
     Stage,
@@ -201,7 +201,7 @@ def off_policy_cost(
     integer("random_state", random_state, at_least=0)
     chosen = policy.chosen
     _check_costs(policy, chosen)
-    encoded, true, number, _ = evaluation_rows(policy, X, y, groups, "the estimate is")
+    encoded, true, number, _ = held_out_rows(policy, X, y, groups, "the estimate is")
     names, source = chosen.encoder_.names, chosen.encoder_.source
     recorded = ~np.isnan(encoded[:, chosen.encoder_.first])
     positions = _order(order, recorded, names)

@@ -182,8 +182,8 @@ def excess_share(values: Floats, scores: Floats, counts: Floats) -> float:
         At most one; see the head of the module.
     """
     fullest, expected = _fullest(values, counts), _fullest(scores, counts)
-    room = 1.0 - counts.max() / counts.sum() - expected
-    return (fullest - expected) / room if room > 1e-9 else 0.0
+    slack = 1.0 - counts.max() / counts.sum() - expected
+    return (fullest - expected) / slack if slack > 1e-9 else 0.0
 
 
 def _fullest(places: Floats, counts: Floats) -> float:

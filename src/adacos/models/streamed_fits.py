@@ -216,7 +216,7 @@ def prepare_streamed(
     values, counts = _levels(cuts, sums, encoder)
     nowhere = np.zeros(len(chosen), dtype=np.intp)
     in_sample = _block(some, y[chosen], weight[chosen], nowhere, encoder, cuts, 1)
-    labelled = y[kept], _standing_for_all(y, weight, kept), fold[kept]
+    labelled = y[kept], _weighted_for_all(y, weight, kept), fold[kept]
     coded = CodedRows(values, counts, blocks, in_sample)
     there = available(values_kept, encoder.source, any(own.missing for own in scanned.columns))
     fits = assemble(sample, coded, cuts, (low, high), labelled, unlabeled, there)
@@ -245,7 +245,7 @@ def _few_bytes(weight: Floats) -> NDArray[Any]:
     return whole if np.array_equal(whole, weight) else weight
 
 
-def _standing_for_all(y: Floats, weight: Floats, kept: Ints) -> Floats:
+def _weighted_for_all(y: Floats, weight: Floats, kept: Ints) -> Floats:
     """Weights of some rows: each represents as many of its class as there are for one kept."""
     label = y.astype(np.intp)
     share = np.bincount(label, weight) / np.bincount(label[kept], weight[kept])

@@ -25,7 +25,7 @@ from adacos.kernels.simultaneous import (
     wider,
 )
 from adacos.kernels.threads import one_blas_thread
-from adacos.metrics.evaluation import evaluation_rows
+from adacos.metrics.evaluation import held_out_rows
 from adacos.policies.audit_groups import labelled_groups
 from adacos.policies.audited import Audit, AuditedGroup, GroupCertificate, Grouping, GroupMeasure
 from adacos.policies.base import BasePolicy
@@ -152,7 +152,7 @@ def audit(
     check_is_fitted(policy)
     if recall is not None:
         recall_target("recall", recall)
-    held = evaluation_rows(policy, X, y, groups, "the audit is")
+    held = held_out_rows(policy, X, y, groups, "the audit is")
     columns = labelled_groups(by, X, len(held.true), cross)
     chosen = policy.chosen
     result = policy.acquire(X)

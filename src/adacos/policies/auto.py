@@ -256,18 +256,19 @@ class AutoPolicyClassifier(BasePolicy):
         str
             One sentence or two.
         """
-        standing = self.compared_[0]
+        incumbent = self.compared_[0]
         chosen = self._choice
         if self.recalibration_ is not None:
             return f"{chosen.title} was chosen for the classes as they occurred in training."
-        if chosen is standing:
+        if chosen is incumbent:
             return (
-                f"{standing.title} was kept: nothing else was clearly cheaper in cross-validation."
+                f"{incumbent.title} was kept: nothing else was clearly cheaper in cross-validation."
             )
         apart = f"{money(abs(chosen.more))} ± {chosen.more_error:.2f}"
         return (
-            f"{chosen.title} costs {apart} less per row than {standing.title} in cross-validation, "
-            "which is more than chance and one more error of the most expensive kind would explain."
+            f"{chosen.title} costs {apart} less per row than {incumbent.title} in "
+            "cross-validation, which is more than chance and one more error of the most "
+            "expensive kind would explain."
         )
 
     def _print_progress(self, what: str, done: int, whole: int) -> None:
@@ -401,10 +402,10 @@ def choose(
     The first is kept. `max_error` is what the most expensive error costs more than the cheapest
     answer.
     """
-    standing, *others = candidates
-    taken, least = standing, 0.0
+    incumbent, *others = candidates
+    taken, least = incumbent, 0.0
     for candidate in others:
-        more = cost[candidate.title] - cost[standing.title]
+        more = cost[candidate.title] - cost[incumbent.title]
         mean, error = float(more.mean()), standard_error(more, groups)
         if mean + error + max_error / len(more) <= 0 and mean < least:
             taken, least = candidate, mean
@@ -412,9 +413,9 @@ def choose(
 
 
 def _compared(cost: dict[str, Floats], groups: Ints | None) -> Iterator[Compared]:
-    standing = next(iter(cost.values()))
+    incumbent = next(iter(cost.values()))
     for title, own in cost.items():
-        more = own - standing
+        more = own - incumbent
         yield Compared(
             title,
             float(own.mean()),

@@ -159,12 +159,12 @@ def as_good_as_best(every: Alternatives) -> tuple[str, ...]:
 
 def of_all(every: Alternatives, amounts: Floats) -> Information:
     """What knowing all costs is worth, over draws (draws, costs) of their amounts."""
-    _, stands = best_in_expectation(every)
+    _, present = best_in_expectation(every)
     gain, by_draw = np.zeros(len(every.rows.true)), np.empty(len(amounts))
     for number, drawn in enumerate(amounts):
         acts = [every.behaviour(name, drawn) for name in every.deciders]
         least = min(acts, key=lambda act: float(act.total.mean()))
-        saved = stands.total_at(drawn) - least.total
+        saved = present.total_at(drawn) - least.total
         gain += saved
         by_draw[number] = saved.mean()
     return Information(
@@ -176,7 +176,7 @@ def of_all(every: Alternatives, amounts: Floats) -> Information:
 
 def of_one(every: Alternatives, k: int) -> Information:
     """What knowing one cost is worth, the others being as uncertain as they were."""
-    _, stands = best_in_expectation(every)
+    _, present = best_in_expectation(every)
     expected, cost = every.expected, every.costs[k]
     at = cost.quantiles(_SUMMED) - expected[k]
     nodes = node_amounts(every, k)
@@ -193,8 +193,8 @@ def of_one(every: Alternatives, k: int) -> Information:
         taken = lines.argmin(axis=1)
         for own in np.unique(taken).tolist():
             times, summed = float(np.sum(taken == own)), float(here[taken == own].sum())
-            gain += times * (stands.total - base[own])
-            gain += summed * (stands.exposure[:, k].astype(np.float64) - slope[own])
+            gain += times * (present.total - base[own])
+            gain += summed * (present.exposure[:, k].astype(np.float64) - slope[own])
     gain /= len(at)
     return Information(float(gain.mean()), standard_error(gain, every.rows.groups), 0.0)
 

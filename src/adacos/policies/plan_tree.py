@@ -179,8 +179,8 @@ def _nodes_of(drawn: Any, planned: Ints, codes: Codes) -> tuple[PlanNode, ...]:
             codes.cuts[covariate],
         )
         below = tuple(grow(one, np.append(path, covariate)) for one in ways)
-        label_now = now[0] if now else None
-        nodes[number] = replace(nodes[number], split=split, below=below, label=label_now)
+        label_if_stopped = now[0] if now else None
+        nodes[number] = replace(nodes[number], split=split, below=below, label=label_if_stopped)
         return number
 
     grow(drawn, np.empty(0, dtype=np.intp))

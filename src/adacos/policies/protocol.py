@@ -23,7 +23,7 @@ from adacos.policies.frugal import Learner
 from adacos.policies.protocol_tree import ProtocolNode, protocol_nodes
 from adacos.policies.tree import Tree, tree_of
 from adacos.protocols import DecisionProtocol, ProtocolGraph, bind
-from adacos.protocols.graph import with_room
+from adacos.protocols.graph import widened_encoder
 from adacos.protocols.protocol import as_protocol
 from adacos.tables.row_digests import RowDigests
 from adacos.typing import Bools, Fields, Floats, Ints
@@ -182,7 +182,7 @@ class ProtocolClassifier(BasePolicy):
         Where the protocol was learned from these rows, `unseen` has class counts at the places of
         rows that took no part, and `of` their classes. Else each row is predicted from the others.
         """
-        self.encoder_ = with_room(self.protocol_, self.encoder_)
+        self.encoder_ = widened_encoder(self.protocol_, self.encoder_)
         graph = bind(self.protocol_, self.encoder_, self._labels)
         place, way = self._walked(graph, encoded)
         onehot = np.eye(len(self.classes_))[labels]
@@ -225,7 +225,7 @@ class ProtocolClassifier(BasePolicy):
     def _walked(self, graph: ProtocolGraph, encoded: Floats) -> tuple[Ints, Bools]:
         """Where rows end up, and the way, when whatever is there may be acquired."""
         there = ~np.isnan(encoded[:, self.encoder_.first])
-        return graph.stand(encoded, self.encoder_.source, there, there)
+        return graph.locate(encoded, self.encoder_.source, there, there)
 
     def _learned(
         self, training: TrainingTable, labels: Ints

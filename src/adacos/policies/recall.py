@@ -422,7 +422,7 @@ class Part(NamedTuple):
     groups: NDArray[np.intp] | None
 
 
-def set_aside(
+def hold_out(
     policy: BasePolicy, X: Any, y: Any, groups: Any, fraction: float, seed: int
 ) -> tuple[Part, Part]:
     """Training and calibration rows: a random `fraction` of the rows of each class, or the groups.

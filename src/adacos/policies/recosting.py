@@ -21,7 +21,7 @@ from adacos.costs import Costs
 from adacos.deciders.mixing import run_mixed
 from adacos.decision import STOP, AnyDecider, Kept
 from adacos.exceptions import InvalidInputError
-from adacos.metrics.evaluation import EvaluationRows
+from adacos.metrics.evaluation import EvaluatedRows
 from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.cos import COSClassifier
@@ -109,7 +109,7 @@ class Alternatives:
     """
 
     policy: BasePolicy
-    rows: EvaluationRows
+    rows: EvaluatedRows
     costs: tuple[UncertainCost, ...]
     deciders: dict[str, AnyDecider | int]
     related: frozenset[str]
@@ -166,7 +166,7 @@ class Alternatives:
 
 def alternatives(
     policy: BasePolicy,
-    rows: EvaluationRows,
+    rows: EvaluatedRows,
     costs: tuple[UncertainCost, ...],
     answers: Sequence[str],
     compared: Mapping[str, BasePolicy] | None = None,

@@ -21,7 +21,7 @@ from adacos.document.blocks import Grid, Items, fragment, plain_text
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.groups import standard_error
 from adacos.kernels.threads import one_blas_thread
-from adacos.metrics.evaluation import drawn, evaluation_rows
+from adacos.metrics.evaluation import drawn, held_out_rows
 from adacos.policies.break_points import Asked
 from adacos.policies.information import (
     ComparedPolicy,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from adacos.policies.base import BasePolicy
 
 # How far beyond a break-point it is looked whether an answer changes, as a share of the cost.
-_BESIDE = 1e-7
+_NEAR = 1e-7
 
 
 @dataclass(frozen=True)
@@ -420,7 +420,7 @@ def _alternatives(
         [described, plain],
         missed_is_priced=chosen.false_negative_cost_ is None,
     )
-    rows, kept = drawn(evaluation_rows(policy, X, y, groups, "the costs are"), seed)
+    rows, kept = drawn(held_out_rows(policy, X, y, groups, "the costs are"), seed)
     every = alternatives(chosen, rows, costs, described[1], compared, X)
     return replace(every, encoded={name: part[kept] for name, part in every.encoded.items()})
 
@@ -481,16 +481,16 @@ def _same_answers(
     taken = at.answer == answer
     others = np.delete(risk, answer, axis=1).min(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        room = (others - risk[:, answer]) / share
-    least = cost.stated + float(room[~taken & (share > 0)].max(initial=-np.inf))
-    most = cost.stated + float(room[taken & (share > 0)].min(initial=np.inf))
+        slack = (others - risk[:, answer]) / share
+    least = cost.stated + float(slack[~taken & (share > 0)].max(initial=-np.inf))
+    most = cost.stated + float(slack[taken & (share > 0)].min(initial=np.inf))
 
     def changes(amount: float) -> bool:
         # An answer that the policy fixes stays, whatever is cheaper.
         answers = every.behaviour(OWN, _with(every.stated, k, amount)).answer
         return not np.array_equal(answers, at.answer)
 
-    aside = _BESIDE * abs(cost.stated)
+    aside = _NEAR * abs(cost.stated)
     if least > (cost.low if low is None else low) and changes(least - aside):
         low = least
     if most < (cost.high if high is None else high) and changes(most + aside):

@@ -47,7 +47,7 @@ from adacos.policies.deprecated_recall import (
 )
 from adacos.policies.many_classes import check_in_place_of_cost, check_with_classes
 from adacos.policies.orders import cheaper_sequence
-from adacos.policies.recall import RECALL_CONSTRAINTS, Reached, RecallAim, check_aim, set_aside
+from adacos.policies.recall import RECALL_CONSTRAINTS, Reached, RecallAim, check_aim, hold_out
 from adacos.policies.recall_estimate import estimated
 from adacos.policies.sharing import check_shareable
 from adacos.policies.streaming import fit_pieces, is_streamed
@@ -313,7 +313,7 @@ class SequencePolicy(BasePolicy):
         held_out, fold, aim = None, None, self.recall_aim
         placed_like, X, y, X_unlabeled = X, host(X), host(y), host(X_unlabeled)
         if aim.recall_confidence is not None:
-            (X, y, groups), held_out = set_aside(
+            (X, y, groups), held_out = hold_out(
                 self, X, y, groups, aim.calibration_fraction, self.random_state
             )
         if sample_weight is not None or not isinstance(self.cv, Integral):

@@ -52,12 +52,12 @@ from adacos.policies.recall import (
     check_members,
     class_numbers,
     counting_note,
+    hold_out,
     protecting_of,
     proving_rows,
     recall_target,
     recall_threshold,
     refuse_training_rows,
-    set_aside,
     stated_confidence,
     states_false_negative,
     targets_of,
@@ -318,7 +318,7 @@ class TargetRecallClassifier(PolicyAround):
                 type(X).__name__,
                 "Pass AdaCOS, Branching, COS or Full Model, or fit on a part of the rows.",
             )
-        learned, aside = set_aside(self, X, y, groups, self.calibration_fraction, self.random_state)
+        learned, aside = hold_out(self, X, y, groups, self.calibration_fraction, self.random_state)
         training = self.begin_fit(*learned)
         self.training_rows_ = RowDigests.of(training.encoded, self.random_state)
         check_many_classes(self)

@@ -18,7 +18,7 @@ from adacos.engine import AcquisitionResult, run
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.groups import standard_error
 from adacos.kernels.threads import one_blas_thread
-from adacos.metrics.evaluation import evaluation_rows
+from adacos.metrics.evaluation import held_out_rows
 from adacos.validation import integer, real
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def trade_off(
             type(chosen).__name__,
             "For example AdaCOSClassifier(costs).fit(X, y).",
         )
-    encoded, place, number_of, _ = evaluation_rows(policy, X, y, groups, "the curve is")
+    encoded, place, number_of, _ = held_out_rows(policy, X, y, groups, "the curve is")
     decider = chosen.decider_.arms[0]
     found: dict[float, TradeOffPoint] = {}
 

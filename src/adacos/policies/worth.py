@@ -28,7 +28,7 @@ from adacos.engine import AcquisitionResult
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.groups import standard_error
 from adacos.kernels.threads import one_blas_thread
-from adacos.metrics.evaluation import EvaluationRows, drawn, evaluation_rows
+from adacos.metrics.evaluation import EvaluatedRows, drawn, held_out_rows
 from adacos.policies.recosting import charged_matrix
 from adacos.typing import Floats
 from adacos.validation import real
@@ -238,7 +238,7 @@ def covariate_worth(
     """
     real("tolerance", tolerance, above=0, below=1)
     chosen = policy.chosen
-    rows = drawn(evaluation_rows(policy, X, y, groups, "the values are"), 0)[0]
+    rows = drawn(held_out_rows(policy, X, y, groups, "the values are"), 0)[0]
     decider, source = chosen.decider_, chosen.encoder_.source
     own = run_mixed(decider, rows.encoded)
     total, risk = _total(chosen, own, rows), own.expected_cost - own.cost
@@ -270,7 +270,7 @@ def covariate_worth(
     return Worth(tuple(found), len(total))
 
 
-def _total(policy: BasePolicy, result: AcquisitionResult, rows: EvaluationRows) -> Floats:
+def _total(policy: BasePolicy, result: AcquisitionResult, rows: EvaluatedRows) -> Floats:
     """What each row costs, covariates and the answer."""
     charged = charged_matrix(policy, policy.cost_table_.matrix)
     return np.asarray(result.cost + charged[rows.true, result.label])
@@ -476,7 +476,7 @@ def new_test_worth(
     """
     chosen = policy.chosen
     given = _results(sensitivity, specificity, results, chosen.classes_.tolist())
-    rows = drawn(evaluation_rows(policy, X, y, groups, "the values are"), 0)[0]
+    rows = drawn(held_out_rows(policy, X, y, groups, "the values are"), 0)[0]
     stopped = run_mixed(chosen.decider_, rows.encoded)
     p, matrix = stopped.probability, chosen.rule_.matrix
     p = np.column_stack([1 - p, p]) if p.ndim == 1 else p

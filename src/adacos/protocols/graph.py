@@ -108,7 +108,7 @@ class ProtocolGraph:
     def __len__(self) -> int:
         return len(self.tests) + len(self.labels)
 
-    def stand(
+    def locate(
         self, encoded: Floats, source: Ints, available: Bools, acquired: Bools
     ) -> tuple[Ints, Bools]:
         """Where rows are by what they acquired, and a mask (rows, places) of the way.
@@ -143,7 +143,7 @@ def bind(protocol: DecisionProtocol, encoder: TableEncoder, classes: NDArray[Any
     return _Binding(encoder, classes).graph(protocol.statements)
 
 
-def with_room(protocol: DecisionProtocol, encoder: TableEncoder) -> TableEncoder:
+def widened_encoder(protocol: DecisionProtocol, encoder: TableEncoder) -> TableEncoder:
     """An encoder that holds no value at the wrong side of a number of the protocol.
 
     Encoded numbers are kept within the range of training. Where the protocol compares with a number

@@ -220,14 +220,14 @@ def _check_cases(
         ]
         if recorded.pop(case_id, []) != [case_digest(case).encode()]:
             changed.append(f"case {case_id}")
-        standing = (None, None)
+        current = (None, None)
         if found:
-            standing = found[-1]["outcome"], found[-1]["recorded"]
+            current = found[-1]["outcome"], found[-1]["recorded"]
         if (
             [outcome_digest(case["salt"], row).encode() for row in found]
             != outcomes.get(case_id, [])
             or len(found) != case["version"]
-            or standing != (case["outcome"], case["outcome_recorded"])
+            or current != (case["outcome"], case["outcome_recorded"])
         ):
             changed.append(f"outcomes of case {case_id}")
     lost = (

@@ -255,8 +255,8 @@ class CaseLog:
             moment, version = now(), case.version + 1
             row = {"case_id": case_id, "outcome": outcome, "recorded": moment, "who": author.who}
             connection.execute(sa.insert(OUTCOMES), row)
-            standing = {"outcome": outcome, "outcome_recorded": moment, "version": version}
-            connection.execute(sa.update(CASES).where(CASES.c.id == case_id).values(**standing))
+            current = {"outcome": outcome, "outcome_recorded": moment, "version": version}
+            connection.execute(sa.update(CASES).where(CASES.c.id == case_id).values(**current))
             append(connection, author, "outcome", case_id, outcome_digest(found["salt"], row))
             count(connection, found, times=-1)
             count(connection, {**found, "outcome": outcome})

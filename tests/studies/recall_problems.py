@@ -36,7 +36,7 @@ def _interacting(x: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class World:
+class Problem:
     """How rows arise, and how many of them there are.
 
     Attributes
@@ -89,11 +89,11 @@ class World:
         )
 
 
-WORLDS = {
-    "well specified": World(_additive, 0.0, n_train=1000, n_positives=500),
-    "misspecified": World(_interacting, 0.0, n_train=1000, n_positives=500),
-    "rare positives": World(_additive, -4.5, n_train=3000, n_positives=150),
-    "few positives": World(_additive, 0.0, n_train=200, n_positives=60, false_positive=200.0),
+PROBLEMS = {
+    "well specified": Problem(_additive, 0.0, n_train=1000, n_positives=500),
+    "misspecified": Problem(_interacting, 0.0, n_train=1000, n_positives=500),
+    "rare positives": Problem(_additive, -4.5, n_train=3000, n_positives=150),
+    "few positives": Problem(_additive, 0.0, n_train=200, n_positives=60, false_positive=200.0),
 }
 
 
