@@ -358,10 +358,10 @@ def test_a_replaced_model_is_summed_up_without_its_file(pima, mixed, log_url):
     body = {"acquired": {"a": 1.0}, "stop": True, "id": "c"}
     assert first.post("/v1/cases", json=body).status_code == 201
     old = fingerprint(mixed[2])
-    told = first.get("/v1/cases/summary").json()
+    reported = first.get("/v1/cases/summary").json()
     later = served(pima[1], log_url)
     named = {"Adacos-Model": old}
-    assert later.get("/v1/cases/summary", headers=named).json() == told
+    assert later.get("/v1/cases/summary", headers=named).json() == reported
     assert later.get("/v1/cases/summary").json()["of_other_models"] == 1
     assert later.post("/v1/step", json={}, headers=named).status_code == 410
     unknown = {"Adacos-Model": "0" * 16}

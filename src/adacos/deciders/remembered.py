@@ -49,10 +49,12 @@ def _looking_ahead(state: WalkState, costs: CostTable) -> WalkState:
 
 def _some(state: WalkState, rows: Ints) -> WalkState:
     """Some of the rows of a state."""
-    available, lacking, ahead = state.available, state.lacking, state.ahead
-    if lacking is not None:
-        means = {k: mean[rows] for k, mean in lacking.means.items()}
-        lacking = MissingContribution(lacking.mean[rows], lacking.variance[rows], means)
+    available, missing_part, ahead = state.available, state.missing_part, state.ahead
+    if missing_part is not None:
+        means = {k: mean[rows] for k, mean in missing_part.means.items()}
+        missing_part = MissingContribution(
+            missing_part.mean[rows], missing_part.variance[rows], means
+        )
     if ahead is not None:
         own = {name: getattr(ahead, name)[rows] for name in ("log_odds", "mean", "sd")}
         ahead = replace(ahead, **own)
@@ -60,7 +62,7 @@ def _some(state: WalkState, rows: Ints) -> WalkState:
         encoded=state.encoded[rows],
         available=None if available is None else available[rows],
         part=state.part[rows],
-        lacking=lacking,
+        missing_part=missing_part,
         ahead=ahead,
     )
 
