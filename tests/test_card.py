@@ -174,7 +174,7 @@ def test_a_certificate_that_says_nothing_says_so_first():
     assert silent.always_positive_
     assert headline(silent).startswith("The model calls everyone positive and acquires nothing;")
     assert model_card(silent)["threshold"] == 0
-    names = [item["name"] for item in model_card(silent)["out_of_fold"]]
+    names = [item["name"] for item in model_card(silent)["cost_estimates"]]
     assert "everyone positive" in names
     assert "everyone negative" not in names
     assert headline(AdaCOSClassifier(COSTS, cv=2, strengths="common").fit(X, y)) is None

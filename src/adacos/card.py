@@ -104,7 +104,7 @@ def model_card(policy: BasePolicy) -> dict[str, Any]:
         if asked_in_order(policy)
         else None,
         "tree": _tree(policy),
-        "out_of_fold": [item._asdict() for item in cost_estimates(given)],
+        "cost_estimates": [item._asdict() for item in cost_estimates(given)],
         "misfit": _misfit(given),
         "target_recall": _by_name(resolved_target_recall(policy)),
         "recall_estimate": _by_name(policy.recall_estimate_),

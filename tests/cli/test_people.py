@@ -143,7 +143,7 @@ def test_fit_keeps_the_description_and_compares(run, tmp_path):
     code, out, _ = run("info", tmp_path / "m.adacos", "--json")
     card = json.loads(out)
     assert card["title"] == "Chest pain"
-    assert card["out_of_fold"][0]["name"] == "this policy, nested cross-validation"
+    assert card["cost_estimates"][0]["name"] == "this policy, nested cross-validation"
     code, out, _ = run("ask", tmp_path / "m.adacos", "--json", answers="pain=much\nstop")
     assert json.loads(out.splitlines()[-1])["state"]["events"][0] == {"observe": {"pain": 3.0}}
     _, out, _ = run("ask", tmp_path / "m.adacos", "--known", "age=40", answers="quit")

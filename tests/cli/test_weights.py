@@ -58,7 +58,7 @@ def test_a_case_control_sample_speaks_of_new_rows(run, cases, tmp_path, weighted
     assert "looks designed" not in reported
     card = json.loads(printed)["card"]
     np.testing.assert_allclose(card["weighted_shares"], [0.95, 0.05])
-    stated = {item["name"]: item["cost"] for item in card["out_of_fold"]}
+    stated = {item["name"]: item["cost"] for item in card["cost_estimates"]}
     assert stated["everyone positive"] == pytest.approx(9.5)
     assert stated["everyone negative"] == pytest.approx(3.0)
     assert run("score", model, cases / "new.csv", out, "--keep", "ill")[0] == 0
@@ -105,7 +105,7 @@ def test_weights_are_counts_of_rows_also_nested(run, tmp_path) -> None:
         )
         assert code == 0, reported
         card = json.loads(printed)["card"]
-        costs.append({item["name"]: item["cost"] for item in card["out_of_fold"]})
+        costs.append({item["name"]: item["cost"] for item in card["cost_estimates"]})
         assert card["training_rows"] == 200
     assert (
         "20 of 220 rows have weight 0"

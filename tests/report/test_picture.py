@@ -138,7 +138,7 @@ def test_the_card_is_that_of_the_chosen_policy(auto, policy, rows) -> None:
     assert "Ward = " in tree["text"] or "Blood test" in tree["text"]
     assert "answered ill" in tree["text"]
     assert "USD" in tree["text"]
-    own = card["out_of_fold"][0]
+    own = card["cost_estimates"][0]
     X, y = rows
     result = policy.acquire(X)
     label = (policy._out_of_fold_at_stop(policy._encode(X), result) > np.log(60 / 90)).astype(int)

@@ -225,9 +225,8 @@ class _Dialogue:
         rows = [("question", "cost", "expected total cost")]
         for one in every:
             total = one.expected_total_cost
-            rows.append(
-                (label(one.covariate), money(one.cost), "–" if total is None else money(total))
-            )
+            in_all = "–" if total is None else money(total)
+            rows.append((label(one.covariate), money(one.cost), in_all))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for name, cost, in_all in rows:
             self.console.print(f"{name:<{widths[0]}}  {cost:>{widths[1]}}  {in_all:>{widths[2]}}")
