@@ -17,19 +17,19 @@ def model(run, tmp_path):
     table = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"]).round(3)
     table["outcome"] = np.where(rng.random(200) < 1 / (1 + np.exp(-2 * table.a)), "ill", "well")
     table.to_csv(tmp_path / "table.csv", index=False)
-    code, _, told = run(
+    code, _, reported = run(
         "fit", tmp_path / "table.csv", "--target", "outcome", "--positive", "ill", "--prices",
         "a=1,b=2,c=2", "--false-positive", 50, "--false-negative", 90,
         "--out", tmp_path / "model.adacos",
     )  # fmt: skip
-    assert code == 0, told
+    assert code == 0, reported
     return tmp_path / "model.adacos"
 
 
 def test_lists_are_kept_and_asked(run, model, tmp_path):
     out = tmp_path / "ours.adacos"
-    code, printed, told = run("restrict", model, "--must", "c", "--never", "b", "--out", out)
-    assert code == 0, told
+    code, printed, reported = run("restrict", model, "--must", "c", "--never", "b", "--out", out)
+    assert code == 0, reported
     assert "Every row is asked first: c. No row is asked: b." in printed
     assert load(out).restriction_.never == ("b",)
     code, printed, _ = run("info", out, "--json")
@@ -47,7 +47,7 @@ def test_mistakes_write_nothing(run, model, tmp_path):
         (["--never", "d"], "must name covariates"),
         (["--must", "a", "--never", "a,b"], "cannot name a covariate that is never asked"),
     ):
-        code, _, told = run("restrict", model, *given, "--out", out)
+        code, _, reported = run("restrict", model, *given, "--out", out)
         assert code == 2
-        assert said in " ".join(told.split())
+        assert said in " ".join(reported.split())
         assert not out.exists()

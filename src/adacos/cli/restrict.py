@@ -53,8 +53,8 @@ def restrict(
     refuse_same_file(out, [model])
     policy = load_policy(model, expect_sha256)
     names = policy.encoder_.names
-    asked, left_out = (split_names(given or (), names) for given in (must, never))
-    found = policy.restrict(must=asked, never=left_out)
+    asked, excluded = (split_names(given or (), names) for given in (must, never))
+    found = policy.restrict(must=asked, never=excluded)
     save(found, out)
     if policy.certificate_ is not None:
         say("The certificate of the model does not hold for the new one, which has none.", err=True)

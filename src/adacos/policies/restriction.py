@@ -63,12 +63,12 @@ class Restriction:
             One sentence or two.
         """
         parts = (("Every row is asked first", self.must), ("No row is asked", self.never))
-        told = [
+        described = [
             f"{what}: {listed([labels.get(name, name) for name in own])}."
             for what, own in parts
             if own
         ]
-        return " ".join(told)
+        return " ".join(described)
 
 
 def restriction_in_words(policy: BasePolicy) -> str | None:
