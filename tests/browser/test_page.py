@@ -388,3 +388,50 @@ def test_no_serious_violation_of_accessibility(service, open_page, width, scheme
     page.locator("#answers input").focus()
     finish(page)
     check()
+
+
+@pytest.mark.parametrize("width", ["desktop", "phone"])
+def test_a_person_asks_another_question_and_rules_one_out(service, open_page, width, tmp_path):
+    page = open_page(service[0], width)
+    start(page)
+    title = page.locator("#question-title")
+
+    def choose(name: str, button: str) -> None:
+        page.locator("summary", has_text="Other questions").click()
+        page.locator("#other-name").select_option(name)
+        with page.expect_response("**/v1/step"):
+            page.get_by_role("button", name=button).click()
+        expect(page.locator("button:disabled")).to_have_count(0)
+
+    first = title.inner_text()
+    choose("BMI", "Ask it next")
+    expect(title).to_contain_text(SAID.label("BMI"))
+    expect(page.locator("#reason")).to_contain_text(
+        "Asked in any case, whatever it is worth: Body mass index."
+    )
+    expect(page.locator("#bars dt")).to_have_count(1)
+    page.get_by_role("button", name="Undo").click()
+    expect(title).to_have_text(first)
+    choose("BMI", "Ask it next")
+    choose("Glucose", "Never ask it")
+    expect(page.locator("#events")).to_contain_text("never asked")
+    wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    assert wide <= 0
+    page.locator("summary", has_text="Other questions").click()
+    expect(page.locator("#alternatives tbody")).not_to_contain_text(SAID.label("Glucose"))
+    page.screenshot(path=tmp_path / f"{width}.png", full_page=True)
+    page.locator("summary", has_text="Other questions").click()
+    page.reload()
+    page.locator("#answers input").focus()
+    asked = finish(page)
+    assert asked[0] == "BMI"
+    assert "Glucose" not in asked
+    page.locator("#reason-input").fill("The glucose meter is broken.")
+    page.get_by_role("button", name="Save case").click()
+    page.locator("#recorded").wait_for()
+    with sqlite3.connect(service[1]) as log:
+        rows = log.execute("select consultation from adacos_cases").fetchall()
+    kept = [json.loads(row[0]) for row in rows]
+    own = [case for case in kept if case.get("reason") == "The glucose meter is broken."][-1]
+    assert own["must"] == ["BMI"]
+    assert own["never"] == ["Glucose"]

@@ -80,6 +80,21 @@ def test_never_is_decided_as_unavailable(fitted) -> None:  # type: ignore[no-unt
     assert all("Age" in steps.covariates(row) for row in range(len(X)))
 
 
+def test_what_is_demanded_is_not_said_to_save(fitted) -> None:  # type: ignore[no-untyped-def]
+    """The expected saving is that of the policy's own questions, and not of a demanded one."""
+    policy, _ = fitted
+    free = policy.consultation().next()
+    own = free.covariates if isinstance(free, Acquire) else ()
+    for name in ("Glucose", "BMI", "Age", "Pregnancies"):
+        step = policy.consultation(must=[name]).next()
+        assert isinstance(step, Acquire)
+        assert step.covariates[0] in (name, *own)
+        if step.covariates == (name,) != own:
+            assert step.explanation.expected_saving == 0
+            assert step.explanation.best_plan is None
+            assert step.explanation.because == f"Asked in any case, whatever it is worth: {name}."
+
+
 def test_open_questions_are_ranked(fitted) -> None:  # type: ignore[no-untyped-def]
     policy, _ = fitted
     case = policy.consultation(known={"Age": 30.0}, never=["Pregnancies"])

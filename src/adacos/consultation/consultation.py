@@ -153,10 +153,13 @@ class Consultation:
             # What comes next is not decided before the results are in.
             acquired = np.flatnonzero(current.ordered).tolist()
             reasons = replace(reasons, plans=(), flips=(), because=WAITING)
-        elif demanded := [self._encoder.names[k] for k in acquired if self._must[k]]:
-            because = f"{', '.join(demanded)}: to be asked in any case, as somebody said."
-            reasons = replace(reasons, flips=(), because=because)
         self._plans = reasons.plans
+        planned = np.ravel(advised.decision.covariates).tolist()[: len(acquired)]
+        if acquired != planned and (demanded := [k for k in acquired if self._must[k]]):
+            # What was weighed are the policy's own questions.
+            names = [self._said.label(self._encoder.names[k]) for k in demanded]
+            because = f"Asked in any case, whatever it is worth: {', '.join(names)}."
+            reasons = replace(reasons, plans=(), flips=(), because=because)
         log_odds, rule = advised.log_odds, decider.rule
         labels, risk = rule.answer(log_odds, advised.label)
         number = int(labels[0])

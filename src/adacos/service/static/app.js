@@ -183,6 +183,15 @@ async function order() {
   if (Object.keys(observe).length) await happen({ observe }, asked);
 }
 
+// A question that is asked next, or never, whatever it is worth.
+async function choose(list) {
+  const name = at("other-name").value;
+  const observe = typed(null);
+  if (observe === null) return;
+  if (Object.keys(observe).length && !(await happen({ observe }, asked))) return;
+  if (!Object.hasOwn(observe, name)) await happen({ [list]: [name] });
+}
+
 async function decide() {
   const observe = typed(null);
   if (observe === null) return;
@@ -262,6 +271,8 @@ at("more-form").addEventListener("submit", quietly(add));
 at("other-name").addEventListener("change", () => showOffered("other"));
 at("more-name").addEventListener("change", () => showOffered("more"));
 at("order").addEventListener("click", quietly(order));
+at("ask-next").addEventListener("click", quietly(() => choose("must")));
+at("never-ask").addEventListener("click", quietly(() => choose("never")));
 at("skip").addEventListener("click", quietly(skip));
 at("decide").addEventListener("click", quietly(decide));
 at("undo").addEventListener("click", quietly(async () => {

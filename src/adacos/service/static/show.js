@@ -203,7 +203,8 @@ function showCosts(step) {
   }));
   at("saving").textContent = step.ordered ? ""
     : saving > 0 ? `Continuing is expected to save ${saved(saving)}.`
-      : "Continuing is not expected to save anything.";
+      // What is asked by somebody's choice is not weighed.
+      : plan || step.action !== "acquire" ? "Continuing is not expected to save anything." : "";
 }
 
 function rangeInWords([low, high]) {
@@ -294,6 +295,8 @@ function showSoFar(step) {
     for (const name of event.unavailable || []) {
       rows.push([title(name), "not available", ordered.has(name) && cost < -0.005 ? money(cost) : "–"]);
     }
+    for (const name of event.must || []) rows.push([title(name), "to be asked", "–"]);
+    for (const name of event.never || []) rows.push([title(name), "never asked", "–"]);
     if (event.stop) rows.push(["Stopped early", "", "–"]);
   });
   at("nothing-yet").hidden = rows.length > 0;

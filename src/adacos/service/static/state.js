@@ -43,6 +43,7 @@ export function described() {
   const acquired = bare();
   const ordered = new Set();
   const unavailable = new Set();
+  const chosen = { must: new Set(), never: new Set() };
   for (const event of state.events) {
     for (const name of event.order || []) {
       ordered.add(name);
@@ -57,10 +58,17 @@ export function described() {
       unavailable.add(name);
       ordered.delete(name);
     }
+    for (const [list, other] of [["must", "never"], ["never", "must"]]) {
+      for (const name of event[list] || []) {
+        chosen[list].add(name);
+        chosen[other].delete(name);
+      }
+    }
   }
   const stop = state.events.some((event) => event.stop);
   return {
     known: state.known, acquired, ordered: [...ordered], unavailable: [...unavailable], stop, key: state.rowKey,
+    must: [...chosen.must], never: [...chosen.never],
   };
 }
 
