@@ -42,12 +42,12 @@ def consultations(weeks: int, shift: float, seed: int = 0):
     for number in range(30 * weeks):
         moment = (FIRST + timedelta(days=7 * number / 30)).isoformat()
         moved = shift if number >= 15 * weeks else 0.0
-        told = {"acquired": {"a": rng.normal() + moved}, "unavailable": []}
+        reported = {"acquired": {"a": rng.normal() + moved}, "unavailable": []}
         if number % 3 == 0:
-            told["acquired"]["kind"] = "xyz"[rng.integers(3)]
+            reported["acquired"]["kind"] = "xyz"[rng.integers(3)]
         if number % 10 == 0:
-            told = {"acquired": {}, "unavailable": ["a"]}
-        yield moment, int(rng.random() < 0.3), told
+            reported = {"acquired": {}, "unavailable": ["a"]}
+        yield moment, int(rng.random() < 0.3), reported
 
 
 def test_a_covariate_that_shifts_is_named_with_its_week() -> None:
@@ -66,8 +66,8 @@ def test_a_covariate_that_shifts_is_named_with_its_week() -> None:
 
 
 def test_what_a_person_chose_and_dates_are_not_watched() -> None:
-    told = {"acquired": {"a": "2026-01-05", "kind": "x"}, "unavailable": [], "must": ["kind"]}
-    found = {one.what: one for one in watched(PROMISES, [(FIRST.isoformat(), 0, told)] * 5)}
+    reported = {"acquired": {"a": "2026-01-05", "kind": "x"}, "unavailable": [], "must": ["kind"]}
+    found = {one.what: one for one in watched(PROMISES, [(FIRST.isoformat(), 0, reported)] * 5)}
     assert (found["a"].cases, found["a"].change) == (5, None)
     assert found["kind"].cases == 0
     assert watched(PROMISES, [])[0].cases == 0
@@ -77,7 +77,7 @@ def tally(label: int, outcome: int | None, cases: int, week: str, cost: float = 
     return Tally(label, outcome, "followed", cases, cost * cases, 12.0 * cases, week)
 
 
-def test_means_of_the_last_weeks_stand_for_all_cases_of_an_answer() -> None:
+def test_means_of_the_last_weeks_represent_all_cases_of_an_answer() -> None:
     """Of 40 ill, 30 are found; outcomes are known of half the negatives and of all positives."""
     old, new = "2026-01-05", "2026-06-29"
     tallies = [
@@ -127,9 +127,9 @@ def log(pima, tmp_path, monkeypatch) -> str:
         for module in (case_log, case_chain):
             monkeypatch.setattr(module, "now", lambda moment=moment: moment)
         age = float(rng.uniform(21, 40) + (30 if number > 200 else 0))
-        told = {"known": {}, "acquired": {"Age": age}, "unavailable": []}
+        reported = {"known": {}, "acquired": {"Age": age}, "unavailable": []}
         ill = int(rng.random() < 0.1)
-        case = Case(str(number), fingerprint(policy), "followed", told, 0, 0.1, 1.0, 101.0)
+        case = Case(str(number), fingerprint(policy), "followed", reported, 0, 0.1, 1.0, 101.0)
         opened.record(case, author)
         opened.set_outcome(str(number), ill, author, None)
     opened.close()
@@ -145,9 +145,9 @@ def test_the_command_names_what_changed_and_ends_with_1(pima, log) -> None:
     assert "Age: 400 cases, 0 unavailable" in done.output
     (changed,) = [line for line in done.output.splitlines() if line.startswith("CHANGED")]
     assert changed.startswith("CHANGED Age: ")
-    told = json.loads(CliRunner().invoke(app, ["monitor", log, "--json"]).output)
-    assert told["summary"]["windows"][-1]["cases"] == 400
-    assert [one["what"] for one in told["watched"] if one["change"]] == ["Age"]
+    reported = json.loads(CliRunner().invoke(app, ["monitor", log, "--json"]).output)
+    assert reported["summary"]["windows"][-1]["cases"] == 400
+    assert [one["what"] for one in reported["watched"] if one["change"]] == ["Age"]
     looks = rows_of(log, "select request from adacos_audit where action = 'summary'")
     assert looks == [("adacos monitor",)] * 2
     wrong = CliRunner().invoke(app, ["monitor", log, "--model", "f" * 16])
@@ -157,9 +157,9 @@ def test_the_command_names_what_changed_and_ends_with_1(pima, log) -> None:
 
 def test_summary_and_metrics_say_the_same_of_the_last_weeks(pima, log) -> None:
     client = TestClient(create_app(pima[1], Settings(case_log=log)))
-    told = client.get("/v1/cases/summary").json()
+    reported = client.get("/v1/cases/summary").json()
     found = summary(promises_of(pima[1]), *CaseLog(log).tallies(fingerprint(pima[1])))
-    assert told == json.loads(json.dumps(found.to_dict()))
+    assert reported == json.loads(json.dumps(found.to_dict()))
     cost = found.windows[0].total_cost
     metrics = client.get("/metrics").text
     labels = 'weeks="4",what="total_cost",value="observed"'

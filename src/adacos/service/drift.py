@@ -19,7 +19,7 @@ from adacos.service.promises import Promises
 from adacos.service.recent import change_limit
 from adacos.typing import Floats, Ints
 
-# Equal intervals of the training range within which values are told apart.
+# Equal intervals of the training range within which values are described apart.
 _INTERVALS = 32
 
 
@@ -69,9 +69,9 @@ def watched(
     """What changed in the cases of a model, given as `CaseLog.consultations` gives them."""
     questions = {name: _Stream([], []) for name in promises.covariates}
     answers, numbers = _Stream([], []), _Stream([], [])
-    for moment, label, told in cases:
-        week, chosen = week_of(moment), {*told.get("must", ()), *told.get("never", ())}
-        asked = {**told["acquired"], **dict.fromkeys(told["unavailable"])}
+    for moment, label, described in cases:
+        week, chosen = week_of(moment), {*described.get("must", ()), *described.get("never", ())}
+        asked = {**described["acquired"], **dict.fromkeys(described["unavailable"])}
         answers.add(week, float(label))
         numbers.add(week, float(len(asked)))
         for name in asked.keys() & questions.keys() - chosen:
