@@ -68,8 +68,8 @@ def monitor(
     values = watched(promises, case_log.consultations(name))
     changes = {what: one.change for what, one in found.shown.items() if one.change is not None}
     if as_json:
-        told = {"summary": found.to_dict(), "watched": [asdict(one) for one in values]}
-        typer.echo(json.dumps(told))
+        shown = {"summary": found.to_dict(), "watched": [asdict(one) for one in values]}
+        typer.echo(json.dumps(shown))
     else:
         for line in (*_lines(found), *_value_lines(values)):
             typer.echo(line)
@@ -109,8 +109,8 @@ def _lines(found: Summary) -> list[str]:
         if window.weeks is not None:
             when = f"last {window.weeks} weeks, {when}"
         pairs = window.compared.items()
-        told = ", ".join(f"{what.replace('_', ' ')} {_pair(what, one)}" for what, one in pairs)
-        lines.append(f"{when}: {window.cases} cases, {told}")
+        shown = ", ".join(f"{what.replace('_', ' ')} {_pair(what, one)}" for what, one in pairs)
+        lines.append(f"{when}: {window.cases} cases, {shown}")
     return lines
 
 
@@ -133,7 +133,7 @@ def _pair(what: str, compared: MeanAndPromise) -> str:
 
 
 def _shift(change: Shift) -> str:
-    told = f"{change.cases} cases since {change.since} are not as those before"
+    shown = f"{change.cases} cases since {change.since} are not as those before"
     if change.before is None or change.after is None:
-        return told
-    return f"{told}: mean {change.after:.4g} after {change.before:.4g}"
+        return shown
+    return f"{shown}: mean {change.after:.4g} after {change.before:.4g}"

@@ -19,7 +19,7 @@ from adacos.service.promises import Promises
 from adacos.service.recent import change_limit
 from adacos.typing import Floats, Ints
 
-# Equal intervals of the training range within which values are described apart.
+# Equal intervals of the training range within which values are distinguished.
 _INTERVALS = 32
 
 
