@@ -51,7 +51,7 @@ def test_the_page_is_for_everyone(exported, chromium) -> None:
     context.close()
 
 
-def test_a_protocol_goes_on_without_a_value(chromium, tmp_path) -> None:
+def test_a_protocol_continues_without_a_value(chromium, tmp_path) -> None:
     data = adacos.load_pima(zeros="missing")
     costs = adacos.Costs(data.prices, false_positive=100, false_negative=1000, panels=data.panels)
     text = "if Glucose >= 126: 1\nunavailable:\n    if BMI > 30: 1\n    else: 0\nelse: 0"
