@@ -311,9 +311,8 @@ def test_rows_without_pyarrow_are_csv(tmp_path, registry, monkeypatch):
     assert mean == pytest.approx(FoldTable(result.outcomes).folds(cell, "total_cost")[0])
 
 
-def test_a_policy_that_branches_is_fitted_in_every_setting(tmp_path, registry, monkeypatch):
+def test_a_policy_that_branches_is_fitted_in_every_setting(tmp_path, registry):
     """It shares no fit, though it derives from policies that do."""
-    monkeypatch.setattr("adacos.policies.auto.FOLDS", 2)
     config = toy_config(tmp_path / "out", methods=("Branching", "Auto"), splits=0)
     result = run(config, progress=False)
     assert not result.failures

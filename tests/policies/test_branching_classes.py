@@ -13,7 +13,6 @@ from adacos.card import model_card
 from adacos.kernels.multinomial import contrasts, to_reference
 from adacos.metrics import total_cost
 from adacos.models.quick import central_fit
-from adacos.policies import auto
 from adacos.policies.many_classes import max_error_cost
 from adacos.report import figures, write_report
 from tests.policy_checks import check_consultation, check_policy
@@ -89,11 +88,8 @@ def test_the_tree_counts_every_answer(
 
 
 @pytest.mark.parametrize(("title", "budget"), [("Branching", 1000.0), ("Planning", None)])
-def test_auto_chooses_it(
-    title: str, budget: float | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_auto_chooses_it(title: str, budget: float | None, tmp_path: Path) -> None:
     """A fourth class has a single row, which stays in every fit; budgets rule Planning out."""
-    monkeypatch.setattr(auto, "FOLDS", 2)
     X, y = table(120)
     y = np.where(np.arange(len(y)) == 5, "odd", y)
     costs = COSTS.with_misclassification(20 * (1 - np.eye(4)))

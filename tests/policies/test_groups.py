@@ -27,7 +27,7 @@ from adacos import (
 from adacos.exceptions import InvalidInputError, NotCertifiableError, TableWarning
 from adacos.kernels.folds import shuffled_folds, stratified_folds
 from adacos.kernels.groups import copies, one_of_each, standard_error
-from adacos.policies import auto, growing, planning
+from adacos.policies import growing, planning, sequence_policy
 from adacos.policies.nested import nested_cost
 from adacos.policies.recall_choices import recall_choices
 from adacos.rivals import GreedyMiserClassifier, POMDPClassifier, pomdp
@@ -136,7 +136,8 @@ def test_no_model_has_seen_the_patient_it_is_judged_on(kind: Any) -> None:
     [
         (growing, BranchingClassifier(PRICES, **QUICK)),
         (planning, PlanningClassifier(PRICES, n_splines=5, cv=3)),
-        (auto, AutoPolicyClassifier(PRICES, **QUICK)),
+        (sequence_policy, AutoPolicyClassifier(PRICES, **QUICK)),
+        (planning, AutoPolicyClassifier(PRICES, **QUICK)),
     ],
 )
 def test_every_fold_of_every_policy_is_of_groups(

@@ -333,7 +333,7 @@ def _learn(
     about = f" (about {seconds:.0f} s)" if seconds > 2 else ""
     n, p = rows.n_rows, rows.table.shape[1]
     what = f"{'comparing policies on' if chooses else 'fitting'} {n:,} rows, {p} covariates{about}"
-    counted = "folds done" if chooses else "sets"
+    counted = "policies done" if chooses else "sets"
     with warnings.catch_warnings(), progress(what, as_json, counted) as report:
         # Told with the results, together with the option that chooses.
         warnings.simplefilter("ignore", PositiveClassWarning)
@@ -342,8 +342,7 @@ def _learn(
 
         def heard(what: str, done: int, whole: int) -> None:
             if what == COMPARISON:
-                # After the folds the chosen policy is fitted once more, on all rows.
-                report(done, done / (whole + 0.5))
+                report(done, done / whole)
             elif not chooses:
                 # Later sets are larger: measured at 12 and 22 covariates, time grows with this
                 # power.

@@ -66,15 +66,14 @@ def solve(
     sizes = joint.shape[1:]
     marginal = marginals(joint)
     labels = [np.tensordot(matrix[:, k], marginal, axes=1) for k in range(matrix.shape[1])]
-    # Of each caution, first.
+    answered = matrix[:, np.argmin(labels, axis=0)] * marginal
+    # Of each caution, first: what the plan costs by true class, by which it is chosen and judged at
+    # other beliefs than a state's own; covariate costs count with caution.
+    by_class = np.stack([answered] * len(cautions))
+    continuing = np.full(by_class.shape, np.inf)
     value = np.stack([np.minimum.reduce(labels)] * len(cautions))
-    # What is chosen by: the same table where prices count once.
-    weighed = value if set(cautions) == {1.0} else value.copy()
     action = np.full(value.shape, CLASSIFY, dtype=np.int8)
     going = action.copy()
-    # What the plan costs by true class, by which it is judged at other beliefs than a state's own.
-    by_class = np.stack([matrix[:, np.argmin(labels, axis=0)] * marginal] * len(cautions))
-    continuing = np.full(by_class.shape, np.inf)
     tolerance = ROUNDING * np.ptp(matrix)
     every, everything = slice(None), range(len(sizes))
     for n_acquired in reversed(everything):
@@ -83,33 +82,26 @@ def solve(
         for mask, price in zip(masks, prices(masks), strict=True):
             # Where S is acquired and nothing else, as an index of the tables.
             place = [slice(n) if inside else n for n, inside in zip(sizes, mask, strict=True)]
-            here = (every, *place)
+            here, each = (every, *place), (every, every, *place)
             mass = marginal[here].sum(axis=0)
-            best, cost, chosen = weighed[here], value[here], action[here]
-            least, next_one = np.full(best.shape, np.inf), chosen
-            each, ahead = (every, *here), continuing[(every, *here)]
+            ahead, next_one, paid = continuing[each], going[here], value[here].copy()
+            least = np.full(paid.shape, np.inf)
             for i in np.flatnonzero(~mask):
                 after = (every, *place[:i], slice(sizes[i]), *place[i + 1 :])
                 axis = 1 + int(mask[:i].sum())
-                future = times * price[i] * mass + weighed[after].sum(axis=axis)
-                better = future < best - tolerance * mass
-                best = np.where(better, future, best)
-                chosen = np.where(better, np.int8(i), chosen)
-                nearer = future < least - tolerance * mass
-                least = np.where(nearer, future, least)
-                next_one = np.where(nearer, np.int8(i), next_one)
                 split = times[:, None] * price[i] * marginal[here]
                 split = split + by_class[(every, *after)].sum(axis=axis + 1)
-                ahead = np.where(nearer[:, None], split, ahead)
-                if weighed is not value:
-                    paid = price[i] * mass + value[after].sum(axis=axis)
-                    cost = np.where(better, paid, cost)
-            weighed[here], action[here] = best, chosen
-            going[here], continuing[each] = next_one, ahead
-            stops = (chosen == CLASSIFY)[:, None]
-            by_class[each] = np.where(stops, by_class[each], ahead)
-            if weighed is not value:
-                value[here] = cost
+                future = split.sum(axis=1)
+                nearer = future < least - tolerance * mass
+                np.copyto(least, future, where=nearer)
+                np.copyto(next_one, np.int8(i), where=nearer)
+                np.copyto(ahead, split, where=nearer[:, None])
+                own = price[i] * mass + value[after].sum(axis=axis)
+                np.copyto(paid, own, where=nearer)
+            pays = least < by_class[each].sum(axis=1) - tolerance * mass
+            action[here] = np.where(pays, next_one, CLASSIFY)
+            by_class[each] = np.where(pays[:, None], ahead, by_class[each])
+            value[here] = np.where(pays, paid, value[here])
     tables = zip(value, action, going, continuing, strict=True)
     return [StateTables(marginal, *each) for each in tables]
 

@@ -39,8 +39,6 @@ COMPONENTS = (1, 2, 3, 4, 6, 8, 12, 16)
 REPEATS = 2
 # Sets for each held-out row by which numbers of components are compared, and rows at most.
 _SETS, _ROWS_COMPARED = 6, 4000
-# Components whose probabilities of all cells are held at once.
-_COMPONENTS_AT_ONCE = 16
 # How many larger numbers of components are tried after the best one.
 _PATIENCE = 3
 
@@ -213,14 +211,11 @@ class TableMixture:
         weight = np.exp(self.log_weight)[:, None] * self.class_share
         shares = [self.code_shares(codes, k) for k in covariates.tolist()]
         sizes = tuple(share.shape[1] for share in shares)
-        total = np.zeros((weight.shape[1], *sizes))
-        for first in range(0, len(weight), _COMPONENTS_AT_ONCE):
-            part = slice(first, first + _COMPONENTS_AT_ONCE)
-            cells = np.ones((len(weight[part]), 1))
-            for share in shares:
-                cells = (cells[:, :, None] * share[part, None, :]).reshape(len(cells), -1)
-            total += (weight[part].T @ cells).reshape(total.shape)
-        return np.asarray(total / total.sum())
+        # A sum over components of products of two halves of the covariates is a matrix product.
+        cut = min(range(len(sizes) + 1), key=lambda n: np.prod(sizes[:n]) + np.prod(sizes[n:]))
+        first, rest = _cells(shares[:cut], len(weight)), _cells(shares[cut:], len(weight))
+        total = np.stack([(first * own[:, None]).T @ rest for own in weight.T])
+        return np.asarray(total.reshape(-1, *sizes) / total.sum())
 
     def check(self) -> None:
         """Refuse a mixture whose parts do not fit each other, as a foreign file may hold it."""
@@ -237,6 +232,14 @@ class TableMixture:
     @property
     def _parameters(self) -> Parameters:
         return Parameters(self.log_weight, self.class_share, self.share, self.mean, self.variance)
+
+
+def _cells(shares: list[Floats], n_components: int) -> Floats:
+    """Probability of each combination of codes given the component, (components, cells)."""
+    cells = np.ones((n_components, 1))
+    for share in shares:
+        cells = (cells[:, :, None] * share[:, None, :]).reshape(n_components, -1)
+    return cells
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,9 @@ from adacos.deciders.rounds import RoundsDecider
 from adacos.deciders.sequence import AdaCOSDecider
 from adacos.decision import Terms
 from adacos.models.forecasts import FORECASTS
+from adacos.models.large_fits import PreparedRows
 from adacos.policies.sequence_policy import SequencePolicy
+from adacos.typing import Floats
 from adacos.validation import DEPRECATED, Constraints, check_renamed, given_parameter, one_of
 
 
@@ -85,6 +87,8 @@ class AdaCOSClassifier(SequencePolicy):
     renamed_parameters: ClassVar[Mapping[str, str]] = {"outlook": "lookahead"}
     lookahead: str
     outlook: str = DEPRECATED
+    # Whether `_set_fits` are kept, for a tree to grow from.
+    _keeps_fits: bool = False
 
     constraints: ClassVar[Constraints] = {
         **SequencePolicy.constraints,
@@ -143,6 +147,11 @@ class AdaCOSClassifier(SequencePolicy):
     def _check_combinations(self) -> None:
         super()._check_combinations()
         check_renamed(self)
+
+    def _complete_fit(self, fits: PreparedRows, unlabeled: Floats | None) -> None:
+        super()._complete_fit(fits, unlabeled)
+        if self._keeps_fits:
+            self._set_fits = fits
 
     def make_decider(self, terms: Terms) -> AnyFoldedDecider:
         """Give the decider that decides by what was learned."""

@@ -1,8 +1,8 @@
-"""The policy that pays on the table at hand, chosen by nested cross-validation.
+"""The policy that pays on the table at hand, chosen by what each costs rows that it did not see.
 
-Every candidate is fitted from scratch without each fold, with everything that it chooses, and runs
-on its rows. Only Branching is looked at first on all rows: where they ask for no branch it is
-AdaCOS.
+Every candidate is fitted once, on all rows, and is judged by rows that walk it by models fitted
+without their fold. AdaCOS and COS have one sequence model. Branching is grown only where Planning
+is not clearly cheaper than AdaCOS.
 
 One of them is kept unless another is shown to be better: it must cost less by more than the
 standard error of the paired difference and one error of the most expensive kind among the rows
@@ -20,12 +20,11 @@ from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from adacos.costs import Costs, total_of
+from adacos.costs import Costs
+from adacos.deciders.out_of_fold import AnyFoldedDecider
 from adacos.decision import AnyDecider, Terms
-from adacos.exceptions import InvalidInputError
-from adacos.kernels.folds import drawn_rows, stratified_folds
+from adacos.kernels.folds import drawn_rows
 from adacos.kernels.groups import standard_error
 from adacos.kernels.prior_shift import LogOddsChange
 from adacos.kernels.threads import one_blas_thread
@@ -33,26 +32,21 @@ from adacos.models.additive import FAMILIES
 from adacos.models.basis import MOST_SPLINES
 from adacos.models.progress import listening, print_progress, report_progress
 from adacos.policies.adacos import AdaCOSClassifier
-from adacos.policies.base import BasePolicy
+from adacos.policies.base import BasePolicy, TrainingTable
 from adacos.policies.branching import BranchingClassifier
-from adacos.policies.budgets import BUDGET_CONSTRAINTS
+from adacos.policies.budgets import BUDGET_CONSTRAINTS, KeptRows, out_of_fold_totals
 from adacos.policies.cos import COSClassifier
 from adacos.policies.fitting import fit_in_groups
 from adacos.policies.many_classes import max_error_cost
-from adacos.policies.plan_size import loses_nothing
+from adacos.policies.plan_size import MOST_ROWS, loses_nothing
 from adacos.policies.planning import PlanningClassifier
 from adacos.policies.rounds import refuse_rounds
+from adacos.policies.sequence_policy import SequencePolicy
 from adacos.reasons import Reasons
-from adacos.tables.encoder import table_rows, validate_table
 from adacos.typing import Fields, Floats, Ints
 from adacos.validation import Constraints, folds, jobs, one_of, whole
 
-FOLDS = 5
-# Rows that are compared on, drawn where there are more.
-MOST_ROWS = 10_000
-COMPARISON = "comparison, fold"
-# Rougher fits for the comparison: all are judged alike.
-_COARSE_FIT: dict[str, Any] = {"strengths": "common", "cv": 3, "verbose": 0}
+COMPARISON = "comparison, policy"
 
 
 class Candidate(NamedTuple):
@@ -71,20 +65,16 @@ class Candidate(NamedTuple):
 
 
 ADACOS = Candidate("AdaCOS", AdaCOSClassifier, {})
+COS = Candidate("COS", COSClassifier, {})
 BRANCHING = Candidate("Branching", BranchingClassifier, {})
 PLANNING = Candidate("Planning", PlanningClassifier, {})
-CANDIDATES = (
-    ADACOS,
-    Candidate("COS", COSClassifier, {}),
-    Candidate("AdaCOS, forward", AdaCOSClassifier, {"sequence": "forward"}),
-    BRANCHING,
-    PLANNING,
-)
+# Branching is last: it is not grown where Planning is clearly cheaper.
+CANDIDATES = (ADACOS, COS, PLANNING, BRANCHING)
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One candidate on the training rows, each answered by a fit without it.
+    """One candidate on the training rows, each answered by models without it.
 
     Parameters
     ----------
@@ -110,11 +100,11 @@ class Compared:
 class AutoPolicyClassifier(BasePolicy):
     """The policy that costs least in cross-validation: AdaCOS, Branching, Planning or COS.
 
-    One is kept unless another is shown to be better on the training rows by nested
-    cross-validation: Planning where every covariate has few values, AdaCOS elsewhere. `compared_`
-    says what was seen. Use it where nothing is known about the table; `fit` takes 10 to 70 times as
-    long as that of AdaCOS, and more where branches pay. Planning is not among the candidates with a
-    budget, nor where values are missing; Branching not where Planning is kept.
+    One is kept unless another is shown to be better on training rows by models that did not see
+    them: Planning where every covariate has few values, AdaCOS elsewhere. `compared_` says what was
+    seen. Use it where nothing is known about the table; `fit` takes about ten times as long as that
+    of AdaCOS, and more where branches pay. Planning is not among the candidates with a budget, nor
+    where values are missing; Branching not where Planning is kept or clearly cheaper than AdaCOS.
 
     Parameters
     ----------
@@ -137,7 +127,7 @@ class AutoPolicyClassifier(BasePolicy):
     choice_ : str
         Name of the chosen candidate.
     compared_ : tuple of Compared
-        Every candidate with its cost in nested cross-validation, the one that is kept first.
+        Every candidate with its cross-validated cost, the one that is kept first.
     expected_cost_ : float
         The cost of the choice among them.
     policy_ : policy
@@ -205,7 +195,7 @@ class AutoPolicyClassifier(BasePolicy):
 
     @one_blas_thread
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Compare the candidates, then fit the chosen one on all rows.
+        """Fit the candidates and choose one.
 
         Parameters
         ----------
@@ -214,24 +204,16 @@ class AutoPolicyClassifier(BasePolicy):
         """
         refuse_rounds(self, why="the policies compared ask one covariate after the other")
         training = self.begin_fit(X, y, groups)
-        table, classes = validate_table(self, X, reset=False), np.asarray(y).ravel()
-        rows = drawn_rows(training.y, MOST_ROWS, self.random_state)
-        own = None if training.groups is None else training.groups[rows]
-        candidates = self._candidates(training.encoded)
+        cost: dict[str, Floats] = {}
         with listening(self._print_progress) if self.verbose else nullcontext():
-            cost = self._nested(table, training.encoded, training.y, classes, rows, own, candidates)
-        # A row that is alone in its class has no cost.
-        known = ~np.isnan(cost[candidates[0].title])
-        own = None if own is None else own[known]
-        cost = {title: values[known] for title, values in cost.items()}
-        self.compared_ = tuple(_compared(cost, own))
-        max_error = max_error_cost(training.costs.matrix, training.y)
-        chosen = choose(candidates, cost, max_error, own)
-        self.choice_ = chosen.title
-        every = np.full(len(training.y), np.nan)
-        every[rows[known]] = cost[chosen.title]
-        self._out_of_fold = every, training.y
-        self.policy_: BasePolicy = fit_in_groups(self._make(chosen), X, y, training.groups)
+            fitted = self._fit_each(X, y, training, cost)
+        known = ~np.isnan(np.sum(list(cost.values()), axis=0))
+        own = None if training.groups is None else training.groups[known]
+        among = {title: values[known] for title, values in cost.items()}
+        self.compared_ = tuple(_compared(among, own))
+        self.choice_ = self._cheapest(cost, training)
+        self._out_of_fold = cost[self.choice_], training.y
+        self.policy_: BasePolicy = fitted[self.choice_]
         return self.finish_fit()
 
     def _candidates(self, encoded: Floats) -> tuple[Candidate, ...]:
@@ -242,6 +224,56 @@ class AutoPolicyClassifier(BasePolicy):
         if not loses_nothing(self.encoder_, encoded):
             return CANDIDATES
         return (PLANNING, *(one for one in CANDIDATES if one not in (PLANNING, BRANCHING)))
+
+    def _fit_each(
+        self, X: Any, y: Any, training: TrainingTable, cost: dict[str, Floats]
+    ) -> dict[str, BasePolicy]:
+        """The candidates, fitted; `cost` has what rows cost by models that did not see them.
+
+        A row has NaN where there is no such model.
+        """
+        candidates = self._candidates(training.encoded)
+        fitted: dict[str, BasePolicy] = {}
+        adacos = self._make(ADACOS, verbose=0)
+        # A tree grows from them.
+        adacos._keeps_fits = True
+        for number, candidate in enumerate(candidates):
+            if candidate is BRANCHING and self._cheapest(cost, training) == PLANNING.title:
+                continue
+            policy = adacos if candidate is ADACOS else self._make(candidate, verbose=0)
+            if candidate is COS:
+                policy.from_model(adacos)
+            elif candidate is BRANCHING:
+                policy._grow_from(adacos)
+            else:
+                fit_in_groups(policy, X, y, training.groups)
+            fitted[candidate.title] = policy
+            cost[candidate.title] = self._cost_of(policy, training)
+            report_progress(COMPARISON, number + 1, len(candidates))
+        adacos._set_fits = None
+        return fitted
+
+    def _cost_of(self, policy: BasePolicy, training: TrainingTable) -> Floats:
+        """Total cost of the training rows under a policy, by models that did not see them."""
+        if policy._out_of_fold is not None:
+            return policy._out_of_fold[0]
+        assert isinstance(policy, SequencePolicy)
+        decider: AnyFoldedDecider = policy.decider_
+        rows = drawn_rows(training.y, MOST_ROWS, self.random_state)
+        kept = KeptRows(training.encoded[rows], rows, training.y[rows], np.ones(len(rows)))
+        cost = np.full(len(training.y), np.nan)
+        mixture = decider.terms.mixture
+        shares = (1.0,) if mixture is None else (1 - mixture.share, mixture.share)
+        arms = [out_of_fold_totals(arm, kept) for arm in decider.arms[: len(shares)]]
+        cost[rows] = np.average(arms, axis=0, weights=shares)
+        return cost
+
+    def _cheapest(self, cost: dict[str, Floats], training: TrainingTable) -> str:
+        """Title of the candidate to take, from the costs of the training rows."""
+        known = ~np.isnan(np.sum(list(cost.values()), axis=0))
+        own = None if training.groups is None else training.groups[known]
+        largest = max_error_cost(self.cost_table_.matrix, training.y[known])
+        return choose({title: each[known] for title, each in cost.items()}, largest, own)
 
     def reason(self, money: Callable[[float], str] = "{:.2f}".format) -> str:
         """Say why the policy was chosen.
@@ -284,68 +316,6 @@ class AutoPolicyClassifier(BasePolicy):
             # It has folds within folds, of which splits of all rows say nothing.
             del given["cv"]
         return candidate.kind(**{name: value for name, value in given.items() if name in has})
-
-    def _nested(
-        self,
-        table: Any,
-        encoded: Floats,
-        y: Floats,
-        classes: NDArray[Any],
-        rows: Ints,
-        groups: Ints | None,
-        candidates: tuple[Candidate, ...],
-    ) -> dict[str, Floats]:
-        """Total cost of each row under each candidate, by fits without its fold.
-
-        A row that is alone in its class, of more than two, is in every fit and not among them.
-        """
-        fold = stratified_folds(encoded[rows], y[rows], FOLDS, self.random_state, groups)
-        number = y[rows].astype(np.intp)
-        if len(self.classes_) > 2:
-            fold[np.bincount(number)[number] == 1] = -1
-        if fold.max() < 0:
-            raise InvalidInputError(
-                "y",
-                "needs a class with two rows: policies are compared by cross-validation",
-                f"{len(rows)} rows, each alone in its class",
-                "Add rows, or take AdaCOSClassifier.",
-            )
-        tried, whole = list(candidates), (table_rows(table, rows), classes[rows])
-        branching = self._make(BRANCHING, **_COARSE_FIT)
-        if BRANCHING in tried and fit_in_groups(branching, *whole, groups).in_one_order:
-            tried.remove(BRANCHING)
-        cost = {candidate.title: np.full(len(rows), np.nan) for candidate in candidates}
-        matrix = self.cost_table_.matrix
-        n_folds = int(fold.max()) + 1
-        for part in range(n_folds):
-            inside, outside = np.flatnonzero(fold == part), np.flatnonzero(fold != part)
-            held_out = table_rows(table, rows[inside])
-            learned = table_rows(table, rows[outside]), classes[rows[outside]]
-            own = None if groups is None else groups[outside]
-            for candidate, policy in self._fitted(*learned, own, tried):
-                result = policy.acquire(held_out)
-                label = policy.numbers_of(result.label)
-                total = total_of(result.cost, number[inside], label, matrix)
-                cost[candidate.title][inside] = total
-            report_progress(COMPARISON, part + 1, n_folds)
-        if BRANCHING in candidates and BRANCHING not in tried:
-            cost[BRANCHING.title] = cost[ADACOS.title].copy()
-        return cost
-
-    def _fitted(
-        self, X: Any, y: Any, groups: Ints | None, candidates: list[Candidate]
-    ) -> Iterator[tuple[Candidate, BasePolicy]]:
-        """Some candidates, fitted; COS shares the fit of AdaCOS."""
-        adacos = fit_in_groups(self._make(ADACOS, **_COARSE_FIT), X, y, groups)
-        for candidate in candidates:
-            policy = self._make(candidate, **_COARSE_FIT)
-            if candidate is ADACOS:
-                policy = adacos
-            elif candidate.kind is COSClassifier:
-                policy.from_model(adacos)
-            else:
-                fit_in_groups(policy, X, y, groups)
-            yield candidate, policy
 
     def _change(self, change: LogOddsChange) -> None:
         """Decide by the chosen policy after a change from now on."""
@@ -391,24 +361,19 @@ class AutoPolicyClassifier(BasePolicy):
         return self.chosen.add_words(reasons)
 
 
-def choose(
-    candidates: tuple[Candidate, ...],
-    cost: dict[str, Floats],
-    max_error: float,
-    groups: Ints | None = None,
-) -> Candidate:
-    """The candidate to take, from the total cost of each row under each of them.
+def choose(cost: dict[str, Floats], max_error: float, groups: Ints | None = None) -> str:
+    """Title of the candidate to take, from the total cost of each row under each of them.
 
     The first is kept. `max_error` is what the most expensive error costs more than the cheapest
     answer.
     """
-    incumbent, *others = candidates
+    incumbent, *others = cost
     taken, least = incumbent, 0.0
-    for candidate in others:
-        more = cost[candidate.title] - cost[incumbent.title]
+    for title in others:
+        more = cost[title] - cost[incumbent]
         mean, error = float(more.mean()), standard_error(more, groups)
         if mean + error + max_error / len(more) <= 0 and mean < least:
-            taken, least = candidate, mean
+            taken, least = title, mean
     return taken
 
 

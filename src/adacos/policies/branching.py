@@ -179,6 +179,14 @@ class BranchingClassifier(AdaCOSClassifier):
             "Call fit(X, y).",
         )
 
+    def _grow_from(self, fitted: AdaCOSClassifier) -> Self:
+        """Grow a tree from AdaCOS, fitted with the same parameters, that has kept its fits."""
+        assert fitted._set_fits is not None
+        self._check_combinations()
+        self._share(fitted)
+        self._complete_fit(fitted._set_fits, None)
+        return self
+
     def _check_combinations(self) -> None:
         super()._check_combinations()
         refuse_rounds(self, why="branches ask one covariate after the other")
