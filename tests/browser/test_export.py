@@ -49,3 +49,26 @@ def test_the_page_is_for_everyone(exported, chromium) -> None:
     page.add_script_tag(path=AXE)
     assert page.evaluate("axe.run().then(found => found.violations.map(one => one.id))") == []
     context.close()
+
+
+def test_a_protocol_continues_without_a_value(chromium, tmp_path) -> None:
+    data = adacos.load_pima(zeros="missing")
+    costs = adacos.Costs(data.prices, false_positive=100, false_negative=1000, panels=data.panels)
+    text = "if Glucose >= 126: 1\nunavailable:\n    if BMI > 30: 1\n    else: 0\nelse: 0"
+    policy = adacos.ProtocolClassifier(costs, protocol=text).fit(data.X, data.y)
+    adacos.export(policy, tmp_path / "policy.html")
+    page = chromium.new_page()
+    errors: list[object] = []
+    page.on("pageerror", lambda error: errors.append(error))
+    page.goto((tmp_path / "policy.html").as_uri())
+    case = policy.consultation()
+    page.locator("#unavailable").press("Enter")
+    case.unavailable("Glucose")
+    page.keyboard.type("27.5")
+    page.keyboard.press("Enter")
+    step = case.observe({"BMI": 27.5}).next()
+    assert page.locator("#answer").inner_text() == f"Answer: {step.label}"
+    assert f"{step.probability:.1%}" in page.locator("#numbers").inner_text()
+    assert "not available" in page.locator("#values").inner_text()
+    assert errors == []
+    page.close()

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 import adacos
 from adacos import (
@@ -22,7 +23,9 @@ from adacos import (
     BranchingClassifier,
     COSClassifier,
     Costs,
+    DecisionProtocol,
     FullModelClassifier,
+    ProtocolClassifier,
     TargetRecallClassifier,
     describe,
     export,
@@ -154,6 +157,87 @@ def test_the_evaluator_refuses_the_missing_and_the_unseen_where_it_asks(tmp_path
             assert abs(answer["probability"] - expected.probability[number]) < 1e-9
             assert answer["order"] == list(asked)
     assert 100 < refused < 900
+
+
+PROTOCOLS = {
+    "pima": """
+if Glucose >= 126 or BMI > 30 and Age > 40: 1
+unavailable: 1
+else:
+    if Insulin is unavailable: 0
+    elif Insulin > 200: 1
+    else: 0
+""",
+    "heart": """
+ask age
+if cp in (c1, c2) and not thal in (c3): sick
+elif thal is unavailable or slope in (c2): sick
+elif age > 60 and chol >= 240: sick
+else: healthy
+""",
+    "mixed": None,
+    "three": None,
+}
+
+
+def three() -> tuple[pd.DataFrame, Any, Costs]:
+    X, y = three_table()[:2]
+    return pd.DataFrame(X), y, THREE_COSTS
+
+
+def incomplete(X: pd.DataFrame, n: int) -> list[dict[str, Any]]:
+    """Such rows, a fifth of the values missing, and a tenth of the texts never seen."""
+    rng, rows = np.random.default_rng(1), shuffled(X, n).astype(object)
+    for name in rows.columns:
+        if isinstance(rows[name].iloc[0], str):
+            rows.loc[rng.random(n) < 0.1, name] = "never seen"
+        rows.loc[rng.random(n) < 0.2, name] = None
+    return records(rows)
+
+
+@needs_node
+@pytest.mark.parametrize("table", PROTOCOLS)
+def test_the_evaluator_follows_a_protocol_whatever_is_missing(table: str, tmp_path: Path) -> None:
+    """10,000 rows: the same order, label and cost, and the probability to nine decimals."""
+    X, y, costs = three() if table == "three" else TABLES[table]()
+    protocol: Any = PROTOCOLS[table]
+    if protocol is None:
+        # A tree of scikit-learn on what are numbers.
+        numbers = X.select_dtypes(["number", "bool"])
+        tree = DecisionTreeClassifier(max_depth=4, random_state=0).fit(numbers, y)
+        protocol = DecisionProtocol.from_tree(tree)
+    policy = ProtocolClassifier(costs, protocol=protocol).fit(X, y)
+    rows = incomplete(X, 10_000)
+    frame = pd.DataFrame(rows, columns=X.columns)
+    for name in X.columns:
+        if not isinstance(X[name].iloc[0], str):
+            frame[name] = frame[name].astype(float)
+    expected, answers = policy.acquire(frame), evaluated(tmp_path, policy, rows)
+    assert not any("code" in answer for answer in answers)
+    assert [answer["order"] for answer in answers] == [
+        list(expected.covariates(row)) for row in range(len(rows))
+    ]
+    assert [answer["label"] for answer in answers] == expected.label.tolist()
+    for key, values in (
+        ("probability", expected.probability),
+        ("paid", expected.cost),
+        ("expectedCost", expected.expected_cost),
+    ):
+        np.testing.assert_allclose([answer[key] for answer in answers], values, rtol=0, atol=1e-9)
+    assert len({tuple(answer["order"]) for answer in answers}) > 3
+    assert (tmp_path / "policy.json").stat().st_size < 30_000
+
+
+@needs_node
+def test_the_first_price_of_a_panel_is_full_and_the_next_one_lowered(tmp_path: Path) -> None:
+    X, y, costs = pima()
+    assert costs.panels
+    text = "ask Glucose, Insulin\nif Glucose > 120: 1\nelse: 0"
+    export(ProtocolClassifier(costs, protocol=text).fit(X, y), tmp_path / "policy.json")
+    content = json.loads((tmp_path / "policy.json").read_text())
+    glucose, insulin = content["covariates"]
+    assert glucose["discount"] == insulin["discount"] > 0
+    assert glucose["panel"] == insulin["panel"] >= 0
 
 
 @needs_node

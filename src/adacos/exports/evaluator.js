@@ -5,9 +5,10 @@
  *   nextStep(policy, { Age: 50 });        // { acquire: "BMI", price: 1, paid: 1 }
  *   acquire(policy, { Age: 50, … });      // walks one row to its stop
  *
- * Values are numbers or, for a categorical covariate, texts. A value that is missing, and a category
- * never seen in training, are refused with a `PolicyError`: what they would say, given the
- * other values, is not in the file.
+ * Values are numbers or, for a categorical covariate, texts; null stands for unavailable. A protocol
+ * says what it does then. Of other policies a value that is unavailable, and a category never seen
+ * in training, are refused with a `PolicyError`: what they would say, given the other values, is
+ * not in the file.
  */
 
 /** A value or a file that cannot be used: `code` says why, `covariate` which one it is about. */
@@ -46,30 +47,42 @@ function interpolated([x, y], value) {
   return y[k] + ((y[k + 1] - y[k]) / (x[k + 1] - x[k])) * (value - x[k]);
 }
 
-/** A value as the terms read it: its place among knots, a number, or the place of a category. */
-export function encode(covariate, value) {
-  const { name, kind } = covariate;
-  if (value === null || value === undefined || Number.isNaN(value)) {
-    const told = "has no value; this file decides only where every value asked for is available";
-    throw new PolicyError("unavailable", `${name} ${told}`, name);
-  }
+/** Whether there is no value. */
+const isGone = (value) => value === null || value === undefined || Number.isNaN(value);
+
+/** A value as it counts: held within the training range, or a category; "" for one never seen. */
+function read(covariate, value) {
+  const { name } = covariate;
   if (covariate.categories.length > 0) {
     if (typeof value !== "string") {
       throw new PolicyError("not_a_text", `${name} needs a category as text`, name);
     }
-    const other = covariate.grouped.includes(value) ? "other" : value;
-    const place = covariate.categories.indexOf(other);
+    const own = covariate.grouped.includes(value) ? "other" : value;
+    return covariate.categories.includes(own) ? own : "";
+  }
+  const number = typeof value === "boolean" ? Number(value) : value;
+  if (typeof number !== "number" || !Number.isFinite(number)) {
+    throw new PolicyError("not_a_number", `${name} needs a finite number`, name);
+  }
+  return Math.min(Math.max(number, covariate.low), covariate.high);
+}
+
+/** A value as the terms read it: its place among knots, a number, or the place of a category. */
+export function encode(covariate, value) {
+  const { name, kind } = covariate;
+  if (isGone(value)) {
+    const told = "has no value; this file decides only where every value asked for is available";
+    throw new PolicyError("unavailable", `${name} ${told}`, name);
+  }
+  const held = read(covariate, value);
+  if (typeof held === "string") {
+    const place = covariate.categories.indexOf(held);
     if (place < 0) {
       const told = "was never seen in training and says nothing; this file cannot decide without it";
       throw new PolicyError("unseen_category", `${name} = ${value} ${told}`, name);
     }
     return { place };
   }
-  const number = typeof value === "boolean" ? Number(value) : value;
-  if (typeof number !== "number" || !Number.isFinite(number)) {
-    throw new PolicyError("not_a_number", `${name} needs a finite number`, name);
-  }
-  const held = Math.min(Math.max(number, covariate.low), covariate.high);
   if (kind !== "numeric") return { number: held };
   const mapped = covariate.map === null ? held : interpolated(covariate.map, held);
   const [low, high, intervals] = covariate.knots;
@@ -98,10 +111,11 @@ function logOddsAt(stage, encoded) {
  *
  * `acquire` is the covariate to ask for and `price` what it costs now; null and 0 when the row
  * stops; `paid` is what was paid so far. A row that stops has `probability`, `label` and
- * `expectedCost` too.
+ * `expectedCost` too. Of three and more classes `probability` lists those of all.
  */
 export function nextStep(policy, values) {
-  const { covariates, stages, paid } = checkPolicy(policy);
+  const { covariates, stages, paid, protocol } = checkPolicy(policy);
+  if (protocol !== undefined) return nextOfProtocol(policy, values);
   const given = (name) => Object.hasOwn(values, name);
   const encoded = [];
   const ask = (k) => ({ acquire: covariates[k].name, price: paid[k + 1] - paid[k], paid: paid[k] });
@@ -116,6 +130,47 @@ export function nextStep(policy, values) {
     }
   }
   throw new PolicyError("format", "the last set of the file has no end");
+}
+
+/** Whether a value that was read satisfies a test. */
+function holds({ operator, values }, value) {
+  if (operator === "in") return values.includes(value);
+  if (operator === "<") return value < values[0];
+  if (operator === "<=") return value <= values[0];
+  if (operator === ">") return value > values[0];
+  return operator === ">=" && value >= values[0];
+}
+
+/** What comes next by a protocol, test by test from its start. */
+function nextOfProtocol({ covariates, protocol, classes }, values) {
+  const { tests, answers } = protocol;
+  const had = new Set();
+  const panels = new Set();
+  let paid = 0;
+  let place = protocol.start;
+  while (place < tests.length) {
+    const test = tests[place];
+    const covariate = covariates[test.covariate];
+    const { name, panel } = covariate;
+    const price = covariate.cost - (panels.has(panel) ? covariate.discount : 0);
+    if (!Object.hasOwn(values, name)) return { acquire: name, price, paid };
+    if (isGone(values[name])) {
+      place = test.unavailable;
+      continue;
+    }
+    const value = read(covariate, values[name]);
+    if (!had.has(name)) {
+      had.add(name);
+      if (panel >= 0) panels.add(panel);
+      paid += price;
+    }
+    // A category never seen is paid for, and says nothing.
+    if (value === "") place = test.unavailable;
+    else place = holds(test, value) ? test.yes : test.no;
+  }
+  const { label, probability, error_cost: errorCost } = answers[place - tests.length];
+  const expectedCost = paid + errorCost;
+  return { acquire: null, price: 0, paid, probability, label: classes[label], expectedCost };
 }
 
 /** The answer to a row that stops after so many covariates. */
@@ -135,14 +190,18 @@ function stopped(policy, logOdds, count) {
   };
 }
 
-/** One row walked to its stop: the answer, and `order`, what was acquired. Others are not read. */
+/**
+ * One row walked to its stop: the answer, and `order`, what was acquired. Others are not read, and
+ * what a protocol asks for in vain is not in `order`.
+ */
 export function acquire(policy, row) {
   const values = Object.create(null);
   const order = [];
   let step = nextStep(policy, values);
   while (step.acquire !== null) {
-    order.push(step.acquire);
-    values[step.acquire] = Object.hasOwn(row, step.acquire) ? row[step.acquire] : null;
+    const value = Object.hasOwn(row, step.acquire) ? row[step.acquire] : null;
+    if (!isGone(value)) order.push(step.acquire);
+    values[step.acquire] = value;
     step = nextStep(policy, values);
   }
   return { ...step, order };

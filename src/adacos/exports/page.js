@@ -9,6 +9,7 @@ const money = (amount) => {
   const text = amount.toLocaleString("en", { maximumFractionDigits: 2 });
   return policy.currency ? `${text} ${policy.currency}` : text;
 };
+const rangeOf = ({ low, high }) => [low, high].map((end) => Number(end.toPrecision(12))).join(" to ");
 const covariateOf = (name) => policy.covariates.find((one) => one.name === name);
 const classOf = (label) => {
   const said = policy.class_names[policy.classes.indexOf(label)];
@@ -17,6 +18,7 @@ const classOf = (label) => {
 
 /** How a value that was entered is shown. */
 function shown(covariate, value) {
+  if (value === null) return "not available";
   const choice = covariate.choices.find((one) => one.value === value);
   const text = choice ? choice.label : String(value);
   return covariate.unit && !choice ? `${text} ${covariate.unit}` : text;
@@ -61,8 +63,7 @@ function outside(covariate, value) {
   if (typeof value !== "number" || covariate.low === null) return "";
   const nearest = Math.min(Math.max(value, covariate.low), covariate.high);
   if (nearest === value) return "";
-  const range = `${covariate.low} to ${covariate.high}`;
-  return ` (outside the training range ${range}; counts as ${nearest})`;
+  return ` (outside the training range ${rangeOf(covariate)}; counts as ${nearest})`;
 }
 
 function ask(step) {
@@ -75,7 +76,7 @@ function ask(step) {
   field.id = "value";
   field.setAttribute("aria-describedby", "hint problem");
   at("field").replaceChildren(field);
-  const range = covariate.kind === "numeric" ? `Training rows: ${covariate.low} to ${covariate.high}.` : "";
+  const range = covariate.kind === "numeric" ? `Training rows: ${rangeOf(covariate)}.` : "";
   say("hint", [covariate.help, range].filter(Boolean).join(" "));
   problem("");
   field.focus();
@@ -83,7 +84,10 @@ function ask(step) {
 
 function answer(step) {
   say("answer", `Answer: ${classOf(step.label)}`);
-  const rows = [[`Probability of ${classOf(policy.classes[1])}`, percent(step.probability)]];
+  const rows = [step.probability].flat().map((chance, k, { length }) => {
+    const own = policy.classes[length === 1 ? 1 : k];
+    return [`Probability of ${classOf(own)}`, percent(chance)];
+  });
   if (policy.cut_off !== null) rows.push(["Cut-off", percent(policy.cut_off)]);
   rows.push(["Paid", money(step.paid)], ["Expected cost with errors", money(step.expectedCost)]);
   at("numbers").replaceChildren(...rows.flatMap(([term, number]) => {
@@ -125,6 +129,11 @@ at("form").addEventListener("submit", (event) => {
   }
 });
 at("unavailable").addEventListener("click", () => {
+  if (policy.protocol !== undefined) {
+    held.push([asked(), null]);
+    show();
+    return;
+  }
   problem(
     "This page decides only where every value that it asks for is available. The model file decides "
     + "without it: use adacos ask or adacos serve.",

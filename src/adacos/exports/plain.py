@@ -13,6 +13,7 @@ import numpy as np
 
 from adacos import __version__
 from adacos.card import model_card
+from adacos.deciders.protocol import ProtocolDecider
 from adacos.deciders.sequence import (
     AdaCOSDecider,
     CheapestSetDecider,
@@ -23,19 +24,21 @@ from adacos.deciders.weighing import FREE
 from adacos.decision import AnyDecider
 from adacos.exceptions import InvalidInputError
 from adacos.exports.intervals import Intervals, intervals_of
+from adacos.exports.protocols import protocol_parts
 from adacos.kernels.spline_moments import interval_polynomials
 from adacos.models.basis import AdditiveBasis
 from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.cos import COSClassifier
 from adacos.policies.full_model import FullModelClassifier
+from adacos.policies.protocol import ProtocolClassifier
 from adacos.tables.kinds import CONSTANT, NUMERIC
 from adacos.typing import Floats, Ints
 from adacos.validation import listed
 
 FORMAT, VERSION = "adacos-policy", 1
-_POLICIES = (AdaCOSClassifier, COSClassifier, FullModelClassifier)
-_DECIDERS = (AdaCOSDecider, CheapestSetDecider, OneSetDecider)
+_POLICIES = (AdaCOSClassifier, COSClassifier, FullModelClassifier, ProtocolClassifier)
+_DECIDERS = (AdaCOSDecider, CheapestSetDecider, OneSetDecider, ProtocolDecider)
 # Log-odds between which a label is looked for to change, and beyond which no probability differs.
 _FARTHEST, _POINTS = 750.0, 3001
 # What of the card of a model a page shows.
@@ -45,14 +48,9 @@ _OF_COVARIATE = ("name", "label", "unit", "help", "kind", "low", "high", "catego
 
 def plain_policy(policy: BasePolicy) -> dict[str, Any]:
     """The policy as JSON values, see `policy.json` in docs/file-formats.md."""
-    decider = _exportable(policy.as_fitted)
-    card, rule, sequence = model_card(policy), decider.rule, decider.model.sequence
-    stages = _stages(decider)
-    # As rows of which nothing is known acquire: those of S_1 by column, then along the sequence.
-    later = sequence.order[sequence.sizes[0] : sequence.sizes[stages[-1]]]
-    order = np.append(np.sort(sequence.set(0)), later).astype(np.intp)
-    grid = np.linspace(-_FARTHEST, _FARTHEST, _POINTS)
-    return {
+    fitted, card = policy.as_fitted, model_card(policy)
+    decider = _exportable(fitted)
+    head = {
         "format": FORMAT,
         "version": VERSION,
         "adacos": __version__,
@@ -60,7 +58,22 @@ def plain_policy(policy: BasePolicy) -> dict[str, Any]:
         "policy": card["policy"],
         **{name: card[name] for name in _SHOWN},
         "notice": card["notice"],
-        "cut_off": card["threshold"],
+    }
+    if isinstance(fitted.chosen, ProtocolClassifier):
+        cards = [_covariate_card(each) for each in card["covariates"]]
+        return head | {"cut_off": None} | protocol_parts(cast(ProtocolDecider, decider), cards)
+    along = cast(SequenceDecider, decider)
+    return head | {"cut_off": card["threshold"]} | _sequence_parts(along, card)
+
+
+def _sequence_parts(decider: SequenceDecider, card: dict[str, Any]) -> dict[str, Any]:
+    """What `policy.json` holds of a policy along a set sequence."""
+    rule, sequence, stages = decider.rule, decider.model.sequence, _stages(decider)
+    # As rows of which nothing is known acquire: those of S_1 by column, then along the sequence.
+    later = sequence.order[sequence.sizes[0] : sequence.sizes[stages[-1]]]
+    order = np.append(np.sort(sequence.set(0)), later).astype(np.intp)
+    grid = np.linspace(-_FARTHEST, _FARTHEST, _POINTS)
+    return {
         "misclassification_costs": rule.matrix.tolist(),
         "label": _plain(intervals_of(rule.label, grid)),
         "covariates": [_covariate(decider, card["covariates"][k], k) for k in order.tolist()],
@@ -69,18 +82,19 @@ def plain_policy(policy: BasePolicy) -> dict[str, Any]:
     }
 
 
-def _exportable(policy: BasePolicy) -> SequenceDecider:
+def _exportable(policy: BasePolicy) -> AnyDecider:
     """The decider of a policy, refused by name where a file could not decide as it does."""
     decider = policy.decider_
     refused = _refusal(policy.chosen, decider)
     if refused:
         raise InvalidInputError(
             "policy",
-            "must be one that decides without Python: AdaCOS, COS or Full Model of two classes",
+            "must be one that decides without Python: a protocol, or AdaCOS, COS or Full Model of "
+            "two classes",
             refused,
             "Keep it with save(policy, path), and ask it with `adacos ask` or `adacos serve`.",
         )
-    return cast(SequenceDecider, decider)
+    return decider
 
 
 def _refusal(policy: BasePolicy, decider: AnyDecider) -> str:
@@ -89,7 +103,7 @@ def _refusal(policy: BasePolicy, decider: AnyDecider) -> str:
     if type(policy) not in _POLICIES:
         around = policy.wrapped
         return name if around is policy else f"{name} around {type(around).__name__}"
-    if len(policy.classes_) > 2:
+    if len(policy.classes_) > 2 and not isinstance(policy, ProtocolClassifier):
         return f"{name} of {len(policy.classes_)} classes"
     if decider.costs.decisions is not None:
         return f"{name} with decisions in place of labels"
@@ -144,10 +158,15 @@ def _paid(decider: SequenceDecider, order: Ints) -> list[float]:
     return paid
 
 
+def _covariate_card(card: dict[str, Any]) -> dict[str, Any]:
+    """What a covariate is called, and which values it may have."""
+    return {name: card[name] for name in _OF_COVARIATE} | {"choices": card["choices"]}
+
+
 def _covariate(decider: SequenceDecider, card: dict[str, Any], k: int) -> dict[str, Any]:
     """What a covariate is called, which values it may have, and how these become places."""
     basis = decider.model.basis
-    found = {name: card[name] for name in _OF_COVARIATE} | {"choices": card["choices"]}
+    found = _covariate_card(card)
     if basis.kinds[k] != NUMERIC:
         return found
     j = int(np.searchsorted(basis.source, k))
