@@ -298,7 +298,7 @@ def test_knowing_is_never_said_to_do_harm(policy: Any) -> None:
         said = replace(found, information=Information(value, error, 0.1)).notes()
         assert any(reported in line for line in said), said
     known = replace(found, costs=(replace(found.costs[0], known=-0.39, known_error=0.8),))
-    assert known.tables()[0].rows[0][-1] == "0 ± 0.8"
+    assert known.tables()[0].rows[0][-1] == "0.00 ± 0.80"
     with pytest.raises(InvalidInputError, match="one draw has no error"):
         sensitivity(policy, *draw_rows(50, 1), draws=1)
 
@@ -316,9 +316,7 @@ def test_a_winner_is_named_with_those_it_is_not_shown_to_beat(policy: Any) -> No
         if found.best == OWN and item.name != OWN:
             assert (item.name in found.as_good) == (item.more <= 1.96 * item.error)
     assert f"Not shown to cost more than {found.best}: {', '.join(found.as_good)}." in str(found)
-    assert "Each decides by the expected costs, this policy too, not by those of its fit" in str(
-        found
-    )
+    assert "every policy, this policy too, decides by the expected costs" in str(found)
     assert "more rows make it narrower" in str(found)
 
 

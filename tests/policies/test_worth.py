@@ -129,7 +129,7 @@ def test_a_new_test_is_worth_what_simulated_results_save(policy: Any) -> None:
     useless = new_test_worth(policy, X, y, results=[[0.3, 0.7], [0.3, 0.7]])
     assert useless.price_for_some == pytest.approx(0, abs=1e-9)
     assert json.loads(json.dumps(found.to_dict()))["rows"] == 400
-    assert "Worth introducing below" in str(found)
+    assert "Worth introducing for some rows below" in str(found)
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

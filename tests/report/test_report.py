@@ -183,7 +183,7 @@ def test_the_curve_holds_acquisition_and_says_so(asking):
     found = np.mean(positive & (held.true == 1)) - odds * np.mean(positive & (held.true == 0))
     assert own.benefit[at] == pytest.approx(found - held.result.cost.mean() / 3000)
     caption = figures.decision_curves(threshold, curves, 0.1).caption
-    assert "held" in caption
+    assert "kept" in caption
     assert "what the covariates cost" in caption
 
 

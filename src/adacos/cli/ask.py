@@ -276,7 +276,7 @@ class _Dialogue:
             self.console.print(said.title, style="bold")
         if said.intended_use:
             self.console.print(f"Intended use: {said.intended_use}", style="dim")
-        outcome = said.outcome or said.class_name(positive)
+        outcome = said.outcome or said.classes.get(str(positive)) or f"class {positive}"
         self.console.print(
             "For research use. "
             f"{f'Probabilities are those of {outcome}. ' if self._binary else ''}"

@@ -77,7 +77,7 @@ def compare(
             given = DecisionProtocol.read(path).with_classes(dict(said.classes))
         own = as_policy(name, given, first, table, y)
         true = class_numbers(first, y) if true is None else true
-        with progress(f"walking the rows by {name}", as_json):
+        with progress(f"running {name} on the rows", as_json):
             judged.append(judge(name, own, table))
     assert true is not None
     found = compared(judged, true, charged(first), finding(first), number, confidence)

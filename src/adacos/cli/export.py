@@ -36,4 +36,4 @@ def export(
         raise InvalidInputError(
             names.get(error.parameter, error.parameter), error.rule, error.value, error.remedy
         ) from None
-    say(f"{out}: {out.stat().st_size / 1000:,.0f} kB")
+    say(f"{out} written: {out.stat().st_size / 1000:,.0f} kB")

@@ -154,7 +154,8 @@ def stated_uncertain(
             example = f"--uncertain {quote(f'{names[0]}=10:25')}"
             for name, text in pairs([item], names, "--uncertain", example).items():
                 amounts = text.split(":")
-                found[name] = [_cost(amount, name, example, decimal) for amount in amounts]
+                remedy = f"For example {example}."
+                found[name] = [_cost(amount, name, remedy, decimal) for amount in amounts]
         elif not Path(item).is_file():
             raise InvalidInputError(
                 "--uncertain", "must be a TOML file or NAME=LOW:HIGH", item, "Check the path."

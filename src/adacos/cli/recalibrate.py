@@ -69,7 +69,7 @@ def recalibrate(
         raise InvalidInputError(
             "--prevalence",
             "must be given, or --data with --target, and not both",
-            None if prevalence is None else " ".join(prevalence),
+            " ".join(prevalence or ()),
             "For example --prevalence 0.02.",
         )
     if (data is None) != (target is None):

@@ -105,10 +105,10 @@ def check_plot(plot: Path, inputs: list[Path]) -> None:
 
 def _table(curve: Any, said: Any) -> Table:
     """The curve as a table for people."""
-    table = Table(f"means over {curve.rows:,} rows ± standard error; costs count")
+    table = Table(f"covariate costs counted; means over {curve.rows:,} rows ± standard error")
     for title in ("covariates", "errors", "total"):
         table.add_column(title, justify="right")
-    named = [(f"{1 + p.multiplier:.4g} times", p) for p in curve.points]
+    named = [(f"× {1 + p.multiplier:.4g}", p) for p in curve.points]
     if curve.own is not None:
         named.append(("as fitted", curve.own))
     for name, p in named:

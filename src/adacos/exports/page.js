@@ -6,7 +6,7 @@ const at = (id) => document.getElementById(id);
 const say = (id, text) => { at(id).textContent = text; };
 const percent = (share) => `${(100 * share).toFixed(1)}%`;
 const money = (amount) => {
-  const text = amount.toLocaleString("en", { maximumFractionDigits: 2 });
+  const text = amount.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
   return policy.currency ? `${text} ${policy.currency}` : text;
 };
 const rangeOf = ({ low, high }) => [low, high].map((end) => Number(end.toPrecision(12))).join(" to ");
@@ -76,20 +76,20 @@ function ask(step) {
   field.id = "value";
   field.setAttribute("aria-describedby", "hint problem");
   at("field").replaceChildren(field);
-  const range = covariate.kind === "numeric" ? `Training rows: ${rangeOf(covariate)}.` : "";
+  const range = covariate.kind === "numeric" ? `In training: ${rangeOf(covariate)}.` : "";
   say("hint", [covariate.help, range].filter(Boolean).join(" "));
   problem("");
   field.focus();
 }
 
 function answer(step) {
-  say("answer", `Answer: ${classOf(step.label)}`);
+  say("answer", `Result: ${classOf(step.label)}`);
   const rows = [step.probability].flat().map((chance, k, { length }) => {
     const own = policy.classes[length === 1 ? 1 : k];
     return [`Probability of ${classOf(own)}`, percent(chance)];
   });
   if (policy.cut_off !== null) rows.push(["Cut-off", percent(policy.cut_off)]);
-  rows.push(["Paid", money(step.paid)], ["Expected cost with errors", money(step.expectedCost)]);
+  rows.push(["Paid", money(step.paid)], ["Expected total cost", money(step.expectedCost)]);
   at("numbers").replaceChildren(...rows.flatMap(([term, number]) => {
     const [dt, dd] = [document.createElement("dt"), document.createElement("dd")];
     dt.textContent = term;
@@ -135,13 +135,14 @@ at("unavailable").addEventListener("click", () => {
     return;
   }
   problem(
-    "This page decides only where every value that it asks for is available. The model file decides "
-    + "without it: use adacos ask or adacos serve.",
+    "This page needs every value that it asks for. The model file can decide without this value: use "
+    + "adacos ask or adacos serve.",
   );
 });
 at("undo").addEventListener("click", () => { held.pop(); show(); });
 at("again").addEventListener("click", () => { held.length = 0; show(); });
 say("notice", [policy.headline, policy.notice].filter(Boolean).join(" "));
-say("about", [policy.outcome, policy.intended_use].filter(Boolean).join(" "));
+say("about", [["Outcome", policy.outcome], ["Intended use", policy.intended_use]]
+  .filter(([, text]) => text).map(([name, text]) => `${name}: ${text.replace(/\.$/, "")}.`).join(" "));
 say("model", `${policy.policy}, model ${policy.model}. No value leaves this page.`);
 show();

@@ -88,7 +88,7 @@ def total_costs(result: Any, y: ArrayLike, costs: Costs) -> Floats:
 
 
 def total_cost(result: Any, y: ArrayLike, costs: Costs) -> float:
-    """Mean total cost.
+    """Mean total cost of a row: covariate cost paid plus cost of the answer.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def operation_costs(result: Any, y: ArrayLike, costs: Costs) -> Floats:
 
 
 def operation_cost(result: Any, y: ArrayLike, costs: Costs) -> float:
-    """Mean operation cost.
+    """Mean operation cost of a row: covariate cost paid plus cost of false positives.
 
     Parameters
     ----------

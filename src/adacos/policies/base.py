@@ -399,7 +399,7 @@ class BasePolicy(ParametersOfFit, PolicyFace, ClassifierMixin, BaseEstimator, me
         *,
         prevalence: float | Mapping[Any, float] | None = None,
     ) -> Self:
-        """Give the policy for a place where classes occur with other shares, or by its outcomes.
+        """Adapt the fitted policy to another prevalence, or to outcomes of another place.
 
         Probabilities, stored savings and stated costs change, and with them what is acquired;
         nothing is fitted again. That is right where rows of a class are as they were in training

@@ -9,7 +9,7 @@ from adacos.policies.sequence_policy import SequencePolicy
 
 
 class COSClassifier(SequencePolicy):
-    """Cost-sensitive selection: one set for every row, the one with the least total cost.
+    """One fixed set of covariates for every row: the one with the lowest total cost.
 
     The set is chosen by out-of-fold probabilities on the training rows. The values of a row do not
     change what is acquired.

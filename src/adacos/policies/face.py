@@ -187,7 +187,7 @@ class PolicyFace:
         kept = []
         if self.sequence_ is not None:
             by = "the covariate costs" if self.sequence_ == "group_lasso" else "all costs"
-            kept.append(f"the order of the covariates, which {by} of the fit have shaped")
+            kept.append(f"the order of the covariates, which depends on {by} of the fit")
         kept += ["the branches"] * self.has_tree
         kept += ["the multiplier of the mean budget"] * (self.mean_budget is not None)
         kept += ["the cut-off of the target recall"] * (self.threshold_ is not None)

@@ -77,7 +77,15 @@ class ComparedPolicy(NamedTuple):
 
 def worth_in_words(value: float, error: float) -> str:
     """What knowing is worth, with its error; 0 where the estimate is below it."""
-    return f"{max(value, 0.0):.3g} ± {error:.2g}"
+    return with_error(max(value, 0.0), error)
+
+
+def with_error(value: float, error: float) -> str:
+    """An estimate with its standard error: two digits of the error, and the estimate as far."""
+    if not np.isfinite(error) or error <= 0:
+        return f"{value:.4g} ± {error:.2g}"
+    digits = max(0, 1 - int(np.floor(np.log10(error))))
+    return f"{value:.{digits}f} ± {error:.{digits}f}"
 
 
 def drawn_amounts(every: Alternatives, draws: int, seed: int) -> Floats:

@@ -107,7 +107,7 @@ class Learned(NamedTuple):
 
 
 class PlanningClassifier(BasePolicy):
-    """All orders of questions weighed at once, on a joint model of the table.
+    """Plan which covariate comes next among all orders, on a joint model of the table.
 
     A mixture of products says how likely covariates are together, and it and a model in which
     covariates act in pairs say how likely the classes are then. Numbers are cut into codes, and the

@@ -41,7 +41,7 @@ _DROPPED = ("certificate_", "recall_estimate_", "cost_estimates_", "misfit_", "m
 
 @dataclass(frozen=True, eq=False)
 class Recalibration:
-    """How a policy was recalibrated, altogether.
+    """How a policy was recalibrated: the shares of the classes, and local outcomes.
 
     With u the log-odds of the policy as it was fitted, and u_0 those before anything is known, they
     are now u_0 + shift + slope (u - u_0).
@@ -93,7 +93,7 @@ class Recalibration:
     def then(
         self, change: LogOddsChange, rows: int | None, errors: tuple[Floats, float] | None
     ) -> Recalibration:
-        """Give this one and a change after it.
+        """Combine this recalibration with a later one.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ def recalibrated(
         raise InvalidInputError(
             "prevalence",
             "must be given, or local rows X with their classes y, and not both",
-            prevalence,
+            prevalence or ("" if X is None else "X without y"),
             "For example recalibrate(prevalence=0.02) or recalibrate(X_local, y_local).",
         )
     policy._check_recalibrates()

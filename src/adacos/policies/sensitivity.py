@@ -32,6 +32,7 @@ from adacos.policies.information import (
     drawn_amounts,
     of_all,
     of_one,
+    with_error,
     worth_in_words,
 )
 from adacos.policies.recosting import OWN, Alternatives, Behaviour, alternatives
@@ -556,9 +557,10 @@ def _one_way(found: Sensitivity) -> Grid:
     informed = ("knowing it is worth",) if found.costs[0].known is not None else ()
     header = ("cost", "stated", "from", "total cost", "acquired", "same questions", "same answers")
     caption = (
-        f"At the stated costs a row costs {found.total:.4g} ± {found.error:.2g} and acquires "
-        f"{found.acquired:.2f} covariates: means over {found.rows:,} rows. The policy decides by "
-        "each cost in turn. A range holds for all of these rows, so more rows make it narrower."
+        f"At the stated costs a row costs {with_error(found.total, found.error)} and acquires "
+        f"{found.acquired:.2f} covariates: means over {found.rows:,} rows. One cost at a time "
+        "is changed, and the policy decides by it. A range holds for all of these rows, so more "
+        "rows make it narrower."
     )
     return Grid((*header, *informed), tuple(rows), caption)
 
@@ -579,14 +581,14 @@ def _policies(found: Sensitivity) -> Grid:
         (
             item.name,
             f"{item.cost:.4g}",
-            "" if item is found.policies[0] else f"{item.more:.3g} ± {item.error:.2g}",
+            "" if item is found.policies[0] else with_error(item.more, item.error),
             f"{item.cheapest:.0%} ({item.cheapest_low:.0%} to {item.cheapest_high:.0%})",
         )
         for item in found.policies
     )
     header = ("policy", "expected total cost", f"more than {OWN}", "cheapest with probability")
     caption = (
-        f"While costs are uncertain. Each decides by the expected costs, {OWN} too, not by those "
-        "of its fit. In brackets: the interval of 95%, as the rows are a sample."
+        f"While costs are uncertain: every policy, {OWN} too, decides by the expected costs. In "
+        "brackets: the 95% interval, because the rows are a sample."
     )
     return Grid(header, rows, caption)

@@ -379,8 +379,10 @@ class TargetRecallClassifier(PolicyAround):
             raise InvalidInputError(
                 "policy",
                 "must be a policy",
-                type(self.policy).__name__,
-                "For example TargetRecallClassifier(GreedyMiserClassifier(costs)).",
+                f"the class {self.policy.__name__}"
+                if isinstance(self.policy, type)
+                else type(self.policy).__name__,
+                "For example TargetRecallClassifier(AdaCOSClassifier(costs), target_recall=0.95).",
             )
         own = self.policy.recall_aim.target_recall
         if own is not None:
@@ -457,7 +459,7 @@ class TargetRecallClassifier(PolicyAround):
         allow_training_rows: bool = False,
         groups: Any = None,
     ) -> Self:
-        """Choose the boldest threshold, or surcharges, certified by these rows for new ones.
+        """Choose the highest cut-off, or the lowest surcharges, that these rows certify.
 
         The rows must not have been used for fitting, and be of the kind the policy will meet. What
         is certified is the whole policy as it will run: where it stops, and its answer there. The

@@ -101,7 +101,10 @@ def uncertain_costs(
         return tuple(_by_default(table, answers[0], missed_is_priced))
     if not isinstance(given, Mapping) or not given:
         raise InvalidInputError(
-            "uncertain", "must be a mapping from cost to interval or distribution", given, _EXAMPLE
+            "uncertain",
+            "must map at least one cost to an interval or a distribution",
+            given,
+            _EXAMPLE,
         )
     found: list[UncertainCost] = []
     for name, content in given.items():

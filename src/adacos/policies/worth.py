@@ -29,6 +29,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.kernels.groups import standard_error
 from adacos.kernels.threads import one_blas_thread
 from adacos.metrics.evaluation import EvaluatedRows, drawn, held_out_rows
+from adacos.policies.information import with_error
 from adacos.policies.recosting import charged_matrix
 from adacos.typing import Floats
 from adacos.validation import real
@@ -128,7 +129,7 @@ class Worth:
                 f"{item.acquired:.1%}",
                 f"{item.paid:.4g}",
                 f"{item.value:.4g}",
-                f"{item.dropping:.3g} ± {item.dropping_error:.2g}",
+                with_error(item.dropping, item.dropping_error),
                 _price(item.price_for_some),
                 _price(item.price_for_half),
             )
@@ -403,17 +404,20 @@ class NewTest:
                 f"{p.price:.4g}",
                 f"{p.acquired:.1%}",
                 f"{p.saving:.3g}",
-                f"{p.realised:.3g} ± {p.error:.2g}",
+                with_error(p.realised, p.error),
             )
             for p in self.points
         )
         caption = (
-            f"Worth introducing below {self.price_for_some:.4g}, for half of the rows below "
-            f"{self.price_for_half:.4g}. For everyone it saves {self.price_for_all:.4g} per row as "
-            f"expected, and {self.realised_for_all:.4g} ± {self.error:.2g} on these {self.rows:,} "
-            "rows, before its price."
+            f"Worth introducing for some rows below a price of {self.price_for_some:.4g}, for half "
+            f"of them below {self.price_for_half:.4g}. Given to everyone it saves "
+            f"{self.price_for_all:.4g} per row by the model, and "
+            f"{with_error(self.realised_for_all, self.error)} on these {self.rows:,} rows, before "
+            "its price."
         )
-        return Grid(("price", "for", "saves, expected", "saves, found"), rows, caption)
+        return Grid(
+            ("price", "given to", "saves by the model", "saves on these rows"), rows, caption
+        )
 
 
 @one_blas_thread
@@ -428,7 +432,7 @@ def new_test_worth(
     prices: Sequence[float] | None = None,
     groups: ArrayLike | None = None,
 ) -> NewTest:
-    """Say what a test that is not there yet may cost, by its assumed accuracy.
+    """Say what a planned test may cost, by its assumed accuracy.
 
     It is offered where the policy stops, and its result depends on nothing but the class.
 

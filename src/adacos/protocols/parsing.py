@@ -104,7 +104,7 @@ def parse_condition(text: str, where: str) -> Condition:
 
 
 def always_answers(block: Block) -> bool:
-    """Whether every way through a block ends with an answer."""
+    """Whether every path through a block ends with an answer."""
     if not block:
         return False
     last = block[-1]
@@ -121,7 +121,7 @@ def _check_answers(block: Block, end: Place) -> None:
     if not always_answers(block):
         refuse(
             end,
-            "every way through the protocol must end with an answer",
+            "every path through the protocol must end with an answer",
             "",
             "Add an else, or a last line with the answer of the rows that come so far.",
         )

@@ -36,7 +36,7 @@ from adacos.protocols.parsing import (
 )
 from adacos.tables.writing import write_whole
 from adacos.typing import Floats
-from adacos.validation import did_you_mean, refuse_pipe
+from adacos.validation import did_you_mean, near_file, refuse_pipe
 
 _EXAMPLE = 'For example {"if": "TSH > 4.5 and age > 50", "then": "refer", "else": "discharge"}.'
 _CLAUSES = ("if", "then", "unavailable", "else")
@@ -158,6 +158,9 @@ class DecisionProtocol:
             If the file cannot be read, or holds no protocol.
         """
         refuse_pipe(PARAMETER, path)
+        if not Path(path).exists():
+            remedy = near_file(Path(path)) or "Check the path."
+            raise InvalidInputError(PARAMETER, "must be a readable text file", str(path), remedy)
         try:
             text = Path(path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:

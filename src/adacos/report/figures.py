@@ -186,8 +186,8 @@ def decision_curves(threshold: Floats, curves: list[Curve], own: float) -> Pictu
         draw,
         "decision_curves",
         "Net benefit: positives found, less false alarms weighed by the odds of the threshold, "
-        "less what the covariates cost row by row. What is acquired is held as it is at the "
-        "threshold in use while the threshold sweeps.",
+        "less what the covariates cost row by row. What is acquired is kept as it is at the "
+        "threshold in use while the threshold varies.",
     )
 
 

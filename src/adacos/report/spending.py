@@ -29,7 +29,7 @@ def spending(held: Held) -> list[Block]:
         return []
     rows = tuple(
         (
-            f"{1 + p.multiplier:.3g} times",
+            f"× {1 + p.multiplier:.3g}",
             said.money(p.covariate_cost),
             f"{said.money(p.misclassification_cost)} ± {p.misclassification_error:.2f}",
             f"{said.money(p.total_cost)} ± {p.total_error:.2f}",
@@ -40,7 +40,7 @@ def spending(held: Held) -> list[Block]:
         Heading("What more spending saves"),
         figures.trade_off_curve(curve, float(held.result.cost.mean()), currency),
         Grid(
-            ("covariate costs count", "covariates", "errors", "total"),
+            ("covariate costs counted", "covariates", "errors", "total"),
             rows,
             caption=words.implied_cost(policy),
         ),

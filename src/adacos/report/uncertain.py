@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from adacos.document.blocks import Block, Heading, Items
 from adacos.document.style import Picture
 from adacos.exceptions import TrainingRowsWarning
 from adacos.policies import sensitivity_figures as drawn
-from adacos.policies.sensitivity import sensitivity
-from adacos.policies.worth import covariate_worth
+from adacos.policies.sensitivity import Sensitivity, sensitivity
+from adacos.policies.worth import Worth, covariate_worth
 from adacos.report.figures import picture
 from adacos.report.held import Held
 
@@ -27,6 +28,7 @@ def uncertain_costs(held: Held, uncertain: Mapping[Any, Any]) -> list[Block]:
         warnings.simplefilter("ignore", TrainingRowsWarning)
         found = sensitivity(*about, uncertain, tolerance=_RANGES, groups=held.groups)
         worth = covariate_worth(*about, tolerance=_PRICES, groups=held.groups)
+    found, worth = _labelled(held, found), _covariates_labelled(held, worth)
     currency = held.said.currency or ""
     first, second = found.tables()
     blocks: list[Block] = [
@@ -47,8 +49,8 @@ def uncertain_costs(held: Held, uncertain: Mapping[Any, Any]) -> list[Block]:
             _drawn(
                 lambda narrow: drawn.regions(both, None, narrow),
                 "regions",
-                "Which policy is the cheapest at two costs. Numbers are the share of rows that the "
-                "policy asks something else than at the stated costs.",
+                "Which policy is the cheapest at two costs. Numbers are the share of rows that "
+                "are asked something else than at the stated costs.",
             )
         )
     return [
@@ -62,6 +64,26 @@ def uncertain_costs(held: Held, uncertain: Mapping[Any, Any]) -> list[Block]:
         ),
         worth.table(),
     ]
+
+
+def _label(held: Held, name: str) -> str:
+    """How a cost is called on the page: the label of a covariate, or the name in words."""
+    return held.said.label(name) if name in held.policy.encoder_.names else name.replace("_", " ")
+
+
+def _labelled(held: Held, found: Sensitivity) -> Sensitivity:
+    """The sensitivity with the labels of the covariates."""
+    costs = tuple(replace(one, name=_label(held, one.name)) for one in found.costs)
+    both = found.map
+    if both is not None:
+        both = replace(both, first=_label(held, both.first), second=_label(held, both.second))
+    return replace(found, costs=costs, map=both)
+
+
+def _covariates_labelled(held: Held, worth: Worth) -> Worth:
+    """What the covariates are worth, with their labels."""
+    named = (replace(one, covariate=held.said.label(one.covariate)) for one in worth.covariates)
+    return replace(worth, covariates=tuple(named))
 
 
 def _drawn(axis: Callable[[bool], Any], name: str, caption: str) -> Picture:

@@ -42,20 +42,20 @@ SHARES = (
     f"rows have others, {SHARES_REMEDY}"
 )
 MISSING = (
-    "{}: whether the value is missing says something of the class. Missing values are taken as "
-    "missing at random, given the values that are there; where a test was ordered for the ill, "
-    "probabilities and costs can be far off. Add as covariates what it was decided by, or learn "
-    "from rows in which it was recorded for everyone."
+    "{}: missing more often in one class. Missing values are taken as missing at random, given "
+    "the values that are there. Where a test was ordered for the ill, probabilities and costs can "
+    "be far off. Add the covariates by which it was ordered, or fit on rows in which it was "
+    "recorded for everyone."
 )
 
 MISSING_BY_VALUES = (
-    "{}: missing more often at some values of another. If questions were skipped there, stated "
-    "costs are too low, by 5% to 19% in simulations. Add complete rows."
+    "{}: missing more often at some values of another covariate. If questions were skipped "
+    "there, stated costs are too low, by 5% to 19% in simulations. Add complete rows."
 )
 MANY = (
-    "{}: values are completed from the others of the row, which makes probabilities of new rows "
-    "somewhat too sure. With 20% to 50% missing at random stated costs were 5% to 10% too low in "
-    "simulations. Check the cost on complete rows that were not learned from."
+    "{}: missing values are estimated from the others of the row, so probabilities of new rows "
+    "are somewhat too extreme. With 20% to 50% missing at random, stated costs were 5% to 10% too "
+    "low in simulations. Check the cost on complete held-out rows."
 )
 
 
