@@ -66,15 +66,20 @@ def compare(
     first = load_policy(model)
     said = description_of(first)
     names = _names([model, *others])
+    # Every file is read before the first policy runs, so that a mistake in a name comes at once.
+    read = {
+        name: load_policy(path) if path.suffix == ".adacos" else DecisionProtocol.read(path)
+        for name, path in names.items()
+    }
     judged, true = [], None
-    for name, path in names.items():
-        policy = load_policy(path) if path.suffix == ".adacos" else first
+    for name, found_in_file in read.items():
+        policy = first if isinstance(found_in_file, DecisionProtocol) else found_in_file
         table, y, number = read_held_out(
             policy, data, target, positive, skip_malformed, encoding, decimal, as_json, groups
         )
         given: object = policy
-        if path.suffix != ".adacos":
-            given = DecisionProtocol.read(path).with_classes(dict(said.classes))
+        if isinstance(found_in_file, DecisionProtocol):
+            given = found_in_file.with_classes(dict(said.classes))
         own = as_policy(name, given, first, table, y)
         true = class_numbers(first, y) if true is None else true
         with progress(f"running {name} on the rows", as_json):

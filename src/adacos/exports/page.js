@@ -135,8 +135,8 @@ at("unavailable").addEventListener("click", () => {
     return;
   }
   problem(
-    "This page needs every value that it asks for. The model file can decide without this value: use "
-    + "adacos ask or adacos serve.",
+    "This page needs every value that it asks for. Where one is not available, the model file still decides: "
+    + "use adacos ask or adacos serve.",
   );
 });
 at("undo").addEventListener("click", () => { held.pop(); show(); });

@@ -102,7 +102,7 @@ def uncertain_costs(
     if not isinstance(given, Mapping) or not given:
         raise InvalidInputError(
             "uncertain",
-            "must map at least one cost to an interval or a distribution",
+            "must be a mapping from at least one cost to its interval or distribution",
             given,
             _EXAMPLE,
         )

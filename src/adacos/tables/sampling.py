@@ -50,7 +50,7 @@ MISSING = (
 
 MISSING_BY_VALUES = (
     "{}: missing more often at some values of another covariate. If questions were skipped "
-    "there, stated costs are too low, by 5% to 19% in simulations. Add complete rows."
+    "there, stated costs are 5% to 19% too low in simulations. Add complete rows."
 )
 MANY = (
     "{}: missing values are estimated from the others of the row, so probabilities of new rows "
