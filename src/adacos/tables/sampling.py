@@ -49,7 +49,7 @@ MISSING = (
 )
 
 MISSING_BY_VALUES = (
-    "{}: missing more often at some values of another covariate. If questions were skipped "
+    "{}: missing more often at some values of another covariate. If tests were skipped "
     "there, stated costs are 5% to 19% too low in simulations. Add complete rows."
 )
 MANY = (
