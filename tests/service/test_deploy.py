@@ -11,7 +11,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from adacos.cli.app import app
+from adacos.service.app import create_app
+from adacos.service.settings import Settings
+from tests.service.conftest import TestClient
 from tests.service.running import running, until
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -135,11 +140,50 @@ def test_a_backend_that_is_listed_is_not_counted_as_one_client(model, tmp_path, 
 
 def test_the_unit_of_the_documentation_can_be_enabled():
     page = DEPLOY.parent / "docs" / "howto-secure.md"
-    (unit,) = re.findall(r"```ini\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    (shown,) = re.findall(r"```ini\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert shown == (DEPLOY / "adacos.service").read_text(encoding="utf-8")
     sections = configparser.ConfigParser(strict=False)
-    sections.read_string(unit)
+    sections.read_string(shown)
     assert sections["Install"]["WantedBy"] == "multi-user.target"
-    assert sections["Service"]["ExecStart"].startswith("/opt/adacos/bin/adacos serve ")
+    assert sections["Service"]["Restart"] == "always"
+
+
+UNITS = ("adacos.service", "adacos-monitor.service", "adacos-monitor.timer")
+
+
+def test_the_units_are_valid(tmp_path):
+    """As systemd reads them, with a program that is there; what they call are commands of ours."""
+    for name in UNITS:
+        text = (DEPLOY / name).read_text(encoding="utf-8")
+        for called in re.findall(r"^ExecStart=/opt/adacos/bin/adacos (.*)$", text, re.MULTILINE):
+            command, *words = called.split()
+            get_command(app).commands[command].make_context(command, words)
+        (tmp_path / name).write_text(text.replace("/opt/adacos/bin/adacos", "/bin/true"))
+    command = [program("systemd-analyze"), "verify", *(str(tmp_path / name) for name in UNITS)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_alerts_ask_for_what_the_metrics_have(pima, tmp_path):
+    yaml = pytest.importorskip("yaml")
+    settings = Settings(case_log=f"sqlite:///{tmp_path}/cases.db")
+    client = TestClient(create_app(pima[1], settings))
+    client.post("/v1/cases", json={"known": dict(pima[0].X.iloc[0]), "id": "d"})
+    assert client.post("/v1/cases/d/outcome", json={"outcome": 0}).status_code == 200
+    names, labels = set(), set()
+    for line in client.get("/metrics").text.splitlines():
+        name, _, rest = line.partition(" ")[0].partition("{")
+        names.add(name)
+        labels |= {(name, pair) for pair in re.findall(r'\w+="[^"]*"', rest)}
+    (group,) = yaml.safe_load((DEPLOY / "alerts.yml").read_text(encoding="utf-8"))["groups"]
+    assert len({rule["alert"] for rule in group["rules"]}) == len(group["rules"]) == 8
+    for rule in group["rules"]:
+        assert rule["annotations"]["summary"].endswith(".")
+        expression = rule["expr"]
+        assert expression.count("(") == expression.count(")")
+        for name, inside in re.findall(r"\b(adacos_\w+)(?:{([^}]*)})?", expression):
+            assert name in names
+            assert all((name, pair) in labels for pair in inside.split(",") if pair)
 
 
 def test_the_image_is_restarted_by_health_and_not_by_readiness():
