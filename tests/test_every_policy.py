@@ -8,7 +8,6 @@ an edit; `tests/policy_cases.py` says with which parameters.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from typer.testing import CliRunner
 from adacos import Costs, load, load_pima, save
 from adacos.cli.app import app
 from adacos.exceptions import InvalidInputError
-from adacos.policies import auto
 from adacos.registry import POLICIES, Policy
 from tests.policy_cases import Case, cases
 from tests.policy_checks import (
@@ -207,14 +205,6 @@ def test_wrong_parameters_are_refused_by_name(case: Case) -> None:
 
 
 # Commands, files and service
-
-
-@pytest.fixture(scope="module", autouse=True)
-def fewer_comparisons() -> Iterator[None]:
-    """Auto compares on two folds: its contract does not depend on how many there are."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(auto, "FOLDS", 2)
-        yield
 
 
 @pytest.fixture(scope="module", params=cases(variants=False))
