@@ -237,7 +237,7 @@ class Decision(NamedTuple):
         Of the second class, if the row stopped now; with three or more classes of each later class
         against the first.
     stage : int or ndarray of int, default=None
-        Number of the set at which the rows stand, of each or of all; None for the number of
+        Number of the set at which the rows are, of each or of all; None for the number of
         acquisitions.
     weighed : object, default=None
         What the decision was taken by, for the reasons.

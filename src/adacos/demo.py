@@ -1,4 +1,4 @@
-"""`make demo`: the main job on bundled data — fit, compare, and walk one patient through.
+"""`make demo`: the main job on bundled data — fit, compare, and ask about one patient step by step.
 
 Pima diabetes: a false alarm costs 100 and a missed case 1,000. Every patient is held out once, in
 the five folds of the paper; zeros that stand for values that were not recorded are missing.

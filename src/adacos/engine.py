@@ -258,7 +258,7 @@ def run(
     number = np.broadcast_to(number.ravel(), n_rows)
     opening = np.zeros(n_covariates, dtype=np.bool_)
     opening[decider.opening] = True
-    # Rows that lack nothing have a quicker way than the others: they walk apart.
+    # Complete rows have a quicker way than the others: they are taken separately.
     complete = available.all(axis=1)
     for kind, pattern in enumerate(patterns[:, :n_covariates]):
         for incomplete in (False, True):
@@ -343,7 +343,7 @@ def _opened(begin: Rows) -> Ints:
     order: Ints = xp.full(available.shape, STOP, dtype=xp.int64, device=available.device)
     first = like(order, np.flatnonzero(begin.have & ~begin.known))
     if is_tensor(order):
-        # Rows that walk as tensors lack nothing.
+        # Rows that are followed as tensors are complete.
         order[:, : len(first)] = first
     else:
         order[:, : len(first)] = compact_left(np.where(available[:, first], first, STOP))
@@ -404,7 +404,7 @@ def walk(
         for column in covariates.T:
             rows, got = live, column
             if not is_tensor(order):
-                # Rows that walk as tensors lack nothing.
+                # Rows that are followed as tensors are complete.
                 had = (column != STOP) & available[live, column]
                 rows, got = live[had], column[had]
             order[rows, count[rows]] = got

@@ -161,7 +161,7 @@ def check_state(cls: type[Any], state: Mapping[str, Any]) -> None:
         if parameters and not any(name in state for name in learned if name.endswith("_")):
             learned = {}  # an unfitted policy, which is the parameter of another
         needed = {name for name, hint in learned.items() if not fits(None, hint)} | set(parameters)
-        # A parameter that older files lack has a value in the class.
+        # A parameter that is missing in older files has a value in the class.
         needed = {name for name in needed if name.endswith("_") or not hasattr(cls, name)}
     unknown = set(state) - set(hints)
     wrong = [name for name in state if name in hints and not fits(state[name], hints[name])]

@@ -316,8 +316,8 @@ def _members(
 
 
 def _try_out(model: Any) -> None:
-    """Let the model answer about rows of its own range, with and without missing values, walk a
-    consultation and draw up its card: it must not fail later for want of an attribute."""
+    """Let the model answer rows of its own range, with and without missing values, hold a
+    consultation and make its card: it must not fail later because an attribute is missing."""
     encoder = getattr(model, "encoder_", None)
     if encoder is None:
         n = model.n_features_in_

@@ -67,7 +67,7 @@ def test_a_protocol_continues_without_a_value(chromium, tmp_path) -> None:
     page.keyboard.type("27.5")
     page.keyboard.press("Enter")
     step = case.observe({"BMI": 27.5}).next()
-    assert page.locator("#answer").inner_text() == f"Answer: {step.label}"
+    assert page.locator("#answer").inner_text() == f"Result: {step.label}"
     assert f"{step.probability:.1%}" in page.locator("#numbers").inner_text()
     assert "not available" in page.locator("#values").inner_text()
     assert errors == []

@@ -69,7 +69,7 @@ def _plans(
     rule: DecisionRule,
     names: tuple[str, ...],
 ) -> tuple[Plan, ...]:
-    """One plan for each later set that adds something to be had."""
+    """One plan for each later set that adds something available."""
     future = lookahead.weighed(rule.matrix).future
     assert future is not None
     cost = np.broadcast_to(lookahead.cost, future.shape)[0].tolist()

@@ -23,7 +23,7 @@ def walk_reasons(decider: SequenceDecider, state: WalkState, decision: Decision)
     """The reasons, for two classes or more."""
     asked = [int(k) for k in decision.covariates.flat if k != STOP]
     if state.available is not None and np.isin(asked, state.upcoming).all():
-        # Of a batch, what is not to be had is passed over.
+        # Covariates of a batch that are unavailable are passed over.
         asked = [k for k in asked if state.available[0, k]]
     lookahead = decision.weighed_as(Lookahead)  # type: ignore[type-abstract]
     if lookahead is None:

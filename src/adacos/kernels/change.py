@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 
 from adacos.typing import Floats, Ints
 
-# How strongly errors are weighed: as if they had become so many times as probable, and between.
+# How strongly errors are weighed: as if they were this many times as probable, and between.
 _LEAST, _MOST, _POINTS = 0.15, 2.5, 8
 # The most expensive error is weighed by e^30 at most: beyond, floats end.
 _LARGEST = 30.0

@@ -30,7 +30,8 @@ PENALTY_FLOOR = 1e-8
 # A Newton step at kept curvature must lower the squared decrement at least by this factor.
 KEPT_CONTRACTION = 0.3
 # Entries of a design from which on single precision pays for the copy. Where the squared decrement
-# is less than this share of the objective, or after so many failures, double precision takes over.
+# is less than this share of the objective, or after this number of failures, double precision takes
+# over.
 SINGLE_PRECISION_FROM = 1_000_000
 NEAR, MOST_FAILED = 1e-3, 3
 # Fits advanced together that are not done after these iterations are finished one by one.

@@ -386,7 +386,7 @@ class _ScorerByOwnCosts:
         A fitted policy, or a `Pipeline` that ends in one; the costs are then those of the columns
         that reach it.
     X : table of shape (n_samples, n_features)
-        Rows to walk through the policy.
+        Rows to run the policy on.
     y : array-like of shape (n_samples,)
         Their true classes.
 

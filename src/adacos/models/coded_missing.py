@@ -199,7 +199,7 @@ def _plan(joint: JointModel, values: list[Floats], sample: Block) -> FillPlan:
         for found in _found(plan, sample, rows):
             for k in np.unique(joint.source[found.missing]).tolist():
                 seen[k].append(_features(plan, found, k, *_where(plan, found, k)))
-    # Where the sample lacks no value, another row might.
+    # Where the sample is complete, another row may not be.
     states = tuple(_parted(np.concatenate(own[1:] or own), MOST_STATES) for own in seen)
     counts = np.array([len(states[k]) for k in joint.source])
     return replace(plan, states=states, offset=np.cumsum(counts) - counts)

@@ -359,7 +359,7 @@ def payable(cost: Floats, left: Floats | None) -> Floats:
     """Costs of the later sets, infinite for those that a row cannot pay."""
     if left is None:
         return cost
-    # Rows that lack nothing have paid the same: one row stands for all.
+    # Complete rows have paid the same: one row represents all.
     some = left[:1] if np.all(left == left[0]) else left
     return np.where(cost > some[:, None], np.inf, cost)
 

@@ -28,7 +28,7 @@ from adacos.typing import Floats, Ints
 
 # Strengths of the products to choose from; the middle one is where all begin.
 PAIR_GRID = (3.0, 10.0, 30.0, 100.0, 300.0, 1e9)
-# Products at most: so many, no more than rows, and so many entries of their Gram matrix times rows.
+# Most products, which are no more than rows, and most entries of their Gram matrix times rows.
 MOST_PAIRS, MOST_WORK = 600, 1e9
 # Standard deviation below which a product does not vary.
 _NO_SPREAD = 1e-9

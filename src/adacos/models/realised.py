@@ -35,7 +35,7 @@ from adacos.typing import Floats
 WIDTHS = (np.inf, 0.5, 0.2, 0.1)
 # Standard errors that a difference must exceed.
 LIMIT = 2.0
-# Rows of similar log-odds are put together into at most so many cells.
+# Rows of similar log-odds are grouped into at most this number of cells.
 _CELLS = 200
 
 

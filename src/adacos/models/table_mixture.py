@@ -27,7 +27,7 @@ from adacos.tables.encoder import TableEncoder
 from adacos.tables.kinds import CATEGORICAL
 from adacos.typing import Bools, Floats, Ints
 
-# A number with at most so many values has a probability for each.
+# A number with at most this many values has a probability for each.
 FEW_VALUES = 8
 # A value of other numbers that at least this share of rows has is an atom.
 ATOM = 0.1

@@ -37,9 +37,9 @@ from adacos.policies.recall import Targets, protecting_of, recall_target, target
 from adacos.typing import Bools, Floats, Ints
 from adacos.validation import level_of_caller, listed, real
 
-# Groups with fewer rows are named in a warning, at most so many of them.
+# Groups with fewer rows than the first number are named in a warning, at most the second.
 FEW_ROWS, _MOST_NAMED = 30, 8
-# Up to so many different amounts the mean has the interval of a sum of shares as well.
+# Up to this number of different amounts the mean has the interval of a sum of shares as well.
 _FEW_AMOUNTS = 6
 # Intervals count as many times: of the group, and of its difference from all rows.
 _OF_EACH = 2

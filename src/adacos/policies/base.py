@@ -239,7 +239,7 @@ class BasePolicy(ParametersOfFit, PolicyFace, ClassifierMixin, BaseEstimator, me
         Parameters
         ----------
         X : array-like or data frame of shape (n_rows, n_covariates)
-            Training rows or new ones. Of more than 50,000 rows, 50,000 are drawn.
+            Training rows or new ones; at most 50,000 are used, drawn at random.
         y : array-like of shape (n_rows,), default=None
             Their classes, if they are known.
         groups : array-like of shape (n_rows,), default=None

@@ -342,7 +342,7 @@ class BranchingClassifier(AdaCOSClassifier):
         for number, node in enumerate(self.nodes_):
             rows = np.flatnonzero(self.leaf_ == number)
             model = node.model or self.model_
-            # The largest set of which the row has all that is to be had.
+            # The largest set of which the row has every available covariate.
             within = can_be_acquired[rows] @ model.sequence.masks().T.astype(np.intp) == 0
             stage = np.maximum(within.sum(axis=1) - 1, 0)
             log_odds[rows] = model.out_of_fold_log_odds[rows, stage]

@@ -85,10 +85,10 @@ def keep_mean_budget(
 ) -> Kept:
     """The least multiplier at which training rows keep a mean budget.
 
-    They keep it if, walked by models that did not see them, they pay no more on average, and walked
-    as new rows will be, no more than a standard error above it: where many rows are alike, models
-    without a row part them, while all of them walk as one. What is left of the budget is spent with
-    the largest multiplier that does not keep it, by as many rows as can.
+    They keep it if, followed by models that did not see them, they pay no more on average, and
+    followed as new rows will be, no more than a standard error above it: where many rows are
+    alike, models without a row part them, while all of them are asked as one. What is left of the
+    budget is spent with the largest multiplier that does not keep it, by as many rows as can.
     """
     too_much: dict[float, Spent] = {}
 

@@ -25,7 +25,7 @@ from adacos.tables.weights import group_numbers
 from adacos.typing import Floats
 from adacos.validation import listed
 
-# Rows that are looked at; of more, so many are drawn.
+# Rows that are looked at; where there are more, this number is drawn.
 MOST_ROWS = 50_000
 # Values and cells that are named.
 _MOST_NAMED = 3

@@ -25,8 +25,8 @@ from adacos.typing import Floats, Ints
 _CELLS = 3
 # How the cost of the policy itself is named among its alternatives.
 _OWN = "this policy"
-# With fewer rows, and at most so many covariates, fits without a fold take seconds; the plain
-# estimate is then 5% too low and more. Inner folds of these fits.
+# With fewer rows than the first number, and no more covariates than the second, fits without a
+# fold take seconds; the plain estimate is then 5% too low and more. Inner folds of these fits.
 _FEW_ROWS, _FEW_COVARIATES, _INNER_FOLDS = 1_000, 20, 3
 # How often a policy that costs as much as its best fixed set is doubted at most, all sets together.
 LEVEL = 0.01

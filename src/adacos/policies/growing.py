@@ -382,7 +382,7 @@ def _try(
         found = _cross_fitted(data, rows & on_side, _side_weight(weight, on_side), longer, folds)
         done = ~np.isnan(found[:, 0])
         trial.outcome[done] = found[done] + price
-    # Where the covariate is not to be had, nothing changes.
+    # Where the covariate is unavailable, nothing changes.
     same = rows & (trial.side < 0) & np.isin(data.fold, folds)
     trial.outcome[same] = outcome[same]
 
@@ -423,7 +423,7 @@ def _outcome(
         following = state.upcoming[0] if len(state.upcoming) else STOP
         return Decision(np.where(continues, following, STOP), ahead.log_odds, state.stage)
 
-    # As in the engine, rows that lack nothing walk apart.
+    # As in the engine, complete rows are followed separately.
     complete = available.all(axis=1)
     for part in (np.flatnonzero(complete), np.flatnonzero(~complete)):
         if len(part) == 0:

@@ -35,7 +35,7 @@ ROUGH_STATES = 100_000
 _ORDERING_STATES, _ORDERING_CODES = 20_000, 3
 # Codes of a number at least.
 LEAST_CODES = 2
-# Values between which a number is cut; of more, so many quantiles.
+# A number is cut between its values, or between this number of quantiles where it has more.
 _MOST_VALUES = 256
 
 
@@ -204,7 +204,7 @@ def modellable(order: Ints, source: Ints, n_rows: int) -> Bools:
     width = np.bincount(source)
     columns = np.cumsum(width[order])
     fits_in = n_rows * columns**2 <= 2 * MOST_PRODUCTS
-    # At least the first, and no more than so many.
+    # At least the first, and at most `MOST_MODELLED`.
     n_modelled = min(max(int(fits_in.sum()), 1), MOST_MODELLED)
     return np.isin(np.arange(len(width)), order[:n_modelled])
 

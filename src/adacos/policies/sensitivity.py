@@ -314,7 +314,7 @@ def sensitivity(
     policy : policy
         A fitted policy; it is not changed.
     X : array-like or data frame of shape (n_rows, n_covariates)
-        Rows that it was not fitted on. Of more than 10,000 rows, 10,000 are drawn by class.
+        Rows that it was not fitted on; at most 10,000 are used, drawn by class.
     y : array-like of shape (n_rows,)
         Their classes.
     uncertain : mapping of cost to interval or distribution, default=None

@@ -40,7 +40,7 @@ def tornado(found: Sensitivity, axes: Any = None, currency: str = "", narrow: bo
             reached = np.array([getattr(cost, f"{what}_at_{end}") for cost in costs])
             bars = axis.barh(at, reached - centre, 0.62, left=centre, color=color)
             for bar, length in zip(bars, np.abs(reached - centre), strict=True):
-                # Of two bars to one side the shorter one is seen.
+                # Where both bars are on one side, the shorter one is drawn over the longer.
                 bar.set_zorder(3 - length / (1 + length))
         axis.axvline(centre, color=GREY, linewidth=0.9)
         axis.set_xlabel(text)

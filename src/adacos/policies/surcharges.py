@@ -54,7 +54,7 @@ _MOST_ROWS = 1500
 SHARES = (1.25, 1.0, 0.8, 0.6, 0.4, 0.2, 0.05)
 # They need not be found more exactly, nor at any price.
 _ROUGHLY, _CYCLES = 0.1, 12
-# From one to the next it is so many steps.
+# Steps from one to the next.
 _BETWEEN = 3
 # Surcharges are tried from this share of the dearest error up to this multiple of it.
 _SMALLEST, _LARGEST = 1 / 16, 1e6

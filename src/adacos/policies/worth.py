@@ -1,4 +1,4 @@
-"""What a covariate is worth at its price and at others, and what a test that is not there could be.
+"""What a covariate is worth at its price and at others, and what a planned test could be worth.
 
 A covariate is dropped by making it unavailable for every row: the policy acquires others in its
 place, and the models integrate over its values. Its price is raised and lowered as other costs are
@@ -199,7 +199,7 @@ def covariate_worth(
     policy : policy
         A fitted policy; it is not changed.
     X : array-like or data frame of shape (n_rows, n_covariates)
-        Rows that it was not fitted on. Of more than 10,000 rows, 10,000 are drawn by class.
+        Rows that it was not fitted on; at most 10,000 are used, drawn by class.
     y : array-like of shape (n_rows,)
         Their classes.
     tolerance : float, default=0.01
@@ -441,7 +441,7 @@ def new_test_worth(
     policy : policy
         A fitted policy; it is not changed.
     X : array-like or data frame of shape (n_rows, n_covariates)
-        Rows that it was not fitted on. Of more than 10,000 rows, 10,000 are drawn by class.
+        Rows that it was not fitted on; at most 10,000 are used, drawn by class.
     y : array-like of shape (n_rows,)
         Their classes.
     sensitivity, specificity : float, default=None

@@ -1,8 +1,8 @@
-"""Rows walked through a policy whose covariates are fetched on the way.
+"""Rows run through a policy whose covariates are fetched on the way.
 
-Rows walk until they stop or wait for values that are not there. Then each provider is called with
-all rows that wait for it, and they continue with what they have. What a provider does not deliver
-for good counts as not available for the row, and nothing is paid for it.
+Rows are followed until they stop or wait for values that are not there. Then each provider is
+called with all rows that wait for it, and they continue with what they have. What a provider does
+not deliver for good counts as not available for the row, and nothing is paid for it.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def _naming_the_cache(what: str) -> Iterator[None]:
 
 
 def provide(decider: Decider[State], encoded: Floats, known: Bools, desk: Desk) -> ProvidedResult:
-    """Every row walked to its stop, what it needs fetched on the way; labels are 0 and 1."""
+    """Every row taken to its stop, what it needs fetched on the way; labels are 0 and 1."""
     n_rows, n_covariates = len(encoded), len(decider.encoder.names)
     encoder = decider.encoder
     encoded, known = encoded.copy(), np.tile(known, (n_rows if known.ndim == 1 else 1, 1))
@@ -239,7 +239,7 @@ def provide(decider: Decider[State], encoded: Floats, known: Bools, desk: Desk) 
     have = known.copy()
     live, wanted = np.arange(n_rows), opening
     while len(live):
-        # The rows get what they wait for, as far as it is to be had, and walk on.
+        # The rows get what they wait for, as far as it is available, and continue.
         _receive(desk, live, wanted, encoded, present, available)
         _take(live, wanted, available, have, order)
         if immediate is not None:

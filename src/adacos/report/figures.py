@@ -25,7 +25,7 @@ _LOOK = {
     "everyone positive": (_BLACK, "--"),
     "everyone negative": (_GREY, ":"),
 }
-# Of the classes in their order; of many classes colours repeat.
+# Colours of the classes, in their order; with many classes they repeat.
 _CLASSES = (_BLUE, _VERMILLION, _GREEN, _PURPLE, "#8C6D1F", "#56B4E9", "#4B3A8F", _GREY)
 # Inches; a narrow window shows about 3.7 of them at the size of its text.
 NARROW = 3.9

@@ -35,7 +35,7 @@ from adacos.validation import Constraints, amount, each, whole
 
 Codes = NDArray[np.int8]
 
-# Values are compared in steps of so many to a standard deviation, up to eight of these.
+# Values are compared in this number of steps to a standard deviation, up to eight deviations.
 _STEPS, _FURTHEST = 16, 127
 # Rows whose distances are held at the same time.
 _ROWS_AT_ONCE = 256

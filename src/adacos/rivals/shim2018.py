@@ -29,7 +29,7 @@ DEVICES = ("auto", "cpu", "cuda")
 # The paper takes 11 values from 0 to 0.1; equal ratios reach the small ones that prices need.
 LAMBDAS = (0.0, *np.geomspace(1e-4, 0.1, 10).tolist())
 
-# The validation cost is looked at every so many updates, as the mean of the last few looks.
+# Updates from one look at the validation cost to the next, as the mean of the last few looks.
 _UPDATES_PER_CHECK = 50
 _CHECKS_PER_MEAN = 8
 _ROWS_AT_ONCE = 4096

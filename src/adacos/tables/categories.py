@@ -46,9 +46,9 @@ def kept_categories(
 ) -> tuple[tuple[str, ...], Floats, tuple[str, ...]]:
     """Categories in order with the share of each, and those that are grouped as `OTHER`.
 
-    Up to `MAX_CATEGORIES` all are kept. Of more the most frequent ones are, with at least
-    `LEAST_ROWS` rows each, whatever the classes of the rows are; of equally frequent ones the first
-    in alphabetical order.
+    Up to `MAX_CATEGORIES` all are kept. If there are more, the most frequent ones are, with at
+    least `LEAST_ROWS` rows each, whatever the classes of the rows are. Ties are broken in
+    alphabetical order.
     """
     shares = counts / counts.sum()
     if len(levels) <= MAX_CATEGORIES:

@@ -59,7 +59,7 @@ _LEAK = 0.99
 _LEAST_ROWS = 10
 _ROWS_TO_IDENTIFY = 50
 _DISTINCT_SHARE = 0.9
-# Numbers beyond the others are looked for among so many known ones, and are so few at most.
+# Numbers beyond the others: known numbers that are needed to judge them, and the most there may be.
 _ROWS_OF_OTHERS, _MOST_BEYOND = 30, 3
 # How often a column without a mistake would be named; and how many times as far from the median as
 # all others a number must lie.
@@ -126,7 +126,7 @@ def suspicions(X: Any, y: Any = None, groups: Any = None) -> list[Suspicion]:
     result: list[Suspicion] = []
     if y is not None:
         classes, labels = check_labels(y, many=True)
-        # Of more than two classes a covariate that gives away every one of them is a leak.
+        # With three or more classes a covariate that gives away every one of them is a leak.
         members = [labels == k for k in range(1 if len(classes) == 2 else 0, len(classes))]
         result += _few_rows(labels, len(names))
         codes, equal = np.column_stack([*map(_codes, columns)]), None
