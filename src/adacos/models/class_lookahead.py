@@ -174,8 +174,8 @@ def weigh_class_plans(state: WalkState, tables: ValueTables) -> tuple[Bools, Cla
         for j in range(count if len(shown) else 0):
             future[shown, j] = after(shown, j)
     if waits:
-        # At least what is paid and what right answers cost.
-        future = np.maximum(future, price + (belief @ np.diag(matrix))[:, None])
+        # At least what is paid and what the best decision about each class costs.
+        future = np.maximum(future, price + (belief @ matrix.min(axis=1))[:, None])
         return np.asarray(below(future.min(axis=1, initial=np.inf), risk)), replace(
             ahead, future=future
         )
