@@ -26,13 +26,16 @@ from adacos.metrics import recall, recall_interval, total_cost, total_cost_score
 from adacos.models.plans import tabulate
 from adacos.policies.nested import nested_cost
 from adacos.rivals import AACOClassifier, OptimalPolicyClassifier
+from tests.decision_cases import (
+    DECISIONS,
+    PRICES,
+    QUICK,
+    REFER,
+    SQUARE,
+    by_enumeration,
+    rows,
+)
 
-NAMES = ["age", "glucose", "scan"]
-PRICES = dict(zip(NAMES, [1.0, 4.0, 12.0], strict=True))
-REFER = [[0, 20, 100], [1000, 120, 50]]
-DECISIONS = ("discharge", "refer", "treat")
-SQUARE = [[0.0, 100.0], [1000.0, 50.0]]
-QUICK = {"cv": 3, "strengths": "common"}
 POLICIES = [
     AdaCOSClassifier(**QUICK),
     AdaCOSClassifier(**QUICK, lookahead="dynamic"),
@@ -47,14 +50,6 @@ POLICIES = [
 IDS = [f"{type(one).__name__}-{getattr(one, 'lookahead', '')}" for one in POLICIES]
 
 
-def rows(n: int, n_classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of three covariates, the more expensive the more they say."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(n_classes, size=n)
-    X = y[:, None] * np.array([0.6, 1.0, 1.6]) + rng.normal(size=(n, 3))
-    return X, y
-
-
 def with_costs(policy, costs):
     return type(policy)(**{**policy.get_params(deep=False), "costs": costs})
 
@@ -63,22 +58,6 @@ def with_costs(policy, costs):
 def fitted() -> AdaCOSClassifier:
     costs = Costs(list(PRICES.values()), misclassification=REFER, decisions=DECISIONS)
     return AdaCOSClassifier(costs, **QUICK).fit(*rows(400))
-
-
-def by_enumeration(joint, prices, matrix):
-    """Least expected cost by recursion over what was seen, P(y, x) given, without any table."""
-    sizes = joint.shape[1:]
-
-    def value(seen: dict[int, int]) -> float:
-        here = joint[(slice(None), *(seen.get(k, slice(None)) for k in range(len(sizes))))]
-        mass = here.reshape(len(joint), -1).sum(axis=1)
-        best = (mass @ matrix).min()
-        for k in set(range(len(sizes))) - set(seen):
-            after = sum(value({**seen, k: v}) for v in range(sizes[k]))
-            best = min(best, prices[k] * mass.sum() + after)
-        return float(best)
-
-    return value({})
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

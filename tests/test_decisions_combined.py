@@ -17,7 +17,7 @@ from adacos import (
 )
 from adacos.models.plans import tabulate
 from adacos.rivals import OptimalPolicyClassifier
-from tests.test_decisions import (
+from tests.decision_cases import (
     DECISIONS,
     NAMES,
     PRICES,

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 from adacos import (
     AdaCOSClassifier,
@@ -20,7 +22,9 @@ from adacos import (
     FullModelClassifier,
     PlanningClassifier,
     TargetRecallClassifier,
+    covariate_worth,
     sensitivity,
+    trade_off,
 )
 from adacos.datasets import make_discrete_problem
 from adacos.engine import run
@@ -444,6 +448,22 @@ def test_wrong_parameters_are_refused_and_training_rows_reported(policy: Any) ->
     X, y = draw_rows(600, 0)
     with pytest.warns(TrainingRowsWarning, match="the costs are too optimistic"):
         sensitivity(policy, X[:200], y[:200], {"x0": (0.5, 2)}, draws=0, grid=0)
+
+
+def test_what_is_no_fitted_policy_is_refused_by_name(policy: Any) -> None:
+    X, y = draw_rows(40, 5)
+    for analyse in (sensitivity, covariate_worth, trade_off):
+        for given in ("model.adacos", LogisticRegression(), None):
+            with pytest.raises(InvalidInputError, match="policy: must be a fitted policy"):
+                analyse(given, X, y)
+        with pytest.raises(NotFittedError):
+            analyse(AdaCOSClassifier(COSTS), X, y)
+    with pytest.raises(InvalidInputError, match="compared: must be policies by name"):
+        sensitivity(policy, X, y, compared=[policy], draws=0, grid=0)
+    with pytest.raises(NotFittedError):
+        sensitivity(policy, X, y, compared={"new": AdaCOSClassifier(COSTS)}, draws=0, grid=0)
+    with pytest.raises(InvalidInputError, match=r"Did you mean recalibrate\(prevalence=0.02\)"):
+        policy.recalibrate(0.02)
 
 
 def test_a_panel_bounds_the_costs_of_its_members() -> None:

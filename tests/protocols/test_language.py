@@ -97,6 +97,7 @@ def test_text_to_protocol_to_text() -> None:
     [
         ("", "needs at least one answer"),
         ("if TSH > 4,5: refer\nx", r"line 1, column 11: .*comma.*point"),
+        ("if TSH > 3 & x > 1: a\nb", r"line 1, column 12: .*Did you mean and"),
         ("if TSH => 3: a\nb", r"line 1, column 8: .*Did you mean >="),
         ("if TSH > 3\n    a\nb", r"line 1, column 11: must have ':'"),
         ("if TSH > 3: a", r"line 1, column 13: every way .* must end with an answer"),

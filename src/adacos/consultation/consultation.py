@@ -26,6 +26,7 @@ from adacos.consultation.steps import (
     Classify,
     Explanation,
     ValueWarning,
+    asked_in_any_case,
     explain,
     with_reason,
 )
@@ -155,11 +156,9 @@ class Consultation:
             reasons = replace(reasons, plans=(), flips=(), because=WAITING)
         self._plans = reasons.plans
         planned = np.ravel(advised.decision.covariates).tolist()[: len(acquired)]
-        if acquired != planned and (demanded := [k for k in acquired if self._must[k]]):
-            # What was weighed are the policy's own questions.
-            names = [self._said.label(self._encoder.names[k]) for k in demanded]
-            because = f"Asked in any case, whatever it is worth: {', '.join(names)}."
-            reasons = replace(reasons, plans=(), flips=(), because=because)
+        if acquired != planned and self._must[acquired].any():
+            asked = [self._said.label(self._encoder.names[k]) for k in acquired if self._must[k]]
+            reasons = asked_in_any_case(reasons, asked)
         log_odds, rule = advised.log_odds, decider.rule
         labels, risk = rule.answer(log_odds, advised.label)
         number = int(labels[0])

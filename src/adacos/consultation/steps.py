@@ -428,6 +428,12 @@ def explain(
     )
 
 
+def asked_in_any_case(reasons: Reasons, labels: Sequence[str]) -> Reasons:
+    """The reasons of a question that somebody demands: what was weighed are other questions."""
+    because = f"Asked in any case, whatever it is worth: {', '.join(labels)}."
+    return replace(reasons, plans=(), flips=(), because=because)
+
+
 def reasons_in_words(step: Acquire | Classify, money: Money = plain_money) -> str:
     """Why a step is what it is, its amounts as `money` writes them."""
     return step.explanation.text(money, asks=isinstance(step, Acquire))

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from adacos.engine import AcquisitionResult
-from adacos.exceptions import InvalidInputError, TableWarning
+from adacos.exceptions import TableWarning
 from adacos.kernels.binomial import lower_bound, trials_needed
 from adacos.kernels.groups import one_of_each
 from adacos.kernels.simultaneous import (
@@ -32,6 +31,7 @@ from adacos.policies.base import BasePolicy
 from adacos.policies.certificate import ClassRecallCertificate
 from adacos.policies.comparing import finding
 from adacos.policies.estimates import charged
+from adacos.policies.fitted import fitted_policy
 from adacos.policies.many_classes import resolved_target_recall
 from adacos.policies.recall import Targets, protecting_of, recall_target, targets_of
 from adacos.typing import Bools, Floats, Ints
@@ -145,11 +145,7 @@ def audit(
     ['0', '1']
     """
     confidence = real("confidence", confidence, above=0, below=1)
-    first: object = policy
-    if not isinstance(first, BasePolicy):
-        rule = "must be a fitted policy"
-        raise InvalidInputError("policy", rule, type(first).__name__, "It comes first.")
-    check_is_fitted(policy)
+    fitted_policy(policy)
     if recall is not None:
         recall_target("recall", recall)
     held = held_out_rows(policy, X, y, groups, "the audit is")

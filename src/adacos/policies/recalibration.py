@@ -168,6 +168,9 @@ def recalibrated(
 ) -> Any:
     """A copy of a fitted policy after the change that a prevalence or local outcomes ask for."""
     check_is_fitted(policy)
+    if isinstance(X, int | float) and y is None:
+        rule, remedy = "must be local rows", f"Did you mean recalibrate(prevalence={X:g})?"
+        raise InvalidInputError("X", rule, X, remedy)
     if (prevalence is None) == (X is None and y is None) or (X is None) != (y is None):
         raise InvalidInputError(
             "prevalence",

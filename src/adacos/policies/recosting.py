@@ -25,6 +25,7 @@ from adacos.metrics.evaluation import EvaluatedRows
 from adacos.policies.adacos import AdaCOSClassifier
 from adacos.policies.base import BasePolicy
 from adacos.policies.cos import COSClassifier
+from adacos.policies.fitted import fitted_policy
 from adacos.policies.full_model import FullModelClassifier
 from adacos.policies.sequence_policy import has_sets
 from adacos.policies.uncertain_costs import UncertainCost, at_amounts
@@ -194,7 +195,11 @@ def alternatives(
     else:
         deciders.update({f"everyone {name}": k for k, name in enumerate(answers)})
     encoded = {}
-    for name, other in (compared or {}).items():
+    others: object = {} if compared is None else compared
+    if not isinstance(others, Mapping):
+        kind, example = type(others).__name__, "For example {'simple': other_policy}."
+        raise InvalidInputError("compared", "must be policies by name", kind, example)
+    for name, other in others.items():
         _check_compared(name, other, policy, deciders)
         deciders[name], encoded[name] = other.chosen.decider_, other.chosen._encode(X)
     return Alternatives(policy, rows, costs, deciders, frozenset(related), encoded)
@@ -205,10 +210,7 @@ def _check_compared(
 ) -> None:
     """Refuse a policy that decides about other covariates or classes, or has a name in use."""
     parameter = f"compared[{name!r}]"
-    if not isinstance(other, BasePolicy) or not hasattr(other, "classes_"):
-        raise InvalidInputError(
-            parameter, "must be a fitted policy", type(other).__name__, "Call fit(X, y) first."
-        )
+    fitted_policy(other, parameter)
     for what, own, its in (
         ("covariates", policy.encoder_.names, other.chosen.encoder_.names),
         ("classes", tuple(policy.classes_.tolist()), tuple(other.classes_.tolist())),

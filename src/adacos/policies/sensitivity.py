@@ -23,6 +23,7 @@ from adacos.kernels.groups import standard_error
 from adacos.kernels.threads import one_blas_thread
 from adacos.metrics.evaluation import drawn, held_out_rows
 from adacos.policies.break_points import Asked
+from adacos.policies.fitted import fitted_policy
 from adacos.policies.information import (
     ComparedPolicy,
     Information,
@@ -411,7 +412,8 @@ def _alternatives(
     seed: int,
 ) -> Alternatives:
     """The policy and what it is compared with on the rows, some of them where they are many."""
-    chosen, said = policy.chosen, description_of(policy.chosen)
+    chosen = fitted_policy(policy).chosen
+    said = description_of(chosen)
     classes, decisions = chosen.classes_.tolist(), chosen.decisions_.tolist()
     plain = [*map(str, classes)], [*map(str, decisions)]
     described = [*map(said.class_name, classes)], [*map(said.class_name, decisions)]

@@ -19,6 +19,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.kernels.groups import standard_error
 from adacos.kernels.threads import one_blas_thread
 from adacos.metrics.evaluation import held_out_rows
+from adacos.policies.fitted import fitted_policy
 from adacos.validation import integer, real
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def trade_off(
     True
     """
     integer("points", points, at_least=2)
-    chosen = policy.chosen
+    chosen = fitted_policy(policy).chosen
     if chosen.resolved_lookahead is None:
         raise InvalidInputError(
             "policy",

@@ -29,6 +29,7 @@ from adacos.exceptions import InvalidInputError
 from adacos.kernels.groups import standard_error
 from adacos.kernels.threads import one_blas_thread
 from adacos.metrics.evaluation import EvaluatedRows, drawn, held_out_rows
+from adacos.policies.fitted import fitted_policy
 from adacos.policies.information import with_error
 from adacos.policies.recosting import charged_matrix
 from adacos.typing import Floats
@@ -238,7 +239,7 @@ def covariate_worth(
     'Age'
     """
     real("tolerance", tolerance, above=0, below=1)
-    chosen = policy.chosen
+    chosen = fitted_policy(policy).chosen
     rows = drawn(held_out_rows(policy, X, y, groups, "the values are"), 0)[0]
     decider, source = chosen.decider_, chosen.encoder_.source
     own = run_mixed(decider, rows.encoded)
@@ -478,7 +479,7 @@ def new_test_worth(
     >>> test.price_for_some > test.price_for_half > 0
     True
     """
-    chosen = policy.chosen
+    chosen = fitted_policy(policy).chosen
     given = _results(sensitivity, specificity, results, chosen.classes_.tolist())
     rows = drawn(held_out_rows(policy, X, y, groups, "the values are"), 0)[0]
     stopped = run_mixed(chosen.decider_, rows.encoded)

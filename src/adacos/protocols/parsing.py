@@ -48,6 +48,7 @@ _TOKEN = re.compile(
 _SIGNS = {"==": "=", "≤": "<=", "≥": ">=", "≠": "!=", "<>": "!="}
 _COMPARISONS = ("<", "<=", ">", ">=", "=", "!=")
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
+_WRITTEN = {"&": "Did you mean and?", "|": "Did you mean or?", "!": "Did you mean not?"}
 _MEANT = {"=>": ">=", "=<": "<=", "&&": "and", "||": "or"}
 
 
@@ -156,6 +157,7 @@ def _line(number: int, raw: str) -> TextLine:
         if match is None:
             found = raw[at : at + 10].split()[0]
             hint = "Close the quotation mark." if found[0] in "\"'" else "Put names in quotes."
+            hint = _WRITTEN.get(found, hint)
             refuse(place, "holds a character that is no part of a protocol", found, hint)
         kind, text = str(match.lastgroup), match.group()
         if text in _MEANT:
