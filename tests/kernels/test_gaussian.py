@@ -7,7 +7,6 @@ import pytest
 
 from adacos.exceptions import InvalidInputError
 from adacos.kernels.gaussian import (
-    conditional_by_row,
     conditional_mean,
     conditional_normal,
     covariance_with_missing,
@@ -198,21 +197,26 @@ def test_a_column_never_observed_is_rejected(X):
         covariance_with_missing(X)
 
 
-def test_rows_one_by_one_have_the_conditional_moments_of_patterns():
+def test_patterns_have_the_conditional_covariance_of_each_row():
     rng = np.random.default_rng(3)
     mix = rng.standard_normal((6, 6))
-    covariance = mix @ mix.T
-    covariance[4] = covariance[:, 4] = 0.0  # a constant column
-    mean = rng.standard_normal(6)
-    table = rng.multivariate_normal(mean, covariance, 500)
-    table[rng.random(table.shape) < 0.4] = np.nan
-    filled, patterns = conditional_normal(table, ~np.isnan(table), mean, covariance)
-    seen = np.zeros(len(table), dtype=bool)
-    of_row = {row: pattern for pattern in patterns for row in pattern.rows.tolist()}
-    for found in conditional_by_row(table, mean, covariance):
-        for row, missing, center, left in zip(*found, strict=True):
-            seen[row] = True
-            np.testing.assert_array_equal(missing, of_row[row].missing)
-            np.testing.assert_allclose(center, filled[row, missing], atol=1e-9)
-            np.testing.assert_allclose(left, of_row[row].covariance, atol=1e-9)
-    np.testing.assert_array_equal(seen, np.isnan(table).any(axis=1))
+    for covariance in (mix @ mix.T, mix[:, :3] @ mix[:, :3].T):  # the second is singular
+        covariance[4] = covariance[:, 4] = 0.0  # a constant column
+        mean = rng.standard_normal(6)
+        table = rng.multivariate_normal(mean, covariance, 500)
+        table[rng.random(table.shape) < 0.4] = np.nan
+        table[:3] = np.nan
+        _, found = conditional_normal(table, ~np.isnan(table), mean, covariance)
+        seen = np.zeros(len(table), dtype=bool)
+        for patterns in found:
+            for part in patterns.parts(50):
+                for row, which in zip(part.rows, part.which, strict=True):
+                    seen[row] = True
+                    missing = np.flatnonzero(np.isnan(table[row]))
+                    known = np.flatnonzero(~np.isnan(table[row]))
+                    cross = covariance[np.ix_(missing, known)]
+                    inner = np.linalg.pinv(covariance[np.ix_(known, known)], rcond=1e-10)
+                    left = covariance[np.ix_(missing, missing)] - cross @ inner @ cross.T
+                    np.testing.assert_array_equal(patterns.missing[which], missing)
+                    np.testing.assert_allclose(patterns.covariance[which], left, atol=1e-8)
+        np.testing.assert_array_equal(seen, np.isnan(table).any(axis=1))

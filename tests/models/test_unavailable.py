@@ -17,10 +17,10 @@ def by_the_formula(model, row: np.ndarray, available: np.ndarray, stage: int):
     acquired = available & sequence.masks()[stage]
     known = np.where(acquired[basis.source], row, np.nan)[None]
     filled = fill_missing(joint, known, np.ones(len(row), dtype=bool))
-    (pattern,) = filled.patterns
-    source = basis.source[pattern.missing]
-    deviation = np.sqrt(np.diag(pattern.covariance).clip(1e-300))
-    R = pattern.covariance / np.outer(deviation, deviation)
+    (patterns,) = filled.patterns
+    source, covariance = basis.source[patterns.missing[0]], patterns.covariance[0]
+    deviation = np.sqrt(np.diag(covariance).clip(1e-300))
+    R = covariance / np.outer(deviation, deviation)
     coefs = model.coefs[stage + 1 :]
     mean, learned, unknown = (np.zeros(len(coefs)) for _ in range(3))
     for j, coef in enumerate(coefs):

@@ -7,7 +7,8 @@ projected. A constant column keeps variance zero throughout: it says nothing and
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,8 @@ from adacos.typing import Floats
 # at least the first; a block with one below the second is inverted on its range.
 _SMALLEST_EIGENVALUE = 1e-6
 _SINGULAR = 1e-10
+# Numbers of rows that are multiplied at once: they stay in the processor's cache.
+NUMBERS_AT_ONCE = 1 << 18
 
 
 def covariance_with_missing(
@@ -85,19 +88,31 @@ def unprojected_covariance(X: npt.ArrayLike, weight: Floats | None = None) -> tu
     return mean, gram / float(weight.sum()) / _joint_fraction(table, weight)
 
 
-class MissingPattern(NamedTuple):
-    """Rows with the same values missing, and what is uncertain about these given the others.
+class MissingPatterns(NamedTuple):
+    """Rows with as many values missing, and what is uncertain about these given the others.
 
     Attributes
     ----------
-    rows : positions of the rows.
-    missing : columns that are missing.
-    covariance : conditional covariance of these columns, the same for all rows.
+    rows : (rows,) positions of the rows.
+    which : (rows,) the pattern of each.
+    missing : (patterns, values) columns that are missing, in ascending order.
+    covariance : (patterns, values, values) conditional covariance of these columns.
     """
 
     rows: npt.NDArray[np.intp]
+    which: npt.NDArray[np.intp]
     missing: npt.NDArray[np.intp]
     covariance: Floats
+
+    def of_rows(self, some: slice) -> Self:
+        """Some of the rows, with all patterns."""
+        return self._replace(rows=self.rows[some], which=self.which[some])
+
+    def parts(self, numbers: int | None = None) -> Iterator[Self]:
+        """The rows in parts of limited memory, for that many numbers a row: of a covariance."""
+        size = max(NUMBERS_AT_ONCE // (numbers or self.missing.shape[1] ** 2), 1)
+        for first in range(0, len(self.rows), size):
+            yield self.of_rows(slice(first, first + size))
 
 
 def conditional_mean(
@@ -108,8 +123,7 @@ def conditional_mean(
 ) -> Floats:
     """X with every entry that is not observed replaced by its mean given the row's observed part.
 
-    E[x_m | x_o] = μ_m + Σ_mo Σ_oo⁻¹ (x_o - μ_o), solved once for each pattern of missing values.
-    A singular Σ_oo is inverted on its range.
+    E[x_m | x_o] = μ_m + Σ_mo Σ_oo⁻¹ (x_o - μ_o). A singular Σ_oo is inverted on its range.
     """
     return conditional_normal(X, observed, mean, covariance)[0]
 
@@ -119,83 +133,89 @@ def conditional_normal(
     observed: npt.ArrayLike,
     mean: npt.ArrayLike,
     covariance: npt.ArrayLike,
-) -> tuple[Floats, list[MissingPattern]]:
-    """The `conditional_mean`, and the covariance Σ_mm - Σ_mo Σ_oo⁻¹ Σ_om around it by pattern."""
+) -> tuple[Floats, list[MissingPatterns]]:
+    """The `conditional_mean`, and the covariance Σ_mm - Σ_mo Σ_oo⁻¹ Σ_om around it by pattern.
+
+    With Ω = Σ⁻¹ this covariance is (Ω_mm)⁻¹, and the mean is μ_m - (Ω_mm)⁻¹ Ω_mo (x_o - μ_o): one
+    small inverse for each pattern, all patterns with as many missing values together.
+    """
     table, seen = np.asarray(X, dtype=float), np.asarray(observed, dtype=bool)
     center, sigma = np.asarray(mean, dtype=float), np.asarray(covariance, dtype=float)
     deviation = np.sqrt(np.diag(sigma))
     correlation = _rescale(sigma, _inverse(deviation))
-    informative = deviation > 0
-    # Eigenvalues interlace: no block Σ_oo is nearer to singular than the whole.
-    values = np.linalg.eigvalsh(correlation[np.ix_(informative, informative)])
-    singular = values.size > 0 and values[0] < _SINGULAR
-
-    filled = table.copy()
-    patterns = []
-    rows = np.flatnonzero(~seen.all(axis=1))
-    _, group, sizes = np.unique(
-        np.packbits(seen[rows], axis=1), axis=0, return_inverse=True, return_counts=True
-    )
-    order = rows[np.argsort(group.ravel(), kind="stable")]
-    for end, size in zip(np.cumsum(sizes), sizes, strict=True):
-        members = order[end - size : end]
-        known = np.flatnonzero(seen[members[0]] & informative)
-        unknown = np.flatnonzero(~seen[members[0]])
-        inner, cross = correlation[np.ix_(known, known)], correlation[np.ix_(known, unknown)]
-        weights = (
-            np.linalg.pinv(inner, rcond=_SINGULAR, hermitian=True) @ cross
-            if singular
-            else np.linalg.solve(inner, cross)
-        )
-        standardised = (table[np.ix_(members, known)] - center[known]) / deviation[known]
-        filled[np.ix_(members, unknown)] = (
-            center[unknown] + (standardised @ weights) * deviation[unknown]
-        )
-        left = correlation[np.ix_(unknown, unknown)] - cross.T @ weights
-        patterns.append(MissingPattern(members, unknown, _rescale(left, deviation[unknown])))
-    return filled, patterns
-
-
-class RowGaps(NamedTuple):
-    """Rows with the same number of values missing, and what is known about these.
-
-    Attributes
-    ----------
-    rows : (rows,) positions of the rows.
-    missing : (rows, missing) columns that are missing, in ascending order.
-    center : (rows, missing) their conditional means.
-    covariance : (rows, missing, missing) their conditional covariance.
-    """
-
-    rows: npt.NDArray[np.intp]
-    missing: npt.NDArray[np.intp]
-    center: Floats
-    covariance: Floats
-
-
-def conditional_by_row(table: Floats, mean: Floats, covariance: Floats) -> list[RowGaps]:
-    """What `conditional_normal` says of rows that hardly ever miss the same values.
-
-    With Ω = Σ⁻¹ the conditional covariance is (Ω_mm)⁻¹ and the mean μ_m - (Ω_mm)⁻¹ Ω_mo (x_o -
-    μ_o): one small solve for each row, all rows with as many missing values together. Σ must not be
-    singular but for constant columns.
-    """
-    deviation = np.sqrt(np.diag(covariance))
-    correlation = _rescale(covariance, _inverse(deviation))
+    # Constants say nothing of the others.
     np.fill_diagonal(correlation, 1.0)
-    precision = np.linalg.inv(correlation)
-    is_missing = np.isnan(table)
-    pulled = np.where(is_missing, 0.0, (table - mean) * _inverse(deviation)) @ precision
-    count, found = is_missing.sum(axis=1), []
-    for number in np.unique(count[count > 0]).tolist():
-        rows = np.flatnonzero(count == number)
-        missing = np.nonzero(is_missing[rows])[1].reshape(-1, number)
-        left = np.linalg.inv(precision[missing[:, :, None], missing[:, None]])
-        moved = np.matmul(left, pulled[rows[:, None], missing][:, :, None])[:, :, 0]
-        scale = deviation[missing]
-        own = left * (scale[:, :, None] * scale[:, None])
-        found.append(RowGaps(rows, missing, mean[missing] - scale * moved, own))
-    return found
+    # Eigenvalues interlace: no block Σ_oo is nearer to singular than the whole.
+    singular = len(correlation) > 0 and np.linalg.eigvalsh(correlation)[0] < _SINGULAR
+    moments = _by_regression(correlation) if singular else _by_precision(correlation)
+    standardised = np.where(seen, table - center, 0.0) * _inverse(deviation)
+
+    filled, found = table.copy(), []
+    rows = np.flatnonzero(~seen.all(axis=1))
+    _, first, group = np.unique(
+        np.packbits(seen[rows], axis=1), axis=0, return_index=True, return_inverse=True
+    )
+    lacking, group = ~seen[rows[first]], group.ravel()
+    count, place = lacking.sum(axis=1), np.zeros(len(first), dtype=np.intp)
+    for number in np.unique(count).tolist():
+        patterns = np.flatnonzero(count == number)
+        place[patterns] = np.arange(len(patterns))
+        members = np.flatnonzero(count[group] == number)
+        members = members[np.argsort(place[group[members]], kind="stable")]
+        which, missing = place[group[members]], np.nonzero(lacking[patterns])[1]
+        own = MissingPatterns(
+            rows[members],
+            which,
+            missing.reshape(-1, number),
+            np.empty((len(patterns), number, number)),
+        )
+        numbers = number * table.shape[1]
+        size = max(NUMBERS_AT_ONCE // numbers, 1)
+        for start in range(0, len(patterns), size):
+            some = slice(start, start + size)
+            weights, left = moments(own.missing[some])
+            scale = deviation[own.missing[some]]
+            own.covariance[some] = left * (scale[:, :, None] * scale[:, None])
+            here = slice(*np.searchsorted(which, [start, start + size]))
+            for part in own.of_rows(here).parts(numbers):
+                columns = own.missing[part.which]
+                moved = np.matmul(standardised[part.rows, None], weights[part.which - start])
+                moved = moved[:, 0] * deviation[columns]
+                filled[part.rows[:, None], columns] = center[columns] + moved
+        found.append(own)
+    return filled, found
+
+
+def _by_precision(correlation: Floats) -> Callable[[npt.NDArray[np.intp]], tuple[Floats, Floats]]:
+    """Weights of the other columns and conditional covariance of those missing, by pattern.
+
+    Weights are for all columns: those of missing ones meet zeros.
+    """
+    precision = np.asarray(np.linalg.inv(correlation), dtype=np.float64)
+
+    def moments(missing: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:
+        own = precision[missing[:, :, None], missing[:, None]]
+        left = np.asarray(np.linalg.inv(own), dtype=np.float64)
+        return -np.matmul(precision[:, missing].transpose(1, 0, 2), left), left
+
+    return moments
+
+
+def _by_regression(correlation: Floats) -> Callable[[npt.NDArray[np.intp]], tuple[Floats, Floats]]:
+    """The same where the correlation is singular: what is observed is inverted on its range."""
+    size = len(correlation)
+
+    def moments(missing: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:
+        known = np.ones((len(missing), size), dtype=np.bool_)
+        np.put_along_axis(known, missing, False, axis=1)
+        cross = correlation[:, missing].transpose(1, 0, 2) * known[:, :, None]
+        # Rows and columns of what is missing are zero: they are outside the range.
+        inner = correlation * (known[:, :, None] & known[:, None])
+        weights = np.linalg.pinv(inner, rcond=_SINGULAR, hermitian=True) @ cross
+        left = correlation[missing[:, :, None], missing[:, None]]
+        return weights, left - np.matmul(cross.transpose(0, 2, 1), weights)
+
+    return moments
 
 
 def _joint_fraction(table: Floats, weight: Floats | None) -> Floats:

@@ -5,12 +5,13 @@ See `adacos.models.missing` for the distribution of what is missing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from adacos.kernels.gaussian import MissingPattern
+from adacos.kernels.gaussian import MissingPatterns
 from adacos.models.basis import AdditiveBasis
 from adacos.models.missing import (
     FilledRows,
@@ -21,8 +22,8 @@ from adacos.models.missing import (
 )
 from adacos.typing import Floats, Ints
 
-# Rows whose loadings are held in memory at once.
-_ROWS_AT_ONCE = 1024
+# Pairs of missing columns of the patterns in memory at once.
+_PAIRS_AT_ONCE = 1 << 21
 
 
 class MissingMoments(NamedTuple):
@@ -33,15 +34,15 @@ class MissingMoments(NamedTuple):
     rows : for each covariate, the rows in which it is missing.
     covariance : for each covariate, (rows, columns, columns).
     loading : for each covariate, (rows, encoded columns, columns), see `Moments`.
-    between : for each pattern, the correlation of its encoded columns.
-    patterns : rows with the same values missing.
+    patterns : rows with as many values missing.
+    between : for each of these, the correlation of the encoded columns by pattern.
     """
 
     rows: dict[int, Ints]
     covariance: dict[int, Floats]
     loading: dict[int, Floats]
+    patterns: list[MissingPatterns]
     between: list[Floats]
-    patterns: list[MissingPattern]
 
     def variance(self, basis: AdditiveBasis, coef: Floats, n: int) -> Floats:
         """Variance of what is missing of each of the first n rows contributes to the log-odds."""
@@ -57,13 +58,14 @@ class MissingMoments(NamedTuple):
             own = np.flatnonzero(basis.source == k)
             moved[np.ix_(rows[here], own)] = self.loading[k][here] @ beta
             moves[own] = True
-        for pattern, between in zip(self.patterns, self.between, strict=True):
-            if len(between) == 1 or not moves[pattern.missing].any():
+        for patterns, between in zip(self.patterns, self.between, strict=True):
+            if not moves[patterns.missing].any() or not between.any():
                 continue
-            rows = pattern.rows[pattern.rows < n]
-            if len(rows):
-                loading = moved[rows[:, None], pattern.missing]
-                total[rows] += np.einsum("re,re->r", loading @ between, loading)
+            for part in patterns.parts():
+                rows, which = part.rows[part.rows < n], part.which[part.rows < n]
+                loading = moved[rows[:, None], part.missing[which]]
+                turned = np.matmul(between[which], loading[:, :, None])[:, :, 0]
+                total[rows] += np.einsum("re,re->r", turned, loading)
         return np.maximum(total, 0.0)
 
 
@@ -113,16 +115,17 @@ def expected_rows(
         of_columns = moments.centred[:, :, len(encoded) :]
         covariances[k] = of_columns.transpose(0, 2, 1) @ of_columns
         own_loadings[k] = moments.loading[:, :, len(encoded) :]
-    between = [between_covariates(joint, pattern) for pattern in filled.patterns]
-    for pattern, correlation in zip(filled.patterns, between, strict=True):
-        covariates = np.unique(joint.source[pattern.missing]).tolist()
-        if len(covariates) > 1:
-            where = np.concatenate([position[k] for k in covariates])
-            total[np.ix_(where, where)] += _cross_covariance(
-                correlation,
-                [loadings[k][np.searchsorted(missing[k], pattern.rows)] for k in covariates],
-            )
-    kept = MissingMoments(missing, covariances, own_loadings, between, filled.patterns)
+    between = [between_covariates(joint, patterns) for patterns in filled.patterns]
+    first = np.searchsorted(joint.source, np.arange(len(joint.kinds)))
+    for patterns, correlation in zip(filled.patterns, between, strict=True):
+        for i, j, rows, weight in correlated_columns(patterns, correlation, joint.source):
+            k, m = int(joint.source[i]), int(joint.source[j])
+            left = loadings[k][np.searchsorted(missing[k], rows), i - first[k]]
+            right = loadings[m][np.searchsorted(missing[m], rows), j - first[m]]
+            product = (left * weight[:, None]).T @ right
+            total[np.ix_(position[k], position[m])] += product
+            total[np.ix_(position[m], position[k])] += product.T
+    kept = MissingMoments(missing, covariances, own_loadings, filled.patterns, between)
     return ExpectedRows(standardised, columns, total, kept)
 
 
@@ -133,20 +136,30 @@ def values_and_columns(basis: AdditiveBasis, covariate: int, values: Floats) -> 
     return np.hstack([standard, basis.block(values, covariate)])
 
 
-def _cross_covariance(between: Floats, loadings: list[Floats]) -> Floats:
-    """Σ over rows of L' R L, with L the loadings of several covariates side by side."""
-    n_encoded = [loading.shape[1] for loading in loadings]
-    n_functions = [loading.shape[2] for loading in loadings]
-    row, column = np.cumsum([0, *n_encoded]), np.cumsum([0, *n_functions])
-    total = np.zeros((column[-1], column[-1]))
-    for first in range(0, len(loadings[0]), _ROWS_AT_ONCE):
-        rows = slice(first, first + _ROWS_AT_ONCE)
-        together = np.zeros((len(loadings[0][rows]), row[-1], column[-1]))
-        for number, loading in enumerate(loadings):
-            together[:, row[number] : row[number + 1], column[number] : column[number + 1]] = (
-                loading[rows]
-            )
-        moved = np.einsum("ef,rfj->rej", between, together, optimize=True)
-        flat = (-1, int(column[-1]))
-        total += together.reshape(flat).T @ moved.reshape(flat)
-    return total
+def correlated_columns(
+    patterns: MissingPatterns, between: Floats, source: Ints
+) -> Iterator[tuple[int, int, Ints, Floats]]:
+    """Each two columns of different covariates, rows that lack both, and their correlation.
+
+    Two columns come again for other rows: patterns are looked at in parts of limited memory.
+    """
+    n_patterns, number = patterns.missing.shape
+    # The rows of a pattern are neighbours.
+    ends = np.searchsorted(patterns.which, np.arange(n_patterns + 1))
+    one, other = np.triu_indices(number, 1)
+    size = max(_PAIRS_AT_ONCE // max(len(one), 1), 1)
+    for start in range(0, n_patterns, size):
+        missing = patterns.missing[start : start + size]
+        first, second = missing[:, one], missing[:, other]
+        pattern, pair = np.nonzero(source[first] != source[second])
+        key = first[pattern, pair] * len(source) + second[pattern, pair]
+        order = np.argsort(key, kind="stable")
+        for same in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
+            if not len(same):
+                continue
+            at = start + pattern[same]
+            count = ends[at + 1] - ends[at]
+            rows = np.repeat(ends[at] - np.cumsum(count) + count, count) + np.arange(count.sum())
+            weight = between[at, one[pair[same]], other[pair[same]]]
+            i, j = divmod(int(key[same[0]]), len(source))
+            yield i, j, patterns.rows[rows], np.repeat(weight, count)

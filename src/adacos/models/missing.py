@@ -23,7 +23,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri, softmax
 
-from adacos.kernels.gaussian import MissingPattern, conditional_normal, covariance_with_missing
+from adacos.kernels.gaussian import (
+    NUMBERS_AT_ONCE,
+    MissingPatterns,
+    conditional_normal,
+    covariance_with_missing,
+)
 from adacos.kernels.spline_moments import interval_polynomials, spline_moments
 from adacos.models.basis import AdditiveBasis
 from adacos.tables.kinds import BINARY, CATEGORICAL, NUMERIC
@@ -127,7 +132,7 @@ class FilledRows(NamedTuple):
     spread: Floats
     center: Floats
     deviation: Floats
-    patterns: list[MissingPattern]
+    patterns: list[MissingPatterns]
 
 
 class Points(NamedTuple):
@@ -163,19 +168,26 @@ def fill_missing(
     values = np.where(inside, encoded, np.nan)
     deviation, spread = np.zeros_like(encoded), np.zeros_like(encoded)
     patterns = []
-    for rows, missing, covariance in same_missing:
-        here = columns[missing]
-        patterns.append(MissingPattern(rows, here, covariance))
-        deviation[np.ix_(rows, here)] = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-        for covariate in np.unique(joint.source[here]):
-            if joint.kinds[covariate] in (BINARY, CATEGORICAL):
-                local = np.flatnonzero(joint.source[here] == covariate)
-                target = np.ix_(rows, here[local])
-                block = covariance[np.ix_(local, local)]
-                values[target], deviation[target] = discriminate(
-                    joint, covariate, center[target], block
-                )
-                spread[target] = deviation[target]
+    for found in same_missing:
+        own = found._replace(missing=columns[found.missing])
+        patterns.append(own)
+        diagonal = np.diagonal(own.covariance, axis1=1, axis2=2)
+        here = own.rows[:, None], own.missing[own.which]
+        deviation[here] = np.sqrt(np.maximum(diagonal, 0.0))[own.which]
+        for covariate in np.unique(joint.source[own.missing]).tolist():
+            if joint.kinds[covariate] not in (BINARY, CATEGORICAL):
+                continue
+            without, local = positions_of(joint.source, own.missing, covariate)
+            block = own.covariance[without[:, None, None], local[:, :, None], local[:, None]]
+            place = np.full(len(own.missing), -1)
+            place[without] = np.arange(len(without))
+            which = place[own.which]
+            rows, which = own.rows[which >= 0], which[which >= 0]
+            target = np.ix_(rows, np.flatnonzero(joint.source == covariate))
+            values[target], deviation[target] = discriminate(
+                joint, covariate, center[target], block, which
+            )
+            spread[target] = deviation[target]
     for j in columns.tolist():
         numeric = joint.kinds[joint.source[j]] == NUMERIC
         if numeric and not numeric_values:
@@ -189,6 +201,13 @@ def fill_missing(
     return FilledRows(values, spread, center, deviation, patterns)
 
 
+def positions_of(source: Ints, missing: Ints, covariate: int) -> tuple[Ints, Ints]:
+    """The patterns (patterns, columns) without a covariate, and where its columns are in each."""
+    without, position = np.nonzero(source[missing] == covariate)
+    width = int(np.sum(source == covariate))
+    return without[::width], position.reshape(-1, width)
+
+
 def at_scores(joint: JointModel, column: int, center: Floats, deviation: Floats) -> Floats:
     """Values of a numeric column at the points of its score's distribution, (rows, points)."""
     scores = center[:, None] + deviation[:, None] * _POINTS
@@ -196,15 +215,15 @@ def at_scores(joint: JointModel, column: int, center: Floats, deviation: Floats)
 
 
 def discriminate(
-    joint: JointModel, covariate: int, linear: Floats, left: Floats
+    joint: JointModel, covariate: int, linear: Floats, left: Floats, which: Ints
 ) -> tuple[Floats, Floats]:
     """Probabilities of the categories of one covariate as encoded values, and their deviations.
 
-    `linear` (rows, columns) holds the conditional means by linear regression and `left` the
-    covariance that regression leaves, one for all rows or one for each. Class means and the
-    covariance within classes follow from the joint moments: with π the shares, S = Π^-½ (explained
-    covariance) Π^-½ and a = Π^-1 (linear - π), the log of the probabilities is, up to a constant,
-    log π + Π^-½ (I - S)^-1 Π^½ a - ½ diag(Π^-½ S (I - S)^-1 Π^-½).
+    `linear` (rows, columns) holds the conditional means by linear regression, `left` (patterns,
+    columns, columns) the covariances that it leaves, `which` the pattern of each row. Class means
+    and the covariance within classes follow from the joint moments: with π the shares,
+    S = Π^-½ (explained covariance) Π^-½ and a = Π^-1 (linear - π), the log of the probabilities is,
+    up to a constant, log π + Π^-½ (I - S)^-1 Π^½ a - ½ diag(Π^-½ S (I - S)^-1 Π^-½).
     """
     columns = np.flatnonzero(joint.source == covariate)
     low, width = 0.0, 1.0
@@ -229,10 +248,12 @@ def discriminate(
     eigenvalues = np.clip(eigenvalues, 0.0, _LARGEST_R2)[..., None, :]
     sharpened = (vectors / (1 - eigenvalues)) @ np.swapaxes(vectors, -1, -2)
     quadratic = np.sum(vectors**2 * (eigenvalues / (1 - eigenvalues)), axis=-1) / share
-    alone = sharpened.ndim == 2
-    scaled = deviation / root
-    moved = scaled @ sharpened if alone else np.matmul(scaled[:, None], sharpened)[:, 0]
-    score = np.log(share) + moved / root - 0.5 * quadratic
+    scaled, moved = deviation / root, np.empty_like(deviation)
+    size = max(NUMBERS_AT_ONCE // sharpened[0].size, 1) if len(sharpened) else 1
+    for first in range(0, len(which), size):
+        rows = slice(first, first + size)
+        moved[rows] = np.matmul(scaled[rows, None], sharpened[which[rows]])[:, 0]
+    score = np.log(share) + moved / root - 0.5 * quadratic[which]
     probability = softmax(score, axis=1)
     if joint.kinds[covariate] == BINARY:
         probability = probability[:, 1:]
@@ -386,15 +407,15 @@ def missing_contribution(
         mean += means[covariate]
         variance[rows] += moments.variance
         loadings[covariate] = moments.loading
-    for pattern in filled.patterns:
-        loading = [
-            loadings[k][np.searchsorted(missing[k], pattern.rows)]
-            for k in np.unique(joint.source[pattern.missing])
-        ]
-        if len(loading) > 1:
-            together = np.concatenate(loading, axis=1)
-            moved = np.einsum("ef,rfj->rej", between_covariates(joint, pattern), together)
-            variance[pattern.rows] += np.einsum("rej,rej->rj", together, moved)
+    for patterns in filled.patterns:
+        between = between_covariates(joint, patterns)
+        if not between.any():
+            continue
+        number = patterns.missing.shape[1]
+        for part in patterns.parts(number * (number + len(coefs))):
+            together = loadings_of(joint, part, missing, loadings)
+            moved = np.matmul(between[part.which], together)
+            variance[part.rows] += np.einsum("rej,rej->rj", together, moved)
     return MissingContribution(mean, np.maximum(variance, 0.0), means)
 
 
@@ -405,20 +426,42 @@ def weighted_block(basis: AdditiveBasis, covariate: int, coefs: Floats, values: 
 
 def rows_without(joint: JointModel, filled: FilledRows) -> dict[int, Ints]:
     """Rows in which each covariate is missing, in order."""
-    rows: dict[int, list[Ints]] = {}
-    for pattern in filled.patterns:
-        for covariate in np.unique(joint.source[pattern.missing]).tolist():
-            rows.setdefault(covariate, []).append(pattern.rows)
-    return {k: np.sort(np.concatenate(parts)) for k, parts in rows.items()}
+    without = np.zeros((len(filled.values), len(joint.kinds)), dtype=np.bool_)
+    for patterns in filled.patterns:
+        without[patterns.rows[:, None], joint.source[patterns.missing[patterns.which]]] = True
+    return {k: np.flatnonzero(without[:, k]) for k in np.flatnonzero(without.any(axis=0)).tolist()}
 
 
-def between_covariates(joint: JointModel, pattern: MissingPattern) -> Floats:
-    """Correlation of the missing encoded columns of a pattern, zero within a covariate."""
-    deviation = np.sqrt(np.maximum(np.diag(pattern.covariance), 0.0))
+def loadings_of(
+    joint: JointModel, part: MissingPatterns, missing: dict[int, Ints], loadings: dict[int, Floats]
+) -> Floats:
+    """Loadings (rows, missing columns, functions) of some rows.
+
+    `missing` holds the rows in which each covariate is missing, in order, and `loadings` those of
+    each covariate in these rows.
+    """
+    functions = next(iter(loadings.values())).shape[2]
+    result = np.zeros((len(part.rows), part.missing.shape[1], functions))
+    for k in np.unique(joint.source[part.missing]).tolist():
+        without, position = positions_of(joint.source, part.missing, k)
+        place = np.full(len(part.missing), -1)
+        place[without] = np.arange(len(without))
+        which = place[part.which]
+        here = np.flatnonzero(which >= 0)
+        at = np.searchsorted(missing[k], part.rows[here])
+        result[here[:, None], position[which[here]]] = loadings[k][at]
+    return result
+
+
+def between_covariates(joint: JointModel, patterns: MissingPatterns) -> Floats:
+    """Correlation of the missing encoded columns of each pattern, zero within a covariate."""
+    diagonal = np.diagonal(patterns.covariance, axis1=1, axis2=2)
+    deviation = np.sqrt(np.maximum(diagonal, 0.0))
     inverse = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
-    covariate = joint.source[pattern.missing]
-    different = covariate[:, None] != covariate
-    return np.asarray(pattern.covariance * np.outer(inverse, inverse) * different)
+    covariate = joint.source[patterns.missing]
+    different = covariate[:, :, None] != covariate[:, None]
+    scale = inverse[:, :, None] * inverse[:, None]
+    return np.asarray(patterns.covariance * scale * different)
 
 
 def polarised(coefs: Floats) -> Floats:

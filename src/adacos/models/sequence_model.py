@@ -314,9 +314,8 @@ def _followed(fits: PreparedRows, out_of_fold: Floats) -> FollowedRows:
         there = there if fits.there is None else fits.there
     elif fits.missing is not None:
         # Unlabelled rows come last.
-        for pattern in fits.missing.patterns:
-            labelled = pattern.rows[pattern.rows < len(known)]
-            there[np.ix_(labelled, np.unique(fits.basis.source[pattern.missing]))] = False
+        for k, rows in fits.missing.rows.items():
+            there[rows[rows < len(known)], k] = False
     rows = np.flatnonzero(known)
     rows = rows[drawn_rows(fits.y[rows], FOLLOWED_ROWS, 0)]
     label, size = fits.y.astype(np.intp), 1 + out_of_fold[0, 0].size

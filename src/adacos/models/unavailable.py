@@ -14,15 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adacos.kernels.gaussian import MissingPattern
+from adacos.kernels.gaussian import MissingPatterns
 from adacos.models.missing import contribution_moments, fill_missing, polarised, rows_without
 from adacos.models.sequence_model import SequenceModel
 from adacos.typing import Bools, Floats, Ints
 
 # Added to correlations that are inverted: the indicators of a category are linearly dependent.
 _JITTER = 1e-6
-# Rows whose loadings are multiplied at once: they stay in the processor's cache.
-_ROWS_AT_ONCE = 512
 
 
 class Learnable(NamedTuple):
@@ -66,85 +64,92 @@ def learnable(model: SequenceModel, encoded: Floats, available: Bools, stage: in
         loading[np.ix_(rows, np.flatnonzero(basis.source == k))] = moments.loading
         variance[rows, k] = moments.variance
     upcoming = sequence.order[sequence.sizes[stage] :]
-    for pattern in filled.patterns:
-        scores = _Scores.of(pattern, basis.source, upcoming, sets)
-        for first in range(0, len(pattern.rows), _ROWS_AT_ONCE):
-            rows = pattern.rows[first : first + _ROWS_AT_ONCE]
-            result.learned[rows], result.unknown[rows] = _split(
-                scores, loading[np.ix_(rows, pattern.missing)], variance[rows], available[rows]
-            )
+    for patterns in filled.patterns:
+        scores = _Scores.of(patterns, basis.source, upcoming, sets)
+        number = patterns.missing.shape[1]
+        for part in patterns.parts(number * (number + len(coefs))):
+            rows, columns = part.rows, scores.columns[part.which]
+            own = loading[rows[:, None], columns], variance[rows], available[rows]
+            result.learned[rows], result.unknown[rows] = _split(scores, part.which, *own)
     return result
 
 
 class _Scores(NamedTuple):
-    """Scores that rows do not know, the same for all rows with one pattern.
+    """Scores that rows do not know, by pattern; those to come are first, in order.
 
     Attributes
     ----------
-    correlation : of the scores.
-    source : covariate of each.
-    to_come : positions of those after the set, in order.
-    inside : (to come, later sets) membership; sets are nested, so that they come first.
+    columns, source : (patterns, scores) encoded column and covariate of each.
+    correlation : (patterns, scores, scores).
+    to_come : (patterns, scores) whether it comes after the set.
+    inside : (patterns, scores, later sets) membership; sets are nested, so that they come first.
     """
 
-    correlation: Floats
+    columns: Ints
     source: Ints
-    to_come: Ints
+    correlation: Floats
+    to_come: Bools
     inside: Bools
 
     @classmethod
-    def of(cls, pattern: MissingPattern, source: Ints, upcoming: Ints, sets: Bools) -> _Scores:
-        """Those of a pattern of missing values; the `upcoming` covariates can be acquired."""
-        deviation = np.sqrt(np.maximum(np.diag(pattern.covariance), 1e-300))
-        own = source[pattern.missing]
-        to_come = np.concatenate([np.flatnonzero(own == k) for k in upcoming])
+    def of(cls, patterns: MissingPatterns, source: Ints, upcoming: Ints, sets: Bools) -> _Scores:
+        """Those of patterns of missing values; the `upcoming` covariates can be acquired."""
+        rank = np.full(sets.shape[1], len(upcoming))
+        rank[upcoming] = np.arange(len(upcoming))
+        order = np.argsort(rank[source[patterns.missing]], axis=1, kind="stable")
+        columns = np.take_along_axis(patterns.missing, order, axis=1)
+        each = np.arange(len(order))[:, None, None]
+        covariance = patterns.covariance[each, order[:, :, None], order[:, None]]
+        deviation = np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 1e-300))
+        own = source[columns]
         return cls(
-            pattern.covariance / np.outer(deviation, deviation),
+            columns,
             own,
-            to_come,
-            sets[:, own[to_come]].T,
+            covariance / (deviation[:, :, None] * deviation[:, None]),
+            rank[own] < len(upcoming),
+            sets.T[own],
         )
 
-    def weights(self, available: Bools) -> tuple[Floats, Ints]:
-        """What each score to come adds to what those before it say, by pattern.
+    def weights(self, which: Ints, available: Bools) -> tuple[Floats, Ints]:
+        """What each score to come adds to what those before it say, by pattern and availability.
 
-        `available` (rows, to come) says which of them can be acquired; the others say nothing.
-        Gives (patterns, to come, scores), and the pattern of each row.
+        `available` (rows, scores) says which scores can be acquired; the others say nothing.
+        Gives (cases, scores, scores), and the case of each row.
         """
-        _, first, which = np.unique(
-            np.packbits(available, axis=1), axis=0, return_index=True, return_inverse=True
-        )
+        cases = np.column_stack([which, np.packbits(available, axis=1)])
+        _, first, case = np.unique(cases, axis=0, return_index=True, return_inverse=True)
         there = available[first]
-        cross = self.correlation[self.to_come] * there[:, :, None]
-        inner = cross[:, :, self.to_come] * there[:, None, :]
-        diagonal = np.arange(len(self.to_come))
+        cross = self.correlation[which[first]] * there[:, :, None]
+        inner = cross * there[:, None]
+        diagonal = np.arange(there.shape[1])
         inner[:, diagonal, diagonal] = np.where(there, inner[:, diagonal, diagonal] + _JITTER, 1.0)
-        return np.linalg.solve(np.linalg.cholesky(inner), cross), which.ravel()
+        return np.linalg.solve(np.linalg.cholesky(inner), cross), case.ravel()
 
 
 def _split(
-    scores: _Scores, loading: Floats, variance: Floats, available: Bools
+    scores: _Scores, which: Ints, loading: Floats, variance: Floats, available: Bools
 ) -> tuple[Floats, Floats]:
-    """Variance that is learned and variance that stays, for rows of one pattern and later sets.
+    """Variance that is learned and variance that stays, for rows and later sets.
 
     Parameters
     ----------
     scores : what the rows do not know.
+    which : (rows,) pattern of each.
     loading : (rows, scores, sets) how far the log-odds move with each score.
     variance : (rows, covariates, sets) of the contribution of each covariate.
     available : (rows, covariates) what can be acquired.
     """
-    of = scores.source
-    total = np.einsum("rej,rej->rj", scores.correlation @ loading, loading)
-    together = scores.correlation * (of[:, None] == of)
-    member = np.equal.outer(np.arange(variance.shape[1]), of).astype(np.float64)
-    linear = member @ ((together @ loading) * loading)
+    of, correlation = scores.source[which], scores.correlation[which]
+    total = np.einsum("rej,rej->rj", correlation @ loading, loading)
+    together = correlation * (of[:, :, None] == of[:, None])
+    member = of[:, None] == np.arange(variance.shape[1])[:, None]
+    linear = member.astype(np.float64) @ ((together @ loading) * loading)
     curved = np.maximum(variance - linear, 0.0)
     total += curved.sum(axis=1)
     learned = np.einsum("rk,rkj->rj", available.astype(np.float64), curved)
-    if len(scores.to_come):
-        weights, which = scores.weights(available[:, of[scores.to_come]])
-        moved = weights[which] @ loading
-        learned += np.einsum("rbj,rbj,bj->rj", moved, moved, scores.inside.astype(np.float64))
+    there = scores.to_come[which] & np.take_along_axis(available, of, axis=1)
+    weights, case = scores.weights(which, there)
+    moved = weights[case] @ loading
+    learned += np.einsum("rbj,rbj,rbj->rj", moved, moved, scores.inside[which].astype(np.float64))
     learned = np.minimum(learned, total)
     return learned, total - learned
