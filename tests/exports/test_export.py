@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 import shutil
@@ -79,6 +80,11 @@ def mixed() -> tuple[pd.DataFrame, Any, Costs]:
     return X, y, Costs(prices, false_positive=100, false_negative=250)
 
 
+def three() -> tuple[pd.DataFrame, Any, Costs]:
+    X, y = three_table()[:2]
+    return pd.DataFrame(X), y, THREE_COSTS
+
+
 TABLES = {"pima": pima, "heart": heart, "mixed": mixed}
 
 
@@ -111,10 +117,16 @@ def records(X: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 @needs_node
-@pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("kind", POLICIES)
+@pytest.mark.parametrize(
+    ("kind", "table"),
+    [
+        *itertools.product(POLICIES, TABLES),
+        (COSClassifier, "three"),
+        (FullModelClassifier, "three"),
+    ],
+)
 def test_the_evaluator_decides_as_the_policy(kind: Any, table: str, tmp_path: Path) -> None:
-    X, y, costs = TABLES[table]()
+    X, y, costs = three() if table == "three" else TABLES[table]()
     policy = kind(costs, **QUICK).fit(X, y)
     rows = shuffled(X, 1000)
     expected, answers = policy.acquire(rows), evaluated(tmp_path, policy, records(rows))
@@ -178,11 +190,6 @@ else: healthy
     "mixed": None,
     "three": None,
 }
-
-
-def three() -> tuple[pd.DataFrame, Any, Costs]:
-    X, y = three_table()[:2]
-    return pd.DataFrame(X), y, THREE_COSTS
 
 
 def incomplete(X: pd.DataFrame, n: int) -> list[dict[str, Any]]:
@@ -331,7 +338,7 @@ def test_what_a_file_cannot_decide_is_refused_by_name(tmp_path: Path) -> None:
     for words, policy in cases.items():
         assert words in refusal(policy.fit(X, y), path), words
     X3, y3 = three_table()[:2]
-    assert "3 classes" in refusal(COSClassifier(THREE_COSTS, **QUICK).fit(X3, y3), path)
+    assert "3 classes" in refusal(AdaCOSClassifier(THREE_COSTS, **QUICK).fit(X3, y3), path)
 
 
 def test_bad_input_leaves_nothing(tmp_path: Path) -> None:

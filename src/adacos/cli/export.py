@@ -22,7 +22,7 @@ def export(
     """Write a policy that decides without Python.
 
     A page that holds consultations offline, or JSON for the evaluator in
-    JavaScript. AdaCOS, COS and Full Model of two classes, and protocols.
+    JavaScript. AdaCOS of two classes; COS, Full Model and protocols of any.
 
     Example:
 

@@ -21,6 +21,9 @@ export class PolicyError extends Error {
   }
 }
 
+// What rounding may make of a sum, as a share of what it is made of.
+const TIE = 1e-9;
+
 /** Refuse what is not a policy of the format that this file reads. */
 export function checkPolicy(policy) {
   if (policy?.format !== "adacos-policy" || policy.version !== 1) {
@@ -101,9 +104,12 @@ function contribution(term, encoded) {
   return term[0] + term[1] * encoded.number;
 }
 
-/** Log-odds of the second class by the model of one set. */
-function logOddsAt(stage, encoded) {
-  return stage.terms.reduce((sum, term, k) => sum + contribution(term, encoded[k]), stage.intercept);
+/** Log-odds by the model of one set: of the second class, or of each later one against the first. */
+function logOddsAt({ intercept, terms }, encoded) {
+  const sum = (start, termOf) =>
+    terms.reduce((total, term, k) => total + contribution(termOf(term), encoded[k]), start);
+  if (!Array.isArray(intercept)) return sum(intercept, (term) => term);
+  return intercept.map((start, j) => sum(start, (term) => term[j]));
 }
 
 /**
@@ -175,17 +181,33 @@ function nextOfProtocol({ covariates, protocol, classes }, values) {
 
 /** The answer to a row that stops after so many covariates. */
 function stopped(policy, logOdds, count) {
+  const { misclassification_costs: costs, classes } = policy;
+  const paid = policy.paid[count];
+  if (Array.isArray(logOdds)) {
+    const greatest = Math.max(0, ...logOdds);
+    const odds = [0, ...logOdds].map((each) => Math.exp(each - greatest));
+    const total = odds.reduce((sum, each) => sum + each, 0);
+    const probability = odds.map((each) => each / total);
+    const mean = (own) => classes.map((_, label) =>
+      probability.reduce((sum, chance, k) => sum + chance * own(costs[k][label]), 0));
+    const errors = mean((cost) => cost);
+    const sizes = mean(Math.abs);
+    // Of labels that cost the same but for rounding the last one.
+    const limit = Math.min(...errors.map((error, label) => error + TIE * sizes[label]));
+    const label = errors.findLastIndex((error) => error <= limit);
+    const expectedCost = paid + Math.min(...errors);
+    return { acquire: null, price: 0, paid, probability, label: classes[label], expectedCost };
+  }
   const probability = 1 / (1 + Math.exp(-logOdds));
   const label = valueAt(policy.label, logOdds);
-  const [first, second] = policy.misclassification_costs;
+  const [first, second] = costs;
   const risk = (1 - probability) * first[label] + probability * second[label];
-  const paid = policy.paid[count];
   return {
     acquire: null,
     price: 0,
     paid,
     probability,
-    label: policy.classes[label],
+    label: classes[label],
     expectedCost: paid + risk,
   };
 }

@@ -75,7 +75,7 @@ def _sequence_parts(decider: SequenceDecider, card: dict[str, Any]) -> dict[str,
     grid = np.linspace(-_FARTHEST, _FARTHEST, _POINTS)
     return {
         "misclassification_costs": rule.matrix.tolist(),
-        "label": _plain(intervals_of(rule.label, grid)),
+        "label": None if len(rule.matrix) > 2 else _plain(intervals_of(rule.label, grid)),
         "covariates": [_covariate(decider, card["covariates"][k], k) for k in order.tolist()],
         "paid": _paid(decider, order),
         "stages": [_stage(decider, stage, order) for stage in stages],
@@ -89,7 +89,7 @@ def _exportable(policy: BasePolicy) -> AnyDecider:
     if refused:
         raise InvalidInputError(
             "policy",
-            "must be one that decides without Python: a protocol, or AdaCOS, COS or Full Model of "
+            "must be one that decides without Python: COS, Full Model, a protocol, or AdaCOS of "
             "two classes",
             refused,
             "Keep it with save(policy, path), and ask it with `adacos ask` or `adacos serve`.",
@@ -103,7 +103,7 @@ def _refusal(policy: BasePolicy, decider: AnyDecider) -> str:
     if type(policy) not in _POLICIES:
         around = policy.wrapped
         return name if around is policy else f"{name} around {type(around).__name__}"
-    if len(policy.classes_) > 2 and not isinstance(policy, ProtocolClassifier):
+    if len(policy.classes_) > 2 and isinstance(policy, AdaCOSClassifier):
         return f"{name} of {len(policy.classes_)} classes"
     if decider.costs.decisions is not None:
         return f"{name} with decisions in place of labels"
@@ -181,11 +181,13 @@ def _stage(decider: SequenceDecider, stage: int, order: Ints) -> dict[str, Any]:
     """The model of one set, and where rows there continue."""
     model, continues = decider.model, _continues(decider, stage)
     size = int(model.sequence.sizes[stage])
-    terms = [_term(model.basis, model.coefs[stage], k) for k in order[:size].tolist()]
+    coefs, own = np.atleast_2d(model.coefs[stage]), order[:size].tolist()
+    # One function for each later class against the first; of two classes a single one.
+    terms = [[_term(model.basis, coef, k) for coef in coefs] for k in own]
     return {
         "acquired": size,
-        "intercept": float(model.intercepts[stage]),
-        "terms": terms,
+        "intercept": model.intercepts[stage].tolist(),
+        "terms": terms if model.many_classes else [each for (each,) in terms],
         "continues": None if continues is None else _plain(continues),
     }
 

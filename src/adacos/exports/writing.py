@@ -24,8 +24,7 @@ def export(policy: object, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     policy : BasePolicy
-        A fitted AdaCOS, COS or Full Model of two classes, a target recall around AdaCOS, or a
-        protocol.
+        A fitted COS, Full Model or protocol, or AdaCOS of two classes, also in a target recall.
     path : str or path-like
         The file to write, ending in `.json` or `.html`; what is there is replaced once the new file
         is complete.
@@ -34,8 +33,8 @@ def export(policy: object, path: str | os.PathLike[str]) -> None:
     ------
     InvalidInputError
         If the ending is another, or if a file could not decide exactly as the policy does: other
-        policies, three or more classes unless it is a protocol, decisions in place of labels,
-        budgets, rounds, dates.
+        policies, AdaCOS of three or more classes, decisions in place of labels, budgets, rounds,
+        dates.
 
     See Also
     --------
