@@ -128,7 +128,7 @@ def records(X: pd.DataFrame) -> list[dict[str, Any]]:
 def test_the_evaluator_decides_as_the_policy(kind: Any, table: str, tmp_path: Path) -> None:
     X, y, costs = three() if table == "three" else TABLES[table]()
     policy = kind(costs, **QUICK).fit(X, y)
-    rows = shuffled(X, 1000)
+    rows = shuffled(X, 10_000)
     expected, answers = policy.acquire(rows), evaluated(tmp_path, policy, records(rows))
     assert [answer["order"] for answer in answers] == [
         list(expected.covariates(row)) for row in range(len(rows))
