@@ -24,6 +24,7 @@ import numpy as np
 from adacos.costs import Costs
 from adacos.deciders.out_of_fold import AnyFoldedDecider
 from adacos.decision import AnyDecider, Terms
+from adacos.exceptions import InvalidInputError
 from adacos.kernels.folds import drawn_rows
 from adacos.kernels.groups import standard_error
 from adacos.kernels.prior_shift import LogOddsChange
@@ -43,7 +44,7 @@ from adacos.policies.planning import PlanningClassifier
 from adacos.policies.rounds import refuse_rounds
 from adacos.policies.sequence_policy import SequencePolicy
 from adacos.reasons import Reasons
-from adacos.typing import Fields, Floats, Ints
+from adacos.typing import Bools, Fields, Floats, Ints
 from adacos.validation import Constraints, folds, jobs, one_of, whole
 
 COMPARISON = "comparison, policy"
@@ -207,7 +208,7 @@ class AutoPolicyClassifier(BasePolicy):
         cost: dict[str, Floats] = {}
         with listening(self._print_progress) if self.verbose else nullcontext():
             fitted = self._fit_each(X, y, training, cost)
-        known = ~np.isnan(np.sum(list(cost.values()), axis=0))
+        known = _judged(cost)
         own = None if training.groups is None else training.groups[known]
         among = {title: values[known] for title, values in cost.items()}
         self.compared_ = tuple(_compared(among, own))
@@ -270,7 +271,7 @@ class AutoPolicyClassifier(BasePolicy):
 
     def _cheapest(self, cost: dict[str, Floats], training: TrainingTable) -> str:
         """Title of the candidate to take, from the costs of the training rows."""
-        known = ~np.isnan(np.sum(list(cost.values()), axis=0))
+        known = _judged(cost)
         own = None if training.groups is None else training.groups[known]
         largest = max_error_cost(self.cost_table_.matrix, training.y[known])
         return choose({title: each[known] for title, each in cost.items()}, largest, own)
@@ -359,6 +360,19 @@ class AutoPolicyClassifier(BasePolicy):
     def add_words(self, reasons: Reasons) -> Reasons:
         """Add what the chosen policy can say of one row."""
         return self.chosen.add_words(reasons)
+
+
+def _judged(cost: dict[str, Floats]) -> Bools:
+    """Mask of the rows that have a cost under every candidate."""
+    known = np.asarray(~np.isnan(np.sum(list(cost.values()), axis=0)))
+    if not known.any():
+        raise InvalidInputError(
+            "y",
+            "needs a class with two rows: policies are compared by cross-validation",
+            f"{len(known)} rows, each alone in its class",
+            "Add rows, or take AdaCOSClassifier.",
+        )
+    return known
 
 
 def choose(cost: dict[str, Floats], max_error: float, groups: Ints | None = None) -> str:
