@@ -115,6 +115,30 @@ class MissingPatterns(NamedTuple):
             yield self.of_rows(slice(first, first + size))
 
 
+class RowGaps(NamedTuple):
+    """Rows with as many values missing, and what is known about these.
+
+    Attributes
+    ----------
+    rows : (rows,) positions of the rows.
+    missing : (rows, values) columns that are missing, in ascending order.
+    center : (rows, values) their conditional means.
+    covariance : (rows, values, values) their conditional covariance.
+    """
+
+    rows: npt.NDArray[np.intp]
+    missing: npt.NDArray[np.intp]
+    center: Floats
+    covariance: Floats
+
+    @classmethod
+    def of(cls, filled: Floats, patterns: MissingPatterns) -> Self:
+        """Those of rows with their missing values at the conditional means, row by row."""
+        missing = patterns.missing[patterns.which]
+        center = filled[patterns.rows[:, None], missing]
+        return cls(patterns.rows, missing, center, patterns.covariance[patterns.which])
+
+
 def conditional_mean(
     X: npt.ArrayLike,
     observed: npt.ArrayLike,
@@ -155,14 +179,14 @@ def conditional_normal(
     _, first, group = np.unique(
         np.packbits(seen[rows], axis=1), axis=0, return_index=True, return_inverse=True
     )
-    lacking, group = ~seen[rows[first]], group.ravel()
-    count, place = lacking.sum(axis=1), np.zeros(len(first), dtype=np.intp)
+    absent, group = ~seen[rows[first]], group.ravel()
+    count, place = absent.sum(axis=1), np.zeros(len(first), dtype=np.intp)
     for number in np.unique(count).tolist():
         patterns = np.flatnonzero(count == number)
         place[patterns] = np.arange(len(patterns))
         members = np.flatnonzero(count[group] == number)
         members = members[np.argsort(place[group[members]], kind="stable")]
-        which, missing = place[group[members]], np.nonzero(lacking[patterns])[1]
+        which, missing = place[group[members]], np.nonzero(absent[patterns])[1]
         own = MissingPatterns(
             rows[members],
             which,

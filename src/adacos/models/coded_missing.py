@@ -15,7 +15,6 @@ bytes a pair.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from heapq import heapify, heappop, heappush
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from adacos.kernels.binned import CORRELATION_UNIT, Block, CodedMissing, Codes, Design, plain_gram
-from adacos.kernels.gaussian import conditional_normal, joint_fraction, projected
+from adacos.kernels.gaussian import RowGaps, conditional_normal, joint_fraction, projected
 from adacos.kernels.namespace import counted
 from adacos.models.basis import AdditiveBasis
 from adacos.models.expected_rows import values_and_columns
@@ -222,33 +221,13 @@ def _parts(n: int) -> list[slice]:
     return [slice(a, min(a + _ROWS_AT_ONCE, n)) for a in range(0, n, _ROWS_AT_ONCE)]
 
 
-class RowGaps(NamedTuple):
-    """Rows with as many values missing, and what is known about these.
-
-    Attributes
-    ----------
-    rows : (rows,) positions of the rows.
-    missing : (rows, values) columns that are missing, in ascending order.
-    center : (rows, values) their conditional means.
-    covariance : (rows, values, values) their conditional covariance.
-    """
-
-    rows: Ints
-    missing: Ints
-    center: Floats
-    covariance: Floats
-
-
-def _found(plan: FillPlan, block: Block, rows: slice) -> Iterator[RowGaps]:
+def _found(plan: FillPlan, block: Block, rows: slice) -> list[RowGaps]:
     """Conditional moments of what is missing of some rows of a block."""
     pairs = zip(plan.scores, block.codes, strict=True)
     scores = np.hstack([table.take(code[rows], axis=0) for table, code in pairs])
     joint = plan.joint
     filled, found = conditional_normal(scores, ~np.isnan(scores), joint.mean, joint.covariance)
-    for own in found:
-        missing = own.missing[own.which]
-        center = filled[own.rows[:, None], missing]
-        yield RowGaps(own.rows, missing, center, own.covariance[own.which])
+    return [RowGaps.of(filled, own) for own in found]
 
 
 def _where(plan: FillPlan, found: RowGaps, covariate: int) -> tuple[Ints, Ints]:

@@ -139,7 +139,7 @@ def values_and_columns(basis: AdditiveBasis, covariate: int, values: Floats) -> 
 def correlated_columns(
     patterns: MissingPatterns, between: Floats, source: Ints
 ) -> Iterator[tuple[int, int, Ints, Floats]]:
-    """Each two columns of different covariates, rows that lack both, and their correlation.
+    """Each two columns of different covariates, rows without both, and their correlation.
 
     Two columns come again for other rows: patterns are looked at in parts of limited memory.
     """
