@@ -432,14 +432,12 @@ class Consultation:
     @property
     def missing(self) -> tuple[str, ...]:
         """Covariates that were said to be unavailable."""
-        names = self._encoder.names
-        return tuple(names[k] for k in np.flatnonzero(self._states[-1].unavailable))
+        return tuple(self._encoder.names[k] for k in np.flatnonzero(self._states[-1].unavailable))
 
     @property
     def ordered(self) -> tuple[str, ...]:
         """Covariates that were ordered and are not back yet."""
-        names = self._encoder.names
-        return tuple(names[k] for k in np.flatnonzero(self._states[-1].ordered))
+        return tuple(self._encoder.names[k] for k in np.flatnonzero(self._states[-1].ordered))
 
     @property
     def stopped(self) -> bool:
