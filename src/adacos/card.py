@@ -221,11 +221,13 @@ def recalls_in_words(policy: BasePolicy) -> list[str]:
     """What is asked of the recall of classes, of which there are more than two, and its price."""
     said, certified = description_of(policy), policy.certificate_ is not None
     surcharges, wanted = policy.surcharges_ or {}, resolved_target_recall(policy)
+    estimates = policy.recall_estimate_ or {}
     return [
         f"Recall of {said.class_name(label)}{_in_brackets(counting_in_words(policy, label))}: "
         + ("" if certified else f"target {wanted[label]:.1%}, ")
-        + f"{policy.recall_estimate_[label]:.1%} "
-        + ("of the calibration rows" if certified else "estimated, not certified")
+        + (f"{estimates[label]:.1%} " if label in estimates else "")
+        + ("of the calibration rows" if certified else "estimated, " * bool(estimates))
+        + ("" if certified else "not certified")
         + (f"; errors about it count {said.money(extra)} more than was stated." if extra else ".")
         for label, extra in surcharges.items()
     ]

@@ -1,12 +1,17 @@
 """`adacos recalibrate`: a model for another place, and what it is told wrong."""
 
+import html
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
+from fastapi.testclient import TestClient
 
-from adacos import load
+from adacos import AdaCOSClassifier, Costs, TargetRecallClassifier, load, save
+from adacos.card import model_card
+from adacos.service.app import create_app
+from adacos.service.settings import Settings
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +88,42 @@ def test_what_is_reported_wrong(run, folder, model):
     code, _, reported = run("recalibrate", model, "--prevalence", 0.1, "--out", model)
     assert code == 2
     assert load(model).recalibration_ is None
+
+
+def test_a_certificate_from_before_is_shown_nowhere(run, tmp_path):
+    """In the card, info, a consultation, the service and the report, after a shift or lists."""
+    rng = np.random.default_rng(0)
+    y = rng.random(1200) < 0.4
+    table = pd.DataFrame(rng.normal(size=(1200, 2)) + y[:, None], columns=["a", "b"]).round(4)
+    policy = TargetRecallClassifier(
+        AdaCOSClassifier(Costs({"a": 1.0, "b": 2.0}, false_positive=50), cv=3, strengths="common"),
+        target_recall=0.8,
+        recall_confidence=0.9,
+    ).fit(table[:800], y[:800].astype(int))
+    promised = str(policy.certificate_)
+    table.assign(outcome=y.astype(int))[800:].to_csv(tmp_path / "new.csv", index=False)
+    models = {
+        "as it was": policy,
+        "recalibrated": policy.recalibrate(prevalence=0.1),
+        "restricted": policy.restrict(never=["b"]),
+    }
+    for name, model in models.items():
+        path, report = tmp_path / f"{name}.adacos", tmp_path / f"{name}.html"
+        save(model, path)
+        client = TestClient(create_app(load(path), Settings()), base_url="http://127.0.0.1")
+        data = ("--data", tmp_path / "new.csv", "--target", "outcome")
+        assert run("report", path, *data, "--out", report)[0] == 0
+        shown = {
+            "card": json.dumps(model_card(load(path))),
+            "info": run("info", path)[1],
+            "info --json": run("info", path, "--json")[1],
+            "ask": run("ask", path, "--known", "a=0.3,b=0.2")[1],
+            "model of the service": client.get("/v1/model").text,
+            "report": html.unescape(report.read_text(encoding="utf-8")),
+        }
+        first = promised.split(".")[0][:60]
+        found = [where for where, text in shown.items() if first in " ".join(text.split())]
+        expected = [] if name != "as it was" else list(shown)
+        assert found == expected, name
+        if name != "as it was":
+            assert client.get("/v1/model").json()["certificate"] is None

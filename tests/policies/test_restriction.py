@@ -26,7 +26,7 @@ from adacos import (
     save,
     sensitivity,
 )
-from adacos.card import model_card
+from adacos.card import model_card, recalls_in_words
 from adacos.consultation.steps import Acquire
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -158,6 +158,19 @@ def test_what_auto_chose_keeps_to_the_lists() -> None:
     ours = policy.restrict(**LISTS)
     same(ours.acquire(X[400:]), policy.acquire(X[400:], **LISTS))
     assert not ours.chosen.acquire(X[400:]).acquired[:, 1].any()
+
+
+def test_three_classes_with_a_recall_say_that_it_is_not_certified() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=400)
+    X = rng.normal(size=(400, 3)) + y[:, None]
+    costs = Costs([1.0, 2.0, 3.0], misclassification=20 * (1 - np.eye(3)))
+    inner = AdaCOSClassifier(costs, **QUICK)
+    policy = TargetRecallClassifier(inner, target_recall={2: 0.9}).fit(X, y)
+    assert "estimated, not certified" in recalls_in_words(policy)[0]
+    (line,) = recalls_in_words(policy.restrict(never=["x1"]))
+    assert "target 90.0%, not certified" in line
+    same(policy.restrict(never=["x1"]).acquire(X), policy.acquire(X, never=["x1"]))
 
 
 def test_a_mean_budget_is_refused() -> None:

@@ -91,11 +91,10 @@ def show(policy: BasePolicy, console: Console, n_calibration: int | None = None)
     if card["certificate"] is not None:
         console.print(card["certificate"]["text"])
     elif card["target_recall"] is not None and card["positive_class"] is not None:
-        console.print(
-            f"Target recall {card['target_recall']:.1%}, estimated "
-            + ("to be at least " if card["recall_at"] == "every_set" else "")
-            + f"{card['recall_estimate']:.1%}; not certified."
-        )
+        least = "to be at least " if card["recall_at"] == "every_set" else ""
+        found = card["recall_estimate"]
+        estimate = "not estimated" if found is None else f"estimated {least}{found:.1%}"
+        console.print(f"Target recall {card['target_recall']:.1%}, {estimate}; not certified.")
     for lead, text in (("Intended use", card["intended_use"]), ("Source", card["citation"])):
         if text:
             console.print(f"{lead}: {text}")
