@@ -33,6 +33,7 @@ PYTHON_PAGES = (
     "docs/architecture.md",
     "docs/budgets.md",
     "docs/choosing.md",
+    "docs/churn.md",
     "docs/howto-audit.md",
     "docs/index.md",
     "docs/howto-person.md",
