@@ -77,7 +77,8 @@ def test_what_is_reported_wrong(run, folder, model):
         ((*data, "--prevalence", 0.1), "not both"),
         (("--prevalence", 0.1, "--target", "outcome"), "must be given with --data"),
         (("--prevalence", 5), "must be"),
-        (("--prevalence", "5%"), "must be a share between 0 and 1"),
+        (("--prevalence", "5%"), "Did you mean 0.05?"),
+        (("--prevalence", "five"), "must be a share between 0 and 1"),
         (("--prevalence", "1=0.2,sick=0.8"), "must name classes"),
         (there, "must not be rows that the policy was trained on"),
     ):

@@ -419,6 +419,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a name": ({"fals_negative": (1, 2)}, "Did you mean false_negative"),
     "no mapping": ([("x0", (1, 2))], "mapping"),
     "order": ({"x0": (2, 1)}, "rise"),
+    "likely last": ({"x0": (1, 4, 2)}, "the likely and the high amount"),
     "one amount": ({"x0": 3}, "low, high"),
     "text": ({"x0": "1:2"}, "low, high"),
     "negative": ({"x0": (-1, 2)}, "cannot be negative"),

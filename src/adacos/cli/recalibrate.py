@@ -115,4 +115,6 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         rule, remedy = "must be a share between 0 and 1", "For example --prevalence 0.02."
+        if text.endswith("%") and text[:-1].replace(".", "", 1).isdigit():
+            remedy = f"Did you mean {float(text[:-1]) / 100:g}?"
         raise InvalidInputError("--prevalence", rule, text, remedy) from None

@@ -224,7 +224,10 @@ def _distribution(title: str, content: Any) -> _Stated:
     ends = [real(name, amount) for amount in np.asarray(content, dtype=object).tolist()]
     if ends != sorted(ends) or ends[0] == ends[-1]:
         rule = "amounts must rise from low to high"
-        raise InvalidInputError(name, rule, content, "Put the smaller amount first.")
+        remedy = "Put the smaller amount first."
+        if len(ends) == 3:
+            remedy = "State the low, the likely and the high amount, in this order."
+        raise InvalidInputError(name, rule, content, remedy)
     if len(ends) == 2:
         return _even(ends[0], ends[1])
     low, likely, high = ends
