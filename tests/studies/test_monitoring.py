@@ -14,6 +14,7 @@ import pytest
 from scipy.special import ndtr
 
 from adacos.kernels.change import (
+    log_evidence,
     log_growth,
     log_growth_of_ranks,
     log_growth_of_share,
@@ -179,6 +180,37 @@ def test_a_year_without_a_change_is_rarely_called_changed(years: int) -> None:
     called = sum(alarms(year(seed, 0.853), 0.853, stated) for seed in range(years))
     print(f"{called} of {years} years")
     assert called / years <= FALSE_ALARMS
+
+
+def is_called_lower(one: Year, promised: float, delays: tuple[float, float], seed: int) -> bool:
+    """Whether a recall is called lower at a daily look, where outcomes arrive late."""
+    rng, week = np.random.default_rng([9, seed]), one.day // LENGTH
+    back = one.day + rng.exponential(np.array(delays)[one.label])
+    for look in range(LENGTH, DAYS):
+        seen, weeks = one.day <= look, look // LENGTH + 1
+        known = seen & one.known & (back <= look + 1)
+
+        def by_week(chosen: np.ndarray, weeks: int = weeks) -> np.ndarray:
+            answers = [chosen & (one.label == label) for label in (0, 1)]
+            return np.stack([np.bincount(week[each], minlength=weeks) for each in answers], axis=1)
+
+        closed, own = by_week(known), by_week(known & one.ill)
+        weight = np.divide(by_week(seen), closed, out=np.ones(closed.shape), where=closed > 0)
+        lost, right = own * [1, 0], own * [0, 1]
+        growth = log_growth_of_share(lost, right, weight, 1 - promised)
+        if log_evidence(growth)[-1] >= change_limit(2):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("years", [10, pytest.param(1000, marks=pytest.mark.study)])
+def test_outcomes_that_arrive_late_are_no_change(years: int) -> None:
+    """Of negatives after 60 days in the mean, of positives after 5, at the recall promised."""
+    called = sum(
+        is_called_lower(year(seed, 0.853), 0.853, (60.0, 5.0), seed) for seed in range(years)
+    )
+    print(f"{called} of {years} years")
+    assert called / years <= FALSE_ALARMS / 2
 
 
 @pytest.mark.parametrize("years", [30, pytest.param(300, marks=pytest.mark.study)])
