@@ -133,7 +133,7 @@ def test_the_command_line_fits_scores_and_asks_with_decisions(tmp_path):
     result = runner.invoke(app, said)
     assert result.exit_code == 0, result.output
     info = runner.invoke(app, ["info", str(model)]).output
-    assert "20 if refer" in info.replace("\n", " ")
+    assert "refer 20" in info.replace("\n", " ")
     X, _ = rows(20, seed=4)
     new, out = write(tmp_path / "new.csv", X), tmp_path / "out.csv"
     assert runner.invoke(app, ["score", str(model), str(new), str(out)]).exit_code == 0

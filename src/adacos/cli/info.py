@@ -159,13 +159,15 @@ def _matrix_in_words(card: dict[str, Any], said: Description) -> str:
     # In the order of the columns.
     labels = card["decision_names"] if decided else [f"called {name}" for name in names]
     for k, (name, row) in enumerate(zip(names, card["misclassification_costs"], strict=True)):
-        pairs = [
-            f"{_amount(c, said)} if {labels[j]}"
-            for j, c in enumerate(row)
-            if j != k or c or decided
-        ]
-        costs.append(f"{name} costs {', '.join(pairs)}")
-    return "Error costs: " + "; ".join(costs) + "."
+        shown = [j for j, c in enumerate(row) if j != k or c or decided]
+        if decided:
+            costs.append(
+                f"{name}: " + ", ".join(f"{labels[j]} {_amount(row[j], said)}" for j in shown)
+            )
+        else:
+            pairs = (f"{_amount(row[j], said)} if {labels[j]}" for j in shown)
+            costs.append(f"{name} costs {', '.join(pairs)}")
+    return f"{'Costs of decisions' if decided else 'Error costs'}: {'; '.join(costs)}."
 
 
 def _stops(policy: BasePolicy, card: dict[str, Any], said: Description) -> Table:

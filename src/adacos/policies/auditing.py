@@ -131,8 +131,8 @@ def audit(
     Notes
     -----
     Intervals share the confidence by Bonferroni over groups, measures, values and differences.
-    Shares have exact intervals, and costs of errors sums of these. Means of costs and counts have t
-    intervals, and sums of exact ones where few different amounts occur.
+    Shares have exact intervals, from which those of the cost of errors follow. Means of costs and
+    counts have t intervals, and sums of exact ones where few different amounts occur.
 
     Examples
     --------
@@ -375,6 +375,7 @@ def _method(n_intervals: int, confidence: float, grouped: bool) -> list[str]:
         "* The difference is shown: its interval leaves out zero. All "
         f"{n_intervals} intervals hold together with {confidence:.0%} confidence (Bonferroni over "
         f"groups, measures, values and differences), for independent {rows}.",
-        "Shares have exact binomial intervals, costs of errors sums of these, other costs and "
-        "counts t intervals. Differences between shares are in percentage points.",
+        "Shares have exact binomial intervals; those of the cost of errors follow from these. "
+        "Other costs and counts have t intervals. Differences between shares are in percentage "
+        "points.",
     ]

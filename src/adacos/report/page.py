@@ -176,7 +176,7 @@ def _charged(held: Held) -> list[Block]:
         Grid(
             ("", *(held.answered(name) for name in held.label_names)),
             tuple((name, *map(held.said.money, line)) for name, line in pairs),
-            caption="What an answer costs, by the true class.",
+            caption="What each answer or decision costs, by the true class.",
         )
     ]
 
