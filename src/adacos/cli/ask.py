@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from adacos.card import headline, rule_in_words
-from adacos.cli.ask_help import AFTERWARDS, WHILE_ASKED, WHILE_CONFIRMED
+from adacos.cli.ask_help import AFTERWARDS, WHILE_ASKED, WHILE_CONFIRMED, listed
 from adacos.cli.common import (
     ExpectSha256,
     Json,
@@ -220,21 +220,8 @@ class _Dialogue:
 
     def _list_alternatives(self) -> None:
         """All open questions, the one with the least expected total cost first."""
-        label, money = self._said.label, self._said.money
-        every = self.consultation.alternatives()
-        rows = [("question", "cost", "expected total cost")]
-        for one in every:
-            total = one.expected_total_cost
-            in_all = "–" if total is None else money(total)
-            rows.append((label(one.covariate), money(one.cost), in_all))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for name, cost, in_all in rows:
-            self.console.print(f"{name:<{widths[0]}}  {cost:>{widths[1]}}  {in_all:>{widths[2]}}")
-        if any(one.others for one in every):
-            self.console.print(
-                "This policy asks in one order: a total includes the questions that come before.",
-                style="dim",
-            )
+        for line in listed(self.consultation.alternatives(), self._said):
+            self.console.print(line)
 
     def finish(self, step: Classify) -> None:
         """Show the result."""

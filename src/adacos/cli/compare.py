@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -67,19 +67,15 @@ def compare(
     said = description_of(first)
     names = _names([model, *others])
     # Every file is read before the first policy runs, so that a mistake in a name comes at once.
-    read = {
-        name: load_policy(path) if path.suffix == ".adacos" else DecisionProtocol.read(path)
-        for name, path in names.items()
-    }
+    read = {name: _read(path) for name, path in names.items()}
     judged, true = [], None
     for name, found_in_file in read.items():
-        policy = first if isinstance(found_in_file, DecisionProtocol) else found_in_file
+        is_protocol = isinstance(found_in_file, DecisionProtocol)
+        policy = first if is_protocol else found_in_file
         table, y, number = read_held_out(
             policy, data, target, positive, skip_malformed, encoding, decimal, as_json, groups
         )
-        given: object = policy
-        if isinstance(found_in_file, DecisionProtocol):
-            given = found_in_file.with_classes(dict(said.classes))
+        given = found_in_file.with_classes(dict(said.classes)) if is_protocol else policy
         own = as_policy(name, given, first, table, y)
         true = class_numbers(first, y) if true is None else true
         with progress(f"running {name} on the rows", as_json):
@@ -100,6 +96,13 @@ def compare(
     plain_console().print(table_of)
     for one in found.policies[1:]:
         say(found.describe(one))
+
+
+def _read(path: Path) -> Any:
+    """The model or the protocol of a file."""
+    from adacos.protocols import DecisionProtocol
+
+    return load_policy(path) if path.suffix == ".adacos" else DecisionProtocol.read(path)
 
 
 def protocol(
